@@ -138,8 +138,9 @@ pub fn run(
         there.retain(|recorded| scenarios.iter().all(|asked| asked.name != recorded.scenario));
         let new = results.into_iter().filter_map(|result| result.recorded);
         let by_name = |recorded: Recorded| (recorded.scenario.clone(), recorded);
-        let kept: BTreeMap<String, Recorded> = there.into_iter().chain(new).map(by_name).collect();
-        verdicts::save(&file, kept.values())?;
+        let verdicts_by_name: BTreeMap<String, Recorded> =
+            there.into_iter().chain(new).map(by_name).collect();
+        verdicts::save(&file, verdicts_by_name.values())?;
     }
     Ok(summary)
 }

@@ -168,7 +168,7 @@ fn what_is_committed_can_be_read_back_in_every_encoding() -> Result<()> {
         .start()?;
     let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
     let world = World { server, target: Target::new(cluster)? };
-    let (mut kept, mut refused) = (0, 0);
+    let (mut accepted, mut refused) = (0, 0);
     // Managed fields lie four levels deeper than what they tell of, and end in a level of their own.
     for levels in (OBJECT_DEPTH_MAX - 7..=OBJECT_DEPTH_MAX + 1).chain([DEPTH_MAX - 1, DEPTH_MAX]) {
         for (collection, kind, is_built_in) in [
@@ -189,7 +189,7 @@ fn what_is_committed_can_be_read_back_in_every_encoding() -> Result<()> {
                     refused += 1;
                     continue;
                 }
-                kept += 1;
+                accepted += 1;
                 let answer = json::parse(answer.as_bytes())?;
                 let name = answer.str_at(&["metadata", "name"]).context("a name")?;
                 world.read_everywhere(collection, name, is_built_in)?;
@@ -215,7 +215,7 @@ fn what_is_committed_can_be_read_back_in_every_encoding() -> Result<()> {
             }
         }
     }
-    ensure!(kept > 20 && refused > 20, "{kept} kept, {refused} refused");
+    ensure!(accepted > 20 && refused > 20, "{accepted} accepted, {refused} refused");
     drop(world.server);
     Ok(())
 }
@@ -245,7 +245,8 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     };
     let store = pintle_store::open(&options)?.read()?;
     let key = Key { collection: "configmaps".into(), item: "default/broken".into() };
-    let record = store.get(&key, At::Head).await?.context("the object is kept under this key")?;
+    let record =
+        store.get(&key, At::Head).await?.context("the object is accepted under this key")?;
     let sound = String::from_utf8(record.value().to_vec())?;
     let broken = sound.replacen("{", &format!(r#"{{"data":{},"#, nested(DEPTH_MAX)), 1);
     let change = Change::Put(Template::whole(broken.into()));

@@ -117,8 +117,8 @@ fn served(facts: &Value) -> BTreeMap<String, Value> {
         };
         name == UNUSED || versions.into_iter().any(early)
     };
-    let kept = object(facts).iter().filter(|(name, _)| !early(name));
-    kept.map(|(name, fact)| (name.clone(), without(fact, &is_cbor))).collect()
+    let remaining = object(facts).iter().filter(|(name, _)| !early(name));
+    remaining.map(|(name, fact)| (name.clone(), without(fact, &is_cbor))).collect()
 }
 
 /// The facts are of a server with every feature gate on. CBOR's gate is off by default.
@@ -266,9 +266,10 @@ fn without_empty(tree: &Value) -> Value {
 fn without(tree: &Value, unwanted: &dyn Fn(&Value) -> bool) -> Value {
     match tree {
         Value::Object(members) => {
-            let kept = members.iter().map(|(key, value)| (key.clone(), without(value, unwanted)));
+            let remaining =
+                members.iter().map(|(key, value)| (key.clone(), without(value, unwanted)));
             let empty = [json!(null), json!({}), json!([])];
-            Value::Object(kept.filter(|(_, value)| !empty.contains(value)).collect())
+            Value::Object(remaining.filter(|(_, value)| !empty.contains(value)).collect())
         }
         Value::Array(items) => items.iter().filter(|item| !unwanted(item)).cloned().collect(),
         other => other.clone(),

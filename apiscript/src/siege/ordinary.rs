@@ -120,13 +120,13 @@ impl Question {
     /// Asks until `stop`; at least once.
     pub(super) fn ask(self, target: &Target, fixture: &Fixture, stop: &AtomicBool) -> Answers {
         let mut answers = Answers { question: self, took: Vec::new(), wrong: None };
-        let mut kept = None;
+        let mut idle = None;
         loop {
             let began = Instant::now();
-            let result = self.ask_once(target, fixture, &mut kept, answers.took.len());
+            let result = self.ask_once(target, fixture, &mut idle, answers.took.len());
             answers.took.push(began.elapsed());
             if let Err(error) = result {
-                kept = None;
+                idle = None;
                 let (_, times) = answers.wrong.get_or_insert_with(|| (format!("{error:#}"), 0));
                 *times += 1;
             }
@@ -141,10 +141,10 @@ impl Question {
         self,
         target: &Target,
         fixture: &Fixture,
-        kept: &mut Option<Connection>,
+        idle: &mut Option<Connection>,
         number: usize,
     ) -> Result<()> {
-        let mut connection = match kept.take() {
+        let mut connection = match idle.take() {
             Some(connection) => connection,
             None => target.connect(true)?,
         };
@@ -171,7 +171,7 @@ impl Question {
             bail!("{}: {}", answer.head.status, String::from_utf8_lossy(&answer.body));
         }
         if matches!(self, Self::Get | Self::Write) && connection.is_idle() {
-            *kept = Some(connection);
+            *idle = Some(connection);
         }
         Ok(())
     }

@@ -197,21 +197,21 @@ mod tests {
 
     #[test]
     fn what_a_server_must_keep() {
-        let (kept, next) = (object(2, 12), object(3, 13));
-        assert_eq!(check(None, Some(&kept), 12).unwrap(), 2);
+        let (survivor, next) = (object(2, 12), object(3, 13));
+        assert_eq!(check(None, Some(&survivor), 12).unwrap(), 2);
         // What was under way may have happened or not.
-        assert_eq!(check(Some(Deed::Update), Some(&kept), 12).unwrap(), 2);
+        assert_eq!(check(Some(Deed::Update), Some(&survivor), 12).unwrap(), 2);
         assert_eq!(check(Some(Deed::Update), Some(&next), 13).unwrap(), 3);
-        assert_eq!(check(Some(Deed::Delete), Some(&kept), 12).unwrap(), 2);
+        assert_eq!(check(Some(Deed::Delete), Some(&survivor), 12).unwrap(), 2);
         assert_eq!(check(Some(Deed::Delete), None, 13).unwrap(), 3);
 
-        let mut half = kept.clone();
+        let mut half = survivor.clone();
         half["data"]["filler"] = json!("000000000002.");
         assert!(check(None, None, 12).is_err(), "lost");
         assert!(check(None, Some(&object(1, 10)), 12).is_err(), "an older content");
         assert!(check(None, Some(&next), 13).is_err(), "a content that nobody wrote");
         assert!(check(None, Some(&half), 12).is_err(), "half");
         assert!(check(None, Some(&object(2, 13)), 13).is_err(), "another version");
-        assert!(check(None, Some(&kept), 11).is_err(), "the server went back");
+        assert!(check(None, Some(&survivor), 11).is_err(), "the server went back");
     }
 }

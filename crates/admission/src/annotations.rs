@@ -50,6 +50,13 @@ impl Values {
         }
     }
 
+    /// Adds what another evaluation says.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (key, values) in other.by_key {
+            values.iter().for_each(|value| self.add(&key, value));
+        }
+    }
+
     /// Annotates a write with them.
     pub(crate) fn publish(self, policy: &str, write: &Attributes<'_>) {
         for (key, values) in self.by_key {

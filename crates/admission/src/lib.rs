@@ -52,7 +52,7 @@ pub use configuration::Configuration;
 pub use image_policy::{ImagePolicy, ImagePolicyWebhook, ImageReviewer};
 pub use measures::{CALL_BOUNDS, CONDITION_BOUNDS, Measures, POLICY_BOUNDS};
 pub use namespace::NamespaceLifecycle;
-pub use permissions::Permissions;
+pub use permissions::{Asked, Awaited, Permissions};
 pub use plugins::{Plugins, UnknownPlugin};
 pub use sense::Sense;
 pub use webhooks::{Callers, Webhooks};

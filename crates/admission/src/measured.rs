@@ -151,7 +151,11 @@ impl Admission for Measured {
         self.waited(Question::Mutate, write, || self.inner.mutate(write, registry, memory))
     }
 
-    fn authorize(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+    fn authorize<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
         self.inner.authorize(write, registry)
     }
 

@@ -1,5 +1,7 @@
 //! What users may do, as expressions ask it: the seam to who decides that.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use pintle_cel::{Authorizer, ResourceCheck};
@@ -8,8 +10,29 @@ use pintle_registry::admission::Attributes;
 
 /// Who knows what users may do.
 pub trait Permissions: Send + Sync {
-    /// Who is asked about a user.
-    fn of(&self, user: &User) -> Arc<dyn Authorizer>;
+    /// Who is asked about a user, by the expressions about one write.
+    fn of(&self, user: &User) -> Arc<dyn Asked>;
+}
+
+/// An answer on its way.
+pub type Awaited<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Who is asked by expressions. They cannot wait for an answer: one that is not at hand is an error to them,
+/// and they are evaluated again when it is.
+pub trait Asked: Authorizer {
+    /// The answer that was not at hand. If there was none, what the expressions came to counts.
+    fn awaited(&self) -> Option<Awaited<'_>>;
+}
+
+/// Evaluates until every question has its answer.
+pub(crate) async fn settled<T>(asked: &dyn Asked, mut evaluate: impl FnMut() -> T) -> T {
+    loop {
+        let evaluated = evaluate();
+        match asked.awaited() {
+            Some(answer) => answer.await,
+            None => return evaluated,
+        }
+    }
 }
 
 /// What a write is about, to be asked about (`authorizer.requestResource`).

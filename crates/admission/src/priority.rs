@@ -37,7 +37,7 @@ impl Admission for Priority {
         match (write.operation, write.old) {
             (Operation::Create, _) => rank(write, pod, &self.classes.within("", registry)?),
             (Operation::Update, Some(old)) => {
-                keep(pod, old);
+                restore_priority(pod, old);
                 Ok(())
             }
             _ => Ok(()),
@@ -104,7 +104,7 @@ fn rank(write: &Attributes<'_>, pod: &mut Value, classes: &[Arc<Value>]) -> Resu
 }
 
 /// A pod that is written without what it was given keeps it; that it changes is not for here to refuse.
-fn keep(pod: &mut Value, old: &Value) {
+fn restore_priority(pod: &mut Value, old: &Value) {
     for member in ["priority", "preemptionPolicy"] {
         let Some(before) = old.at(&["spec", member]).filter(|before| !before.is_null()) else {
             continue;

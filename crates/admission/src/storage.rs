@@ -8,20 +8,20 @@ use pintle_value::Value;
 
 use crate::{creates, find, forbidden, is_of, pod_groups};
 
-/// What is kept while it is used, as group and resource, and the finalizer that keeps it.
-type Kept = (&'static str, &'static str, &'static str);
+/// A resource whose objects are protected while they are used: group, resource, and the finalizer.
+type Protected = (&'static str, &'static str, &'static str);
 
-const STORAGE: &[Kept] = &[
+const STORAGE: &[Protected] = &[
     ("", "persistentvolumes", "kubernetes.io/pv-protection"),
     ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
     ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
 ];
 
-const POD_GROUPS: &[Kept] =
+const POD_GROUPS: &[Protected] =
     &[(pod_groups::GROUP, "podgroups", "scheduling.k8s.io/podgroup-protection")];
 
 /// A plugin that gives new objects their finalizers; controllers take them away.
-pub(crate) struct InUseProtection(&'static [Kept]);
+pub(crate) struct InUseProtection(&'static [Protected]);
 
 /// `StorageObjectInUseProtection`
 pub(crate) const STORAGE_PROTECTION: InUseProtection = InUseProtection(STORAGE);
@@ -30,8 +30,8 @@ pub(crate) const POD_GROUP_PROTECTION: InUseProtection = InUseProtection(POD_GRO
 
 impl Admission for InUseProtection {
     fn shape(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
-        let kept = self.0.iter().find(|(group, resource, _)| creates(write, group, resource));
-        let Some((_, _, finalizer)) = kept else { return Ok(()) };
+        let protected = self.0.iter().find(|(group, resource, _)| creates(write, group, resource));
+        let Some((_, _, finalizer)) = protected else { return Ok(()) };
         if object::finalizers(new).any(|held| held == *finalizer) {
             return Ok(());
         }

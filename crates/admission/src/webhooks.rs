@@ -24,6 +24,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pintle_apply::PatchType;
+use pintle_cel::Authorizer;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
 use pintle_registry::webhook::{Caller, Unanswered};
@@ -35,7 +36,7 @@ use crate::annotations::annotate;
 use crate::expressions::{Evaluation, Facts, Variables};
 use crate::measured::Measured;
 use crate::measures::{Asker, Measures, Rejection, Step};
-use crate::permissions::{Permissions, resource_of};
+use crate::permissions::{Permissions, resource_of, settled};
 use crate::request::{returned, shown, taken};
 use crate::rows;
 pub(crate) use configuration::kubeconfig;
@@ -298,7 +299,7 @@ impl Webhooks {
             object: object.as_ref(),
             old: old.as_ref(),
         };
-        if !self.is_wanted(hook, &inquiry, step)? {
+        if !self.is_wanted(hook, &inquiry, step).await? {
             return Ok(Asked::Unwanted);
         }
         let began = Instant::now();
@@ -339,22 +340,30 @@ impl Webhooks {
 
     /// Whether a webhook's conditions hold; one that cannot be judged is a refusal, or none where failures
     /// are to be ignored.
-    fn is_wanted(&self, hook: &Hook, inquiry: &Inquiry<'_>, step: Step) -> Result<bool, Status> {
+    async fn is_wanted(
+        &self,
+        hook: &Hook,
+        inquiry: &Inquiry<'_>,
+        step: Step,
+    ) -> Result<bool, Status> {
         if hook.conditions.is_empty() {
             return Ok(true);
         }
         let write = inquiry.write;
+        let asked = self.permissions.of(write.user);
+        let authorizer: Arc<dyn Authorizer> = asked.clone();
         let facts = Facts {
             object: inquiry.object.unwrap_or(&Value::Null),
             old: inquiry.old.unwrap_or(&Value::Null),
             request: &inquiry.request().into(),
             namespace: &Value::Null,
             params: None,
-            authorizer: &self.permissions.of(write.user),
+            authorizer: &authorizer,
             resource: &resource_of(write),
         };
         let began = Instant::now();
-        let judged = hook.conditions.hold(&Evaluation::new(facts, &Variables::default()));
+        let hold = || hook.conditions.hold(&Evaluation::new(facts, &Variables::default()));
+        let judged = settled(&*asked, hold).await;
         let asker = Asker::Webhook(&hook.name, step);
         self.measures.judged(asker, write.operation, began.elapsed(), judged.is_err());
         if !matches!(judged, Ok(true)) && (judged.is_ok() || hook.lenient) {

@@ -3,8 +3,8 @@
 use pintle_value::{Value, json};
 
 use crate::{
-    Attributes, Authorizer, Decision, Error, NonResourceRule, Objects, ResourceRule, Rules, Ruling,
-    Subject, User,
+    Answer, Attributes, Authorizer, Decision, Error, NonResourceRule, Objects, ResourceRule, Rules,
+    Ruling, Subject, User,
 };
 
 const API_VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
@@ -110,11 +110,11 @@ impl Policy {
 }
 
 impl Authorizer for Policies {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         if self.0.iter().any(|policy| policy.allows(attributes)) {
-            return Ruling::new(Decision::Allow, "");
+            return Ruling::new(Decision::Allow, "").into();
         }
-        Ruling::new(Decision::NoOpinion, "No policy matched.")
+        Ruling::new(Decision::NoOpinion, "No policy matched.").into()
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
@@ -185,7 +185,8 @@ mod tests {
                 _ => panic!("{question}"),
             };
             let asked = Attributes { user: &user, verb: words[0], subject };
-            assert_eq!(policies.authorize(&asked).allowed(), allowed, "{name}: {question}");
+            let ruling = policies.authorize(&asked).ready().expect("nobody is asked");
+            assert_eq!(ruling.allowed(), allowed, "{name}: {question}");
         }
         let alice = User { name: "alice".to_owned(), ..User::default() };
         let rules = policies.rules(&alice, "projectCaribou");

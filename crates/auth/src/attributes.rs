@@ -45,7 +45,67 @@ pub struct Objects<'a> {
     pub labels: &'a [labels::Requirement],
 }
 
+/// [`Attributes`] with texts of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedAttributes {
+    user: User,
+    verb: String,
+    subject: OwnedSubject,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum OwnedSubject {
+    Resource {
+        /// The group, version, resource, subresource, namespace and name.
+        texts: [String; 6],
+        fields: Vec<fields::Requirement>,
+        labels: Vec<labels::Requirement>,
+    },
+    Path(String),
+}
+
+impl OwnedAttributes {
+    /// What is asked.
+    pub fn borrowed(&self) -> Attributes<'_> {
+        let subject = match &self.subject {
+            OwnedSubject::Resource { texts, fields, labels } => {
+                let [group, version, resource, subresource, namespace, name] = texts;
+                Subject::Resource(Objects {
+                    group,
+                    version,
+                    resource,
+                    subresource,
+                    namespace,
+                    name,
+                    fields,
+                    labels,
+                })
+            }
+            OwnedSubject::Path(path) => Subject::Path(path),
+        };
+        Attributes { user: &self.user, verb: &self.verb, subject }
+    }
+}
+
 impl Attributes<'_> {
+    /// The same, for who asks later.
+    pub fn to_owned(&self) -> OwnedAttributes {
+        let subject = match self.subject {
+            Subject::Resource(objects) => {
+                let Objects { group, version, resource, subresource, namespace, name, .. } =
+                    objects;
+                let texts = [group, version, resource, subresource, namespace, name];
+                OwnedSubject::Resource {
+                    texts: texts.map(str::to_owned),
+                    fields: objects.fields.to_vec(),
+                    labels: objects.labels.to_vec(),
+                }
+            }
+            Subject::Path(path) => OwnedSubject::Path(path.to_owned()),
+        };
+        OwnedAttributes { user: self.user.clone(), verb: self.verb.to_owned(), subject }
+    }
+
     /// The 403 for a question that was answered with no (ST-05).
     pub fn forbidden(&self, reason: &Reason) -> Status {
         let mut why = sanitized(&self.sentence());

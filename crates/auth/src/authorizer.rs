@@ -2,36 +2,75 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use crate::rbac::Grant;
 use crate::{Attributes, User};
 
-/// A ruling that may have to be waited for.
-pub type Asking<'a> = Pin<Box<dyn Future<Output = Ruling> + Send + 'a>>;
-
-/// Rules on what users may do. Most authorizers answer from what they hold in memory.
+/// Rules on what users may do.
 pub trait Authorizer: Send + Sync {
-    /// May this user do this? One that has to ask somebody else keeps the thread meanwhile.
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling;
-
-    /// The same, and nobody's thread is kept.
-    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
-        Box::pin(ready(self.authorize(attributes)))
-    }
-
-    /// Whether somebody else may have to be asked.
-    fn asks(&self) -> bool {
-        false
-    }
+    /// May this user do this? The answer is there at once where the authorizer has in memory what it goes
+    /// by, and is awaited where it asks a webhook. No thread ever waits for it.
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a>;
 
     /// Everything that this user may do in a namespace, as far as the authorizer can say it.
     fn rules(&self, user: &User, namespace: &str) -> Rules;
 }
 
-/// What an authorizer answers.
+/// A ruling that is there, or that must be waited for: whoever cannot wait for one looks which it is.
+pub enum Answer<'a> {
+    /// It is there.
+    Ready(Ruling),
+    /// A webhook has to answer first.
+    Pending(Pin<Box<dyn Future<Output = Ruling> + Send + 'a>>),
+}
+
+impl<'a> Answer<'a> {
+    /// A ruling that must be waited for.
+    pub fn pending(ruling: impl Future<Output = Ruling> + Send + 'a) -> Self {
+        Self::Pending(Box::pin(ruling))
+    }
+
+    /// The ruling, if it is there.
+    pub fn ready(self) -> Option<Ruling> {
+        match self {
+            Self::Ready(ruling) => Some(ruling),
+            Self::Pending(_) => None,
+        }
+    }
+}
+
+impl From<Ruling> for Answer<'_> {
+    fn from(ruling: Ruling) -> Self {
+        Self::Ready(ruling)
+    }
+}
+
+impl Future for Answer<'_> {
+    type Output = Ruling;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ruling> {
+        match &mut *self {
+            Self::Ready(ruling) => Poll::Ready(mem::replace(ruling, Ruling::NO_OPINION)),
+            Self::Pending(ruling) => ruling.as_mut().poll(context),
+        }
+    }
+}
+
+impl fmt::Debug for Answer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready(ruling) => f.debug_tuple("Ready").field(ruling).finish(),
+            Self::Pending(_) => f.debug_tuple("Pending").finish(),
+        }
+    }
+}
+
+/// What an authorizer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
     /// Yes, no, or nothing to say.
@@ -131,48 +170,34 @@ pub struct NonResourceRule {
 }
 
 /// Several authorizers: the first one with an opinion rules.
-pub struct Chain(Vec<Arc<dyn Authorizer>>);
+pub struct Chain(Arc<[Arc<dyn Authorizer>]>);
 
 impl Chain {
     /// Asks the given ones, in order.
-    pub const fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
-        Self(authorizers)
+    pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
+        Self(authorizers.into())
     }
 }
 
 impl Authorizer for Chain {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         let mut undecided = Undecided::default();
-        for authorizer in &self.0 {
-            let ruling = authorizer.authorize(attributes);
-            if ruling.decision != Decision::NoOpinion {
-                return ruling;
-            }
-            undecided.add(ruling);
-        }
-        undecided.into_ruling()
-    }
-
-    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
-        Box::pin(async move {
-            let mut undecided = Undecided::default();
-            for authorizer in &self.0 {
-                let ruling = if authorizer.asks() {
-                    authorizer.ask(attributes).await
-                } else {
-                    authorizer.authorize(attributes)
-                };
-                if ruling.decision != Decision::NoOpinion {
-                    return ruling;
+        for (place, authorizer) in self.0.iter().enumerate() {
+            match authorizer.authorize(attributes) {
+                Answer::Ready(ruling) if ruling.decision == Decision::NoOpinion => {
+                    undecided.add(ruling);
                 }
-                undecided.add(ruling);
+                Answer::Ready(ruling) => return ruling.into(),
+                pending => {
+                    let authorizers = self.0.clone();
+                    return Answer::pending(async move {
+                        let rest = &authorizers[place + 1..];
+                        undecided.go_on(pending, rest, attributes).await
+                    });
+                }
             }
-            undecided.into_ruling()
-        })
-    }
-
-    fn asks(&self) -> bool {
-        self.0.iter().any(|authorizer| authorizer.asks())
+        }
+        undecided.into_ruling().into()
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
@@ -195,6 +220,28 @@ struct Undecided {
 }
 
 impl Undecided {
+    /// Waits for an answer, and asks the rest if that decides nothing.
+    async fn go_on<'a>(
+        mut self,
+        pending: Answer<'a>,
+        rest: &[Arc<dyn Authorizer>],
+        attributes: &'a Attributes<'a>,
+    ) -> Ruling {
+        let mut ruling = pending.await;
+        for authorizer in rest {
+            if ruling.decision != Decision::NoOpinion {
+                return ruling;
+            }
+            self.add(ruling);
+            ruling = authorizer.authorize(attributes).await;
+        }
+        if ruling.decision != Decision::NoOpinion {
+            return ruling;
+        }
+        self.add(ruling);
+        self.into_ruling()
+    }
+
     fn add(&mut self, ruling: Ruling) {
         append(&mut self.reasons, &ruling.reason.to_string(), "\n");
         self.errors.extend(ruling.error);

@@ -220,7 +220,7 @@ impl Reader {
         let authorized_ttl = self.duration(said, at, "authorizedTTL", Some(AUTHORIZED_TTL));
         let unauthorized_ttl = self.duration(said, at, "unauthorizedTTL", Some(UNAUTHORIZED_TTL));
         let is_cached = |member| said.get(member).and_then(Value::as_bool) != Some(false);
-        let kept = |ttl, member| if is_cached(member) { ttl } else { Duration::ZERO };
+        let cached_for = |ttl, member| if is_cached(member) { ttl } else { Duration::ZERO };
         let version = self.one_of(said, at, "subjectAccessReviewVersion", &["v1", "v1beta1"]);
         let on_failure = self.one_of(said, at, "failurePolicy", &["NoOpinion", "Deny"]);
         let kubeconfig = self.kubeconfig(said, at);
@@ -229,8 +229,8 @@ impl Reader {
             kubeconfig: kubeconfig?,
             version: ReviewVersion::parse(&version?)?,
             timeout,
-            authorized_ttl: kept(authorized_ttl, "cacheAuthorizedRequests"),
-            unauthorized_ttl: kept(unauthorized_ttl, "cacheUnauthorizedRequests"),
+            authorized_ttl: cached_for(authorized_ttl, "cacheAuthorizedRequests"),
+            unauthorized_ttl: cached_for(unauthorized_ttl, "cacheUnauthorizedRequests"),
             on_failure: if on_failure? == "Deny" { Decision::Deny } else { Decision::NoOpinion },
             conditions,
         })

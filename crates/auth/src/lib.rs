@@ -28,9 +28,9 @@ pub mod review;
 pub mod token;
 pub mod token_review;
 
-pub use attributes::{Attributes, Objects, Subject};
+pub use attributes::{Attributes, Objects, OwnedAttributes, Subject};
 pub use authorizer::{
-    Asking, Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
+    Answer, Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
 };
 pub use mode::{AlwaysAllow, AlwaysDeny, Masters, Mode};
 pub use pintle_meta::User;

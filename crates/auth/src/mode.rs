@@ -4,7 +4,8 @@
 use std::str::FromStr;
 
 use crate::{
-    Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling, User,
+    Answer, Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling,
+    User,
 };
 
 /// An authorizer's name.
@@ -77,11 +78,11 @@ impl FromStr for Mode {
 pub struct Masters;
 
 impl Authorizer for Masters {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         if attributes.user.is_master() {
-            Ruling::new(Decision::Allow, "")
+            Ruling::new(Decision::Allow, "").into()
         } else {
-            Ruling::NO_OPINION
+            Ruling::NO_OPINION.into()
         }
     }
 
@@ -96,8 +97,8 @@ impl Authorizer for Masters {
 pub struct AlwaysAllow;
 
 impl Authorizer for AlwaysAllow {
-    fn authorize(&self, _: &Attributes<'_>) -> Ruling {
-        Ruling::new(Decision::Allow, "")
+    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> Answer<'a> {
+        Ruling::new(Decision::Allow, "").into()
     }
 
     fn rules(&self, _: &User, _: &str) -> Rules {
@@ -120,8 +121,8 @@ impl Authorizer for AlwaysAllow {
 pub struct AlwaysDeny;
 
 impl Authorizer for AlwaysDeny {
-    fn authorize(&self, _: &Attributes<'_>) -> Ruling {
-        Ruling::new(Decision::NoOpinion, "Everything is forbidden.")
+    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> Answer<'a> {
+        Ruling::new(Decision::NoOpinion, "Everything is forbidden.").into()
     }
 
     fn rules(&self, _: &User, _: &str) -> Rules {

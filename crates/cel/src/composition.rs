@@ -1,7 +1,7 @@
 //! Expressions with names, which those that come after them use as `variables.name` (upstream:
 //! `plugin/cel/composition.go`).
 //!
-//! A value is found when it is first wanted, and kept for the evaluations that follow. What it costs is
+//! A value is computed on first use, and stored for the evaluations that follow. What it costs is
 //! counted apart from what wants it.
 //!
 //! Invariant: an expression knows only those before it, so that none waits for itself.
@@ -72,7 +72,7 @@ impl Composition {
         let fields = words.filter_map(|word| {
             let program = &self.programs[self.find(word, self.names.len())?];
             let found = program.as_ref().map_or(&Type::Dyn, Program::output_type);
-            Some((word.into(), Declaration::Typed(kept(found))))
+            Some((word.into(), Declaration::Typed(stored_type(found))))
         });
         Declaration::Composed(Object::of_identifiers(type_name, fields))
     }
@@ -90,10 +90,10 @@ impl Composition {
 }
 
 /// What is known of the type of a value with a name: of objects nothing.
-fn kept(found: &Type) -> Type {
+fn stored_type(found: &Type) -> Type {
     match found {
-        Type::List(items) => Type::list(kept(items)),
-        Type::Map(pair) => Type::map(kept(&pair.0), kept(&pair.1)),
+        Type::List(items) => Type::list(stored_type(items)),
+        Type::Map(pair) => Type::map(stored_type(&pair.0), stored_type(&pair.1)),
         Type::Null
         | Type::Bool
         | Type::Int

@@ -160,7 +160,7 @@ impl<'a> Translator<'a> {
             }
             check_repetition(operator, self.repetition)?;
             self.repetition = Some(operator);
-            self.keep(len);
+            self.copy(len);
             return Ok(());
         }
         self.repetition = None;
@@ -176,9 +176,9 @@ impl<'a> Translator<'a> {
             ')' => {
                 let more = self.groups.checked_sub(1);
                 self.groups = more.ok_or_else(|| wrong("unexpected )", self.pattern))?;
-                self.keep(1);
+                self.copy(1);
             }
-            c => self.keep(c.len_utf8()),
+            c => self.copy(c.len_utf8()),
         }
         Ok(())
     }
@@ -186,13 +186,13 @@ impl<'a> Translator<'a> {
     fn in_class(&mut self) -> Result<(), String> {
         if self.rest.starts_with(']') {
             self.class = None;
-            self.keep(1);
+            self.copy(1);
             return Ok(());
         }
         if self.rest.starts_with("[:")
             && let Some(end) = self.rest.find(":]")
         {
-            self.keep(end + 2);
+            self.copy(end + 2);
             return Ok(());
         }
         let escaped = self.rest.strip_prefix('\\').and_then(|rest| rest.chars().next());
@@ -220,7 +220,7 @@ impl<'a> Translator<'a> {
     fn open_group(&mut self) -> Result<(), String> {
         self.groups += 1;
         let Some(kind) = self.rest.strip_prefix("(?") else {
-            self.keep(1);
+            self.copy(1);
             return Ok(());
         };
         let named = kind.strip_prefix("P<").or_else(|| kind.strip_prefix('<'));
@@ -238,11 +238,11 @@ impl<'a> Translator<'a> {
         }
         let flags = kind.find(|c: char| !"imsU-".contains(c)).unwrap_or(kind.len());
         match kind.as_bytes().get(flags) {
-            Some(b':') => self.keep(2 + flags + 1),
+            Some(b':') => self.copy(2 + flags + 1),
             Some(b')') if flags > 0 => {
                 self.groups -= 1;
                 self.repeatable = false;
-                self.keep(2 + flags + 1);
+                self.copy(2 + flags + 1);
             }
             None => return Err(wrong("missing closing )", self.pattern)),
             Some(_) => {
@@ -254,9 +254,9 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    fn keep(&mut self, len: usize) {
-        let (kept, rest) = self.rest.split_at(len);
-        self.out.push_str(kept);
+    fn copy(&mut self, len: usize) {
+        let (copied, rest) = self.rest.split_at(len);
+        self.out.push_str(copied);
         self.rest = rest;
     }
 
@@ -268,7 +268,7 @@ impl<'a> Translator<'a> {
     /// A class begins; a bracket that stands first in it is itself.
     fn open_class(&mut self) {
         self.class = Some(self.rest);
-        self.keep(if self.rest.starts_with("[^") { 2 } else { 1 });
+        self.copy(if self.rest.starts_with("[^") { 2 } else { 1 });
         if self.rest.starts_with(']') {
             self.replace(1, r"\]");
         }
@@ -279,7 +279,7 @@ impl<'a> Translator<'a> {
         let has_braces = matches!(self.rest.as_bytes()[1], b'p' | b'P' | b'x');
         let behind = &self.rest[len..];
         let braces = behind.starts_with('{').then(|| behind.find('}')).flatten();
-        self.keep(len + braces.filter(|_| has_braces).map_or(0, |end| end + 1));
+        self.copy(len + braces.filter(|_| has_braces).map_or(0, |end| end + 1));
         Ok(())
     }
 

@@ -30,17 +30,17 @@ pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let ranges = environment.resource("networking.k8s.io", "v1", "servicecidrs");
     let addresses = environment.resource("networking.k8s.io", "v1", "ipaddresses");
     let Some((ranges, addresses)) = ranges.zip(addresses) else { return };
-    let keeper = Keeper { environment: &environment, ranges, addresses };
-    until(shutdown, work(&environment, &keeper)).await;
+    let ranges_controller = Ranges { environment: &environment, ranges, addresses };
+    until(shutdown, work(&environment, &ranges_controller)).await;
 }
 
-struct Keeper<'e> {
+struct Ranges<'e> {
     environment: &'e Environment,
     ranges: Arc<Resource>,
     addresses: Arc<Resource>,
 }
 
-impl Reconciler for Keeper<'_> {
+impl Reconciler for Ranges<'_> {
     fn purpose(&self) -> &'static str {
         "look after a range of service addresses"
     }
@@ -58,22 +58,22 @@ impl Reconciler for Keeper<'_> {
     }
 }
 
-impl Keeper<'_> {
+impl Ranges<'_> {
     async fn look_after(&self, name: &str) -> Result<Progress, Status> {
         let stored = self.environment.registry.peek(&self.ranges, "", name);
         let Some(mut range) = stored.map(|stored| self.ranges.tree(&stored)).transpose()? else {
             return Ok(Progress::Done);
         };
-        let is_kept = object::finalizers(&range).any(|finalizer| finalizer == FINALIZER);
+        let has_finalizer = object::finalizers(&range).any(|finalizer| finalizer == FINALIZER);
         if !object::is_terminating(&range) {
-            if !is_kept {
-                keep(&mut range, true);
+            if !has_finalizer {
+                set_finalizer(&mut range, true);
                 self.write(&range, "").await?;
                 return Ok(Progress::Done); // it comes up again with what was written
             }
             return self.say(range, "True", "", READY).await;
         }
-        if !is_kept {
+        if !has_finalizer {
             return Ok(Progress::Done); // others hold it
         }
         if self.is_in_use(&range)? {
@@ -84,7 +84,7 @@ impl Keeper<'_> {
         if let Some(left) = self.environment.until(deleted.saturating_add(GRACE)) {
             return Ok(Progress::After(left));
         }
-        keep(&mut range, false);
+        set_finalizer(&mut range, false);
         self.write(&range, "").await?;
         Ok(Progress::Done)
     }
@@ -149,10 +149,10 @@ impl Keeper<'_> {
 }
 
 /// Adds or removes the finalizer.
-fn keep(range: &mut Value, kept: bool) {
+fn set_finalizer(range: &mut Value, is_set: bool) {
     let others = object::finalizers(range).filter(|finalizer| *finalizer != FINALIZER);
     let mut finalizers: Vec<String> = others.map(str::to_owned).collect();
-    if kept {
+    if is_set {
         finalizers.push(FINALIZER.to_owned());
     }
     object::metadata_mut(range).insert("finalizers", finalizers);

@@ -20,13 +20,13 @@ const PATH: &[u8] = b"/registry/secrets/default/a";
 
 /// What a kube-apiserver v1.36.3 stored of a secret at `/registry/secrets/default/kms-ref`, in base64, and the
 /// seed that its plugin gives for it.
-const KEPT: &str = "azhzOmVuYzprbXM6djI6dmF1bHQ6CpkCX2Ql+ZNr4uBWL4+aPa2dStJvr0K9W0Tgjs2J6rQM/ry3XpqPufQg/hrRynTjRjrA\
+const STORED: &str = "azhzOmVuYzprbXM6djI6dmF1bHQ6CpkCX2Ql+ZNr4uBWL4+aPa2dStJvr0K9W0Tgjs2J6rQM/ry3XpqPufQg/hrRynTjRjrA\
     425PxDly8vDSJw8JIafQvMABpHS75raiXIZQ0VG2hMWH1HWCXEosadhVBEFQTzGpfIssj1RrhSA3plS96llU/rs9V9z791CV\
     10m7RstbMshLfEN2Sp60Ocve+MckG93ke52pmGtL31D8/V6g+lbC5iLSK4/eqK5FmbbJDxHxX6kJGoDKpLhFOC/TejZwwo6s\
     FrtlCAeUnOEQcd4bzCVgtNYupubNlGec2ss7A7p1SiN05ULvo4NnNsq5XKMlgPHvTePyliGms2kOSsl6YZx+LAEZYpZcwGO8\
     iTQtUjl/+hRIDlrmkJZr7ZoSATEaPAK3xbqT9WkRTGuo17FAr+X1Ekk7jqS9heRvXV0xX4GaBFIk+W3FT8JahiG+zlwoB+56\
     lFZOSiEzzYpopCIXChJwbHVnaW4uZXhhbXBsZS5jb20SAWEoAQ==";
-const KEPT_SEED: &str = "NPhjNvHSzNoGHvxYMTUzxftzmRnvr9lv9P4OnvFi6aU=";
+const STORED_SEED: &str = "NPhjNvHSzNoGHvxYMTUzxftzmRnvr9lv9P4OnvFi6aU=";
 
 /// Knows the seed that a kube-apiserver had.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ impl KeyService for Recorded {
     fn unseal(&self, sealed: &SealedSource) -> Result<Zeroizing<Vec<u8>>, String> {
         assert_eq!(sealed.key_id, "1");
         assert_eq!(sealed.annotations["plugin.example.com"], "a");
-        Ok(Zeroizing::new(BASE64_STANDARD.decode(KEPT_SEED).unwrap()))
+        Ok(Zeroizing::new(BASE64_STANDARD.decode(STORED_SEED).unwrap()))
     }
 }
 
 #[test]
 fn what_a_kube_apiserver_stored_is_read() {
     let (_, providers) = start(Arc::new(Recorded), "2");
-    let stored = Bytes::from(BASE64_STANDARD.decode(KEPT).unwrap());
+    let stored = Bytes::from(BASE64_STANDARD.decode(STORED).unwrap());
     let read = read(&providers, b"/registry/secrets/default/kms-ref", &stored).unwrap();
     assert!(read.is_stale && read.value.starts_with(b"k8s\0"));
     assert!(read.value.windows(7).any(|part| part == b"vaulted"));

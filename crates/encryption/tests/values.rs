@@ -13,7 +13,7 @@ use pintle_value::{Value, json};
 
 /// What a kube-apiserver v1.36.3 stored of secrets with the key of 32 bytes `k`, one a line: its path, what is
 /// stored in base64, and a part of the value.
-const KEPT: &str = include_str!("kept.jsonl");
+const STORED: &str = include_str!("kept.jsonl");
 
 const SECRET: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
 const PATH: &[u8] = b"/registry/secrets/default/a";
@@ -55,7 +55,7 @@ fn write(providers: &Providers, value: &[u8]) -> Bytes {
 #[test]
 fn what_a_kube_apiserver_stored_is_read() {
     let all = ["aescbc", "aesgcm", "secretbox", "identity"];
-    for line in KEPT.lines() {
+    for line in STORED.lines() {
         let row = json::parse(line.as_bytes()).unwrap();
         let text = |member: &str| row.get(member).and_then(Value::as_str).unwrap();
         let stored = BASE64_STANDARD.decode(text("stored")).unwrap();
@@ -81,7 +81,7 @@ fn what_a_kube_apiserver_stored_is_read() {
         let elsewhere = read(&providers(&first, &[&own]), OTHER_PATH, &stored);
         assert_eq!(elsewhere.is_err(), method == "aesgcm", "only this one binds values to paths");
     }
-    assert_eq!(KEPT.lines().count(), 4);
+    assert_eq!(STORED.lines().count(), 4);
 }
 
 #[test]

@@ -34,8 +34,8 @@ impl Layout for Plain {
         Ok(Bytes::copy_from_slice(value))
     }
 
-    fn decode(&self, _: &Key, kept: &[u8], _: Revision) -> Result<Bytes, Mismatch> {
-        Ok(Bytes::copy_from_slice(kept))
+    fn decode(&self, _: &Key, stored: &[u8], _: Revision) -> Result<Bytes, Mismatch> {
+        Ok(Bytes::copy_from_slice(stored))
     }
 
     fn is_current(&self, _: &Key, _: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! The writes of this process that are under way, so that their events are recognised.
 //!
 //! Purpose: an own write is told to followers from the writer's template, with its note, and nothing is
-//! decoded. It is known by its key and the bytes that are kept. And where its answer is lost, the next
+//! decoded. It is recognized by its key and the stored bytes. And where its answer is lost, the next
 //! event of its key shows what became of it.
 //!
 //! Must not know: how writes are made, followers.
@@ -32,8 +32,8 @@ pub(crate) struct OwnWrite {
     pub(crate) kind: Kind,
     /// The revision at which the key must have been written last; 0 if it must be absent.
     pub(crate) expected: i64,
-    /// The bytes that are kept; `None` of a deletion.
-    pub(crate) kept: Option<Bytes>,
+    /// The stored bytes; `None` for a deletion.
+    pub(crate) stored: Option<Bytes>,
     pub(crate) template: Template,
     pub(crate) note: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) fate: Mutex<Fate>,
@@ -71,9 +71,9 @@ impl OwnWrite {
     fn fits(&self, event: &Event) -> bool {
         let is_put = event.r#type == EventType::Put as i32;
         let is_new = event.kv.create_revision == event.kv.mod_revision;
-        match &self.kept {
-            Some(kept) => {
-                is_put && is_new == (self.kind == Kind::Created) && *kept == event.kv.value
+        match &self.stored {
+            Some(stored) => {
+                is_put && is_new == (self.kind == Kind::Created) && *stored == event.kv.value
             }
             None => !is_put,
         }
@@ -148,15 +148,15 @@ mod tests {
     use super::*;
     use crate::messages::KeyValue;
 
-    fn write(kind: Kind, kept: &'static str) -> Arc<OwnWrite> {
+    fn write(kind: Kind, stored: &'static str) -> Arc<OwnWrite> {
         let key = Key { collection: "things".into(), item: "a".into() };
         Arc::new(OwnWrite {
             path: Bytes::from_static(b"/p/a"),
             key,
             kind,
             expected: if kind == Kind::Created { 0 } else { 5 },
-            kept: (kind != Kind::Deleted).then(|| Bytes::from_static(kept.as_bytes())),
-            template: Template::whole(format!("own {kept}").into_bytes()),
+            stored: (kind != Kind::Deleted).then(|| Bytes::from_static(stored.as_bytes())),
+            template: Template::whole(format!("own {stored}").into_bytes()),
             note: None,
             fate: Mutex::default(),
         })

@@ -121,11 +121,11 @@ impl Reading {
         Ok((records, at))
     }
 
-    async fn decoded(&self, kept: Vec<KeyValue>) -> Vec<Record> {
-        let bytes: usize = kept.iter().map(|kept| kept.value.len()).sum();
+    async fn decoded(&self, stored: Vec<KeyValue>) -> Vec<Record> {
+        let bytes: usize = stored.iter().map(|stored| stored.value.len()).sum();
         let translation = self.translation.clone();
         let decode = move || -> Vec<Record> {
-            kept.iter().filter_map(|kept| translation.record(kept)).collect()
+            stored.iter().filter_map(|stored| translation.record(stored)).collect()
         };
         if bytes <= DECODED_INLINE_BYTES_MAX { decode() } else { aside(decode).await }
     }
@@ -156,7 +156,7 @@ impl Reading {
 
 /// How many keys to ask for after these.
 fn page_keys(page: &[KeyValue]) -> i64 {
-    let bytes: usize = page.iter().map(|kept| kept.value.len()).sum();
+    let bytes: usize = page.iter().map(|stored| stored.value.len()).sum();
     let keys = PAGE_BYTES.saturating_mul(page.len()) / bytes.max(1);
     i64::try_from(keys).unwrap_or(i64::MAX).clamp(1, PAGE_KEYS_MAX)
 }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn pages_are_as_large_as_values_allow() {
-        let kept = |bytes| KeyValue { value: vec![0; bytes].into(), ..KeyValue::default() };
+        let stored = |bytes| KeyValue { value: vec![0; bytes].into(), ..KeyValue::default() };
         for (values, expected) in [
             (vec![1 << 10; 9], PAGE_KEYS_MAX),
             (vec![16 << 10; 9], 1024),
@@ -214,7 +214,7 @@ mod tests {
             (vec![], 1),
             (vec![0], PAGE_KEYS_MAX),
         ] {
-            let page: Vec<_> = values.iter().map(|bytes| kept(*bytes)).collect();
+            let page: Vec<_> = values.iter().map(|bytes| stored(*bytes)).collect();
             assert_eq!(page_keys(&page), expected, "{values:?}");
         }
     }

@@ -260,8 +260,8 @@ impl Store for EtcdStore {
         Box::pin(async move {
             let (revision, at) = self.at(at)?;
             let read = self.reading.key(&key, at).await;
-            let (kept, _) = read.map_err(|why| read_error(why, revision, &self.horizon))?;
-            Ok(kept.and_then(|kept| self.reading.translation.record(&kept)))
+            let (stored, _) = read.map_err(|why| read_error(why, revision, &self.horizon))?;
+            Ok(stored.and_then(|stored| self.reading.translation.record(&stored)))
         })
     }
 
@@ -284,8 +284,8 @@ impl Store for EtcdStore {
         Box::pin(async move {
             let translation = &self.reading.translation;
             let read = self.reading.key(&key, None).await;
-            let (kept, _) = read.map_err(|why| Error::Failed { reason: why.to_string() })?;
-            Ok(kept.is_none_or(|kept| translation.is_current(&key, &kept)))
+            let (stored, _) = read.map_err(|why| Error::Failed { reason: why.to_string() })?;
+            Ok(stored.is_none_or(|stored| translation.is_current(&key, &stored)))
         })
     }
 

@@ -31,8 +31,8 @@ pub(crate) struct Refusal {
 /// All writes, if every key is as it is expected to be; else what the keys have. With one write it has
 /// the shape of upstream's transactions (etcd/client/v3/kubernetes), which kine takes, too.
 pub(crate) fn transaction(writes: &[Ready], unchanged: &[(Bytes, i64)]) -> TxnRequest {
-    let success = writes.iter().map(|Ready { own, lease, .. }| match &own.kept {
-        Some(kept) => put(own.path.clone(), kept.clone(), *lease),
+    let success = writes.iter().map(|Ready { own, lease, .. }| match &own.stored {
+        Some(stored) => put(own.path.clone(), stored.clone(), *lease),
         None => delete(own.path.clone()),
     });
     let conditions = || {

@@ -59,7 +59,7 @@ impl Translation {
         self.layout.key(path.strip_prefix(&*self.prefix)?)
     }
 
-    /// What is kept of a value that is written at a path, but for when it expires.
+    /// The bytes to store for a value at a path; without the lease.
     pub(crate) fn encode(
         &self,
         key: &Key,
@@ -73,29 +73,30 @@ impl Translation {
         stored.map_err(|TransformError(why)| Mismatch { key: key.clone(), why })
     }
 
-    /// After how long what is kept of a key expires.
+    /// The lifetime of a key's value.
     pub(crate) fn lifetime(&self, key: &Key) -> Option<Duration> {
         self.layout.lifetime(key)
     }
 
-    /// Whether what is kept of a key has the form in which it would be written now.
-    pub(crate) fn is_current(&self, key: &Key, kept: &KeyValue) -> bool {
-        match self.plain(key, kept) {
+    /// Whether a key's stored bytes have the form in which they would be written now.
+    pub(crate) fn is_current(&self, key: &Key, stored: &KeyValue) -> bool {
+        match self.plain(key, stored) {
             Ok((_, is_stale)) if is_stale => false,
             Ok((plain, _)) => self.layout.is_current(key, &plain),
             Err(_) => true, // what cannot be read cannot be written again
         }
     }
 
-    /// The record of what is kept; `None` for what is not the store's. What cannot be decoded comes as it is
-    /// kept, and in place of what cannot be decrypted comes the reason.
-    pub(crate) fn record(&self, kept: &KeyValue) -> Option<Record> {
-        let key = self.key(&kept.key)?;
-        let revision = revision(kept.mod_revision);
-        let decoded = match self.plain(&key, kept) {
-            Ok((plain, _)) => {
-                self.layout.decode(&key, &plain, revision).map_err(|why| (why, kept.value.clone()))
-            }
+    /// The record of a stored key; `None` for a key that is not the store's. The value of a record is the stored
+    /// bytes where they cannot be decoded, and the reason where they cannot be decrypted.
+    pub(crate) fn record(&self, stored: &KeyValue) -> Option<Record> {
+        let key = self.key(&stored.key)?;
+        let revision = revision(stored.mod_revision);
+        let decoded = match self.plain(&key, stored) {
+            Ok((plain, _)) => self
+                .layout
+                .decode(&key, &plain, revision)
+                .map_err(|why| (why, stored.value.clone())),
             Err(why) => {
                 let bytes = undecryptable(&why);
                 Err((Mismatch { key: key.clone(), why: why.0 }, bytes))
@@ -105,15 +106,15 @@ impl Translation {
             tracing::warn!(%why, %revision, "a stored value cannot be read");
             bytes
         });
-        let is_new = kept.create_revision == kept.mod_revision;
+        let is_new = stored.create_revision == stored.mod_revision;
         let kind = if is_new { Kind::Created } else { Kind::Updated };
         Some(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None })
     }
 
-    /// What is kept of a key, decrypted, and whether it would be encrypted otherwise now.
-    fn plain(&self, key: &Key, kept: &KeyValue) -> Result<(Bytes, bool), TransformError> {
-        let Some(transformer) = &self.transformer else { return Ok((kept.value.clone(), false)) };
-        let plain = transformer.to_value(key, &kept.key, kept.value.clone())?;
+    /// The decrypted bytes of a key, and whether they would be encrypted otherwise now.
+    fn plain(&self, key: &Key, stored: &KeyValue) -> Result<(Bytes, bool), TransformError> {
+        let Some(transformer) = &self.transformer else { return Ok((stored.value.clone(), false)) };
+        let plain = transformer.to_value(key, &stored.key, stored.value.clone())?;
         Ok((plain.value, plain.is_stale))
     }
 
@@ -188,7 +189,7 @@ mod tests {
         let path = translation.path(&key);
         let stored = translation.encode(&key, &path, b"new", Kind::Created).unwrap();
         assert_eq!(stored, &b"/registry/things/a|new"[..]);
-        let kept = |value: &[u8]| KeyValue {
+        let key_value = |value: &[u8]| KeyValue {
             key: path.clone(),
             value: Bytes::copy_from_slice(value),
             ..KeyValue::default()
@@ -199,13 +200,13 @@ mod tests {
             (b"/registry/things/b|new", Err("not from here"), true),
             (b"{}", Err("not from here"), true),
         ] {
-            let record = translation.record(&kept(stored)).unwrap();
+            let record = translation.record(&key_value(stored)).unwrap();
             let read = match why_undecryptable(&record.bytes) {
                 Some(why) => Err(why),
                 None => Ok(std::str::from_utf8(&record.bytes).unwrap()),
             };
             assert_eq!(read, value);
-            assert_eq!(translation.is_current(&key, &kept(stored)), is_current);
+            assert_eq!(translation.is_current(&key, &key_value(stored)), is_current);
         }
     }
 

@@ -209,21 +209,21 @@ impl Writing {
         let translation = &self.reading.translation;
         let path = translation.path(&write.key);
         let template = write.change.template().clone();
-        let (kept, lease) = match kind {
+        let (stored, lease) = match kind {
             Kind::Deleted => (None, 0),
             Kind::Created | Kind::Updated => {
-                let kept = translation.encode(&write.key, &path, template.value(), *kind);
-                let kept = kept.map_err(|why| Error::Failed { reason: why.to_string() })?;
-                (Some(kept), self.lease(&write.key).await?)
+                let stored = translation.encode(&write.key, &path, template.value(), *kind);
+                let stored = stored.map_err(|why| Error::Failed { reason: why.to_string() })?;
+                (Some(stored), self.lease(&write.key).await?)
             }
         };
         let (key, note, fate) = (write.key.clone(), write.note.clone(), Mutex::default());
         let (kind, expected) = (*kind, *expected);
-        let own = OwnWrite { path, key, kind, expected, kept, template, note, fate };
+        let own = OwnWrite { path, key, kind, expected, stored, template, note, fate };
         Ok(Ready { own: Arc::new(own), lease })
     }
 
-    /// The lease of what is kept for a while; 0 for what stays.
+    /// The lease of a key that expires; 0 for one that does not.
     async fn lease(&self, key: &Key) -> Result<i64, Error> {
         match self.reading.translation.lifetime(key) {
             None => Ok(0),

@@ -59,30 +59,29 @@ pub struct RequestHeader<'a> {
 pub struct BootstrapObject {
     /// Its resource.
     pub resource: GroupVersionResource,
-    /// As it is to be. A status in it has to be written to `/status`: creating drops it.
+    /// The wanted state. A status in it must be written to `/status`, as a create drops it.
     pub object: Value,
-    /// What becomes of one that exists.
-    pub keep: Keep,
+    /// What to do if the object exists.
+    pub reconcile: Reconcile,
 }
 
-/// What becomes of an object that exists already.
+/// How an existing object is reconciled with the wanted state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// It is left alone.
-    AsItIs,
-    /// It gets the rules, subjects, labels and annotations that it lacks, unless its annotation
-    /// `rbac.authorization.kubernetes.io/autoupdate` says otherwise; a binding to another role is
-    /// made anew.
+pub enum Reconcile {
+    /// It is not changed.
+    CreateOnly,
+    /// Missing rules, subjects, labels and annotations are added, unless its annotation
+    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`; a binding to another role is replaced.
     AtLeast,
-    /// Its spec is made what it should be.
+    /// Its spec is set to the wanted one.
     Exactly,
-    /// So is its spec, but only while its annotation `apf.kubernetes.io/autoupdate-spec` says so (or,
-    /// without the annotation, until someone else changes it).
+    /// Its spec is set to the wanted one while its annotation `apf.kubernetes.io/autoupdate-spec` is `true` (or,
+    /// without the annotation, until somebody else changes it).
     WhileOurs,
-    /// Each entry of its data gets the certificates, or the items of a list, that it lacks: what other
-    /// servers of the cluster need stays.
+    /// Missing certificates and list items are added to each entry of its data; those of other servers of the
+    /// cluster stay.
     United,
-    /// These members are made what they should be; others stay.
+    /// These members are set to the wanted ones; others stay.
     WithMembers(&'static [&'static str]),
 }
 
@@ -116,9 +115,9 @@ pub fn objects(settings: &Settings<'_>) -> Vec<BootstrapObject> {
 }
 
 impl BootstrapObject {
-    fn new(resource: [&'static str; 3], object: Value, keep: Keep) -> Self {
+    fn new(resource: [&'static str; 3], object: Value, reconcile: Reconcile) -> Self {
         let [group, version, plural] = resource;
-        Self { resource: GroupVersionResource::new(group, version, plural), object, keep }
+        Self { resource: GroupVersionResource::new(group, version, plural), object, reconcile }
     }
 
     /// Who it says made it; `""` for the server itself.
@@ -132,19 +131,19 @@ impl BootstrapObject {
     /// What to do about the object, given what is stored.
     pub fn step(&self, stored: Option<&Value>) -> Step {
         let Some(stored) = stored else { return Step::Create };
-        let updated = match self.keep {
-            Keep::AsItIs => return Step::Nothing,
-            Keep::AtLeast if is_annotated(stored, rbac::AUTO_UPDATE) == Some(false) => {
+        let updated = match self.reconcile {
+            Reconcile::CreateOnly => return Step::Nothing,
+            Reconcile::AtLeast if is_annotated(stored, rbac::AUTO_UPDATE) == Some(false) => {
                 return Step::Nothing;
             }
-            Keep::AtLeast if stored.get("roleRef") != self.object.get("roleRef") => {
+            Reconcile::AtLeast if stored.get("roleRef") != self.object.get("roleRef") => {
                 return Step::Replace;
             }
-            Keep::AtLeast => self.at_least(stored),
-            Keep::WhileOurs if !is_ours(stored) => return Step::Nothing,
-            Keep::Exactly | Keep::WhileOurs => self.exactly(stored),
-            Keep::United => self.united(stored),
-            Keep::WithMembers(members) => {
+            Reconcile::AtLeast => self.at_least(stored),
+            Reconcile::WhileOurs if !is_ours(stored) => return Step::Nothing,
+            Reconcile::Exactly | Reconcile::WhileOurs => self.exactly(stored),
+            Reconcile::United => self.united(stored),
+            Reconcile::WithMembers(members) => {
                 let mut updated = stored.clone();
                 for member in members {
                     let wanted = self.object.get(member).cloned().unwrap_or_default();

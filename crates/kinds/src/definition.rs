@@ -16,7 +16,7 @@ use crate::{
     features::Features,
     generated::{self, Gvk},
     groups,
-    kind::{Kept, Kind, kind},
+    kind::{Collection, Kind, kind},
     printers,
     removed::{self, Removed},
     strategy::{PLAIN, Strategy},
@@ -41,7 +41,7 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
 
 /// The definitions of everything that is kept, in every version: what is switched on, what is not, and what
 /// the servers of one database keep there for each other ([`internal`]).
-pub fn kept() -> Vec<ResourceDefinition> {
+pub fn stored() -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
     let rows = generated::resources().iter();
     let public = rows.filter_map(|row| {
@@ -166,11 +166,11 @@ fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinitio
 
 /// Where the objects are kept, and how this version's become the stored form.
 fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<Storage> {
-    let collection = match kind.kept {
-        Kept::Not => return None,
-        Kept::With(collection) => collection.into(),
-        Kept::Own if row.group.is_empty() => row.plural.into(),
-        Kept::Own => format!("{}/{}", row.group, row.plural).into(),
+    let collection = match kind.collection {
+        Collection::None => return None,
+        Collection::Shared(collection) => collection.into(),
+        Collection::Own if row.group.is_empty() => row.plural.into(),
+        Collection::Own => format!("{}/{}", row.group, row.plural).into(),
     };
     let form = kind.conversions.iter().find(|form| form.version == row.version);
     let conversion = form.and_then(|form| {

@@ -13,8 +13,8 @@ pub(crate) struct Kind {
     pub resource: &'static str,
     /// How its objects behave.
     pub strategy: Strategy,
-    /// Where its objects are kept.
-    pub kept: Kept,
+    /// Where its objects are stored.
+    pub collection: Collection,
     /// The versions that are not the stored form, and how they become it.
     pub conversions: &'static [Form],
 }
@@ -29,23 +29,23 @@ pub(crate) struct Form {
     pub from_stored: fn(&mut Value),
 }
 
-/// Where the objects of a kind are kept.
+/// The collection in which the objects of a kind are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// In a collection of their own: `pods`, `apps/deployments`.
+pub(crate) enum Collection {
+    /// The kind's own: `pods`, `apps/deployments`.
     Own,
-    /// In this collection, which another kind owns.
-    With(&'static str),
-    /// Nowhere: requests that are answered and forgotten.
-    Not,
+    /// This collection, which is another kind's own.
+    Shared(&'static str),
+    /// None: objects are answered and not stored.
+    None,
 }
 
 /// A kind that is kept in one form, its own.
 pub(crate) const fn kind(group: &'static str, resource: &'static str, strategy: Strategy) -> Kind {
-    Kind { group, resource, strategy, kept: Kept::Own, conversions: &[] }
+    Kind { group, resource, strategy, collection: Collection::Own, conversions: &[] }
 }
 
 /// A kind that is answered and forgotten.
 pub(crate) const fn virtual_kind(group: &'static str, resource: &'static str) -> Kind {
-    Kind { kept: Kept::Not, ..kind(group, resource, crate::strategy::PLAIN) }
+    Kind { collection: Collection::None, ..kind(group, resource, crate::strategy::PLAIN) }
 }

@@ -39,6 +39,6 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{built_in, definitions, internal, kept};
+pub use definition::{built_in, definitions, internal, stored};
 pub use features::{Feature, Features};
 pub use runtime_config::{Error, RuntimeConfig};

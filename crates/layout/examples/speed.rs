@@ -1,4 +1,4 @@
-//! How long it takes to make of an object what is kept of it, and back: `cargo run --release -p
+//! The time to encode an object for etcd and to decode it: `cargo run --release -p
 //! pintle-layout --example speed`.
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -12,21 +12,21 @@ use pintle_value::json;
 
 fn main() {
     let layout = Upstream::new(MediaType::Protobuf, Duration::from_secs(3600));
-    for line in include_str!("../tests/kept.jsonl").lines() {
+    for line in include_str!("../tests/stored.jsonl").lines() {
         let row = json::parse(line.as_bytes()).expect("a row");
         let text = |member: &str| row.str_at(&[member]).unwrap_or_default().to_owned();
         let path = text("path");
         let key = layout.key(&path).expect("a key");
-        let kept = match row.get("message") {
+        let stored = match row.get("message") {
             Some(_) => STANDARD.decode(text("message")).expect("base64"),
             None => text("json").into_bytes(),
         };
-        let value = layout.decode(&key, &kept, Revision(42)).expect("it can be read");
-        let decode = micros(|| drop(black_box(layout.decode(&key, &kept, Revision(42)))));
+        let value = layout.decode(&key, &stored, Revision(42)).expect("it can be read");
+        let decode = micros(|| drop(black_box(layout.decode(&key, &stored, Revision(42)))));
         let encode = micros(|| drop(black_box(layout.encode(&key, &value, Kind::Created))));
         println!(
             "{path}: {} bytes, {} of JSON; decoded in {decode:.1} µs, encoded in {encode:.1} µs",
-            kept.len(),
+            stored.len(),
             value.len(),
         );
     }

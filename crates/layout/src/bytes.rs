@@ -16,7 +16,7 @@ const ENCRYPTED: &[u8] = b"k8s:enc:";
 const UNSET_STATUS_WHEN_NEW: &[&str] = &["persistentvolumeclaims"];
 
 impl Kind {
-    /// What is kept of an object's JSON.
+    /// Encodes an object's JSON for etcd.
     pub(crate) fn encode(
         &self,
         value: &[u8],
@@ -28,27 +28,27 @@ impl Kind {
         if write == Write::Created && UNSET_STATUS_WHEN_NEW.contains(&&*self.collection) {
             tree.make_object().insert("status", Value::object());
         }
-        let (stored, mut kept) = (&self.stored, Vec::with_capacity(value.len()));
+        let (stored, mut bytes) = (&self.stored, Vec::with_capacity(value.len()));
         match stored.storage.as_ref().map(|storage| storage.etcd.form) {
-            Some(EtcdForm::Unserved(version)) => (version.write)(tree, &mut kept),
+            Some(EtcdForm::Unserved(version)) => (version.write)(tree, &mut bytes),
             Some(EtcdForm::Json | EtcdForm::Sorted) => {
-                encode::write(&stored.schema, stored.ty, &tree, &mut kept);
+                encode::write(&stored.schema, stored.ty, &tree, &mut bytes);
             }
             Some(EtcdForm::Protobuf) | None if media_type == MediaType::Json => {
-                encode::write(&stored.schema, stored.ty, &tree, &mut kept);
+                encode::write(&stored.schema, stored.ty, &tree, &mut bytes);
             }
             Some(EtcdForm::Protobuf) | None => {
-                protobuf::encode(&stored.schema, stored.ty, &tree, &mut kept);
-                return Ok(kept);
+                protobuf::encode(&stored.schema, stored.ty, &tree, &mut bytes);
+                return Ok(bytes);
             }
         }
-        kept.push(b'\n');
-        Ok(kept)
+        bytes.push(b'\n');
+        Ok(bytes)
     }
 
-    /// The JSON of the object that the bytes are kept of.
-    pub(crate) fn decode(&self, kept: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
-        let (version, mut tree) = self.read(kept)?;
+    /// Decodes an object's bytes in etcd to JSON.
+    pub(crate) fn decode(&self, bytes: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
+        let (version, mut tree) = self.read(bytes)?;
         forget_place(&mut tree)?;
         version.set_defaults(&mut tree);
         let stored = &self.stored;
@@ -59,7 +59,7 @@ impl Kind {
         let members = tree.make_object();
         members.insert("kind", stored.kind.clone());
         members.insert("apiVersion", stored.api_version());
-        let mut value = Vec::with_capacity(kept.len() * 2);
+        let mut value = Vec::with_capacity(bytes.len() * 2);
         let hole = encode::write_object(&stored.schema, stored.ty, &tree, &mut value);
         if let Some(hole) = hole {
             let digits = revision.to_string();
@@ -69,19 +69,19 @@ impl Kind {
     }
 
     /// Whether bytes have the version and the encoding in which an object is written now.
-    pub(crate) fn is_current(&self, kept: &[u8], media_type: MediaType) -> bool {
+    pub(crate) fn is_current(&self, bytes: &[u8], media_type: MediaType) -> bool {
         let form = self.stored.storage.as_ref().map(|storage| storage.etcd.form);
         let is_message = match form {
             Some(EtcdForm::Protobuf) | None => media_type == MediaType::Protobuf,
             Some(EtcdForm::Unserved(_) | EtcdForm::Json | EtcdForm::Sorted) => false,
         };
-        if protobuf::is_message(kept) != is_message || kept.starts_with(cbor::MAGIC) {
+        if protobuf::is_message(bytes) != is_message || bytes.starts_with(cbor::MAGIC) {
             return false;
         }
         let said = match is_message {
-            true => protobuf::type_meta(kept).map(|(api_version, _)| api_version).ok(),
+            true => protobuf::type_meta(bytes).map(|(api_version, _)| api_version).ok(),
             false => {
-                text(kept).ok().and_then(|tree| Some(tree.str_at(&["apiVersion"])?.to_owned()))
+                text(bytes).ok().and_then(|tree| Some(tree.str_at(&["apiVersion"])?.to_owned()))
             }
         };
         let written = match form {
@@ -92,14 +92,14 @@ impl Kind {
     }
 
     /// Reads an object in the version that its bytes name.
-    fn read(&self, kept: &[u8]) -> Result<(&ResourceDefinition, Value), String> {
-        if protobuf::is_message(kept) {
-            let (api_version, kind) = protobuf::type_meta(kept).map_err(|e| e.to_string())?;
+    fn read(&self, bytes: &[u8]) -> Result<(&ResourceDefinition, Value), String> {
+        if protobuf::is_message(bytes) {
+            let (api_version, kind) = protobuf::type_meta(bytes).map_err(|e| e.to_string())?;
             let version = self.version(&api_version, &kind)?;
-            let tree = protobuf::decode(&version.schema, version.ty, kept);
+            let tree = protobuf::decode(&version.schema, version.ty, bytes);
             return Ok((version, tree.map_err(|error| error.to_string())?));
         }
-        let mut tree = text(kept)?;
+        let mut tree = text(bytes)?;
         let said = |member: &str| tree.str_at(&[member]).unwrap_or_default().to_owned();
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let form = self.stored.storage.as_ref().map(|storage| storage.etcd.form);
@@ -131,17 +131,17 @@ fn conform(version: &ResourceDefinition, tree: &mut Value) -> Result<(), String>
 }
 
 /// Reads what is not a message: JSON, or CBOR.
-pub(crate) fn text(kept: &[u8]) -> Result<Value, String> {
-    if kept.starts_with(ENCRYPTED) {
+pub(crate) fn text(bytes: &[u8]) -> Result<Value, String> {
+    if bytes.starts_with(ENCRYPTED) {
         return Err("the value is encrypted".to_owned());
     }
-    if kept.starts_with(cbor::MAGIC) {
-        return cbor::parse(kept).map_err(|error| error.to_string());
+    if bytes.starts_with(cbor::MAGIC) {
+        return cbor::parse(bytes).map_err(|error| error.to_string());
     }
-    json::parse_without(kept, OWNED_FIELDS).map_err(|error| error.to_string())
+    json::parse_without(bytes, OWNED_FIELDS).map_err(|error| error.to_string())
 }
 
-/// Takes away what an object says of where it is kept, which upstream leaves out of the bytes
+/// Removes the members that say where an object is stored, which upstream leaves out of the bytes
 /// (`apiserver/pkg/storage/api_object_versioner.go`).
 pub(crate) fn forget_place(object: &mut Value) -> Result<(), String> {
     let members = object.as_object_mut().ok_or("the value is not an object")?;

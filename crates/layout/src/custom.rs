@@ -5,26 +5,26 @@ use pintle_value::{Value, json};
 
 use crate::bytes::{forget_place, text};
 
-/// What is kept of an object's JSON.
+/// Encodes an object's JSON for etcd.
 pub(crate) fn encode(value: &[u8]) -> Result<Vec<u8>, String> {
     let mut tree = text(value)?;
     forget_place(&mut tree)?;
-    let mut kept = Vec::with_capacity(value.len() + 1);
-    json::write(&tree, &mut kept);
-    kept.push(b'\n');
-    Ok(kept)
+    let mut bytes = Vec::with_capacity(value.len() + 1);
+    json::write(&tree, &mut bytes);
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
-/// The JSON of the object that the bytes are kept of. What its schema makes of it is the registry's matter,
+/// Decodes an object's bytes in etcd to JSON. Its schema is applied by the registry,
 /// which knows the schema as it is when the object is read.
-pub(crate) fn decode(kept: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
-    let mut tree = text(kept)?;
+pub(crate) fn decode(bytes: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
+    let mut tree = text(bytes)?;
     forget_place(&mut tree)?;
     let Some(Value::Object(metadata)) = tree.get_mut("metadata") else {
         return Err("the object has no metadata".to_owned());
     };
     metadata.insert("resourceVersion", revision.to_string());
-    let mut value = Vec::with_capacity(kept.len() + 32);
+    let mut value = Vec::with_capacity(bytes.len() + 32);
     json::write(&tree, &mut value);
     Ok(value)
 }

@@ -1,7 +1,7 @@
 //! How kube-apiserver v1.36 keeps objects in etcd: its keys, and its bytes, both ways.
 //!
 //! Purpose: a Pintle and a kube-apiserver on one etcd read what the other wrote, and neither rewrites
-//! what it would not change. So an object is kept as the very bytes that upstream keeps of it.
+//! what it would not change. So an object is stored as the same bytes that upstream stores.
 //!
 //! What is particular to a kind (prefix, encoding, stored version) stands in its definition; here is what
 //! all have in common. Custom resources need no definition: they are JSON under their group and plural.
@@ -33,7 +33,7 @@ pub struct Upstream {
     event_ttl: Duration,
 }
 
-/// As what objects of built-in kinds are written that are kept in no form of their own. Either is read.
+/// The encoding of objects of built-in kinds, except those with an encoding of their own. Either is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
     /// `application/vnd.kubernetes.protobuf`
@@ -43,12 +43,12 @@ pub enum MediaType {
     Json,
 }
 
-/// A built-in kind as it is kept.
+/// How a built-in kind is stored.
 struct Kind {
     collection: Arc<str>,
     /// Its stored version, in which Pintle keeps it, too.
     stored: ResourceDefinition,
-    /// All its versions: what was kept by another release may be any of them.
+    /// All its versions: another release may have stored objects in any of them.
     versions: Vec<ResourceDefinition>,
 }
 
@@ -56,9 +56,9 @@ struct Kind {
 const SERVER_LEASE: Duration = Duration::from_secs(15);
 
 impl Upstream {
-    /// The layout in which objects are written in a form, and events are kept for so long.
+    /// The layout that writes objects with an encoding, and events with a lifetime.
     pub fn new(media_type: MediaType, event_ttl: Duration) -> Self {
-        Self { paths: Paths::of(pintle_kinds::kept()), media_type, event_ttl }
+        Self { paths: Paths::of(pintle_kinds::stored()), media_type, event_ttl }
     }
 }
 
@@ -80,19 +80,19 @@ impl Layout for Upstream {
         encoded.map(Bytes::from).map_err(|why| Mismatch { key: key.clone(), why })
     }
 
-    fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
+    fn decode(&self, key: &Key, stored: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
         let decoded = match self.paths.kind(&key.collection) {
-            Some(kind) => kind.decode(kept, revision),
-            None if paths::is_custom(&key.collection) => custom::decode(kept, revision),
-            None => return Ok(Bytes::copy_from_slice(kept)),
+            Some(kind) => kind.decode(stored, revision),
+            None if paths::is_custom(&key.collection) => custom::decode(stored, revision),
+            None => return Ok(Bytes::copy_from_slice(stored)),
         };
         decoded.map(Bytes::from).map_err(|why| Mismatch { key: key.clone(), why })
     }
 
-    fn is_current(&self, key: &Key, kept: &[u8]) -> bool {
+    fn is_current(&self, key: &Key, stored: &[u8]) -> bool {
         match self.paths.kind(&key.collection) {
-            Some(kind) => kind.is_current(kept, self.media_type),
-            None => !(paths::is_custom(&key.collection) && kept.starts_with(cbor::MAGIC)),
+            Some(kind) => kind.is_current(stored, self.media_type),
+            None => !(paths::is_custom(&key.collection) && stored.starts_with(cbor::MAGIC)),
         }
     }
 

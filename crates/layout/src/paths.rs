@@ -45,7 +45,7 @@ impl Paths {
         paths
     }
 
-    /// The built-in kind that is kept in a collection.
+    /// The built-in kind of a collection.
     pub(crate) fn kind(&self, collection: &str) -> Option<&Kind> {
         self.kinds.get(collection)
     }

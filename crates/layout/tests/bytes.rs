@@ -1,5 +1,5 @@
-//! The bytes of objects: `kept.jsonl` has what kube-apiserver v1.36.3 kept in etcd of an object of each
-//! kind, and, where a client can get the object, what it answered; `kept_as_json.jsonl` what one kept of some
+//! The bytes of objects: `stored.jsonl` has what kube-apiserver v1.36.3 stored in etcd of an object of each
+//! kind, and, where a client can get the object, what it answered; `stored_as_json.jsonl` what one stored of some
 //! with `--storage-media-type=application/json`.
 
 use std::time::Duration;
@@ -12,25 +12,25 @@ use pintle_value::{Value, cbor, json};
 struct Sample {
     path: String,
     revision: Revision,
-    kept: Vec<u8>,
+    stored: Vec<u8>,
     shown: String,
 }
 
 fn samples() -> Vec<Sample> {
-    read(include_str!("kept.jsonl"))
+    read(include_str!("stored.jsonl"))
 }
 
 fn read(rows: &str) -> Vec<Sample> {
     let read = |line: &str| {
         let row = json::parse(line.as_bytes()).expect("a row");
         let text = |member: &str| row.str_at(&[member]).unwrap_or_default().to_owned();
-        let kept = match row.get("message") {
+        let stored = match row.get("message") {
             Some(_) => STANDARD.decode(text("message")).expect("base64"),
             None => text("json").into_bytes(),
         };
         let revision = row.get("revision").and_then(Value::as_int).expect("a revision");
         let revision = Revision(revision.cast_unsigned());
-        Sample { path: text("path"), revision, kept, shown: text("shown") }
+        Sample { path: text("path"), revision, stored, shown: text("shown") }
     };
     rows.lines().map(read).collect()
 }
@@ -43,10 +43,10 @@ fn key(collection: &str, item: &str) -> Key {
     Key { collection: collection.into(), item: item.into() }
 }
 
-/// Bytes are read as this object, given without what says where it is kept.
+/// Checks that bytes are read as this object, which is given without the members that say where it is stored.
 #[track_caller]
-fn check(collection: &str, kept: &[u8], expected: &str) {
-    let decoded = layout().decode(&key(collection, "a"), kept, Revision(7));
+fn check(collection: &str, stored: &[u8], expected: &str) {
+    let decoded = layout().decode(&key(collection, "a"), stored, Revision(7));
     let decoded = decoded.expect("it can be read");
     let mut tree = json::parse(&decoded).expect("JSON");
     let metadata = tree.object_entry("metadata");
@@ -56,37 +56,37 @@ fn check(collection: &str, kept: &[u8], expected: &str) {
 
 /// Bytes cannot be read, which the error says, and of which key.
 #[track_caller]
-fn check_refused(collection: &str, kept: &[u8], why: &str) {
-    let mismatch = layout().decode(&key(collection, "a"), kept, Revision(7));
+fn check_refused(collection: &str, stored: &[u8], why: &str) {
+    let mismatch = layout().decode(&key(collection, "a"), stored, Revision(7));
     let mismatch = mismatch.expect_err("it cannot be read");
     assert_eq!(mismatch.key, key(collection, "a"));
     assert!(mismatch.why.contains(why), "{}", mismatch.why);
 }
 
 #[test]
-fn every_sample_is_read_as_upstream_shows_it_and_kept_as_upstream_keeps_it() {
+fn every_sample_is_read_and_stored_like_upstream() {
     let layout = layout();
-    for Sample { path, revision, kept, shown } in samples() {
+    for Sample { path, revision, stored, shown } in samples() {
         let key = layout.key(&path).expect("a key");
-        let value = layout.decode(&key, &kept, revision).expect("it can be read");
+        let value = layout.decode(&key, &stored, revision).expect("it can be read");
         if !shown.is_empty() {
             assert_eq!(String::from_utf8_lossy(&value), shown, "{path}");
         }
-        assert!(layout.is_current(&key, &kept), "{path}");
+        assert!(layout.is_current(&key, &stored), "{path}");
         let again = layout.encode(&key, &value, Kind::Created).expect("it can be written");
-        assert_eq!(STANDARD.encode(&again), STANDARD.encode(&kept), "{path}");
+        assert_eq!(STANDARD.encode(&again), STANDARD.encode(&stored), "{path}");
     }
 }
 
 #[test]
-fn objects_are_kept_as_json_as_upstream_keeps_them() {
+fn objects_are_stored_as_json_like_upstream() {
     let layout = Upstream::new(MediaType::Json, Duration::from_secs(3600));
-    for Sample { path, revision, kept, .. } in read(include_str!("kept_as_json.jsonl")) {
+    for Sample { path, revision, stored, .. } in read(include_str!("stored_as_json.jsonl")) {
         let key = layout.key(&path).expect("a key");
-        let value = layout.decode(&key, &kept, revision).expect("it can be read");
+        let value = layout.decode(&key, &stored, revision).expect("it can be read");
         let again = layout.encode(&key, &value, Kind::Created).expect("it can be written");
-        assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&kept), "{path}");
-        assert!(layout.is_current(&key, &kept), "{path}");
+        assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&stored), "{path}");
+        assert!(layout.is_current(&key, &stored), "{path}");
     }
 }
 
@@ -94,8 +94,8 @@ fn objects_are_kept_as_json_as_upstream_keeps_them() {
 fn every_kind_has_a_sample() {
     let layout = layout();
     let keys: Vec<Key> = samples().iter().filter_map(|s| layout.key(&s.path)).collect();
-    for definition in pintle_kinds::kept() {
-        let storage = definition.storage.expect("it is kept");
+    for definition in pintle_kinds::stored() {
+        let storage = definition.storage.expect("it is stored");
         let is_there = keys.iter().any(|key| key.collection == storage.collection);
         assert!(is_there, "{}", storage.collection);
     }
@@ -104,12 +104,12 @@ fn every_kind_has_a_sample() {
 #[test]
 fn broken_bytes_are_refused_or_read_and_nothing_else() {
     let layout = layout();
-    for Sample { path, kept, .. } in samples() {
+    for Sample { path, stored, .. } in samples() {
         let key = layout.key(&path).expect("a key");
-        for at in 0..kept.len() {
+        for at in 0..stored.len() {
             // What comes of it is of no interest: that there is an end is.
-            let _ = layout.decode(&key, &kept[..at], Revision(7));
-            let mut broken = kept.clone();
+            let _ = layout.decode(&key, &stored[..at], Revision(7));
+            let mut broken = stored.clone();
             broken[at] ^= 0xff;
             let _ = layout.decode(&key, &broken, Revision(7));
         }
@@ -154,9 +154,9 @@ fn other_versions_and_encodings_are_not_current() {
         (custom, &encoded, false),
         ("unheard-of", b"x", true),
     ];
-    for (collection, kept, expected) in rows {
-        let is_current = layout().is_current(&key(collection, "a"), kept);
-        assert_eq!(is_current, expected, "{collection} {}", String::from_utf8_lossy(kept));
+    for (collection, stored, expected) in rows {
+        let is_current = layout().is_current(&key(collection, "a"), stored);
+        assert_eq!(is_current, expected, "{collection} {}", String::from_utf8_lossy(stored));
     }
 }
 

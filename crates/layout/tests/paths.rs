@@ -1,4 +1,4 @@
-//! Where each kind is kept, and as what: a row for each, as in upstream's `test/integration/etcd/data.go`.
+//! The path and the version of each stored kind: a row for each, as in upstream's `test/integration/etcd/data.go`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -300,11 +300,12 @@ fn each_kind_has_its_path_and_its_stored_version() {
         // A registry encodes a definition as v1, and everything else as what is stored.
         let said = api_version.replace("apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1");
         let object = format!(r#"{{"kind":"{kind}","apiVersion":"{said}","metadata":{{}}}}"#);
-        let kept = layout.encode(&key, object.as_bytes(), Kind::Created).expect("it is an object");
-        let found = if protobuf::is_message(&kept) {
-            protobuf::type_meta(&kept).expect("an envelope")
+        let stored =
+            layout.encode(&key, object.as_bytes(), Kind::Created).expect("it is an object");
+        let found = if protobuf::is_message(&stored) {
+            protobuf::type_meta(&stored).expect("an envelope")
         } else {
-            let tree = json::parse(&kept).expect("JSON");
+            let tree = json::parse(&stored).expect("JSON");
             let member = |name: &str| tree.str_at(&[name]).unwrap_or_default().to_owned();
             (member("apiVersion"), member("kind"))
         };
@@ -315,8 +316,8 @@ fn each_kind_has_its_path_and_its_stored_version() {
 #[test]
 fn no_kind_is_without_a_row_and_discovery_says_the_same() {
     let rows: BTreeMap<&str, &str> = ROWS.iter().map(|(name, _, _, kind)| (*name, *kind)).collect();
-    for definition in pintle_kinds::kept() {
-        let storage = definition.storage.expect("it is kept");
+    for definition in pintle_kinds::stored() {
+        let storage = definition.storage.expect("it is stored");
         let kind = &definition.storage_kind;
         let shown = format!("{} {}", kind.group_version(), kind.kind);
         assert_eq!(rows.get(&*storage.collection), Some(&&*shown), "{}", storage.collection);

@@ -275,9 +275,9 @@ impl Extend<Error> for Errors {
 
 impl FromIterator<Error> for Errors {
     fn from_iter<I: IntoIterator<Item = Error>>(errors: I) -> Self {
-        let mut kept = Self::new();
-        kept.extend(errors);
-        kept
+        let mut collected = Self::new();
+        collected.extend(errors);
+        collected
     }
 }
 

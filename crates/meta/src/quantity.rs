@@ -37,8 +37,8 @@ pub struct Quantity {
 /// Upstream keeps some texts that are not quite canonical, such as `1.500`; so do we.
 pub fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
     let text = text.trim();
-    let (quantity, kept) = parse::parse(text)?;
-    Ok(if kept { text.into() } else { quantity.to_string().into() })
+    let (quantity, is_canonical) = parse::parse(text)?;
+    Ok(if is_canonical { text.into() } else { quantity.to_string().into() })
 }
 
 impl Quantity {

@@ -2,9 +2,9 @@
 //! done without a server.
 
 mod certificates;
+mod compat;
 mod convert;
 mod flags;
-mod guise;
 mod log;
 
 use std::io::Write;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use pintle_server::{Config, Running, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use compat::Program;
 use flags::{Command, Pintle, Told};
-use guise::Guise;
 use tikv_jemallocator::Jemalloc;
 
 /// glibc's allocator keeps the memory that a burst of large answers took; jemalloc gives it back to the
@@ -29,10 +29,10 @@ const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
-    let done = match arguments.next().and_then(|program| Guise::of(&program)) {
+    let done = match arguments.next().and_then(|program| Program::of(&program)) {
         None => obey(Pintle::read(std::env::args_os()).unwrap_or_else(|error| error.exit())),
-        Some(guise) => {
-            pose(guise, arguments.map(|argument| argument.to_string_lossy().into_owned()))
+        Some(program) => {
+            run_as(program, arguments.map(|argument| argument.to_string_lossy().into_owned()))
         }
     };
     match done {
@@ -55,7 +55,7 @@ fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<()> {
         Command::Certificates(certificates) => certificates.run(),
         Command::Convert(convert) => convert.run(),
         Command::EnvtestAssets { directory } => {
-            let assets = guise::assets::lay_out(&directory)?;
+            let assets = compat::assets::lay_out(&directory)?;
             writeln!(std::io::stdout(), "export KUBEBUILDER_ASSETS={}", assets.display())?;
             Ok(())
         }
@@ -63,33 +63,33 @@ fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<()> {
 }
 
 /// Does what a program of another name would do.
-fn pose(guise: Guise, arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    let flags = guise::arguments::flags(arguments);
-    let words = match guise {
-        Guise::KubeApiserver => guise::kube_apiserver::words(&flags),
-        Guise::Etcd => guise::etcd::words(&flags),
+fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let flags = compat::arguments::flags(arguments);
+    let words = match program {
+        Program::KubeApiserver => compat::kube_apiserver::words(&flags),
+        Program::Etcd => compat::etcd::words(&flags),
     };
     if let Some(words) = words {
         write!(std::io::stdout(), "{words}")?;
         return Ok(());
     }
-    match guise {
-        Guise::KubeApiserver => {
+    match program {
+        Program::KubeApiserver => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let translation = runtime.block_on(guise::kube_apiserver::translate(&flags))?;
+            let translation = runtime.block_on(compat::kube_apiserver::translate(&flags))?;
             for warning in &translation.warnings {
                 writeln!(std::io::stderr(), "kube-apiserver: {warning}")?;
             }
             let start = ["kube-apiserver".to_owned(), "serve".to_owned()];
             obey(Pintle::read(start.into_iter().chain(translation.arguments))?)
         }
-        Guise::Etcd => {
+        Program::Etcd => {
             log::start(0);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let mut signals = Signals::new()?;
                 tokio::select! {
-                    ended = guise::etcd::run(&flags) => ended,
+                    ended = compat::etcd::run(&flags) => ended,
                     () = signals.next() => Ok(()),
                 }
             })

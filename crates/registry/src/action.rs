@@ -1,4 +1,4 @@
-//! The action seam: what is posted to make something happen, and not to be kept: a binding, an
+//! Actions: objects that are posted to cause an effect and are not stored: a binding, an
 //! eviction. The answer is a Status or an object that nobody stores.
 
 use std::fmt;

@@ -181,10 +181,11 @@ pub trait Admission: Send + Sync {
         &[]
     }
 
-    /// Refuses an object with which its writer would grant rights that it does not have. The object is what
-    /// the last mutator left, and not yet validated (upstream: the storage of roles and bindings).
-    fn authorize(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
+    /// Refuses an object with which its writer would grant rights that it does not have; `None` where nobody
+    /// has anything to say. The object is what the last mutator left, and not yet validated (upstream: the
+    /// storage of roles and bindings).
+    fn authorize<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, ()>> {
+        None
     }
 
     /// Adds what is wrong with an object that the rules of its kind cannot see, before it is refused for what
@@ -211,7 +212,8 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: all are asked, in order. Only one may wait.
+/// The admission chain: all are asked, in order. Of a write only one may have to be waited for before it is
+/// shaped, and one decide on what it grants.
 pub struct Chain(pub Vec<Box<dyn Admission>>);
 
 impl Admission for Chain {
@@ -236,8 +238,12 @@ impl Admission for Chain {
         self.0.iter().find_map(|one| one.awaited(attributes, registry))
     }
 
-    fn authorize(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
-        self.0.iter().try_for_each(|one| one.authorize(attributes, registry))
+    fn authorize<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
+        self.0.iter().find_map(|one| one.authorize(attributes, registry))
     }
 
     fn complete(&self, attributes: &Attributes<'_>, errors: &mut Errors) {

@@ -94,7 +94,7 @@ impl Companion {
     /// committed.
     ///
     /// # Errors
-    /// If objects of the resource are not kept.
+    /// If objects of the resource are not stored.
     pub fn unchanged(resource: &Resource, object: &Object) -> Result<Self, Status> {
         let key = resource.key(object.namespace(), object.name())?;
         Ok(Self(Part::Unchanged(key, object.revision)))
@@ -136,9 +136,9 @@ impl Registry {
         marks.filter_map(|(item, _)| self.unmark(collection, &item)).collect()
     }
 
-    /// Writes an object that no client sees, as it is to be kept, if it is still what was found; tells
-    /// whether that was so.
-    pub async fn keep(
+    /// Writes an object that no client sees, given in the stored form, if it is unchanged since `found`; returns
+    /// whether it was written.
+    pub async fn write_hidden(
         &self,
         resource: &Resource,
         name: &str,

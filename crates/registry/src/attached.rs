@@ -10,10 +10,11 @@ use std::sync::{Arc, OnceLock};
 pub struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
 
 impl Attached {
-    /// What is kept there; made if nothing is, or if somebody else keeps something there.
+    /// The attached value. It is made if there is none; if one of another type is attached, a new value is returned
+    /// and not attached.
     pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl Fn() -> Arc<T>) -> Arc<T> {
-        let kept = self.0.get_or_init(|| make());
-        kept.clone().downcast().unwrap_or_else(|_| make())
+        let attached = self.0.get_or_init(|| make());
+        attached.clone().downcast().unwrap_or_else(|_| make())
     }
 }
 

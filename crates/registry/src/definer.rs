@@ -10,7 +10,7 @@ use crate::Object;
 /// The object that defines a resource.
 #[derive(Debug)]
 pub struct Definer {
-    /// The collection that it is kept in.
+    /// The collection in which it is stored.
     collection: Arc<str>,
     /// Its name.
     name: Str,
@@ -44,7 +44,7 @@ impl Definer {
         &self.name
     }
 
-    /// What became of it, given what is kept under its name.
+    /// Its standing, given the object that is stored under its name.
     pub(crate) fn standing(&self, found: &Object) -> Standing {
         if self.sound.load(Ordering::Relaxed) == found.revision.0 {
             return Standing::Stays;

@@ -12,7 +12,7 @@ use pintle_value::{Str, Value, json};
 use crate::encodings::Encodings;
 use crate::{Resource, ResourceDefinition, SelectableField};
 
-/// An object as it is kept and sent. Shared by the cache, every list and every watch.
+/// An object as it is stored and sent. Shared by the cache, every list and every watch.
 ///
 /// The bytes are the watch frame of the write that made this version (`{"type":"MODIFIED","object":`
 /// … `}` and a newline), and the object's JSON is a slice of it: encoded once, held once. An object

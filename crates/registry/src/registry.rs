@@ -32,7 +32,7 @@ const DELETIONS_MAX: usize = 64;
 
 /// How a registry is set up.
 pub struct Options {
-    /// Where everything is kept: a store whose log the registry reads.
+    /// The store, whose log the registry reads.
     pub store: Box<dyn Opening>,
     /// Who may still refuse a write.
     pub admission: Arc<dyn Admission>,
@@ -40,9 +40,9 @@ pub struct Options {
     pub entropy: fn(&mut [u8]),
     /// Whether a garbage collector runs: only then do deletions leave finalizers for it.
     pub garbage_collection: bool,
-    /// How much of each resource's recent changes is kept for watches and exact lists, in bytes of memory.
+    /// The bound on each collection's log of changes, for watches and exact lists, in bytes of memory.
     pub history_bytes_max: usize,
-    /// How much of all that objects are in other encodings than their stored one is kept, in bytes.
+    /// The bound on the encoding cache, in bytes.
     pub encodings_bytes_max: usize,
 }
 
@@ -177,8 +177,8 @@ impl Registry {
             let added = new.iter().filter(|r| !gone.iter().any(|old| old.resource == r.resource));
             let is_gone = |one: &Arc<Resource>| gone.iter().any(|old| Arc::ptr_eq(old, one));
             let all = served.all.iter();
-            let kept = all.filter_map(|one| if is_gone(one) { named(one) } else { Some(one) });
-            let all: Vec<_> = kept.chain(added).cloned().collect();
+            let remaining = all.filter_map(|one| if is_gone(one) { named(one) } else { Some(one) });
+            let all: Vec<_> = remaining.chain(added).cloned().collect();
             by_name.extend(new.iter().map(|r| (r.resource.clone(), r.clone())));
             Served { number: served.number + 1, by_name, all: all.into() }
         });
@@ -240,7 +240,7 @@ impl Registry {
         resource.collection().ok()?.get(&crate::resource::item(namespace, name))
     }
 
-    /// Every object of a resource, as it is now and as it is kept.
+    /// All objects of a resource, in the stored form.
     pub fn objects(&self, resource: &Resource) -> impl Iterator<Item = Arc<Object>> + use<> {
         let collection = resource.collection().ok();
         let objects = collection.map(|c| c.snapshot(self.cache.visible()).objects);
@@ -354,7 +354,7 @@ impl Registry {
         body: &'a Body,
         options: &'a WriteOptions,
         context: &'a Context,
-        may_create: &'a MayCreate<'a>,
+        may_create: &'a dyn MayCreate,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
             let write = self.write(target, options, context, may_create);
@@ -371,7 +371,7 @@ impl Registry {
         patch_type: PatchType,
         options: &'a WriteOptions,
         context: &'a Context,
-        may_create: &'a MayCreate<'a>,
+        may_create: &'a dyn MayCreate,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
             let applies = matches!(patch_type, PatchType::Apply(_));
@@ -387,7 +387,7 @@ impl Registry {
         target: &'a Target,
         options: &'a WriteOptions,
         context: &'a Context,
-        may_create: &'a MayCreate<'a>,
+        may_create: &'a dyn MayCreate,
     ) -> Write<'a> {
         Write { registry: self, target, options, context, applies: false, scale: None, may_create }
     }

@@ -1,6 +1,7 @@
 //! What a caller asks of the registry: a target, options, and perhaps a body.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,7 @@ use pintle_meta::{Status, User};
 use pintle_value::{Str, Value};
 
 use crate::Resource;
+use crate::admission::Waited;
 
 /// What a request is about.
 #[derive(Clone)]
@@ -182,8 +184,17 @@ impl FieldValidation {
 }
 
 /// Whether the client may also create, where what it asked for was a change: PUT to a free name and
-/// apply create, and upstream asks once more then. The error is the refusal.
-pub type MayCreate<'a> = dyn Fn() -> Result<(), Status> + Send + Sync + 'a;
+/// apply create, and upstream asks once more then.
+pub trait MayCreate: Send + Sync {
+    /// The error is the refusal.
+    fn ask(&self) -> Waited<'_, ()>;
+}
+
+impl<F: Fn() -> Result<(), Status> + Send + Sync> MayCreate for F {
+    fn ask(&self) -> Waited<'_, ()> {
+        Box::pin(ready(self()))
+    }
+}
 
 /// The answer to [`MayCreate`] for those who may do anything: the server itself.
 ///

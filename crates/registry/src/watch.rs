@@ -140,22 +140,22 @@ impl Watch {
         }
     }
 
-    /// What waits to be told, as the resource's definition shows it.
+    /// The pending events, with objects converted to the resource's version.
     async fn answered(&self) -> Result<Vec<Event>, Status> {
         let mut events = self.waiting.clone();
         if self.resource.converter().is_none() {
             return Ok(events);
         }
         let mut objects: Vec<_> = events.iter_mut().filter_map(Event::object_mut).collect();
-        let kept = objects.iter().map(|object| Arc::clone(object)).collect();
-        let answered = self.resource.answered(kept).await?;
+        let stored = objects.iter().map(|object| Arc::clone(object)).collect();
+        let answered = self.resource.answered(stored).await?;
         for (object, answered) in objects.iter_mut().zip(answered) {
             **object = answered;
         }
         Ok(events)
     }
 
-    /// The next events as they are kept.
+    /// The next events, with objects in the stored form.
     async fn changes(&mut self) -> Vec<Event> {
         loop {
             let Some(cursor) = &mut self.cursor else { return std::future::pending().await };

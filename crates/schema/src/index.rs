@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::{Field, Presence, Schema, Shape, TypeId, kept::is_forgotten};
+use crate::{Field, Presence, Schema, Shape, TypeId, omitempty::is_forgotten};
 
 /// The index of a schema. Fields go by their *rank*, which is their position in `by_name`.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Index {
         self.list(ty, |known| &known.checked)
     }
 
-    /// The fields of a struct that are lists or maps which are not kept when they are empty, or hold such
+    /// The fields of a struct that are lists or maps which are omitted when they are empty, or hold such
     /// fields, by name.
     pub(crate) fn forgotten(&self, ty: TypeId) -> &[u16] {
         self.list(ty, |known| &known.forgotten)
@@ -123,7 +123,7 @@ impl Index {
         self.known(ty).1.has_rules
     }
 
-    /// Whether anything in the type is a list or map that may be empty and is not kept then.
+    /// Whether anything in the type is a list or map that is omitted when it is empty.
     pub(crate) fn has_forgotten(&self, ty: TypeId) -> bool {
         self.known(ty).1.has_forgotten
     }
@@ -169,7 +169,7 @@ impl Index {
         news
     }
 
-    /// Whether a type has defaults, rules, and fields that are not kept when empty.
+    /// Whether a type has defaults, rules, and fields that are omitted when empty.
     fn flags(&self, ty: TypeId) -> [bool; 3] {
         let known = self.known(ty).1;
         [known.has_defaults, known.has_rules, known.has_forgotten]

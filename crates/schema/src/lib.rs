@@ -16,8 +16,8 @@ mod error;
 mod generated;
 mod go_names;
 mod index;
-mod kept;
 mod members;
+mod omitempty;
 pub mod openapi;
 mod problem;
 pub mod protobuf;
@@ -31,7 +31,7 @@ pub use zero::zero;
 pub use builtin::{builtin, builtin_kind};
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
-pub use kept::{forget_empty, without_distinct};
+pub use omitempty::{forget_empty, without_distinct};
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use removed::{any_kind, with_removed};
 pub use table::{

@@ -94,7 +94,7 @@ impl Members {
         for entry in &self.order {
             let (rank, value) = std::mem::take(&mut given[usize::from(*entry as u16)]);
             let field = of.field(rank);
-            let kept = match (field.presence, value) {
+            let member = match (field.presence, value) {
                 (Presence::Pointer | Presence::OmitZero | Presence::Distinct, Value::Null) => {
                     continue;
                 }
@@ -102,7 +102,7 @@ impl Members {
                 (Presence::Always, Value::Null) => zero(schema, field.ty),
                 (_, value) => value,
             };
-            members.push((name(field), kept));
+            members.push((name(field), member));
         }
         self.members.truncate(base.members);
         Value::Object(Map::from_sorted(members))

@@ -267,14 +267,10 @@ impl Api {
         {
             return Err(Refusal::Undecided("failed to store audit event".to_owned()));
         }
-        let user = self.impersonate(user, asked, progress.record.as_ref())?;
+        let user = self.impersonate(user, asked, progress.record.as_ref()).await?;
         let asked_at = Instant::now();
         let question = Attributes { user: &user, verb: info.verb, subject: info.subject() };
-        let ruling = if self.authorizer.asks() {
-            self.authorizer.ask(&question).await
-        } else {
-            self.authorizer.authorize(&question)
-        };
+        let ruling = self.authorizer.authorize(&question).await;
         self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
         progress.log.iter_mut().for_each(|log| log.authorized());
         progress.record.iter().for_each(|record| record.authorized(&ruling));
@@ -306,7 +302,7 @@ impl Api {
     }
 
     /// Who a request is done as that a user makes.
-    fn impersonate(
+    async fn impersonate(
         &self,
         user: Arc<User>,
         asked: &Asked<'_>,
@@ -314,7 +310,8 @@ impl Api {
     ) -> Result<Arc<User>, Status> {
         let began = Instant::now();
         let is_same = |one: &Arc<User>| Arc::ptr_eq(one, &user);
-        let acting = impersonated(user.clone(), &asked.head.headers, asked.info, &*self.authorizer);
+        let headers = &asked.head.headers;
+        let acting = impersonated(user.clone(), headers, asked.info, &*self.authorizer).await;
         self.metrics.access.impersonated(began.elapsed());
         let (acting, way) = acting?;
         if !is_same(&acting) {
@@ -429,18 +426,18 @@ impl Api {
     }
 
     /// Whether a user may do what a request is about, by its own verb or by another.
-    pub(crate) fn authorize(
+    pub(crate) async fn authorize(
         &self,
         user: &User,
         verb: &str,
         info: &RequestInfo,
     ) -> Result<(), Status> {
-        allowed(user, verb, info, &self.rule(user, verb, info))
+        allowed(user, verb, info, &self.rule(user, verb, info).await)
     }
 
     /// What an authorizer says of it.
-    pub(crate) fn rule(&self, user: &User, verb: &str, info: &RequestInfo) -> Ruling {
-        self.authorizer.authorize(&Attributes { user, verb, subject: info.subject() })
+    pub(crate) async fn rule(&self, user: &User, verb: &str, info: &RequestInfo) -> Ruling {
+        self.authorizer.authorize(&Attributes { user, verb, subject: info.subject() }).await
     }
 
     /// How long a watch lasts whose client does not say.

@@ -3,6 +3,7 @@
 mod chain;
 mod escalation;
 mod followed;
+mod inquiry;
 mod measures;
 mod node_restriction;
 mod nodes;
@@ -15,7 +16,7 @@ mod webhook;
 use std::sync::Arc;
 
 use pintle_auth::rbac::{self, Policy, Rule};
-use pintle_auth::{Attributes, Authorizer, Rules, Ruling, User};
+use pintle_auth::{Answer, Attributes, Authorizer, Rules, User};
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::admission::Admission;
 use pintle_registry::{Object, Registry};
@@ -24,6 +25,7 @@ use pintle_store::Kind;
 pub(crate) use chain::Authorization;
 pub(crate) use escalation::NoEscalation;
 use followed::{Followed, Index};
+use inquiry::Inquiry;
 pub(crate) use measures::Measures;
 use node_restriction::NodeRestriction;
 pub(crate) use nodes::GraphMeasures;
@@ -92,8 +94,8 @@ impl Index for Policy {
 }
 
 impl Authorizer for Roles {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        self.0.current().authorize(attributes)
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        self.0.current().authorize(attributes).into()
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {

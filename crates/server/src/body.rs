@@ -118,12 +118,12 @@ fn cut(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
     })
 }
 
-/// A stream of frames that come when they come.
+/// A stream of frames of a watch.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 /// A stream of pieces from another server, which may break.
 pub(crate) type Relayed = Pin<Box<dyn Stream<Item = Result<Bytes, Broken>> + Send>>;
-/// What becomes of a connection that is no longer HTTP's.
-pub(crate) type Successor = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The session of an upgraded connection; runs after the answer 101.
+pub(crate) type UpgradedSession = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum Source {
     /// Everything at once, and perhaps the end of the line.
@@ -132,10 +132,10 @@ enum Source {
     Pieces(Box<dyn Pieces>),
     /// A watch.
     Frames(Frames),
-    /// Another server's answer, as it comes.
+    /// Another server's answer, relayed as it arrives.
     Relayed(Relayed),
-    /// Nothing, and then no more HTTP.
-    Successor(Successor),
+    /// An empty body, after which the connection is the session's.
+    Upgraded(UpgradedSession),
 }
 
 impl Body {
@@ -173,23 +173,21 @@ impl Body {
         Self::new(Source::Relayed(pieces))
     }
 
-    /// No body: the answer is the connection's last one, and what follows it is this.
-    pub(crate) fn successor(successor: Successor) -> Self {
-        Self::new(Source::Successor(successor))
+    /// No body. The answer is the last one on its connection; the session runs after it.
+    pub(crate) fn upgraded(session: UpgradedSession) -> Self {
+        Self::new(Source::Upgraded(session))
     }
 
-    /// Takes out what follows the answer on its connection, with the guard.
-    pub(crate) fn take_successor(&mut self) -> Option<Successor> {
-        if !matches!(self.source, Source::Successor(_)) {
+    /// Takes the session that runs after the answer, with the guard.
+    pub(crate) fn take_upgraded(&mut self) -> Option<UpgradedSession> {
+        if !matches!(self.source, Source::Upgraded(_)) {
             return None;
         }
         match std::mem::replace(self, Self::empty()) {
-            Self { source: Source::Successor(successor), guard, .. } => {
-                Some(Box::pin(async move {
-                    successor.await;
-                    drop(guard);
-                }))
-            }
+            Self { source: Source::Upgraded(session), guard, .. } => Some(Box::pin(async move {
+                session.await;
+                drop(guard);
+            })),
             _ => None,
         }
     }
@@ -242,7 +240,7 @@ impl Body {
         match &self.source {
             Source::Full { bytes, .. } => bytes.len() > CHUNK_BYTES,
             Source::Pieces(_) => true,
-            Source::Frames(_) | Source::Relayed(_) | Source::Successor(_) => false,
+            Source::Frames(_) | Source::Relayed(_) | Source::Upgraded(_) => false,
         }
     }
 
@@ -346,7 +344,7 @@ impl HttpBody for Body {
                 Some(Ok(bytes)) => Poll::Ready(Some(bytes)),
                 None => Poll::Ready(None),
             },
-            Source::Successor(_) => Poll::Ready(None),
+            Source::Upgraded(_) => Poll::Ready(None),
         };
         if let (Poll::Ready(Some(bytes)), Some(guard)) = (&next, &mut this.guard) {
             guard.sent(bytes.len());

@@ -216,7 +216,7 @@ impl Config {
     }
 
     /// Where certificates are kept, if they are.
-    pub(crate) fn kept_certificates(&self) -> PathBuf {
+    pub(crate) fn certificate_directory(&self) -> PathBuf {
         self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("pki"))
     }
 }

@@ -37,7 +37,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::api::Api;
 use crate::authentication::Peer;
-use crate::body::Successor;
+use crate::body::UpgradedSession;
 use crate::config::ConnectionLimits;
 use crate::tls::Tls;
 use answer::Answer;
@@ -120,12 +120,12 @@ async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<L
 /// Serves an encrypted connection until it ends.
 async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &Listener) {
     let peer = shared.api.authentication.peer(stream.get_ref().1.peer_certificates());
-    let successor = Arc::new(Mutex::new(None));
+    let upgraded = Arc::new(Mutex::new(None));
     let requests = Requests {
         api: shared.api.clone(),
         peer: Arc::new(peer),
         conduct: conduct.clone(),
-        successor: successor.clone(),
+        upgraded: upgraded.clone(),
     };
     let service = service_fn(move |request| requests.clone().serve(request));
     let http = http::http(conduct);
@@ -141,9 +141,9 @@ async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &
     if let Err(error) = result {
         tracing::trace!(%error, "connection ended");
     }
-    let successor = successor.lock().take();
-    if let Some(successor) = successor {
-        successor.await;
+    let upgraded = upgraded.lock().take();
+    if let Some(upgraded) = upgraded {
+        upgraded.await;
     }
 }
 
@@ -153,8 +153,8 @@ struct Requests {
     api: Arc<Api>,
     peer: Arc<Peer>,
     conduct: Arc<Conduct>,
-    /// What follows HTTP on the connection.
-    successor: Arc<Mutex<Option<Successor>>>,
+    /// The session that runs after an upgrade.
+    upgraded: Arc<Mutex<Option<UpgradedSession>>>,
 }
 
 impl Requests {
@@ -168,8 +168,8 @@ impl Requests {
             let session = body.is_session().then(|| self.conduct.begin_session());
             Answer::new(body, deadline, busy, session)
         });
-        if let Some(successor) = response.body_mut().take_successor() {
-            *self.successor.lock() = Some(successor);
+        if let Some(session) = response.body_mut().take_upgraded() {
+            *self.upgraded.lock() = Some(session);
         }
         Ok(response)
     }

@@ -22,7 +22,8 @@ use pintle_auth::User;
 use pintle_measure::Counter;
 use pintle_meta::Status;
 use pintle_registry::SubresourceBehaviour;
-use pintle_registry::request::{Context, Now, Recorder, Refusal, Warnings};
+use pintle_registry::admission::Waited;
+use pintle_registry::request::{Context, MayCreate, Now, Recorder, Refusal, Warnings};
 
 use crate::api::Api;
 use crate::audit::Record;
@@ -91,6 +92,13 @@ async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result
     }
 }
 
+/// Whether the client may create what it asked to change.
+impl MayCreate for Call<'_> {
+    fn ask(&self) -> Waited<'_, ()> {
+        Box::pin(self.api.authorize(self.user, "create", self.info))
+    }
+}
+
 impl Call<'_> {
     /// What the client says of the answer's encoding.
     pub(crate) fn preferences(&self) -> Preferences<'_> {
@@ -119,11 +127,6 @@ impl Call<'_> {
             include,
             now: self.now.unix_seconds(),
         })
-    }
-
-    /// Whether the client may create what it asked to change.
-    fn may_create(&self) -> Result<(), Status> {
-        self.api.authorize(self.user, "create", self.info)
     }
 
     /// Who asks, and when.

@@ -1,4 +1,4 @@
-//! `/openapi/v2` and `/openapi/v3`: documents that are built when they are first asked for, and kept
+//! `/openapi/v2` and `/openapi/v3`: documents that are built on the first request for them, and cached
 //! compressed, for there are megabytes of them and most clients take them like that.
 
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ use crate::version;
 /// The documents that were asked for.
 #[derive(Default)]
 pub(crate) struct OpenApi {
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
     /// Documents that are being built: who wants the same one waits.
     building: Mutex<HashMap<Key, Turn>>,
 }
@@ -45,7 +45,7 @@ type Key = (String, Format);
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     index: Arc<Index>,
     documents: HashMap<Key, Arc<Document>>,
 }
@@ -153,7 +153,7 @@ impl OpenApi {
     async fn index(&self, call: &Call<'_>) -> Arc<Index> {
         let (definitions, resources) = call.api.registry.resources();
         let numbers = (definitions, call.api.aggregation.number());
-        let known = self.kept.lock().index.clone();
+        let known = self.cache.lock().index.clone();
         if known.numbers == numbers && !known.hashes.is_empty() {
             return known;
         }
@@ -171,9 +171,9 @@ impl OpenApi {
             *hash = hex([hash.as_str()].into_iter().chain(others).collect::<String>().as_bytes());
         }
         let index = Arc::new(Index { numbers, hashes, extensions, v2, converted });
-        let mut kept = self.kept.lock();
-        kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
-        kept.index = index.clone();
+        let mut cache = self.cache.lock();
+        cache.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
+        cache.index = index.clone();
         index
     }
 
@@ -200,15 +200,15 @@ impl OpenApi {
         let varies = wanted.varies();
         let document = Arc::new(Document { gzip, etag, media_type, varies });
         self.building.lock().remove(&key);
-        let mut kept = self.kept.lock();
-        if kept.index.hashes.get(path) == index.hashes.get(path) {
-            kept.documents.insert(key, document.clone());
+        let mut cache = self.cache.lock();
+        if cache.index.hashes.get(path) == index.hashes.get(path) {
+            cache.documents.insert(key, document.clone());
         }
         Ok(document)
     }
 
     fn known(&self, key: &Key) -> Option<Arc<Document>> {
-        self.kept.lock().documents.get(key).cloned()
+        self.cache.lock().documents.get(key).cloned()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers: from what the registry gives to bytes on the wire.
 //!
-//! What clients want again and again is kept with the objects (`registry::Extra`). All else is compact
+//! Encodings that clients request often are cached with the objects (`registry::Extra`). All else is compact
 //! JSON first, mostly the very bytes that the store keeps, and encoded from that, Protobuf by those who
 //! know the type: so a form (Table, metadata only) is written once, for every encoding.
 
@@ -146,7 +146,7 @@ pub(crate) fn outcome(
         _ => 200,
     };
     Ok(match &outcome.answer {
-        Answer::Object(stored) => match rendering.kept(negotiated.encoding) {
+        Answer::Object(stored) => match rendering.cached(negotiated.encoding) {
             Some(extra) => {
                 rendering.refuse_list()?;
                 let document = rendering.resource.encoded(stored, extra).document();
@@ -179,7 +179,7 @@ pub(crate) fn compress(response: Response, request_headers: &HeaderMap) -> Respo
     HttpResponse::from_parts(head, body.map_pieces(gzip::compress))
 }
 
-/// Says that an answer is for this client only and not to be kept, where it does not say otherwise.
+/// Sets `Cache-Control: no-cache, private`, unless the answer has the header already.
 pub(crate) fn forbid_caching(headers: &mut HeaderMap) {
     let entry = headers.entry(CACHE_CONTROL);
     entry.or_insert(HeaderValue::from_static("no-cache, private"));

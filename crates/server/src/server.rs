@@ -285,9 +285,9 @@ fn prepare_certificates(
 type Issued = (Tokens, TokenIssuer);
 
 fn wanted_certificates(config: &Config) -> Wanted {
-    let is_kept = !config.ephemeral || config.cert_dir.is_some();
+    let is_on_disk = !config.ephemeral || config.cert_dir.is_some();
     Wanted {
-        directory: is_kept.then(|| config.kept_certificates()),
+        directory: is_on_disk.then(|| config.certificate_directory()),
         serving_files: config.tls_files.clone(),
         named_files: config.tls_named_files.clone(),
         client_ca_file: config.client_ca_file.clone(),

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use pintle_auth::token::{
-    Binding, Claims, EXTENSION_SECONDS, Issuer, KeptKind, PublicKey, Reference, WARN_AFTER_SECONDS,
+    Binding, Claims, EXTENSION_SECONDS, Issuer, PublicKey, Reference, StoredKind,
+    WARN_AFTER_SECONDS,
 };
 use pintle_meta::group::{GroupKind, GroupResource};
 use pintle_meta::quote::quote;
@@ -58,7 +59,7 @@ impl TokenIssuer {
     ) -> Result<Vec<String>, Status> {
         check_place(asked, request)?;
         let stored = Stored { registry: asked.registry, uses: None };
-        let account = stored.tree(KeptKind::ServiceAccount, asked.namespace, asked.name);
+        let account = stored.tree(StoredKind::ServiceAccount, asked.namespace, asked.name);
         let account = account.ok_or_else(|| not_found("serviceaccounts", asked.name))?;
         let account = reference(&account);
         complete(asked, request, &account)?;
@@ -210,10 +211,10 @@ fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
     let text = |member| wanted.str_at(&[member]).unwrap_or_default();
     let (version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let (kept, resource, namespace) = match (group, kind) {
-        ("", "Pod") => (KeptKind::Pod, "pods", asked.namespace),
-        ("", "Secret") => (KeptKind::Secret, "secrets", asked.namespace),
-        ("", "Node") => (KeptKind::Node, "nodes", ""),
+    let (stored_kind, resource, namespace) = match (group, kind) {
+        ("", "Pod") => (StoredKind::Pod, "pods", asked.namespace),
+        ("", "Secret") => (StoredKind::Secret, "secrets", asked.namespace),
+        ("", "Node") => (StoredKind::Node, "nodes", ""),
         _ => {
             let version = version.rsplit('/').next().unwrap_or_default();
             return Err(Status::bad_request(format!(
@@ -222,12 +223,13 @@ fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
         }
     };
     let stored = Stored { registry: asked.registry, uses: None };
-    let tree = stored.tree(kept, namespace, name).ok_or_else(|| not_found(resource, name))?;
+    let tree =
+        stored.tree(stored_kind, namespace, name).ok_or_else(|| not_found(resource, name))?;
     let found = reference(&tree);
-    let binding = match kept {
-        KeptKind::Secret | KeptKind::ServiceAccount => Binding::Secret(found.clone()),
-        KeptKind::Node => Binding::Node(found.clone()),
-        KeptKind::Pod => {
+    let binding = match stored_kind {
+        StoredKind::Secret | StoredKind::ServiceAccount => Binding::Secret(found.clone()),
+        StoredKind::Node => Binding::Node(found.clone()),
+        StoredKind::Pod => {
             if tree.str_at(&["spec", "serviceAccountName"]) != Some(asked.name) {
                 return Err(Status::bad_request(format!(
                     "cannot bind token for serviceaccount {} to pod running with different \
@@ -238,7 +240,7 @@ fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
             let node = tree.str_at(&["spec", "nodeName"]).filter(|name| !name.is_empty());
             let node = node.map(|name| {
                 let unknown = || Reference { name: name.into(), uid: Str::default() };
-                stored.tree(KeptKind::Node, "", name).as_ref().map_or_else(unknown, reference)
+                stored.tree(StoredKind::Node, "", name).as_ref().map_or_else(unknown, reference)
             });
             Binding::Pod { pod: found.clone(), node }
         }

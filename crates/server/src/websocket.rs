@@ -90,7 +90,7 @@ impl Handshake {
         session: impl FnOnce(TokioIo<Upgraded>) -> S + Send + 'static,
     ) -> Response {
         let upgrade = self.upgrade;
-        let mut response = Response::new(Body::successor(Box::pin(async move {
+        let mut response = Response::new(Body::upgraded(Box::pin(async move {
             match upgrade.await {
                 Ok(connection) => session(TokioIo::new(connection)).await,
                 Err(error) => tracing::debug!(%error, "the connection did not become a WebSocket"),

@@ -101,7 +101,7 @@ pub(crate) trait Location: Debug + Send + Sync {
     fn storage(&self) -> Result<Box<dyn Medium>, Failure>;
 
     /// Marks the new database as complete: after a crash before this call there is no store.
-    fn keep(&self) -> Result<(), Failure>;
+    fn mark_complete(&self) -> Result<(), Failure>;
 
     /// An empty medium for the database that will replace this one.
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure>;

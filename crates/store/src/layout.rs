@@ -9,27 +9,27 @@ use bytes::Bytes;
 
 use crate::{Key, Kind, Revision};
 
-/// Where the values of keys are kept in a shared database, and as which bytes.
+/// Translates keys to paths in a shared database, and values to the bytes that are stored there.
 ///
 /// It is asked for every record that is written, and for every record that another process wrote, also
 /// of keys and bytes that nobody expects: it must bound its work, and must not panic.
 pub trait Layout: Send + Sync {
-    /// Where the value of a key is kept, below the database's prefix: `services/specs/default/a`.
+    /// The path of a key below the database's prefix: `services/specs/default/a`.
     fn path(&self, key: &Key) -> String;
 
-    /// The key whose value is kept at a path; `None` where no collection has such.
+    /// The key of a path; `None` if no collection has such a path.
     fn key(&self, path: &str) -> Option<Key>;
 
-    /// The bytes that are kept of a value, which is the body of a [`crate::Template`] that is not filled;
+    /// The bytes to store for a value, which is the body of a [`crate::Template`] that is not filled;
     /// `kind` is that of the write.
     fn encode(&self, key: &Key, value: &[u8], kind: Kind) -> Result<Bytes, Mismatch>;
 
-    /// The value that the bytes are kept of, with its revision where values of the collection hold it.
-    fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;
+    /// The value of stored bytes, with its revision where values of the collection contain it.
+    fn decode(&self, key: &Key, stored: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;
 
-    /// Whether what is kept of a key has the form in which [`Layout::encode`] writes it: its version and its
+    /// Whether a key's stored bytes have the form in which [`Layout::encode`] would write them: its version and its
     /// encoding. Bytes that cannot be read are left as they are.
-    fn is_current(&self, key: &Key, kept: &[u8]) -> bool;
+    fn is_current(&self, key: &Key, stored: &[u8]) -> bool;
 
     /// After how long the database deletes the value of a key by itself.
     fn lifetime(&self, key: &Key) -> Option<Duration>;

@@ -386,8 +386,8 @@ pub(crate) fn identifier(definition: &str) -> String {
         go_name(definition).map_or_else(|| definition.to_owned(), |(p, n)| format!("{p}/{n}"));
     let parts: Vec<&str> = path.split('/').collect();
     let versioned = parts.len() >= 3 && is_version(parts[parts.len() - 2]);
-    let kept = &parts[parts.len() - if versioned { 3 } else { 2 }..];
-    kept.iter().map(|p| upper_first(p)).collect()
+    let words = &parts[parts.len() - if versioned { 3 } else { 2 }..];
+    words.iter().map(|p| upper_first(p)).collect()
 }
 
 fn is_version(part: &str) -> bool {

@@ -23,7 +23,7 @@ use super::head::Head;
 use super::seen::{Seen, is_wanted};
 use super::{Concerned, Policies, params};
 use crate::measures::Measures;
-use crate::permissions::Permissions;
+use crate::permissions::{Permissions, settled};
 use crate::request::{returned, taken};
 use patch::Problem;
 pub(crate) use policy::Policy;
@@ -121,7 +121,7 @@ impl Mutating {
                     (Seen::of(write, object, registry, version, permissions).await?, false)
                 }
             };
-            let done = invocation.run(&mut seen, write, memory, &mut failures, measures)?;
+            let done = invocation.run(&mut seen, write, memory, &mut failures, measures).await?;
             changed |= done == Done::Changed;
             is_touched |= done != Done::Nothing;
             last = Some((seen, changed));
@@ -175,7 +175,7 @@ fn invocations<'c>(
 
 impl Invocation<'_> {
     /// Changes an object as the policy's version shows it.
-    fn run(
+    async fn run(
         &self,
         seen: &mut Seen,
         write: &Attributes<'_>,
@@ -187,7 +187,9 @@ impl Invocation<'_> {
         let mut fail = |why: &str| {
             failures.add(head, Some(&self.binding.name), why, Some(Reason::Invalid));
         };
-        match is_wanted(head, seen.facts(head, &self.params), (measures, write.operation)) {
+        let facts = seen.facts(head, &self.params);
+        let wanted = || is_wanted(head, facts, (measures, write.operation));
+        match settled(&*seen.asked, wanted).await {
             Ok(true) => {}
             Ok(false) => return Ok(Done::Nothing),
             Err(why) => {
@@ -205,7 +207,8 @@ impl Invocation<'_> {
                 break;
             }
             let began = Instant::now();
-            let patched = patch::patched(head, mutation, seen, &self.params, write.kind);
+            let patch = || patch::patched(head, mutation, seen, &self.params, write.kind);
+            let patched = settled(&*seen.asked, patch).await;
             let failure = match &patched {
                 Ok(_) => None,
                 Err(Problem::Policy(why)) => Some(why.as_str()),

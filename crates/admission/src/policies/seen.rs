@@ -14,7 +14,7 @@ use crate::expressions::{Evaluation, Facts};
 use crate::find;
 use crate::matching::is_namespace;
 use crate::measures::{Asker, Measures};
-use crate::permissions::{Permissions, resource_of};
+use crate::permissions::{Asked, Permissions, resource_of};
 use crate::request::{describe, shown};
 
 /// A write as it looks in the version of the resource that a policy knows.
@@ -24,6 +24,8 @@ pub(super) struct Seen {
     old: Value,
     request: Value,
     namespace: Value,
+    pub(super) asked: Arc<dyn Asked>,
+    /// Likewise, as expressions know it.
     authorizer: Arc<dyn Authorizer>,
     resource: ResourceCheck,
 }
@@ -51,13 +53,15 @@ impl Seen {
             Some(name) => find(registry, ("", "namespaces"), "", name)?,
             None => None,
         };
+        let asked = permissions.of(write.user);
         Ok(Self {
             version: Arc::clone(version),
             object,
             old,
             request: describe(write, version).into(),
             namespace: namespace.unwrap_or_default(),
-            authorizer: permissions.of(write.user),
+            authorizer: asked.clone(),
+            asked,
             resource: resource_of(write),
         })
     }

@@ -22,7 +22,7 @@ use super::seen::Seen;
 use super::{Concerned, Policies, params};
 use crate::annotations::{Values, annotate, ordered};
 use crate::measures::Measures;
-use crate::permissions::Permissions;
+use crate::permissions::{Permissions, settled};
 use decision::{Objection, Weight, objections};
 pub(crate) use policy::Policy;
 pub use typing::{ExpressionWarning, type_warnings};
@@ -95,11 +95,16 @@ impl Validating {
             for binding in bindings {
                 let found = match params::collect(kind.as_deref(), binding, write, registry) {
                     Ok(params) => {
-                        let asked = params.iter().map(|params| seen.facts(head, params));
-                        let measured = (measures, write.operation);
-                        let told =
-                            asked.map(|facts| objections(policy, facts, measured, &mut said));
-                        told.flatten().collect()
+                        let mut found = Vec::new();
+                        for params in &params {
+                            let facts = seen.facts(head, params);
+                            let measured = (measures, write.operation);
+                            let evaluate = || objections(policy, facts, measured);
+                            let (against, for_the_log) = settled(&*seen.asked, evaluate).await;
+                            found.extend(against);
+                            said.extend(for_the_log);
+                        }
+                        found
                     }
                     Err(_) if head.lenient => Vec::new(),
                     Err(why) => vec![Objection {

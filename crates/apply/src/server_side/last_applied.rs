@@ -19,7 +19,7 @@ fn annotation(object: &Value) -> Option<&str> {
 }
 
 /// Whether the annotation counts for a manager's apply to an object.
-pub(super) fn is_kept(object: &Value, manager: &str) -> bool {
+pub(super) fn is_recorded(object: &Value, manager: &str) -> bool {
     manager == MANAGER && annotation(object).is_some()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<
 }
 
 /// Puts a configuration into the annotation; what would make it too long takes it away.
-pub(super) fn keep(object: &mut Value, mut configuration: Value) {
+pub(super) fn record(object: &mut Value, mut configuration: Value) {
     if annotation(object).is_none() {
         return;
     }

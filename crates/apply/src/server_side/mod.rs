@@ -72,16 +72,16 @@ impl Ownership<'_> {
     ) {
         let said = managers::record(new);
         if let Some(live) = live.filter(|live| same_but_for_managers(live, new)) {
-            let kept = live.at(&["metadata", "managedFields"]);
+            let is_recorded = live.at(&["metadata", "managedFields"]);
             let says_so = match &said {
                 Record::Absent => true,
                 Record::Reset => false,
-                Record::Entries(entries) => kept.and_then(Value::as_array) == Some(entries),
+                Record::Entries(entries) => is_recorded.and_then(Value::as_array) == Some(entries),
             };
             if says_so || !self.subresource.is_empty() {
                 let entries = match said {
                     Record::Entries(entries) if says_so => Some(Value::Array(entries)),
-                    _ => kept.cloned(),
+                    _ => is_recorded.cloned(),
                 };
                 if let Some(entries) = entries {
                     new.object_entry("metadata").insert("managedFields", entries);
@@ -96,8 +96,8 @@ impl Ownership<'_> {
             Record::Reset => Managers::new(),
             Record::Absent => stored(),
             Record::Entries(entries) => {
-                let kept = live.and_then(|live| live.at(&["metadata", "managedFields"]));
-                let same = kept.and_then(Value::as_array) == Some(&entries);
+                let is_recorded = live.and_then(|live| live.at(&["metadata", "managedFields"]));
+                let same = is_recorded.and_then(Value::as_array) == Some(&entries);
                 let source = if same { Source::Store } else { Source::Client };
                 let said: Option<Managers> = managers::read(entries, source).collect();
                 said.filter(|said| !said.is_empty()).unwrap_or_else(stored)
@@ -143,14 +143,14 @@ impl Ownership<'_> {
         let applied = &*without_managers(applied)?;
         let fields = self.check(applied)?;
         let mut object = live.unwrap_or_else(|| self.empty());
-        // While the object changes, its managers are kept apart from it.
+        // While the object changes, its managers are not in it.
         let mut known = managers::take(&mut object);
         if known.is_empty() {
             self.note_what_was_there(&object, &mut known, now_unix_micros)?;
         }
         let who = self.identity(manager, Operation::Apply);
-        let kept = |object| last_applied::is_kept(object, manager);
-        let configuration = (kept(&object) || kept(applied)).then(|| applied.clone());
+        let is_recorded = |object| last_applied::is_recorded(object, manager);
+        let configuration = (is_recorded(&object) || is_recorded(applied)).then(|| applied.clone());
         let outcome = self.merge(&mut object, (applied, fields), &mut known, &who, force);
         let changed = outcome.map_err(|failure| match failure {
             Failure::Conflict(conflicts) => Error::Conflict(conflicts),
@@ -162,7 +162,7 @@ impl Ownership<'_> {
         }
         managers::write(&mut object, known);
         if let Some(configuration) = configuration {
-            last_applied::keep(&mut object, configuration);
+            last_applied::record(&mut object, configuration);
         }
         Ok(object)
     }
@@ -178,10 +178,11 @@ impl Ownership<'_> {
         force: bool,
     ) -> Result<bool, Failure> {
         let (kind, version) = (self.kind_of_write(), self.api_version);
-        let again = last_applied::is_kept(live, &who.manager) && !force;
-        let kept = again.then(|| (live.clone(), applied.clone(), known.clone()));
+        let again = last_applied::is_recorded(live, &who.manager) && !force;
+        let is_recorded = again.then(|| (live.clone(), applied.clone(), known.clone()));
         let outcome = managers::apply(kind, version, live, applied, known, who, force);
-        let (Some((before, applied, owners)), Err(Failure::Conflict(conflicts))) = (kept, &outcome)
+        let (Some((before, applied, owners)), Err(Failure::Conflict(conflicts))) =
+            (is_recorded, &outcome)
         else {
             return outcome;
         };

@@ -1,4 +1,4 @@
-//! Bootstrap tokens (`kubeadm join`): what lets a machine in that has no certificate yet. Each is kept as a
+//! Bootstrap tokens (`kubeadm join`) authenticate a machine that has no certificate yet. Each is stored as a
 //! secret in `kube-system`.
 
 use aws_lc_rs::constant_time;
@@ -33,22 +33,22 @@ impl<'t> BootstrapToken<'t> {
         (fits && is_plain(id) && is_plain(secret)).then_some(Self { id, secret })
     }
 
-    /// The name of the secret that it is kept as.
+    /// The name of the secret that holds it.
     pub fn secret_name(self) -> String {
         format!("bootstrap-token-{}", self.id)
     }
 
     /// Who has it, as its secret says; or why it does not hold.
-    pub fn authenticate(self, kept: &Value, now_unix_seconds: i64) -> Result<User, &'static str> {
+    pub fn authenticate(self, secret: &Value, now_unix_seconds: i64) -> Result<User, &'static str> {
         let data = |key: &str| {
-            let encoded = kept.str_at(&["data", key]).unwrap_or_default();
+            let encoded = secret.str_at(&["data", key]).unwrap_or_default();
             STANDARD.decode(encoded).unwrap_or_default()
         };
         let text = |key: &str| String::from_utf8(data(key)).unwrap_or_default();
-        if object::is_terminating(kept) {
+        if object::is_terminating(secret) {
             return Err("the secret is being deleted");
         }
-        if kept.str_at(&["type"]) != Some(SECRET_TYPE) {
+        if secret.str_at(&["type"]) != Some(SECRET_TYPE) {
             return Err("the secret is of another type");
         }
         let secret = data("token-secret");
@@ -131,9 +131,9 @@ mod tests {
         for (key, text) in good.iter().chain(changed) {
             data.insert(*key, if *text == "-" { String::new() } else { STANDARD.encode(text) });
         }
-        let mut kept = json::parse(br#"{"type":"bootstrap.kubernetes.io/token"}"#).unwrap();
-        kept.make_object().insert("data", data);
-        let found = BootstrapToken::parse(TOKEN).unwrap().authenticate(&kept, 99);
+        let mut secret = json::parse(br#"{"type":"bootstrap.kubernetes.io/token"}"#).unwrap();
+        secret.make_object().insert("data", data);
+        let found = BootstrapToken::parse(TOKEN).unwrap().authenticate(&secret, 99);
         let expected = expected.map(|groups| User {
             name: "system:bootstrap:abcdef".to_owned(),
             groups: groups.iter().map(|&group| group.to_owned()).collect(),

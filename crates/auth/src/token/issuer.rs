@@ -25,18 +25,18 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// So many tokens are remembered to be signed well; beyond, they are forgotten and verified again.
 const REMEMBERED_MAX: usize = 4096;
 
-/// What kinds of objects tokens end with.
+/// The kinds of objects that tokens can be bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptKind {
+pub enum StoredKind {
     ServiceAccount,
     Pod,
     Secret,
     Node,
 }
 
-/// What is to be known of an object that is there.
+/// What validation needs of a stored object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredObject {
     /// Its uid.
     pub uid: Str,
     /// When its deletion was asked for, in seconds since 1970.
@@ -51,12 +51,12 @@ pub struct Kept {
     pub secrets: Vec<Str>,
 }
 
-/// Looks objects up, as they are now.
+/// Looks up the present state of objects.
 pub trait Objects {
-    /// An object, if it is there; nodes have no namespace.
-    fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept>;
+    /// An object, if it exists; nodes have no namespace.
+    fn find(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<StoredObject>;
 
-    /// Takes note that the token of a secret was used, which does not say so yet.
+    /// Records that the token of a secret was used, if the secret does not say so for today.
     fn used(&self, namespace: &str, secret: &str);
 }
 
@@ -327,8 +327,8 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
         return Err("service account token is issued in the future".to_owned());
     }
     let (namespace, account) = (&claims.namespace, &claims.account);
-    let gone = |kept: &Kept| kept.deleted.is_some_and(|second| second < now - leeway);
-    let found = objects.find(KeptKind::ServiceAccount, namespace, &account.name);
+    let gone = |object: &StoredObject| object.deleted.is_some_and(|second| second < now - leeway);
+    let found = objects.find(StoredKind::ServiceAccount, namespace, &account.name);
     let found =
         found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
     if found.uid != account.uid {
@@ -340,9 +340,11 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
     }
     let (kind, namespace, reference, title, what) = match &claims.binding {
         Binding::Account => return Ok(()),
-        Binding::Pod { pod, .. } => (KeptKind::Pod, &**namespace, pod, "pod", "pod ref"),
-        Binding::Secret(secret) => (KeptKind::Secret, &**namespace, secret, "secret", "secret ref"),
-        Binding::Node(node) => (KeptKind::Node, "", node, "node", "node ref"),
+        Binding::Pod { pod, .. } => (StoredKind::Pod, &**namespace, pod, "pod", "pod ref"),
+        Binding::Secret(secret) => {
+            (StoredKind::Secret, &**namespace, secret, "secret", "secret ref")
+        }
+        Binding::Node(node) => (StoredKind::Node, "", node, "node", "node ref"),
     };
     let invalidated = || "service account token has been invalidated".to_owned();
     let found = objects.find(kind, namespace, &reference.name).ok_or_else(invalidated)?;
@@ -366,17 +368,17 @@ fn check_legacy(
     claims: &LegacyClaims,
     token: &str,
     objects: &dyn Objects,
-) -> Result<(Kept, Kept), String> {
+) -> Result<(StoredObject, StoredObject), String> {
     let LegacyClaims { namespace, account, secret, .. } = claims;
     let invalidated = || "Token has been invalidated".to_owned();
-    let kept = objects.find(KeptKind::Secret, namespace, secret).ok_or_else(invalidated)?;
-    if kept.deleted.is_some() {
+    let secret = objects.find(StoredKind::Secret, namespace, secret).ok_or_else(invalidated)?;
+    if secret.deleted.is_some() {
         return Err(invalidated());
     }
-    if kept.token != token.as_bytes() {
+    if secret.token != token.as_bytes() {
         return Err("Token does not match server's copy".to_owned());
     }
-    let found = objects.find(KeptKind::ServiceAccount, namespace, &account.name);
+    let found = objects.find(StoredKind::ServiceAccount, namespace, &account.name);
     let found =
         found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
     if found.deleted.is_some() {
@@ -386,5 +388,5 @@ fn check_legacy(
         let (found, claimed) = (&found.uid, &account.uid);
         return Err(format!("ServiceAccount UID ({found}) does not match claim ({claimed})"));
     }
-    Ok((kept, found))
+    Ok((secret, found))
 }

@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub use bootstrap::{BOOTSTRAP_NAMESPACE, BootstrapToken};
 pub use claims::{Binding, Claims, EXTENSION_SECONDS, Reference, WARN_AFTER_SECONDS};
 pub use issuer::{
-    AccountTokens, Issuer, Kept, KeptKind, LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects,
+    AccountTokens, Issuer, LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects, StoredKind,
+    StoredObject,
 };
 pub use key::{PublicKey, SigningKey, public_keys};
 pub use list::TokenList;

@@ -5,7 +5,7 @@ use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 /// One service account, `ns/builder` with uid 1, and one object of each other kind, named and numbered
 /// alike.
 struct World {
-    without: Option<KeptKind>,
+    without: Option<StoredKind>,
     uid: &'static str,
     deleted: Option<i64>,
     token: String,
@@ -16,15 +16,21 @@ const WHOLE: World =
     World { without: None, uid: "1", deleted: None, token: String::new(), is_invalidated: false };
 
 impl Objects for World {
-    fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
-        let known = name == "builder" || kind != KeptKind::ServiceAccount && name == "x";
+    fn find(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<StoredObject> {
+        let known = name == "builder" || kind != StoredKind::ServiceAccount && name == "x";
         let in_scope =
-            if kind == KeptKind::Node { namespace.is_empty() } else { namespace == "ns" };
+            if kind == StoredKind::Node { namespace.is_empty() } else { namespace == "ns" };
         let there = known && in_scope && self.without != Some(kind);
         let (deleted, token) = (self.deleted, self.token.clone().into_bytes());
-        let is_invalidated = self.is_invalidated && kind == KeptKind::Secret;
+        let is_invalidated = self.is_invalidated && kind == StoredKind::Secret;
         let uid = self.uid.into();
-        there.then(|| Kept { uid, deleted, token, is_invalidated, ..Kept::default() })
+        there.then(|| StoredObject {
+            uid,
+            deleted,
+            token,
+            is_invalidated,
+            ..StoredObject::default()
+        })
     }
 
     fn used(&self, _: &str, _: &str) {}
@@ -98,7 +104,7 @@ fn a_token_ends_with_what_it_is_bound_to() {
     let replaced = World { uid: "2", ..WHOLE };
     let deleted = |second| World { deleted: Some(second), ..WHOLE };
     let missing = Err("serviceaccounts \"builder\" not found");
-    check(Binding::Account, &without(KeptKind::ServiceAccount), 1000, "api", missing);
+    check(Binding::Account, &without(StoredKind::ServiceAccount), 1000, "api", missing);
     let wrong = Err("service account UID (2) does not match claim (1)");
     check(Binding::Account, &replaced, 1000, "api", wrong);
     check(Binding::Account, &deleted(940), 1000, "api", Ok(()));
@@ -106,11 +112,11 @@ fn a_token_ends_with_what_it_is_bound_to() {
     check(Binding::Account, &deleted(939), 1000, "api", gone);
     let pod = || Binding::Pod { pod: reference("x"), node: Some(reference("gone")) };
     check(pod(), &WHOLE, 1000, "api", Ok(()));
-    check(pod(), &without(KeptKind::Pod), 1000, "api", invalidated);
+    check(pod(), &without(StoredKind::Pod), 1000, "api", invalidated);
     check(Binding::Secret(reference("x")), &WHOLE, 1000, "api", Ok(()));
-    check(Binding::Secret(reference("x")), &without(KeptKind::Secret), 1000, "api", invalidated);
+    check(Binding::Secret(reference("x")), &without(StoredKind::Secret), 1000, "api", invalidated);
     check(Binding::Node(reference("x")), &WHOLE, 1000, "api", Ok(()));
-    check(Binding::Node(reference("x")), &without(KeptKind::Node), 1000, "api", invalidated);
+    check(Binding::Node(reference("x")), &without(StoredKind::Node), 1000, "api", invalidated);
 }
 
 #[test]
@@ -121,12 +127,12 @@ fn a_token_in_a_secret_is_the_secrets() {
         let found = tokens.authenticate(&token, &texts(&["api"]), 0, world);
         found.map(|found| found.unwrap().user.name.clone()).map_err(|e| e.to_string())
     };
-    let kept = || World { token: token.clone(), ..WHOLE };
-    assert_eq!(ask(&kept()), Ok("system:serviceaccount:ns:builder".to_owned()));
+    let world_with_token = || World { token: token.clone(), ..WHOLE };
+    assert_eq!(ask(&world_with_token()), Ok("system:serviceaccount:ns:builder".to_owned()));
     assert_eq!(ask(&WHOLE), Err("Token does not match server's copy".to_owned()));
-    let gone = World { without: Some(KeptKind::Secret), ..kept() };
+    let gone = World { without: Some(StoredKind::Secret), ..world_with_token() };
     assert_eq!(ask(&gone), Err("Token has been invalidated".to_owned()));
-    let marked = ask(&World { is_invalidated: true, ..kept() }).unwrap_err();
+    let marked = ask(&World { is_invalidated: true, ..world_with_token() }).unwrap_err();
     assert!(
         marked.starts_with("the token in secret ns/x for service account ns/builder"),
         "{marked}"

@@ -203,7 +203,7 @@ impl Estimator<'_> {
         let to = self.size_or_unknown(to);
         let parts = |n: u64, of: u64| (n as f64 / of as f64).ceil() as u64;
         // The longest result: nothing replaced stands around each character, ...
-        let (count_max, kept_max) = if from.min == 0 {
+        let (count_max, items_max) = if from.min == 0 {
             (size.max.saturating_add(1), size.max)
         } else if to.max <= from.min {
             (0, size.max)
@@ -211,7 +211,7 @@ impl Estimator<'_> {
             (parts(size.max, from.min), 0)
         };
         // ... and the shortest.
-        let (count_min, kept_min) = if from.max == 0 {
+        let (count_min, items_min) = if from.max == 0 {
             (size.min.saturating_add(1), size.min)
         } else if from.max <= to.min {
             (0, size.min)
@@ -219,8 +219,8 @@ impl Estimator<'_> {
             (parts(size.min, from.max), 0)
         };
         let count = Estimate { min: count_min, max: count_max };
-        let kept = Estimate { min: kept_min, max: kept_max };
-        let result = count.times(to).plus(kept);
+        let items = Estimate { min: items_min, max: items_max };
+        let result = count.times(to).plus(items);
         CallEstimate::sized(size.scaled(2.0 * TRAVERSAL), result)
     }
 

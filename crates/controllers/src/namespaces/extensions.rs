@@ -13,10 +13,10 @@ pub(super) async fn remove(environment: &Environment, namespace: &str, left: &mu
     let served = environment.extensions.served();
     left.silent = served.silent;
     let user = environment.account(super::USER);
-    let is_kept = |resource: &&ExtensionResource| {
+    let is_deletable = |resource: &&ExtensionResource| {
         resource.is_preferred && resource.namespaced && resource.has("delete")
     };
-    for resource in served.resources.iter().filter(is_kept) {
+    for resource in served.resources.iter().filter(is_deletable) {
         let content =
             Content { servers: &*environment.extensions, user: &user, resource, namespace };
         if let Err(status) = content.remove(left).await {

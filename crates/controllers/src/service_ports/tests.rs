@@ -71,8 +71,9 @@ async fn the_record_is_made_of_what_services_hold() {
     let found = registry.peek(&ranges, "", "servicenodeports").expect("there is a record");
     let other = tree(r#"{"kind":"RangeAllocation","apiVersion":"v1","range":"1-9","data":"/w=="}"#);
     let mark = Companion::mark("servicenodeports", "30001", "n/a");
-    let kept = registry.keep(&ranges, "servicenodeports", other, Some(&found), vec![mark]).await;
-    assert!(kept.expect("it is written"));
+    let written =
+        registry.write_hidden(&ranges, "servicenodeports", other, Some(&found), vec![mark]).await;
+    assert!(written.expect("it is written"));
     assert!(registry.is_marked("servicenodeports", "30001"));
     let mut repair = PortRepair::new(PortRange::default(), Arc::default());
     repair.repair(registry).await.expect("it is repaired");
@@ -91,8 +92,9 @@ async fn what_was_wrong_is_reported() {
     let found = registry.peek(&ranges, "", "servicenodeports").expect("there is a record");
     let none =
         tree(r#"{"kind":"RangeAllocation","apiVersion":"v1","range":"30000-32767","data":""}"#);
-    let kept = registry.keep(&ranges, "servicenodeports", none, Some(&found), Vec::new()).await;
-    assert!(kept.expect("it is written"));
+    let written =
+        registry.write_hidden(&ranges, "servicenodeports", none, Some(&found), Vec::new()).await;
+    assert!(written.expect("it is written"));
     let mut repair = PortRepair::new(PortRange::default(), Arc::default());
     repair.repair(registry).await.expect("it is repaired");
     check(&cluster, "Ag==");

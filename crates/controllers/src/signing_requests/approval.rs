@@ -76,7 +76,7 @@ impl Approver<'_> {
             ..Objects::default()
         });
         let asked = Attributes { user, verb: "create", subject };
-        let ruling = self.authorizer.ask(&asked).await;
+        let ruling = self.authorizer.authorize(&asked).await;
         ruling.decision == Decision::Allow
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use pintle_auth::{Attributes, Authorizer, Objects, Rules, Ruling, Subject, User};
+use pintle_auth::{Answer, Attributes, Authorizer, Objects, Rules, Ruling, Subject, User};
 use pintle_value::Value;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
@@ -28,15 +28,15 @@ impl Signer for Scribe {
 struct Lenient;
 
 impl Authorizer for Lenient {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         let Subject::Resource(Objects { subresource, .. }) = attributes.subject else {
-            return Ruling::NO_OPINION;
+            return Ruling::NO_OPINION.into();
         };
         let name = attributes.user.name.trim_start_matches("system:node:");
         let allowed = attributes.verb == "create" && name == subresource;
         let decision =
             if allowed { pintle_auth::Decision::Allow } else { pintle_auth::Decision::NoOpinion };
-        Ruling::new(decision, "")
+        Ruling::new(decision, "").into()
     }
 
     fn rules(&self, _: &User, _: &str) -> Rules {

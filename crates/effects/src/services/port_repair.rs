@@ -100,7 +100,7 @@ impl PortRepair {
         if before.as_ref() != Some(&taken) || !marks.is_empty() {
             taken.write(&mut tree);
             resource.stamp(&mut tree);
-            if !registry.keep(resource, NAME, tree, found.as_deref(), marks).await? {
+            if !registry.write_hidden(resource, NAME, tree, found.as_deref(), marks).await? {
                 return Ok(false);
             }
         }

@@ -331,7 +331,7 @@ fn check_told(model: &Model, calls: &Calls) {
     }
     let expected = model.keys();
     let values: Vec<_> = state.values().map(Record::value).collect();
-    let expected: Vec<_> = expected.iter().map(|kept| kept.value.clone()).collect();
+    let expected: Vec<_> = expected.iter().map(|stored| stored.value.clone()).collect();
     assert_eq!(values, expected, "the state at {head}");
 }
 
@@ -342,5 +342,5 @@ async fn check_reads(model: &Model, store: &EtcdStore) {
         let listed = store.list(collection, "", At::Head).await.unwrap();
         values.extend(listed.iter().map(Record::value));
     }
-    assert_eq!(values, model.keys().iter().map(|kept| kept.value.clone()).collect::<Vec<_>>());
+    assert_eq!(values, model.keys().iter().map(|stored| stored.value.clone()).collect::<Vec<_>>());
 }

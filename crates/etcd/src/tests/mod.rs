@@ -43,15 +43,15 @@ impl Layout for Plain {
         if value == b"unwritable" { Err(why()) } else { Ok(Bytes::copy_from_slice(value)) }
     }
 
-    fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
-        let text = std::str::from_utf8(kept)
+    fn decode(&self, key: &Key, stored: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
+        let text = std::str::from_utf8(stored)
             .map_err(|why| Mismatch { key: key.clone(), why: why.to_string() })?;
         Ok(match text.find(HOLE) {
             Some(at) => {
                 let (before, after) = text.split_at(at + HOLE.len());
                 format!("{before}{revision}{after}").into()
             }
-            None => Bytes::copy_from_slice(kept),
+            None => Bytes::copy_from_slice(stored),
         })
     }
 

@@ -133,9 +133,9 @@ impl Model {
         let mut state = self.state.lock();
         let at = state.compacted.max(1)
             + (state.header.revision - state.compacted.max(1)) / share.cast_signed();
-        state.keys = state.at(at).into_iter().map(|kept| (kept.key.clone(), kept)).collect();
-        let kept = state.history.clone().into_iter().filter(|(r, _)| *r <= at).collect();
-        let lost = std::mem::replace(&mut state.history, kept);
+        state.keys = state.at(at).into_iter().map(|stored| (stored.key.clone(), stored)).collect();
+        let retained = state.history.clone().into_iter().filter(|(r, _)| *r <= at).collect();
+        let lost = std::mem::replace(&mut state.history, retained);
         state.lost.push(lost);
         state.header.revision = at;
         state.header.raft_term = 1;

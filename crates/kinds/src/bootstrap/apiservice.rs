@@ -2,7 +2,7 @@
 
 use pintle_value::{Map, Value};
 
-use super::{BootstrapObject, Keep, object};
+use super::{BootstrapObject, Reconcile, object};
 use crate::{RuntimeConfig, generated, removed};
 
 const GROUP: &str = "apiregistration.k8s.io";
@@ -101,7 +101,7 @@ pub(super) fn objects(config: &RuntimeConfig) -> Vec<BootstrapObject> {
 fn local(group: &str, version: &str, group_priority: u32, priority: u32) -> BootstrapObject {
     let priority = Priority { group: group_priority, version: priority };
     let made = service(group, version, priority, "onstart");
-    BootstrapObject::new([GROUP, "v1", "apiservices"], made, Keep::Exactly)
+    BootstrapObject::new([GROUP, "v1", "apiservices"], made, Reconcile::Exactly)
 }
 
 /// The label of those that the server looks after.

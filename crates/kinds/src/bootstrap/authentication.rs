@@ -4,7 +4,7 @@
 
 use pintle_value::{Map, Value, json};
 
-use super::{BootstrapObject, Keep, Settings, object};
+use super::{BootstrapObject, Reconcile, Settings, object};
 
 pub(super) fn authentication(settings: &Settings<'_>) -> Option<BootstrapObject> {
     let texts = |texts: &[&str]| json::to_string(&Value::from(texts.to_vec()));
@@ -26,7 +26,7 @@ pub(super) fn authentication(settings: &Settings<'_>) -> Option<BootstrapObject>
     let name = "extension-apiserver-authentication";
     let mut map = object("v1", "ConfigMap", "kube-system", name);
     map.insert("data", data);
-    Some(BootstrapObject::new(["", "v1", "configmaps"], Value::Object(map), Keep::United))
+    Some(BootstrapObject::new(["", "v1", "configmaps"], Value::Object(map), Reconcile::United))
 }
 
 /// An entry with what it lacks: certificates as PEM, or the items of a JSON list.

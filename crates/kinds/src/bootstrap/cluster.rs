@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pintle_value::{Map, Value};
 
-use super::{BootstrapObject, Keep, Settings, object};
+use super::{BootstrapObject, Reconcile, Settings, object};
 
 const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
 
 pub(super) fn namespaces() -> Vec<BootstrapObject> {
     let made = NAMESPACES.map(|name| {
         let namespace = Value::Object(object("v1", "Namespace", "", name));
-        BootstrapObject::new(["", "v1", "namespaces"], namespace, Keep::AsItIs)
+        BootstrapObject::new(["", "v1", "namespaces"], namespace, Reconcile::CreateOnly)
     });
     made.into()
 }
@@ -35,7 +35,7 @@ pub(super) fn priority_classes() -> Vec<BootstrapObject> {
         class.insert("value", value);
         class.insert("description", description);
         let resource = ["scheduling.k8s.io", "v1", "priorityclasses"];
-        BootstrapObject::new(resource, Value::Object(class), Keep::AsItIs)
+        BootstrapObject::new(resource, Value::Object(class), Reconcile::CreateOnly)
     });
     made.into()
 }
@@ -70,7 +70,7 @@ fn service_cidr(settings: &Settings<'_>) -> BootstrapObject {
     range.entry_object("spec").insert("cidrs", settings.service_ranges.to_vec());
     range.entry_object("status").insert("conditions", vec![ready]);
     let resource = ["networking.k8s.io", "v1", "servicecidrs"];
-    BootstrapObject::new(resource, Value::Object(range), Keep::AsItIs)
+    BootstrapObject::new(resource, Value::Object(range), Reconcile::CreateOnly)
 }
 
 fn kubernetes(settings: &Settings<'_>, address: IpAddr) -> BootstrapObject {
@@ -86,7 +86,7 @@ fn kubernetes(settings: &Settings<'_>, address: IpAddr) -> BootstrapObject {
     let labels = Value::from([("component", "apiserver"), ("provider", "kubernetes")]);
     service.entry_object("metadata").insert("labels", labels);
     service.insert("spec", spec);
-    BootstrapObject::new(["", "v1", "services"], Value::Object(service), Keep::AsItIs)
+    BootstrapObject::new(["", "v1", "services"], Value::Object(service), Reconcile::CreateOnly)
 }
 
 fn endpoints_object(addresses: &[IpAddr], secure_port: u16) -> BootstrapObject {
@@ -101,7 +101,7 @@ fn endpoints_object(addresses: &[IpAddr], secure_port: u16) -> BootstrapObject {
     endpoints.entry_object("metadata").insert("labels", label);
     endpoints.insert("subsets", subsets);
     let endpoints = Value::Object(endpoints);
-    BootstrapObject::new(["", "v1", "endpoints"], endpoints, Keep::WithMembers(&["subsets"]))
+    BootstrapObject::new(["", "v1", "endpoints"], endpoints, Reconcile::WithMembers(&["subsets"]))
 }
 
 fn endpoint_slice(addresses: &[IpAddr], secure_port: u16) -> BootstrapObject {
@@ -118,8 +118,8 @@ fn endpoint_slice(addresses: &[IpAddr], secure_port: u16) -> BootstrapObject {
     slice.insert("endpoints", addresses.iter().map(endpoint).collect::<Vec<_>>());
     slice.insert("ports", vec![Value::Object(https_port(secure_port))]);
     let resource = ["discovery.k8s.io", "v1", "endpointslices"];
-    let keep = Keep::WithMembers(&["endpoints", "ports"]);
-    BootstrapObject::new(resource, Value::Object(slice), keep)
+    let reconcile = Reconcile::WithMembers(&["endpoints", "ports"]);
+    BootstrapObject::new(resource, Value::Object(slice), reconcile)
 }
 
 fn https_port(number: u16) -> Map {

@@ -3,7 +3,7 @@
 
 use pintle_value::Value;
 
-use super::{BootstrapObject, Keep, list, object, parse};
+use super::{BootstrapObject, Reconcile, list, object, parse};
 
 const FILE: &str = include_str!("flowcontrol.json");
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -28,6 +28,6 @@ fn made(resource: &'static str, kind: &'static str, entry: &Value) -> BootstrapO
     made.entry_object("metadata").insert("annotations", Value::from([(AUTO_UPDATE, "true")]));
     made.insert("spec", entry.get("spec").cloned().unwrap_or_default());
     let is_mandatory = entry.get("mandatory").and_then(Value::as_bool) == Some(true);
-    let keep = if is_mandatory { Keep::Exactly } else { Keep::WhileOurs };
-    BootstrapObject::new([GROUP, "v1", resource], Value::Object(made), keep)
+    let reconcile = if is_mandatory { Reconcile::Exactly } else { Reconcile::WhileOurs };
+    BootstrapObject::new([GROUP, "v1", resource], Value::Object(made), reconcile)
 }

@@ -3,7 +3,7 @@
 
 use pintle_value::{Map, Value};
 
-use super::{BootstrapObject, Keep, list, object, parse};
+use super::{BootstrapObject, Reconcile, list, object, parse};
 use crate::features::Features;
 
 const FILE: &str = include_str!("rbac.json");
@@ -104,7 +104,7 @@ fn made(
             made.insert(*member, value.clone());
         }
     }
-    BootstrapObject::new([GROUP, "v1", resource], Value::Object(made), Keep::AtLeast)
+    BootstrapObject::new([GROUP, "v1", resource], Value::Object(made), Reconcile::AtLeast)
 }
 
 fn bound(

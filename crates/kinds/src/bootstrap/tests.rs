@@ -3,7 +3,7 @@ use std::net::IpAddr;
 
 use pintle_value::{Value, json};
 
-use super::{BootstrapObject, Keep, Settings, Step, objects};
+use super::{BootstrapObject, Reconcile, Settings, Step, objects};
 use crate::RuntimeConfig;
 
 fn tree(text: &str) -> Value {
@@ -159,8 +159,8 @@ fn what_is_not_served_is_not_made() {
     assert!(names.contains(&"v1beta2.resource.k8s.io"));
 }
 
-fn object(keep: Keep, text: &str) -> BootstrapObject {
-    BootstrapObject::new(["", "v1", "things"], tree(text), keep)
+fn object(reconcile: Reconcile, text: &str) -> BootstrapObject {
+    BootstrapObject::new(["", "v1", "things"], tree(text), reconcile)
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn what_exists_is_kept_as_its_kind_wants() {
         "spec":{"type":"Limited"}}"#;
     let nothing = Step::Nothing;
     let update = |text: &str| Step::Update(tree(text));
-    for (keep, wanted, stored, expected) in [
-        (Keep::AsItIs, r#"{"a":1}"#, "{}", nothing.clone()),
-        // Roles grow, and keep what users added.
+    for (reconcile, wanted, stored, expected) in [
+        (Reconcile::CreateOnly, r#"{"a":1}"#, "{}", nothing.clone()),
+        // Rules are added to roles; what users added stays.
         (
-            Keep::AtLeast,
+            Reconcile::AtLeast,
             ROLE,
             r#"{"rules":[{"verbs":["put"]}]}"#,
             update(
@@ -183,33 +183,33 @@ fn what_exists_is_kept_as_its_kind_wants() {
             ),
         ),
         (
-            Keep::AtLeast,
+            Reconcile::AtLeast,
             ROLE,
             r#"{"metadata":{"labels":{"l":"1"}},"rules":[{"verbs":["get"]},{"verbs":["put"]}]}"#,
             nothing.clone(),
         ),
         (
-            Keep::AtLeast,
+            Reconcile::AtLeast,
             ROLE,
             r#"{"metadata":{"annotations":{"rbac.authorization.kubernetes.io/autoupdate":"false"}}}"#,
             nothing.clone(),
         ),
         (
-            Keep::AtLeast,
+            Reconcile::AtLeast,
             r#"{"roleRef":{"name":"a"}}"#,
             r#"{"roleRef":{"name":"b"}}"#,
             Step::Replace,
         ),
         // Mandatory objects are restored; what the stored one has by default is no difference.
         (
-            Keep::Exactly,
+            Reconcile::Exactly,
             LEVEL,
             r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}},
                 "spec":{"type":"Limited","limited":{"default":1}},"status":{}}"#,
             nothing.clone(),
         ),
         (
-            Keep::Exactly,
+            Reconcile::Exactly,
             LEVEL,
             r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},
                 "spec":{"type":"Exempt"},"status":{"x":1}}"#,
@@ -220,20 +220,20 @@ fn what_exists_is_kept_as_its_kind_wants() {
         ),
         // Suggested ones only while they are the server's.
         (
-            Keep::WhileOurs,
+            Reconcile::WhileOurs,
             LEVEL,
             r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},
                 "spec":{"type":"Exempt"}}"#,
             nothing.clone(),
         ),
         (
-            Keep::WhileOurs,
+            Reconcile::WhileOurs,
             LEVEL,
             r#"{"metadata":{"generation":2},"spec":{"type":"Exempt"}}"#,
             nothing.clone(),
         ),
         (
-            Keep::WhileOurs,
+            Reconcile::WhileOurs,
             LEVEL,
             r#"{"metadata":{"generation":1},"spec":{"type":"Exempt"}}"#,
             update(
@@ -243,20 +243,20 @@ fn what_exists_is_kept_as_its_kind_wants() {
             ),
         ),
         (
-            Keep::United,
+            Reconcile::United,
             r#"{"data":{"a":"[1]","c":"[3]"}}"#,
             r#"{"data":{"a":"[0]","b":"2"}}"#,
             update(r#"{"data":{"a":"[0,1]","b":"2","c":"[3]"}}"#),
         ),
         (
-            Keep::WithMembers(&["subsets"]),
+            Reconcile::WithMembers(&["subsets"]),
             r#"{"subsets":[1],"other":1}"#,
             r#"{"subsets":[2],"other":2}"#,
             update(r#"{"subsets":[1],"other":2}"#),
         ),
     ] {
-        let made = object(keep, wanted);
-        assert_eq!(made.step(Some(&tree(stored))), expected, "{keep:?} {wanted} {stored}");
+        let made = object(reconcile, wanted);
+        assert_eq!(made.step(Some(&tree(stored))), expected, "{reconcile:?} {wanted} {stored}");
         assert_eq!(made.step(None), Step::Create);
     }
 }

@@ -11,12 +11,12 @@ use pintle_value::{Path, Str, Value};
 use crate::{
     checks::{Frozen, IMMUTABLE, frozen, invalid_text, path, same, unchanged},
     conversion::event::{from_core, to_core},
-    kind::{Form, Kept, Kind, kind},
+    kind::{Collection, Form, Kind, kind},
     strategy::{PLAIN, Strategy, selectable, text},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {
-    kept: Kept::With("events"),
+    collection: Collection::Shared("events"),
     conversions: &[Form { version: "v1", to_stored: to_core, from_stored: from_core }],
     ..kind("events.k8s.io", "events", EVENT)
 }];

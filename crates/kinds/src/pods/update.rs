@@ -129,10 +129,10 @@ fn check_added_tolerations(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
         toleration.make_object().remove("tolerationSeconds");
         toleration
     };
-    let kept: BTreeSet<Ordered<Value>> =
+    let remaining: BTreeSet<Ordered<Value>> =
         spec.items("tolerations").map(|t| Ordered(timeless(t.value()))).collect();
     let old = Field::root(old);
-    let is_gone = |old: Field<'_>| !kept.contains(&Ordered(timeless(old.value())));
+    let is_gone = |old: Field<'_>| !remaining.contains(&Ordered(timeless(old.value())));
     if old.items("tolerations").any(is_gone) {
         let words = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(spec.get("tolerations").forbidden(words));

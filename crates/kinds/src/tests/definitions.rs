@@ -7,7 +7,8 @@ use pintle_value::Value;
 
 use super::fact;
 use crate::{
-    Error, Feature, RuntimeConfig, definitions, generated, groups, kind::Kept, strategy::Strategy,
+    Error, Feature, RuntimeConfig, definitions, generated, groups, kind::Collection,
+    strategy::Strategy,
 };
 
 fn config(flag: &str) -> RuntimeConfig {
@@ -44,7 +45,12 @@ fn the_versions_of_a_resource_share_one_stored_form() {
             let stored = row.storage.map(|s| (s.group, s.version));
             let needs_form = stored.is_some_and(|stored| stored != (row.group, row.version));
             assert_eq!(has_form, needs_form, "{}/{} {}", row.group, row.version, row.plural);
-            assert_eq!(kind.kept == Kept::Not, row.storage.is_none(), "{}", row.plural);
+            assert_eq!(
+                kind.collection == Collection::None,
+                row.storage.is_none(),
+                "{}",
+                row.plural
+            );
         }
     }
     for definition in everything() {
@@ -243,7 +249,7 @@ fn strategies_agree_with_the_facts() {
         let kind = groups::find(group, resource).unwrap_or_else(|| panic!("{key}"));
         let strategy = &kind.strategy;
         let Some(create_on_update) = truth(entry, &["allowCreateOnUpdate"]) else {
-            assert_eq!(kind.kept, Kept::Not, "{key}");
+            assert_eq!(kind.collection, Collection::None, "{key}");
             continue;
         };
         seen += 1;
@@ -363,7 +369,7 @@ fn versions_that_share_objects_share_their_index() {
     assert_eq!(values("events"), values("events.k8s.io/events"));
     assert_eq!(values("events"), ["a", "b", "c", "d", "e", "f", "g", "h", "i", "i", "j"]);
     for kind in groups::all() {
-        let shares = matches!(kind.kept, Kept::With(_));
+        let shares = matches!(kind.collection, Collection::Shared(_));
         assert_eq!(shares, (kind.group, kind.resource) == ("events.k8s.io", "events"));
     }
 }
@@ -377,13 +383,13 @@ fn what_parts_and_deletions_leave_alone() {
         super::json(&format!(r#"{{"metadata":{{"labels":{{"a":"{label}"}}}},"spec":{{}}}}"#))
     };
     let old = labelled("old");
-    let (mut kept, mut orphaned, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut stored_kinds, mut orphaned, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for kind in crate::groups::all() {
         let name = kind.resource;
         let mut new = labelled("new");
         kind.strategy.prepare_part(&mut new, &old, "status");
         if new.at(&["metadata", "labels"]) == old.at(&["metadata", "labels"]) {
-            kept.push(name);
+            stored_kinds.push(name);
         }
         match kind.strategy.dependents() {
             Dependents::Orphaned => orphaned.push(name),
@@ -391,7 +397,7 @@ fn what_parts_and_deletions_leave_alone() {
             Dependents::Collected => {}
         }
     }
-    kept.sort_unstable();
+    stored_kinds.sort_unstable();
     let expected = [
         "apiservices",
         "deployments",
@@ -408,7 +414,7 @@ fn what_parts_and_deletions_leave_alone() {
         "validatingadmissionpolicies",
         "volumeattachments",
     ];
-    assert_eq!(kept, expected);
+    assert_eq!(stored_kinds, expected);
     assert_eq!(orphaned, ["replicationcontrollers", "jobs"]);
     assert_eq!(without, ["events", "events"]);
 }

@@ -42,7 +42,8 @@ fn every_row_has_a_definition_over_the_objects_of_today() {
         assert!(list.is_some(), "{name} has no list");
         let today = row.resource_today().unwrap_or_else(|| panic!("{name}: nothing today"));
         assert_eq!(definition.kind, today.kind, "{name}");
-        let storage = definition.storage.as_ref().unwrap_or_else(|| panic!("{name} is not kept"));
+        let storage =
+            definition.storage.as_ref().unwrap_or_else(|| panic!("{name} is not upstreams"));
         let stored = definition.schema.get(definition.stored_type());
         assert!(definition.schema.is_builtin(definition.stored_type()), "{name}: {}", stored.name);
         assert!(storage.conversion.is_some(), "{name}");
@@ -124,11 +125,11 @@ fn objects_become_what_upstream_makes_of_them() {
         definition.set_defaults(&mut object);
         definition.to_stored(&mut object);
         // Upstream keeps messages, in which an empty list is none.
-        let mut kept = read(&today, stored);
-        for object in [&mut object, &mut kept] {
+        let mut upstreams = read(&today, stored);
+        for object in [&mut object, &mut upstreams] {
             forget_empty(&definition.schema, stored, object);
         }
-        let (ours, upstream) = (written(&object, stored), written(&kept, stored));
+        let (ours, upstream) = (written(&object, stored), written(&upstreams, stored));
         wrong.extend(
             difference(&ours, &upstream)
                 .map(|what| format!("{version} {kind} as that of today: {what}")),

@@ -82,8 +82,9 @@ fn every_kind_has_rows() {
         };
         named.extend(kinds.map(whole));
     }
-    let kept = crate::groups::all().filter(|kind| kind.kept != crate::kind::Kept::Not);
-    let without: Vec<_> = kept
+    let stored_kinds =
+        crate::groups::all().filter(|kind| kind.collection != crate::kind::Collection::None);
+    let without: Vec<_> = stored_kinds
         .map(|kind| format!("{}/{}", kind.group, kind.resource))
         .filter(|kind| !named.contains(kind))
         .collect();

@@ -20,7 +20,7 @@ pub(super) const DECIMAL: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// Nothing is kept that is smaller than 10⁻⁹.
+/// Digits below 10⁻⁹ are rounded away.
 const EXPONENT_MIN: i32 = -9;
 /// Up to so many digits, upstream takes its fast path, which may keep the text.
 const FAST_DIGITS_MAX: usize = 18;
@@ -102,10 +102,10 @@ fn decimal(parts: &Parts<'_>, exponent: i32, format: Format) -> Result<(Quantity
     let exponent = i64::from(exponent) - fraction.len() as i64;
     if digits <= FAST_DIGITS_MAX && exponent >= i64::from(EXPONENT_MIN) {
         let ends_in_000 = [whole, fraction].concat().ends_with("000");
-        let kept = exponent % 3 == 0 && !ends_in_000 && !whole.starts_with('0');
+        let is_canonical = exponent % 3 == 0 && !ends_in_000 && !whole.starts_with('0');
         let exponent = i32::try_from(exponent).map_err(|_| Error::QuantitySuffix)?;
         let quantity = Quantity::new(parts.signed(number(whole, fraction)?), exponent, format);
-        return Ok((quantity, kept));
+        return Ok((quantity, is_canonical));
     }
     if !parts.has_digits {
         return Err(Error::QuantityNumber);

@@ -13,7 +13,7 @@ use crate::definition::SubresourceBehaviour;
 use crate::request::{Body, Encoding, Target};
 use crate::work;
 
-/// What happens when something is posted to a target, where it is not to be kept.
+/// What a POST of an object that is not stored does.
 pub(crate) fn action(target: &Target) -> Option<&dyn Action> {
     if target.subresource.is_empty() {
         return target.resource.action.as_deref();

@@ -62,7 +62,7 @@ impl Write<'_> {
                 attempt => Ok(attempt),
             },
             None => {
-                (self.may_create)()?;
+                self.may_create.ask().await?;
                 match self.create_draft(draft).await {
                     Err(status) if self.existing().is_some() && is_taken(&status) => {
                         Ok(Attempt::Raced)

@@ -55,7 +55,7 @@ pub(crate) struct Write<'a> {
     /// What is changed of the object is its Scale, and that is what admission sees.
     pub(crate) scale: Option<&'a ScalePaths>,
     /// Asked before a write that names an object makes it.
-    pub(crate) may_create: &'a MayCreate<'a>,
+    pub(crate) may_create: &'a dyn MayCreate,
 }
 
 /// What a client sent, as a tree.

@@ -32,7 +32,10 @@ impl Write<'_> {
         self.change_by(operation, name, object, old, &read).await?;
         let (seen, before) = (self.seen(object), old.map(|old| self.seen(old)));
         let attributes = self.attributes(operation, name, Some(&seen), before.as_deref());
-        self.registry.admission.authorize(&attributes, self.registry)
+        match self.registry.admission.authorize(&attributes, self.registry) {
+            Some(authorized) => authorized.await,
+            None => Ok(()),
+        }
     }
 
     /// Likewise, where `read` tells how what comes back is read, and nothing is granted.

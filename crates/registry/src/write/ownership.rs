@@ -39,22 +39,22 @@ impl Write<'_> {
         manager
     }
 
-    /// Notes in `new` what the writer changed of `old`, or that it made all of it; both are of the
+    /// Records in `new` which fields of `old` the writer changed, or all fields of a new object; both are in the
     /// stored form.
     pub(super) async fn track(&self, old: Option<&Value>, new: &mut Value) {
         let resource = &self.target.resource;
         let (schema, ty) = (&resource.schema, resource.stored_type());
-        // What is not kept belongs to nobody.
+        // Members that are not stored have no owner.
         match pintle_schema::without_distinct(schema, ty, new) {
-            Some(mut kept) => {
-                self.track_kept(old, &mut kept).await;
-                move_managers(&mut kept, new);
+            Some(mut stored) => {
+                self.track_stored(old, &mut stored).await;
+                move_managers(&mut stored, new);
             }
-            None => self.track_kept(old, new).await,
+            None => self.track_stored(old, new).await,
         }
     }
 
-    async fn track_kept(&self, old: Option<&Value>, new: &mut Value) {
+    async fn track_stored(&self, old: Option<&Value>, new: &mut Value) {
         let resource = &self.target.resource;
         let (manager, now) = (self.manager(), self.context.now.unix_micros);
         let mut versions = self.versions();

@@ -46,7 +46,7 @@ impl Write<'_> {
                 if create {
                     // Who knows its uid means an object that was there: it does not come back.
                     self.check_uid(&draft.tree, &Value::Null)?;
-                    (self.may_create)()?;
+                    self.may_create.ask().await?;
                     return self.create_draft(draft).await;
                 }
                 return Err(self.not_found());
@@ -139,11 +139,11 @@ impl Write<'_> {
         let generation = resource.strategy.generation();
         let generation =
             if self.target.subresource.is_empty() { generation } else { generation.of_part() };
-        let kept = match generation {
+        let without_empty = match generation {
             Generation::None | Generation::SpecAsSent => None,
             _ => pintle_schema::without_distinct(&resource.schema, resource.stored_type(), new),
         };
-        if metadata::is_new_generation(kept.as_ref().unwrap_or(new), old, generation) {
+        if metadata::is_new_generation(without_empty.as_ref().unwrap_or(new), old, generation) {
             metadata::bump_generation(new);
         }
     }
@@ -159,7 +159,7 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let goes = metadata::may_go(&new, old) && !resource.strategy.held(&new);
         let mut new = new;
-        if !goes && self.is_kept(existing, old, &new).await? {
+        if !goes && self.is_stored(existing, old, &new).await? {
             if self.is_current().await? {
                 return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
             }
@@ -192,8 +192,8 @@ impl Write<'_> {
         })
     }
 
-    /// Whether the new state is what is kept already.
-    async fn is_kept(&self, existing: &Object, old: &Value, new: &Value) -> Result<bool, Status> {
+    /// Whether the new state equals the stored one.
+    async fn is_stored(&self, existing: &Object, old: &Value, new: &Value) -> Result<bool, Status> {
         if !server_side::same_but_for_times(new, old) {
             return Ok(false);
         }
@@ -201,7 +201,7 @@ impl Write<'_> {
         if resource.converter().is_none() || existing.is_view_of(resource.number) {
             return Ok(true);
         }
-        // Writing what was read brings what is kept up to date with the definition.
+        // A write of an unchanged object brings its stored form up to date with the definition.
         Ok(server_side::same_but_for_times(&*resource.to_storage(new).await?, &existing.tree()?))
     }
 

@@ -230,7 +230,7 @@ impl Engine {
         &self,
         name: &str,
         body: &str,
-        may_create: &pintle_registry::request::MayCreate<'_>,
+        may_create: &dyn pintle_registry::request::MayCreate,
     ) -> Result<Value, Status> {
         let target = self.target("configmaps", name, "");
         let options = WriteOptions { field_manager: "me".into(), ..WriteOptions::default() };

@@ -40,8 +40,8 @@ fn is_extra(name: &HeaderName) -> bool {
 
 /// Space around a value is lost on the way: one that has some would arrive as somebody else's.
 fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), String> {
-    let is_kept = value.trim_matches([' ', '\t']) == value;
-    let valid = HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| is_kept);
+    let is_unchanged = value.trim_matches([' ', '\t']) == value;
+    let valid = HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| is_unchanged);
     match valid {
         Some(value) => {
             headers.append(name, value);

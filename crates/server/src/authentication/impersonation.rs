@@ -34,14 +34,14 @@ struct Wanted {
 
 /// The user that a request is to be done as: the one who makes it, or whom that one may impersonate, with
 /// the constrained way in which it may.
-pub(crate) fn impersonated(
+pub(crate) async fn impersonated(
     user: Arc<User>,
     headers: &HeaderMap,
     info: &RequestInfo,
     authorizer: &dyn Authorizer,
 ) -> Result<(Arc<User>, Option<&'static str>), Status> {
     let Some(wanted) = Wanted::read(headers)? else { return Ok((user, None)) };
-    let Allowed { way, group } = ways::permit(&wanted, &user, info, authorizer)?;
+    let Allowed { way, group } = ways::permit(&wanted, &user, info, authorizer).await?;
     Ok((Arc::new(wanted.into_user(group)), way))
 }
 

@@ -22,18 +22,18 @@ impl Authentication {
                 || name.starts_with(IMPERSONATION_PREFIX)
                 || [Some(&standard), configured].into_iter().flatten().any(|h| h.say_who(name))
         };
-        let mut kept = HeaderMap::with_capacity(headers.len());
+        let mut relayed = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers.iter().filter(|(name, _)| !says_who(name)) {
             match *name {
                 SEC_WEBSOCKET_PROTOCOL => {
-                    kept.extend(without_token(value).map(|value| (name.clone(), value)));
+                    relayed.extend(without_token(value).map(|value| (name.clone(), value)));
                 }
                 _ => {
-                    kept.append(name.clone(), value.clone());
+                    relayed.append(name.clone(), value.clone());
                 }
             }
         }
-        kept
+        relayed
     }
 }
 

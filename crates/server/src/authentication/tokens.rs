@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_auth::token::{
-    AccountTokens, Authenticated, BOOTSTRAP_NAMESPACE, BootstrapToken, Kept, KeptKind,
-    LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects, TokenList,
+    AccountTokens, Authenticated, BOOTSTRAP_NAMESPACE, BootstrapToken, LEGACY_INVALID_SINCE,
+    LEGACY_LAST_USED, Objects, StoredKind, StoredObject, TokenList,
 };
 use pintle_auth::{Error, User};
 use pintle_controllers::legacy_tokens::Uses;
@@ -88,8 +88,8 @@ impl Tokens {
     fn bootstrapper(&self, token: &str, now: Now, stored: &Stored<'_>) -> Option<User> {
         let token = BootstrapToken::parse(token).filter(|_| self.bootstrap)?;
         let name = token.secret_name();
-        let kept = stored.tree(KeptKind::Secret, BOOTSTRAP_NAMESPACE, &name)?;
-        let found = token.authenticate(&kept, now.unix_seconds());
+        let secret = stored.tree(StoredKind::Secret, BOOTSTRAP_NAMESPACE, &name)?;
+        let found = token.authenticate(&secret, now.unix_seconds());
         let refused = |why: &&str| tracing::debug!(secret = name, why, "no bootstrap token");
         found.map(User::authenticated).inspect_err(refused).ok()
     }
@@ -105,12 +105,12 @@ pub(crate) struct Stored<'a> {
 impl Stored<'_> {
     /// An object as a tree, if it is there. One that cannot be read vouches for nobody, like one that is
     /// gone.
-    pub(crate) fn tree(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Value> {
+    pub(crate) fn tree(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<Value> {
         let resource = match kind {
-            KeptKind::ServiceAccount => "serviceaccounts",
-            KeptKind::Pod => "pods",
-            KeptKind::Secret => "secrets",
-            KeptKind::Node => "nodes",
+            StoredKind::ServiceAccount => "serviceaccounts",
+            StoredKind::Pod => "pods",
+            StoredKind::Secret => "secrets",
+            StoredKind::Node => "nodes",
         };
         let resource = self.registry.resource(&GroupVersionResource::new("", "v1", resource))?;
         let read = self.registry.peek(&resource, namespace, name)?.tree();
@@ -119,15 +119,15 @@ impl Stored<'_> {
 }
 
 impl Objects for Stored<'_> {
-    fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
+    fn find(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<StoredObject> {
         let tree = self.tree(kind, namespace, name)?;
         let deleted = time::parse(object::text(&tree, "deletionTimestamp")).ok();
-        let is_secret = kind == KeptKind::Secret;
+        let is_secret = kind == StoredKind::Secret;
         let token = tree.str_at(&["data", "token"]).filter(|_| is_secret);
         let label = |name| tree.str_at(&["metadata", "labels", name]).unwrap_or_default();
         let secrets = tree.get("secrets").and_then(Value::as_array);
-        let secrets = secrets.filter(|_| kind == KeptKind::ServiceAccount).unwrap_or_default();
-        Some(Kept {
+        let secrets = secrets.filter(|_| kind == StoredKind::ServiceAccount).unwrap_or_default();
+        Some(StoredObject {
             uid: object::uid(&tree).into(),
             deleted: deleted.map(|micros| micros.div_euclid(1_000_000)),
             token: token.and_then(|token| STANDARD.decode(token).ok()).unwrap_or_default(),

@@ -9,12 +9,11 @@ use arc_swap::ArcSwap;
 use pintle_auth::abac::Policies;
 use pintle_auth::configuration::{self, Configured};
 use pintle_auth::{
-    AlwaysAllow, AlwaysDeny, Asking, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules,
+    AlwaysAllow, AlwaysDeny, Answer, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules,
     Ruling, User,
 };
 use pintle_registry::Registry;
 use pintle_value::yaml;
-use tokio::runtime::Handle;
 
 use super::Roles;
 use super::measures::{Decisions, Measures};
@@ -45,9 +44,7 @@ struct Parts {
     /// `None` where the mode is not configured: then no graph is kept.
     nodes: Option<Arc<Nodes>>,
     policies: Option<Arc<Policies>>,
-    /// Where webhooks are asked for those who cannot wait without keeping their thread.
-    runtime: Handle,
-    /// How they are reached.
+    /// How webhooks are reached.
     way: Way,
 }
 
@@ -63,7 +60,6 @@ impl Authorization {
             roles: Arc::new(Roles::new()),
             nodes: is_wanted(Mode::Node).then(|| Arc::new(Nodes::new(config))),
             policies: if is_wanted(Mode::Abac) { Some(Arc::new(policies(config)?)) } else { None },
-            runtime: Handle::current(),
             way,
         };
         let measures = Arc::new(Measures::default());
@@ -219,8 +215,7 @@ impl Parts {
                 (Mode::Node, _) => self.nodes.clone().ok_or_else(absent)?,
                 (Mode::Rbac, _) => self.roles.clone(),
                 (Mode::Webhook, Some(settings)) => {
-                    let (measures, runtime) = (measures.clone(), self.runtime.clone());
-                    Arc::new(Webhook::new(name, settings, self.way.clone(), measures, runtime)?)
+                    Arc::new(Webhook::new(name, settings, self.way.clone(), measures.clone())?)
                 }
                 (Mode::Webhook, None) => return Err(absent()),
             };
@@ -234,17 +229,8 @@ impl Parts {
 struct Current(ArcSwap<Chain>);
 
 impl Authorizer for Current {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         self.0.load().authorize(attributes)
-    }
-
-    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
-        let chain = self.0.load_full();
-        Box::pin(async move { chain.ask(attributes).await })
-    }
-
-    fn asks(&self) -> bool {
-        self.0.load().asks()
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
@@ -258,31 +244,27 @@ struct Counted {
     decisions: Arc<Decisions>,
 }
 
-impl Counted {
-    fn count(&self, ruling: Ruling) -> Ruling {
-        match ruling.decision {
-            Decision::Allow => self.decisions.allowed.add(1),
-            Decision::Deny => self.decisions.denied.add(1),
-            Decision::NoOpinion => {}
-        }
-        ruling
-    }
-}
-
 impl Authorizer for Counted {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        self.count(self.authorizer.authorize(attributes))
-    }
-
-    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
-        Box::pin(async move { self.count(self.authorizer.ask(attributes).await) })
-    }
-
-    fn asks(&self) -> bool {
-        self.authorizer.asks()
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        match self.authorizer.authorize(attributes) {
+            Answer::Ready(ruling) => counted(&self.decisions, ruling).into(),
+            pending => {
+                let decisions = self.decisions.clone();
+                Answer::pending(async move { counted(&decisions, pending.await) })
+            }
+        }
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
         self.authorizer.rules(user, namespace)
     }
+}
+
+fn counted(decisions: &Decisions, ruling: Ruling) -> Ruling {
+    match ruling.decision {
+        Decision::Allow => decisions.allowed.add(1),
+        Decision::Deny => decisions.denied.add(1),
+        Decision::NoOpinion => {}
+    }
+    ruling
 }

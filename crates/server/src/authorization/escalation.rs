@@ -8,7 +8,7 @@ use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::quote::quote;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{self, Admission, Operation};
+use pintle_registry::admission::{self, Admission, Operation, Waited};
 use pintle_value::{Str, Value};
 
 use super::Roles;
@@ -20,26 +20,28 @@ pub(crate) struct NoEscalation {
 }
 
 impl Admission for NoEscalation {
-    fn authorize(&self, write: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
+    fn authorize<'a>(
+        &'a self,
+        write: &'a admission::Attributes<'a>,
+        _: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
         let resource = &write.resource.resource;
-        let Some(kind) = Kind::of_resource(&resource.group, &resource.resource) else {
-            return Ok(());
-        };
-        let Some(object) = write.object.filter(|_| write.operation != Operation::Delete) else {
-            return Ok(());
-        };
+        let kind = Kind::of_resource(&resource.group, &resource.resource)?;
+        let object = write.object.filter(|_| write.operation != Operation::Delete)?;
         if write.user.is_master() || write.old.is_some_and(|old| is_tidied(object, old)) {
-            return Ok(());
+            return None;
         }
-        match kind {
-            Kind::ClusterRole | Kind::Role => self.check_role(write, kind, object),
-            Kind::ClusterRoleBinding | Kind::RoleBinding => self.check_binding(write, object),
-        }
+        Some(match kind {
+            Kind::ClusterRole | Kind::Role => Box::pin(self.check_role(write, kind, object)),
+            Kind::ClusterRoleBinding | Kind::RoleBinding => {
+                Box::pin(self.check_binding(write, object))
+            }
+        })
     }
 }
 
 impl NoEscalation {
-    fn check_role(
+    async fn check_role(
         &self,
         write: &admission::Attributes<'_>,
         kind: Kind,
@@ -47,7 +49,7 @@ impl NoEscalation {
     ) -> Result<(), Status> {
         // What is created is asked about without a name, as its request is.
         let name = if write.old.is_some() { write.name } else { "" };
-        if self.may(write, "escalate", kind.resource(), name) {
+        if self.may(write, "escalate", kind.resource(), name).await {
             return Ok(());
         }
         self.check_rules(write, &Rule::all_of(role))?;
@@ -64,7 +66,7 @@ impl NoEscalation {
         Ok(())
     }
 
-    fn check_binding(
+    async fn check_binding(
         &self,
         write: &admission::Attributes<'_>,
         binding: &Value,
@@ -75,7 +77,7 @@ impl NoEscalation {
             "Role" => Kind::Role.resource(),
             _ => "",
         };
-        if !resource.is_empty() && self.may(write, "bind", resource, text("name")) {
+        if !resource.is_empty() && self.may(write, "bind", resource, text("name")).await {
             return Ok(());
         }
         if text("kind") == "Role" && write.namespace.is_empty() {
@@ -117,7 +119,7 @@ impl NoEscalation {
     }
 
     /// Whether the writer may use one of RBAC's own verbs.
-    fn may(
+    async fn may(
         &self,
         write: &admission::Attributes<'_>,
         verb: &str,
@@ -132,7 +134,8 @@ impl NoEscalation {
             name,
             ..Objects::default()
         });
-        self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
+        let asked = Attributes { user: write.user, verb, subject };
+        self.authorizer.authorize(&asked).await.allowed()
     }
 }
 

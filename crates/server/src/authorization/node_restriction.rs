@@ -15,9 +15,11 @@ use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Objects, Subject, User, node};
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status, object};
-use pintle_registry::admission::{self, Admission, Operation};
+use pintle_registry::admission::{self, Admission, Operation, Waited};
 use pintle_registry::{Registry, Unreadable};
 use pintle_value::Value;
+
+use super::Inquiry;
 
 /// The plugin.
 pub(super) struct NodeRestriction {
@@ -36,31 +38,60 @@ impl Admission for NodeRestriction {
         else {
             return Ok(());
         };
-        let authorizer = &*self.authorizer;
-        let unreadable = RefCell::new(None);
-        let served = Served { registry, authorizer, user: write.user, unreadable };
-        let restricted = Restricted {
-            node,
-            operation: write.operation,
-            resource: &write.resource.group_resource(),
-            namespace: write.namespace,
-            name: write.name,
-            subresource: write.subresource,
-            object: write.object,
-            old: write.old,
-            world: &served,
-        };
-        let decided = restricted.decide();
-        // What cannot be read decides nothing: the write is refused for it.
-        if let Some(why) = served.unreadable.take() {
-            return Err(why.into());
-        }
-        decided.map_err(|refusal| match refusal {
-            Refusal::Forbidden(why) => forbidden(write, write.object.unwrap_or(&Value::Null), &why),
-            Refusal::NotFound(resource, name) => Status::not_found(&resource, &name),
-            Refusal::Inconsistent(why) => Status::failure(Reason::Unknown, why),
-        })
+        let inquiry = Inquiry::new(&self.authorizer);
+        decide(node, write, registry, &inquiry)
     }
+
+    /// What an authorization webhook has to be asked about was let pass so far.
+    fn review<'a>(
+        &'a self,
+        write: &'a admission::Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        let node = node::name(write.user).filter(|_| tokens::is_about(write))?;
+        Some(Box::pin(async move {
+            let inquiry = Inquiry::new(&self.authorizer);
+            loop {
+                let decided = decide(node, write, registry, &inquiry);
+                match inquiry.awaited() {
+                    Some(answer) => answer.await,
+                    None => return decided.map(|()| Vec::new()),
+                }
+            }
+        }))
+    }
+}
+
+/// Refuses a write that a node must not make. What the authorizer cannot say at once passes.
+fn decide(
+    node: &str,
+    write: &admission::Attributes<'_>,
+    registry: &Registry,
+    inquiry: &Inquiry,
+) -> Result<(), Status> {
+    let unreadable = RefCell::new(None);
+    let served = Served { registry, inquiry, user: write.user, unreadable };
+    let restricted = Restricted {
+        node,
+        operation: write.operation,
+        resource: &write.resource.group_resource(),
+        namespace: write.namespace,
+        name: write.name,
+        subresource: write.subresource,
+        object: write.object,
+        old: write.old,
+        world: &served,
+    };
+    let decided = restricted.decide();
+    // What cannot be read decides nothing: the write is refused for it.
+    if let Some(why) = served.unreadable.take() {
+        return Err(why.into());
+    }
+    decided.map_err(|refusal| match refusal {
+        Refusal::Forbidden(why) => forbidden(write, write.object.unwrap_or(&Value::Null), &why),
+        Refusal::NotFound(resource, name) => Status::not_found(&resource, &name),
+        Refusal::Inconsistent(why) => Status::failure(Reason::Unknown, why),
+    })
 }
 
 /// Why a write is refused.
@@ -100,7 +131,7 @@ trait World {
 /// The server's objects, and its authorizer.
 struct Served<'a> {
     registry: &'a Registry,
-    authorizer: &'a dyn Authorizer,
+    inquiry: &'a Inquiry,
     user: &'a User,
     /// An object that was looked for and cannot be read.
     unreadable: RefCell<Option<Unreadable>>,
@@ -125,7 +156,8 @@ impl World for Served<'_> {
             ..Objects::default()
         });
         let verb = "request-serviceaccounts-token-audience";
-        self.authorizer.authorize(&Attributes { user: self.user, verb, subject }).allowed()
+        let asked = Attributes { user: self.user, verb, subject };
+        self.inquiry.authorize(&asked).is_none_or(|ruling| ruling.allowed())
     }
 }
 

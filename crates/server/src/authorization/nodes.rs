@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pintle_auth::node::{Graph, Kind, Policy};
 use pintle_auth::rbac::Rule;
-use pintle_auth::{Attributes, Authorizer, Rules, Ruling, User};
+use pintle_auth::{Answer, Attributes, Authorizer, Rules, User};
 use pintle_measure::Distribution;
 use pintle_meta::GroupVersionResource;
 use pintle_registry::{Object, Registry};
@@ -68,9 +68,9 @@ impl Nodes {
 }
 
 impl Authorizer for Nodes {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        self.policy
-            .authorize(attributes, |node, object| self.graph.current().graph.reaches(node, object))
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        let reaches = |node: &_, object: &_| self.graph.current().graph.reaches(node, object);
+        self.policy.authorize(attributes, reaches).into()
     }
 
     fn rules(&self, user: &User, _: &str) -> Rules {

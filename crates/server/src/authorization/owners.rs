@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::{GroupVersion, Status};
-use pintle_registry::admission::{self, Admission, Operation};
+use pintle_registry::admission::{self, Admission, Operation, Waited};
 use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
 
@@ -22,22 +22,36 @@ impl Owners {
 }
 
 impl Admission for Owners {
-    fn judge(
-        &self,
-        write: &admission::Attributes<'_>,
-        registry: &Registry,
-    ) -> Result<Vec<String>, Status> {
-        let Some(new) = write.object.filter(|_| write.operation != Operation::Delete) else {
-            return Ok(Vec::new());
-        };
+    fn review<'a>(
+        &'a self,
+        write: &'a admission::Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        let new = write.object.filter(|_| write.operation != Operation::Delete)?;
         let of = &write.resource.resource;
         // Who writes a pod's status cannot write its owners, and old kubelets send them wrong.
         let is_pod_status =
             of.group.is_empty() && of.resource == "pods" && write.subresource == "status";
         let (owners, before) = (owners(new), write.old.map(owners).unwrap_or_default());
         if is_pod_status || owners == before {
-            return Ok(Vec::new());
+            return None;
         }
+        Some(Box::pin(async move {
+            self.check(write, registry, (owners, before)).await?;
+            Ok(Vec::new())
+        }))
+    }
+}
+
+impl Owners {
+    /// Whether the writer may change the owners from those before.
+    async fn check(
+        &self,
+        write: &admission::Attributes<'_>,
+        registry: &Registry,
+        (owners, before): (&[Value], &[Value]),
+    ) -> Result<(), Status> {
+        let of = &write.resource.resource;
         // Who creates an object could have left it out.
         if write.operation != Operation::Create {
             let subject = Subject::Resource(Objects {
@@ -50,19 +64,19 @@ impl Admission for Owners {
                 ..Objects::default()
             });
             let why = "cannot set an ownerRef on a resource you can't delete";
-            self.ask(write, "delete", subject, why)?;
+            self.ask(write, "delete", subject, why).await?;
         }
-        let mut blocking = owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before));
-        if blocking.clone().next().is_some() && !self.may_block_anything(write) {
-            blocking.try_for_each(|owner| self.may_block(write, owner, registry))?;
+        let blocking = owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before));
+        if blocking.clone().next().is_some() && !self.may_block_anything(write).await {
+            for owner in blocking {
+                self.may_block(write, owner, registry).await?;
+            }
         }
-        Ok(Vec::new())
+        Ok(())
     }
-}
 
-impl Owners {
     /// Whether the writer may set finalizers of everything, so that nobody looks for the owners' kinds.
-    fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
+    async fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
         let subject = Subject::Resource(Objects {
             group: "*",
             resource: "*",
@@ -72,11 +86,11 @@ impl Owners {
             ..Objects::default()
         });
         let asked = Attributes { user: write.user, verb: "update", subject };
-        self.authorizer.authorize(&asked).allowed()
+        self.authorizer.authorize(&asked).await.allowed()
     }
 
     /// An owner that waits for its dependents has a finalizer more: it takes leave to set one.
-    fn may_block(
+    async fn may_block(
         &self,
         write: &admission::Attributes<'_>,
         owner: &Value,
@@ -111,12 +125,12 @@ impl Owners {
             });
             let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you \
                        can't set finalizers on";
-            self.ask(write, "update", subject, why)?;
+            self.ask(write, "update", subject, why).await?;
         }
         Ok(())
     }
 
-    fn ask(
+    async fn ask(
         &self,
         write: &admission::Attributes<'_>,
         verb: &str,
@@ -124,7 +138,7 @@ impl Owners {
         why: &str,
     ) -> Result<(), Status> {
         let asked = Attributes { user: write.user, verb, subject };
-        let ruling = self.authorizer.authorize(&asked);
+        let ruling = self.authorizer.authorize(&asked).await;
         if ruling.allowed() {
             return Ok(());
         }

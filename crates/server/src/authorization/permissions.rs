@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pintle_admission::Permissions;
+use pintle_admission::{Asked, Awaited, Permissions};
 use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_cel::{Decision, Question};
 use pintle_meta::user::{service_account, service_account_groups};
 use pintle_meta::{fields, labels};
+
+use super::Inquiry;
 
 /// Answers by the server's authorizer.
 pub(crate) struct Authorized(pub(crate) Arc<dyn Authorizer>);
@@ -15,18 +17,24 @@ pub(crate) struct Authorized(pub(crate) Arc<dyn Authorizer>);
 /// Answers about a user, and about service accounts.
 struct About {
     user: User,
-    authorizer: Arc<dyn Authorizer>,
+    inquiry: Inquiry,
 }
 
 impl Permissions for Authorized {
-    fn of(&self, user: &User) -> Arc<dyn pintle_cel::Authorizer> {
-        Arc::new(About { user: user.clone(), authorizer: Arc::clone(&self.0) })
+    fn of(&self, user: &User) -> Arc<dyn Asked> {
+        Arc::new(About { user: user.clone(), inquiry: Inquiry::new(&self.0) })
     }
 }
 
 impl fmt::Debug for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("About").field(&self.user).finish()
+    }
+}
+
+impl Asked for About {
+    fn awaited(&self) -> Option<Awaited<'_>> {
+        self.inquiry.awaited()
     }
 }
 
@@ -62,7 +70,11 @@ impl pintle_cel::Authorizer for About {
                 version: "*",
             }),
         };
-        let ruling = self.authorizer.authorize(&Attributes { user, verb: question.verb, subject });
+        let asked = Attributes { user, verb: question.verb, subject };
+        let Some(ruling) = self.inquiry.authorize(&asked) else {
+            let error = Some("the answer is still to come".to_owned());
+            return Decision { error, ..Decision::default() };
+        };
         let (allowed, reason) = (ruling.allowed(), ruling.reason.to_string());
         Decision { allowed, reason, error: ruling.error }
     }

@@ -11,7 +11,7 @@ use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
 use pintle_registry::Registry;
-use pintle_registry::admission::{self, Admission, Operation};
+use pintle_registry::admission::{self, Admission, Operation, Waited};
 use pintle_value::Value;
 
 pub(super) const GROUP: &str = "certificates.k8s.io";
@@ -35,24 +35,33 @@ pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<d
 }
 
 impl Admission for Signers {
-    fn judge(
-        &self,
-        write: &admission::Attributes<'_>,
-        _: &Registry,
-    ) -> Result<Vec<String>, Status> {
-        let Some((signer, verb, what)) = (self.acts)(write) else { return Ok(Vec::new()) };
-        if may_act(&*self.authorizer, write.user, verb, &signer) {
-            return Ok(Vec::new());
-        }
-        let why = format!("user not permitted to {verb} {what} with signerName {}", quote(&signer));
-        Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why))
+    fn review<'a>(
+        &'a self,
+        write: &'a admission::Attributes<'a>,
+        _: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        let (signer, verb, what) = (self.acts)(write)?;
+        Some(Box::pin(async move {
+            if may_act(&*self.authorizer, write.user, verb, &signer).await {
+                return Ok(Vec::new());
+            }
+            let signer = quote(&signer);
+            let why = format!("user not permitted to {verb} {what} with signerName {signer}");
+            Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why))
+        }))
     }
 }
 
 /// Whether a user may use a verb on a signer: by its name, or on all signers of its domain
 /// (`example.com/*`).
-pub(super) fn may_act(authorizer: &dyn Authorizer, user: &User, verb: &str, signer: &str) -> bool {
-    let may = |name: &str| {
+pub(super) async fn may_act(
+    authorizer: &dyn Authorizer,
+    user: &User,
+    verb: &str,
+    signer: &str,
+) -> bool {
+    let domain = signer.split('/').next().unwrap_or_default();
+    for name in [signer, &format!("{domain}/*")] {
         let subject = Subject::Resource(Objects {
             group: GROUP,
             version: "*",
@@ -60,10 +69,11 @@ pub(super) fn may_act(authorizer: &dyn Authorizer, user: &User, verb: &str, sign
             name,
             ..Objects::default()
         });
-        authorizer.authorize(&Attributes { user, verb, subject }).allowed()
-    };
-    let domain = signer.split('/').next().unwrap_or_default();
-    may(signer) || may(&format!("{domain}/*"))
+        if authorizer.authorize(&Attributes { user, verb, subject }).await.allowed() {
+            return true;
+        }
+    }
+    false
 }
 
 /// What a CertificateSigningRequest asks for.

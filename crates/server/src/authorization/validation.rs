@@ -11,7 +11,7 @@ use pintle_meta::field::Error;
 use pintle_meta::quote::quote;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Operation, Waited};
 use pintle_value::{Path, Value};
 
 use super::signers;
@@ -30,32 +30,53 @@ impl Validation {
 }
 
 impl Admission for Validation {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let Some(new) = write.object.filter(|_| write.operation != Operation::Delete) else {
-            return Ok(Vec::new());
-        };
+    fn judge(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+        let is_new = write.old.is_none() && write.operation != Operation::Delete;
+        let Some(new) = write.object.filter(|_| is_new) else { return Ok(Vec::new()) };
         let of = &write.resource.resource;
-        let authorizer = &*self.authorizer;
         let error = match (of.group.as_str(), of.resource.as_str(), write.subresource) {
-            (signers::GROUP, "certificatesigningrequests", "") if write.old.is_none() => {
-                unusable(new)
-            }
-            (signers::GROUP, "podcertificaterequests", "") if write.old.is_none() => {
-                possession::unproved(new)
-            }
-            (signers::GROUP, "podcertificaterequests", "status") => {
-                unsigned(write, new, authorizer)
-            }
-            (parameters::GROUP, _, "") => parameters::check(write, new, registry, authorizer),
+            (signers::GROUP, "certificatesigningrequests", "") => unusable(new),
+            (signers::GROUP, "podcertificaterequests", "") => possession::unproved(new),
             _ => None,
         };
-        match error {
-            Some(error) => {
-                let kind = write.resource.group_kind();
-                Err(Status::invalid(&kind, object::name(new), &[error]))
+        refuse(write, new, error)
+    }
+
+    fn review<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        let new = write.object.filter(|_| write.operation != Operation::Delete)?;
+        let of = &write.resource.resource;
+        let authorizer = &*self.authorizer;
+        match (of.group.as_str(), of.resource.as_str(), write.subresource) {
+            (signers::GROUP, "podcertificaterequests", "status") => {
+                Some(Box::pin(
+                    async move { refuse(write, new, unsigned(write, new, authorizer).await) },
+                ))
             }
-            None => Ok(Vec::new()),
+            (parameters::GROUP, _, "") => {
+                let question = parameters::question(write, new, registry)?;
+                Some(Box::pin(
+                    async move { refuse(write, new, question.refusal(authorizer).await) },
+                ))
+            }
+            _ => None,
         }
+    }
+}
+
+fn refuse(
+    write: &Attributes<'_>,
+    new: &Value,
+    error: Option<Error>,
+) -> Result<Vec<String>, Status> {
+    match error {
+        Some(error) => {
+            Err(Status::invalid(&write.resource.group_kind(), object::name(new), &[error]))
+        }
+        None => Ok(Vec::new()),
     }
 }
 
@@ -71,11 +92,15 @@ fn unusable(request: &Value) -> Option<Error> {
 }
 
 /// Why a writer must not change the status of a PodCertificateRequest.
-fn unsigned(write: &Attributes<'_>, new: &Value, authorizer: &dyn Authorizer) -> Option<Error> {
+async fn unsigned(
+    write: &Attributes<'_>,
+    new: &Value,
+    authorizer: &dyn Authorizer,
+) -> Option<Error> {
     let old = write.old?;
     let signer = old.str_at(&["spec", "signerName"]).unwrap_or_default();
     let is_same = new.get("status") == old.get("status");
-    if is_same || signers::may_act(authorizer, write.user, "sign", signer) {
+    if is_same || signers::may_act(authorizer, write.user, "sign", signer).await {
         return None;
     }
     let (user, signer) = (quote(&write.user.name), quote(signer));

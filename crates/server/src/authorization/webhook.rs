@@ -8,11 +8,10 @@ use bytes::Bytes;
 use pintle_auth::configuration;
 use pintle_auth::review::{self, Verdict};
 use pintle_auth::{
-    Asking, Attributes, Authorizer, Decision, Objects, Rules, Ruling, Subject, User,
+    Answer, Attributes, Authorizer, Decision, Objects, Rules, Ruling, Subject, User,
 };
 use pintle_registry::webhook::Unanswered;
 use pintle_value::{Value, json};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 
 use super::measures::Measures;
@@ -30,11 +29,7 @@ const ANSWERS_MAX: usize = 8192;
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The authorizer.
-pub(super) struct Webhook {
-    asker: Arc<Asker>,
-    /// Where questions are asked of those that cannot wait for an answer without keeping their thread.
-    runtime: Handle,
-}
+pub(super) struct Webhook(Arc<Asker>);
 
 struct Asker {
     name: String,
@@ -61,48 +56,23 @@ impl Webhook {
         settings: configuration::Webhook,
         way: Way,
         measures: Arc<Measures>,
-        runtime: Handle,
     ) -> Result<Self, String> {
         let remote = Remote::read(&settings.kubeconfig, way);
         let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
         let (answers, open) = (Answers::new(ANSWERS_MAX), Semaphore::new(QUESTIONS_MAX));
-        let asker = Asker { name, settings, remote, answers, open, measures };
-        Ok(Self { asker: Arc::new(asker), runtime })
+        Ok(Self(Arc::new(Asker { name, settings, remote, answers, open, measures })))
     }
 }
 
 impl Authorizer for Webhook {
-    /// Keeps the thread until there is an answer; whoever can wait otherwise asks by [`Authorizer::ask`].
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        let question = match self.asker.at_hand(attributes) {
-            Ok(ruling) => return ruling,
-            Err(question) => question,
-        };
-        let (say, answered) = std::sync::mpsc::sync_channel(1);
-        let asker = self.asker.clone();
-        self.runtime.spawn(async move {
-            let _ = say.send(asker.ask(question).await); // somebody waits for it
-        });
-        let wait =
-            || answered.recv().unwrap_or_else(|_| self.asker.failed("the server stops".to_owned()));
-        match Handle::try_current().map(|here| here.runtime_flavor()) {
-            // Another thread takes over this one's tasks.
-            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-            _ => wait(),
-        }
-    }
-
-    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
-        Box::pin(async move {
-            match self.asker.at_hand(attributes) {
-                Ok(ruling) => ruling,
-                Err(question) => self.asker.ask(question).await,
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        match self.0.at_hand(attributes) {
+            Ok(ruling) => ruling.into(),
+            Err(question) => {
+                let asker = self.0.clone();
+                Answer::pending(async move { asker.ask(question).await })
             }
-        })
-    }
-
-    fn asks(&self) -> bool {
-        true
+        }
     }
 
     fn rules(&self, _: &User, _: &str) -> Rules {

@@ -58,7 +58,7 @@ impl Connections {
         while let Some(mut connection) = self.take(to) {
             let replay = replayable(&request);
             match connection.sender.try_send_request(request).await {
-                Ok(answer) => return Ok(self.kept_after(to, connection, answer)),
+                Ok(answer) => return Ok(self.idle_after(to, connection, answer)),
                 // One that its server has left meanwhile says nothing of the server: ask on another.
                 Err(mut failure) => match failure.take_message().or(replay) {
                     Some(again) => request = again,
@@ -68,11 +68,11 @@ impl Connections {
         }
         let mut connection = Connection::open(to).await?;
         let answer = connection.sender.try_send_request(request).await.map_err(failed)?;
-        Ok(self.kept_after(to, connection, answer))
+        Ok(self.idle_after(to, connection, answer))
     }
 
     /// An answer whose connection is given back when it is over.
-    fn kept_after(
+    fn idle_after(
         self: &Arc<Self>,
         to: &Backend,
         connection: Connection,
@@ -101,19 +101,19 @@ impl Connections {
     /// Keeps one whose answer has been read, as soon as its request is over, too.
     fn give_back(self: Arc<Self>, to: Backend, mut connection: Connection) {
         if connection.sender.is_ready() {
-            return self.keep(to, connection);
+            return self.add_idle(to, connection);
         }
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             let ready = tokio::time::timeout(END_TIMEOUT, connection.sender.ready()).await;
             if matches!(ready, Ok(Ok(()))) {
-                self.keep(to, connection);
+                self.add_idle(to, connection);
             }
         });
     }
 
     /// Adds an idle connection; closes the oldest one if there are too many.
-    fn keep(&self, to: Backend, connection: Connection) {
+    fn add_idle(&self, to: Backend, connection: Connection) {
         let mut idle = self.0.lock();
         if idle.len() >= IDLE_MAX {
             idle.remove(0);

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::conduct::{Busy, InSession};
 use super::stream;
-use crate::body::{Body, Broken, CHUNK_BYTES, Successor};
+use crate::body::{Body, Broken, CHUNK_BYTES, UpgradedSession};
 
 /// The largest piece that is given away as the last one while a peer takes none of it: HTTP/2's smallest
 /// window for a frame. What was given away with the end of the body cannot be taken back.
@@ -50,12 +50,12 @@ impl Answer {
         Self { body, rest: Bytes::new(), deadline, busy, session }
     }
 
-    /// Takes out what follows the answer on its connection.
-    pub(super) fn take_successor(&mut self) -> Option<Successor> {
-        let successor = self.body.take_successor()?;
+    /// Takes the session that uses the connection after the answer.
+    pub(super) fn take_upgraded(&mut self) -> Option<UpgradedSession> {
+        let upgraded = self.body.take_upgraded()?;
         let (busy, session) = (self.busy.clone(), self.session.take());
         Some(Box::pin(async move {
-            successor.await;
+            upgraded.await;
             drop((busy, session));
         }))
     }

@@ -201,8 +201,8 @@ impl Client {
 
     /// The connection, or a new one where there is none any more.
     async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
-        let mut kept = self.connection.lock().await;
-        if let Some(connection) = kept.as_ref().filter(|connection| !connection.is_closed()) {
+        let mut cached = self.connection.lock().await;
+        if let Some(connection) = cached.as_ref().filter(|connection| !connection.is_closed()) {
             return Ok(connection.clone());
         }
         let unsent = |why: String| Failure { is_unsent: true, ..failure("Unavailable", why) };
@@ -212,7 +212,7 @@ impl Client {
         let (sender, connection) = handshake.map_err(|why| unsent(why.to_string()))?;
         // It ends with its senders, or when the plugin leaves; the next call sees that.
         tokio::spawn(connection);
-        Ok(kept.insert(sender).clone())
+        Ok(cached.insert(sender).clone())
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) async fn delete(
     body: Bytes,
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let options = options(call, &body)?;
+    let options = options(call, &body).await?;
     let outcome = call.api.registry.delete(&found.target, &options, &call.context()).await?;
     respond::outcome(&outcome, &rendering, negotiated)
 }
@@ -30,7 +30,7 @@ pub(super) async fn delete_collection(
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let selection = list_options(call.query)?;
-    let options = options(call, &body)?;
+    let options = options(call, &body).await?;
     let registry = &call.api.registry;
     let list = registry
         .delete_collection(&found.collection(), &selection, &options, &call.context())
@@ -38,7 +38,7 @@ pub(super) async fn delete_collection(
     respond::list(list, &rendering, negotiated).await
 }
 
-fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
+async fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     // Only a body that is there has to say what it is.
     let encoding =
         if body.is_empty() { Encoding::Json } else { call.preferences().body(Encodings::ALL)? };
@@ -47,7 +47,9 @@ fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
         call.record.iter().for_each(|record| record.delete_options(body, encoding));
     }
     // It needs a permission of its own, as upstream has it; without that it changes nothing.
-    options.ignore_read_errors = options.ignore_read_errors
-        && call.api.authorize(call.user, "unsafe-delete-ignore-read-errors", call.info).is_ok();
+    if options.ignore_read_errors {
+        let verb = "unsafe-delete-ignore-read-errors";
+        options.ignore_read_errors = call.api.rule(call.user, verb, call.info).await.allowed();
+    }
     Ok(options)
 }

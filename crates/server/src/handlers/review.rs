@@ -13,24 +13,36 @@ use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// How a review's status is filled in.
-enum Answer {
-    /// By what this server knows.
-    Known(fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>),
-    /// By asking whose the token is, perhaps of other servers.
+/// What a review asks.
+#[derive(Clone, Copy)]
+enum Question {
+    /// Who asks, or what that user may do in a namespace.
+    Own(fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>),
+    /// Whose a token is.
     Token,
+    /// Whether somebody may do something: by what is wrong with the review, and who that is.
+    Access(fn(&Found, &mut Value) -> Result<(), Status>, Whose),
 }
 
-use Answer::{Known, Token};
+/// Whom a review is about.
+#[derive(Clone, Copy)]
+enum Whose {
+    /// Who asks.
+    Own,
+    /// Whom it names.
+    Named,
+}
+
+use Question::{Access, Own, Token};
 
 /// The reviews that there are.
-const REVIEWS: &[(&str, &str, Answer)] = &[
-    ("authentication.k8s.io", "selfsubjectreviews", Known(self_subject)),
+const REVIEWS: &[(&str, &str, Question)] = &[
+    ("authentication.k8s.io", "selfsubjectreviews", Own(self_subject)),
     ("authentication.k8s.io", "tokenreviews", Token),
-    ("authorization.k8s.io", "localsubjectaccessreviews", Known(local_subject_access)),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", Known(self_subject_access)),
-    ("authorization.k8s.io", "selfsubjectrulesreviews", Known(self_subject_rules)),
-    ("authorization.k8s.io", "subjectaccessreviews", Known(subject_access)),
+    ("authorization.k8s.io", "localsubjectaccessreviews", Access(check_local, Whose::Named)),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", Access(check_own, Whose::Own)),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", Own(self_subject_rules)),
+    ("authorization.k8s.io", "subjectaccessreviews", Access(check_named, Whose::Named)),
 ];
 
 /// POST of a review.
@@ -42,7 +54,7 @@ pub(super) async fn create(
     let resource = &found.target.resource;
     let (group, name) = (&resource.resource.group, &resource.resource.resource);
     let known = REVIEWS.iter().find(|(g, r, _)| g == group && r == name);
-    let Some((_, _, answer)) = known.filter(|_| found.subresource.is_none()) else {
+    let Some((_, _, question)) = known.filter(|_| found.subresource.is_none()) else {
         return Err(Status::not_implemented(&resource.group_resource().to_string()));
     };
     let (negotiated, rendering) = call.negotiate(found)?;
@@ -51,9 +63,13 @@ pub(super) async fn create(
     let body = Body { bytes, encoding };
     let context = call.context();
     let mut review = call.api.registry.receive(&found.target, &body, &options, &context).await?;
-    match answer {
-        Known(answer) => answer(call, found, &mut review)?,
+    match question {
+        Own(answer) => answer(call, found, &mut review)?,
         Token => token(call, &mut review).await?,
+        Access(check, whose) => {
+            check(found, &mut review)?;
+            access(call, *whose, &mut review).await;
+        }
     }
     let json = rendering.value(&review, &resource.schema.get(resource.ty).name)?;
     Ok(respond::object(201, json, rendering.type_name(), negotiated))
@@ -96,28 +112,22 @@ async fn token(call: &Call<'_>, review: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-fn self_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
+fn check_own(found: &Found, review: &mut Value) -> Result<(), Status> {
     let mut errors = rules::attributes(review);
     errors.extend(rules::empty_metadata(review));
-    refuse(found, &errors)?;
-    rule(call, call.user, review);
-    Ok(())
+    refuse(found, &errors)
 }
 
-fn subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
+fn check_named(found: &Found, review: &mut Value) -> Result<(), Status> {
     let mut errors = rules::attributes_of_subject(review);
     errors.extend(rules::empty_metadata(review));
-    refuse(found, &errors)?;
-    rule(call, &subject(review), review);
-    Ok(())
+    refuse(found, &errors)
 }
 
-fn local_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
+fn check_local(found: &Found, review: &mut Value) -> Result<(), Status> {
     check_namespace(found, review)?;
     object::set_text(review, "namespace", found.target.namespace.as_str());
-    refuse(found, &rules::local(review))?;
-    rule(call, &subject(review), review);
-    Ok(())
+    refuse(found, &rules::local(review))
 }
 
 /// What is posted in a namespace says no other.
@@ -171,7 +181,11 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
 }
 
 /// Asks the authorizer what a review asks.
-fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
+async fn access(call: &Call<'_>, whose: Whose, review: &mut Value) {
+    let user = match whose {
+        Whose::Own => call.user,
+        Whose::Named => &subject(review),
+    };
     let spec = review.get("spec");
     let text =
         |part: &str, key: &str| spec.and_then(|spec| spec.str_at(&[part, key])).unwrap_or_default();
@@ -194,7 +208,7 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
         let text = |key| text("nonResourceAttributes", key);
         (text("verb"), Subject::Path(text("path")))
     };
-    let ruling = call.api.authorizer.authorize(&Attributes { user, verb, subject });
+    let ruling = call.api.authorizer.authorize(&Attributes { user, verb, subject }).await;
     let mut status = Map::new();
     status.insert("allowed", ruling.allowed());
     if ruling.decision == Decision::Deny {

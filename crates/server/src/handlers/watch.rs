@@ -282,7 +282,7 @@ impl Encoder {
             (Encoding::Json, Form::Object) if resource.is_stored_version() => object.frame(kind),
             (Encoding::Json, Form::Object) => resource.encoded(object, Extra::Json).frame(kind),
             (encoding, _) => {
-                let extra = self.rendering.kept(encoding)?;
+                let extra = self.rendering.cached(encoding)?;
                 resource.encoded(object, extra).frame(kind)
             }
         }
@@ -308,7 +308,7 @@ impl Encoder {
 
     fn write_object(&mut self, kind: Kind, object: &Arc<Object>, out: &mut Vec<u8>) {
         let (event_type, resource) = (event_type(kind), &self.rendering.resource);
-        if let Some(extra) = self.rendering.kept(self.encoding) {
+        if let Some(extra) = self.rendering.cached(self.encoding) {
             let document = resource.encoded(object, extra).document();
             return self.write_encoded(event_type, &document, out);
         }

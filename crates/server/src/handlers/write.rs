@@ -33,11 +33,8 @@ pub(super) async fn update(
     let options = write_options(call.query, Write::Update, call.warnings)?;
     let encoding = call.preferences().body(found.encodings())?;
     let body = Body { bytes, encoding };
-    let outcome = call
-        .api
-        .registry
-        .update(&found.target, &body, &options, &call.context(), &|| call.may_create())
-        .await?;
+    let outcome =
+        call.api.registry.update(&found.target, &body, &options, &call.context(), call).await?;
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
@@ -52,8 +49,7 @@ pub(super) async fn patch(
     let options = write_options(call.query, Write::Patch(patch_type), call.warnings)?;
     let (registry, context) = (&call.api.registry, call.context());
     call.record.iter().for_each(|record| record.patch(&bytes, patch_type));
-    let outcome = registry
-        .patch(&found.target, &bytes, patch_type, &options, &context, &|| call.may_create())
-        .await?;
+    let outcome =
+        registry.patch(&found.target, &bytes, patch_type, &options, &context, call).await?;
     respond::outcome(&outcome, &rendering, negotiated)
 }

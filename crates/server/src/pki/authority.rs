@@ -118,7 +118,7 @@ impl Pair {
     }
 
     /// A pair that was kept before, if there is one.
-    fn kept(directory: Option<&Path>, name: &str) -> Result<Option<Self>, Error> {
+    fn load(directory: Option<&Path>, name: &str) -> Result<Option<Self>, Error> {
         let (certificate_path, key_path) = Self::paths(directory, name);
         if directory.is_none() {
             return Ok(None);
@@ -134,7 +134,7 @@ impl Pair {
     }
 
     /// A new pair, kept where there is a directory.
-    fn keep(
+    fn save(
         directory: Option<&Path>,
         name: &str,
         certificate_pem: String,
@@ -168,7 +168,7 @@ impl Authority {
         now: SystemTime,
     ) -> Result<Self, Error> {
         let file = kind.file;
-        let pair = match Pair::kept(directory, file)? {
+        let pair = match Pair::load(directory, file)? {
             Some(pair) => pair,
             None => {
                 let (certificate_path, key_path) = Pair::paths(directory, file);
@@ -225,7 +225,7 @@ impl Authority {
         ];
         let key = KeyPair::generate().map_err(not_made)?;
         let certificate = params.self_signed(&key).map_err(not_made)?;
-        Pair::keep(directory, kind.file, certificate.pem(), key.serialize_pem())
+        Pair::save(directory, kind.file, certificate.pem(), key.serialize_pem())
     }
 
     /// The authority's certificate, as PEM.
@@ -250,7 +250,7 @@ impl Authority {
         profile: &Profile,
         now: SystemTime,
     ) -> Result<Pair, Error> {
-        match Pair::kept(directory, profile.file)? {
+        match Pair::load(directory, profile.file)? {
             Some(pair) => Ok(self.renewed(&pair, directory, profile, now)?.unwrap_or(pair)),
             None => self.make_pair(directory, profile, now),
         }
@@ -291,7 +291,7 @@ impl Authority {
         let key = KeyPair::generate().map_err(not_made)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(not_made)?;
         let key_pem = pem::elliptic(&key).unwrap_or_else(|| key.serialize_pem());
-        Pair::keep(directory, profile.file, certificate.pem(), key_pem)
+        Pair::save(directory, profile.file, certificate.pem(), key_pem)
     }
 
     /// Why a pair does not serve any more, if so: it is not this authority's, does not last, or does not say

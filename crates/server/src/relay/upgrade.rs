@@ -15,7 +15,7 @@ use pintle_streams::{Coupling, Pipe};
 
 use super::{Session, headers};
 use crate::backends::{self, Backend, Failure};
-use crate::body::{Body, Successor};
+use crate::body::{Body, UpgradedSession};
 use crate::lifecycle::Stopping;
 use crate::respond::Response;
 
@@ -96,20 +96,20 @@ fn switch(client: OnUpgrade, answer: backends::Response, stopping: Stopping) -> 
     let mut headers = answer.headers().clone();
     headers::leave_body(&mut headers);
     let session = run(client, answer, Pipe::default(), stopping);
-    let mut response = Response::new(Body::successor(session));
+    let mut response = Response::new(Body::upgraded(session));
     response.body_mut().begin_session();
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = headers;
     response
 }
 
-/// What follows a switch: bytes between a client and a backend, through a coupling.
+/// The session after a switch of protocols: relays bytes between client and backend through a coupling.
 fn run(
     client: OnUpgrade,
     answer: backends::Response,
     coupling: impl Coupling + 'static,
     stopping: Stopping,
-) -> Successor {
+) -> UpgradedSession {
     Box::pin(async move {
         match client.await {
             Ok(client) => couple(TokioIo::new(client), answer, coupling, stopping).await,

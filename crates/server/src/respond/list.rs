@@ -1,4 +1,4 @@
-//! Lists: what is kept of the objects with something around it, made as it is sent, so that there is
+//! Lists: what is cached of the objects with something around it, made as it is sent, so that there is
 //! never a second copy of a collection. A list in Protobuf says first how long it is: its items are measured
 //! before, and made again when they are sent, where there was no room to keep them.
 
@@ -19,7 +19,7 @@ use crate::negotiation::{Form, Negotiated};
 
 /// An item of a list.
 pub(crate) enum Item {
-    /// An object of the resource, which is kept.
+    /// A stored object of the resource.
     Stored(Arc<Object>),
     /// An object that is not, as JSON in the resource's version.
     Made(Bytes),
@@ -184,15 +184,15 @@ impl Pieces for ListPieces {
 struct ItemWriter {
     rendering: Rendering,
     encoding: Encoding,
-    /// What is kept of the objects, if it is what is wanted of them.
-    kept: Option<Extra>,
+    /// The encoding that is cached with the objects, if it is the requested one.
+    cached: Option<Extra>,
     /// How each stored object begins in JSON, where items are to go without it (LIST-02).
     type_members: Vec<u8>,
 }
 
 impl ItemWriter {
     fn new(rendering: Rendering, encoding: Encoding) -> Self {
-        let kept = rendering.kept(encoding).map(Extra::of_item);
+        let cached = rendering.cached(encoding).map(Extra::of_item);
         let resource = &rendering.resource;
         let type_members = if resource.typed_items {
             Vec::new()
@@ -200,21 +200,21 @@ impl ItemWriter {
             let (kind, api_version) = (&resource.kind, resource.api_version());
             format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",").into_bytes()
         };
-        Self { rendering, encoding, kept, type_members }
+        Self { rendering, encoding, cached, type_members }
     }
 
     /// Whether writing an item takes no more than copying.
     fn is_at_hand(&self, item: &Item) -> bool {
         let Item::Stored(object) = item else { return true };
         let resource = &self.rendering.resource;
-        let kept = match (self.kept, self.rendering.form) {
+        let cached = match (self.cached, self.rendering.form) {
             (Some(extra), _) => extra,
             (None, _) if self.encoding != Encoding::Json => return false,
             (None, Form::Table(_)) => Extra::Row,
             (None, _) if resource.is_stored_version() => return true,
             (None, _) => Extra::Json,
         };
-        resource.has_encoded(object, kept)
+        resource.has_encoded(object, cached)
     }
 
     /// How much work it is to begin with the items ([`work::ahead`]).
@@ -233,11 +233,11 @@ impl ItemWriter {
     }
 
     /// How many bytes the items are as messages: a message says first how long it is. They are made for it
-    /// one by one, and kept no longer than there is room for with their objects.
+    /// one by one, and cached with their objects as long as there is room.
     async fn measure(&self, items: &[Item]) -> usize {
         let (mut bytes, mut made) = (0, 0);
         for item in items {
-            let known = match (item, self.kept) {
+            let known = match (item, self.cached) {
                 (Item::Stored(object), Some(extra)) => {
                     self.rendering.resource.item_len(object, extra)
                 }
@@ -255,7 +255,7 @@ impl ItemWriter {
         bytes
     }
 
-    /// The end of a long item that is kept as it is wanted, and its beginning written; `None` for others,
+    /// The end of a long item that is cached as it is wanted, and its beginning written; `None` for others,
     /// which are to be written.
     fn begin_shared(&self, item: &Item, out: &mut Vec<u8>) -> Option<Bytes> {
         let Item::Stored(object) = item else { return None };
@@ -276,7 +276,7 @@ impl ItemWriter {
         if self.encoding == Encoding::Protobuf {
             return out.extend_from_slice(&self.message(item));
         }
-        if let (Item::Stored(object), Some(extra)) = (item, self.kept) {
+        if let (Item::Stored(object), Some(extra)) = (item, self.cached) {
             return self.rendering.resource.encoded(object, extra).write_item(out);
         }
         if self.encoding == Encoding::Json {
@@ -294,7 +294,7 @@ impl ItemWriter {
 
     /// An item in Protobuf.
     fn message(&self, item: &Item) -> Bytes {
-        match (item, self.kept) {
+        match (item, self.cached) {
             (Item::Stored(object), Some(extra)) => {
                 self.rendering.resource.encoded(object, extra).item()
             }

@@ -33,14 +33,14 @@ pub(crate) struct Rendering {
 pub(crate) struct Shown<'a> {
     /// Its JSON in the resource's version.
     pub(crate) json: &'a [u8],
-    /// Itself, where it is one that is kept.
+    /// The object itself.
     pub(crate) stored: Option<&'a Arc<Object>>,
 }
 
 impl Rendering {
-    /// The encoding that is kept with objects in this form, where one is: of what clients ask for again
+    /// The encoding that is cached with objects in this form, where one is: of what clients ask for again
     /// and again. All else is made of JSON when it is sent.
-    pub(crate) const fn kept(&self, encoding: Encoding) -> Option<Extra> {
+    pub(crate) const fn cached(&self, encoding: Encoding) -> Option<Extra> {
         use Form::{Object, PartialObjectMetadata, PartialObjectMetadataList};
         match (encoding, self.form) {
             (Encoding::Protobuf, Object) => Some(Extra::Protobuf),
@@ -67,7 +67,7 @@ impl Rendering {
         self.shown(&Shown { json: &json, stored: Some(object) })
     }
 
-    /// A single object that is not kept, given as JSON in the resource's version.
+    /// Encodes an object that is not stored, given as JSON in the resource's version.
     pub(crate) fn document(&self, json: &[u8]) -> Result<Bytes, Status> {
         self.shown(&Shown { json, stored: None })
     }
@@ -79,7 +79,7 @@ impl Rendering {
         Ok(out.into())
     }
 
-    /// A single object that is not kept.
+    /// Encodes an object that is not stored.
     pub(crate) fn value(&self, value: &Value, type_name: &str) -> Result<Bytes, Status> {
         let mut object = Vec::with_capacity(512);
         let ty = self.resource.schema.find(type_name);

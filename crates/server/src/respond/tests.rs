@@ -122,14 +122,14 @@ async fn a_long_list_is_sent_in_pieces() {
 #[tokio::test]
 async fn long_items_are_sent_as_they_are_kept() {
     let cluster = Cluster::with(&["a", "b"], &"x".repeat(200_000)).await;
-    let kept = cluster.registry.list(&cluster.target, &ListOptions::default()).await.unwrap();
-    let kept: Vec<_> = kept.objects.iter().map(|object| object.json().as_ptr_range()).collect();
+    let stored = cluster.registry.list(&cluster.target, &ListOptions::default()).await.unwrap();
+    let stored: Vec<_> = stored.objects.iter().map(|object| object.json().as_ptr_range()).collect();
     let mut body = cluster.list(Form::Object, IncludeObject::Metadata, JSON).await.into_body();
     let (mut whole, mut shared) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let piece = frame.unwrap().into_data().unwrap();
         let start = piece.as_ptr();
-        shared += usize::from(kept.iter().any(|range| range.contains(&start)));
+        shared += usize::from(stored.iter().any(|range| range.contains(&start)));
         whole.extend_from_slice(&piece);
     }
     assert_eq!(shared, 2);

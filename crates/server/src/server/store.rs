@@ -54,7 +54,7 @@ pub(super) async fn open(
 /// the server begins the other anew. To be asked before anything is made.
 pub(super) fn warn_of_losses(config: &Config) {
     let store = config.data_dir.join(STORE);
-    let authority = config.kept_certificates().join("ca.crt");
+    let authority = config.certificate_directory().join("ca.crt");
     if config.ephemeral || config.etcd.is_some() {
         return;
     }

@@ -94,7 +94,7 @@ impl Directory {
         } else if !has_database {
             directory.begin()?;
         } else if directory.has(UNFINISHED_FORMAT_FILE)? {
-            // A crash came between the two names that `keep` gives.
+            // A crash came between the two names that `mark_complete` gives.
             directory.check_format(UNFINISHED_FORMAT_FILE)?;
             directory.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
         } else {
@@ -205,7 +205,7 @@ impl Location for Directory {
         }
     }
 
-    fn keep(&self) -> Result<(), Failure> {
+    fn mark_complete(&self) -> Result<(), Failure> {
         self.rename(UNFINISHED_DATABASE, DATABASE)?;
         self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
         self.is_new.store(false, Ordering::Relaxed);

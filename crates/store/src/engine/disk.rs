@@ -79,7 +79,7 @@ impl DiskEngine {
         let open = Open::at(&location, is_on_disk)?;
         // redb cannot open what a crash leaves of a database that was being made.
         if is_new {
-            location.keep()?;
+            location.mark_complete()?;
         }
         let encryption = AtomicU64::new(open.number(ENCRYPTION)?);
         let (database, location) = (RwLock::new(Some(open)), Box::new(location));

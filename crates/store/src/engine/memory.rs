@@ -26,7 +26,7 @@ impl Engine for MemoryEngine {
         let mut moved = Moved::default();
         for record in &batch.records {
             moved.written += encoding::size(record) as u64;
-            log.records.insert(record.revision, kept(record));
+            log.records.insert(record.revision, without_note(record));
         }
         for revision in &batch.garbage {
             let record = log.records.remove(revision);
@@ -66,7 +66,7 @@ impl Engine for MemoryEngine {
 }
 
 /// What a medium keeps of a record: no note, and nothing around the value.
-fn kept(record: &Record) -> Record {
+fn without_note(record: &Record) -> Record {
     let bytes = record.value();
     Record { body: 0..bytes.len(), bytes, note: None, key: record.key.clone(), ..*record }
 }

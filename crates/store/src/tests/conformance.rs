@@ -61,7 +61,7 @@ macro_rules! conformance_cases {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $case() {
             let made: Option<(std::sync::Arc<dyn $crate::Store>, _)> = $make;
-            if let Some((store, _kept)) = made {
+            if let Some((store, _guard)) = made {
                 $crate::conformance::$case(store).await;
             }
         })*

@@ -271,7 +271,7 @@ impl Location for Storage {
         Ok(Box::new(self.clone()))
     }
 
-    fn keep(&self) -> Result<(), Failure> {
+    fn mark_complete(&self) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -49,20 +49,21 @@ impl Objection {
 }
 
 /// Everything that a policy has against a request. Where it cannot decide, that is an objection, of no
-/// weight for a lenient one. What it says for the audit log is added to `said`.
+/// weight for a lenient one. With it comes what the policy says for the audit log.
 pub(super) fn objections<'a>(
     policy: &'a Policy,
     facts: Facts<'a>,
     measured: (&Measures, Operation),
-    said: &mut Values,
-) -> Vec<Objection> {
+) -> (Vec<Objection>, Values) {
     let head = &policy.head;
     let weight = if head.lenient { Weight::None } else { Weight::AsBound };
     let began = Instant::now();
     match is_wanted(head, facts, measured) {
         Ok(true) => {}
-        Ok(false) => return Vec::new(),
-        Err(why) => return vec![Objection::failure(why, weight, began.elapsed())],
+        Ok(false) => return Default::default(),
+        Err(why) => {
+            return (vec![Objection::failure(why, weight, began.elapsed())], Values::default());
+        }
     }
     let evaluation = Evaluation::new(facts, &head.variables);
     let mut budget = Budget::new(COST_MAX);
@@ -83,12 +84,14 @@ pub(super) fn objections<'a>(
                 objections.push(Objection { index, ..failure });
             }
             Err(why) => {
-                return vec![Objection::failure(why.into_text(), weight, began.elapsed())];
+                let failure = Objection::failure(why.into_text(), weight, began.elapsed());
+                return (vec![failure], Values::default());
             }
         }
     }
-    objections.extend(annotations(policy, &evaluation, said));
-    objections
+    let mut said = Values::default();
+    objections.extend(annotations(policy, &evaluation, &mut said));
+    (objections, said)
 }
 
 /// What is said where a validation does not hold: what its expression makes of it, its text, or the

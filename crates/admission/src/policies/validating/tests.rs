@@ -5,7 +5,6 @@ use pintle_value::{Value, json};
 
 use super::decision::{Weight, objections};
 use super::policy::Policy;
-use crate::annotations::Values;
 use crate::expressions::Facts;
 use crate::measures::Measures;
 use crate::permissions::strict;
@@ -32,8 +31,7 @@ fn said(spec: &str) -> Vec<(String, Reason)> {
         resource: &ResourceCheck::default(),
     };
     let measures = Measures::default();
-    let mut found =
-        objections(&policy, facts, (&measures, Operation::Create), &mut Values::default());
+    let mut found = objections(&policy, facts, (&measures, Operation::Create)).0;
     found.retain(|objection| objection.weight != Weight::None);
     found.into_iter().map(|objection| (objection.message, objection.reason)).collect()
 }

@@ -52,22 +52,22 @@ impl Filter {
 
     /// What it keeps of a set.
     #[must_use]
-    pub fn keep(&self, set: FieldSet) -> FieldSet {
+    pub fn retain(&self, set: FieldSet) -> FieldSet {
         match self {
             Self::Except(fields) => set.recursive_difference(fields),
-            Self::Only(pattern) => pattern.keep(set),
+            Self::Only(pattern) => pattern.retain(set),
         }
     }
 }
 
 impl Pattern {
-    fn keep(&self, set: FieldSet) -> FieldSet {
+    fn retain(&self, set: FieldSet) -> FieldSet {
         if self.steps.is_empty() {
             return set;
         }
         let nodes = set.nodes.into_iter().filter_map(|node| {
             let (_, next) = self.steps.iter().find(|(step, _)| matches(step, &node.element))?;
-            let node = Node { below: next.keep(node.below), ..node };
+            let node = Node { below: next.retain(node.below), ..node };
             (!node.is_empty()).then_some(node)
         });
         FieldSet { nodes: nodes.collect() }

@@ -60,7 +60,7 @@ fn operates_as_upstream_does() {
             "difference" => a.difference(&b),
             "recursive difference" => a.recursive_difference(&b),
             "leaves" => a.leaves(),
-            "filter" => filter(row.get("paths")).keep(a),
+            "filter" => filter(row.get("paths")).retain(a),
             "equals" => {
                 let equal = row.get("equal").and_then(Value::as_bool);
                 assert_eq!(Some(a == b), equal, "{} and {}", a.to_json(), b.to_json());

@@ -114,7 +114,7 @@ pub(crate) fn apply(
     settle(kind, managers);
     check_versions(kind, api_version, live, managers)?;
     let last = managers.remove(me);
-    let fields = kind.filter.keep(fields);
+    let fields = kind.filter.retain(fields);
     let untracked = fields.intersection(&UNTRACKED);
     let mut owned = Owned::new(api_version.into(), fields.difference(&UNTRACKED), None);
     let goes = last.as_ref().is_some_and(|last| {

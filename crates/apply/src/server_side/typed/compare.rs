@@ -27,9 +27,9 @@ impl Comparison {
     /// What a filter keeps of it.
     pub(crate) fn filtered(self, filter: &Filter) -> Self {
         Self {
-            added: filter.keep(self.added),
-            modified: filter.keep(self.modified),
-            removed: filter.keep(self.removed),
+            added: filter.retain(self.added),
+            modified: filter.retain(self.modified),
+            removed: filter.retain(self.removed),
             unkeyed: self.unkeyed,
         }
     }

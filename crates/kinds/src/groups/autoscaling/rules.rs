@@ -80,13 +80,13 @@ enum Group {
 
 /// Only ReplicationControllers of the core group can be scaled; what does not change may be wrong.
 fn group_of_scaled(scaled: &Field<'_>, old: Option<&Value>) -> Group {
-    let kept = |old: &Value| {
+    let is_unchanged = |old: &Value| {
         let old = old.at(&["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
         let same = |member| old.str_at(&[member]).unwrap_or_default() == scaled.str(member);
         same("apiVersion") && same("kind")
     };
     match scaled.str("kind") {
-        _ if old.is_some_and(kept) => Group::Unchecked,
+        _ if old.is_some_and(is_unchanged) => Group::Unchecked,
         "ReplicationController" => Group::Optional,
         _ => Group::Named,
     }

@@ -165,9 +165,9 @@ pub(super) fn keep_approval(new: &mut Value, old: &Value) {
         let list = new.object_entry("status").get_mut("conditions").and_then(Value::as_array_mut);
         for condition in list.into_iter().flatten() {
             if condition.str_at(&["type"]) == Some(kind)
-                && let Some(kept) = stored.next()
+                && let Some(before) = stored.next()
             {
-                *condition = kept;
+                *condition = before;
             }
         }
     }

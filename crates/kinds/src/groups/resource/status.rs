@@ -41,9 +41,9 @@ pub(super) fn drop_deallocated(new: &mut Value, old: &Value) {
         let [driver, pool, device, _] = device(value);
         [driver, pool, device].map(str::to_owned)
     }
-    let kept: BTreeSet<_> = items(new, RESULTS).iter().map(whole).collect();
+    let remaining: BTreeSet<_> = items(new, RESULTS).iter().map(whole).collect();
     let mut gone: BTreeSet<_> = items(old, RESULTS).iter().map(whole).collect();
-    gone.retain(|device| !kept.contains(device));
+    gone.retain(|device| !remaining.contains(device));
     let Some(status) = new.get_mut("status").and_then(Value::as_object_mut) else { return };
     if let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) {
         devices.retain(|device| !gone.contains(&whole(device)));

@@ -27,17 +27,18 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
     let old_spec = Field::root(old);
     let old_spec = old_spec.get("spec");
     // The last of a name counts.
-    let kept: BTreeMap<&str, Field<'_>> =
+    let requested: BTreeMap<&str, Field<'_>> =
         spec.items("ephemeralContainers").map(|one| (one.str("name"), one)).collect();
     for container in old_spec.items("ephemeralContainers") {
         let name = container.str("name");
-        match kept.get(name) {
+        match requested.get(name) {
             None => {
                 let words = format!("existing ephemeral containers {name:?} may not be removed\n");
                 errors.push(list.forbidden(words));
             }
-            Some(kept) if kept.value() != container.value() => {
-                let shown = difference("core.EphemeralContainer", container.value(), kept.value());
+            Some(requested) if requested.value() != container.value() => {
+                let shown =
+                    difference("core.EphemeralContainer", container.value(), requested.value());
                 let words =
                     format!("existing ephemeral containers {name:?} may not be changed\n{shown}");
                 errors.push(list.forbidden(words));

@@ -27,14 +27,14 @@ pub(crate) fn confine_resize(new: &mut Value, old: &Value) {
             continue;
         }
         for (container, old) in containers.iter_mut().zip(old) {
-            let mut kept = old.clone();
+            let mut merged = old.clone();
             for member in ["resources", "resizePolicy"] {
                 match container.get(member) {
-                    Some(value) => kept.make_object().insert(member, value.clone()),
-                    None => kept.make_object().remove(member),
+                    Some(value) => merged.make_object().insert(member, value.clone()),
+                    None => merged.make_object().remove(member),
                 };
             }
-            *container = kept;
+            *container = merged;
         }
     }
 }
@@ -134,8 +134,8 @@ fn check_removals(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
 
 fn check_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &mut Errors) {
     for list in ["requests", "limits"] {
-        let kept = new.map(list);
-        if old.map(list).keys().any(|name| !kept.contains_key(name)) {
+        let names = new.map(list);
+        if old.map(list).keys().any(|name| !names.contains_key(name)) {
             errors.push(new.get(list).forbidden(format!("{what} {list} cannot be removed")));
         }
     }

@@ -69,7 +69,7 @@ pub(super) struct Allowed {
 
 /// Whether a user may be whom it wants to be, for this request.
 /// The refusal is that of the first way that suits.
-pub(super) fn permit(
+pub(super) async fn permit(
     wanted: &Wanted,
     user: &User,
     info: &RequestInfo,
@@ -82,7 +82,7 @@ pub(super) fn permit(
             name => Cow::Owned(format!("impersonate:{name}")),
         };
         let asking = Asking { way: way.name, verb: &verb, user, authorizer };
-        match asking.all(wanted, info) {
+        match asking.all(wanted, info).await {
             Ok(()) => {
                 let is_constrained = way.is_constrained();
                 let group = node(&wanted.user).filter(|_| is_constrained).map(|_| NODES);
@@ -110,20 +110,20 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     /// Asks everything: about the request, the name, the uid, the groups, what else is known.
-    fn all(&self, wanted: &Wanted, info: &RequestInfo) -> Result<(), Status> {
+    async fn all(&self, wanted: &Wanted, info: &RequestInfo) -> Result<(), Status> {
         if self.is_constrained() {
             let verb = format!("impersonate-on:{}:{}", self.way, info.verb);
-            self.ask(&verb, info.subject())?;
+            self.ask(&verb, info.subject()).await?;
         }
-        self.name(&wanted.user)?;
+        self.name(&wanted.user).await?;
         if !wanted.uid.is_empty() {
-            self.about(AUTHENTICATION, "uids", "", &wanted.uid)?;
+            self.about(AUTHENTICATION, "uids", "", &wanted.uid).await?;
         }
-        self.groups(&wanted.groups)?;
-        self.extra(&wanted.extra)
+        self.groups(&wanted.groups).await?;
+        self.extra(&wanted.extra).await
     }
 
-    fn name(&self, name: &str) -> Result<(), Status> {
+    async fn name(&self, name: &str) -> Result<(), Status> {
         if let Some((namespace, name)) = split_service_account(name) {
             let subject = Subject::Resource(Objects {
                 group: self.group(),
@@ -133,17 +133,18 @@ impl Asking<'_> {
                 name,
                 ..Objects::default()
             });
-            return self.ask(self.verb, subject);
+            return self.ask(self.verb, subject).await;
         }
-        match node(name).filter(|_| self.is_constrained()) {
-            Some(_) if self.way == ASSOCIATED_NODE => self.about(self.group(), "nodes", "", "*"),
-            Some(node) => self.about(self.group(), "nodes", "", node),
-            None => self.about(self.group(), "users", "", name),
-        }
+        let (resource, name) = match node(name).filter(|_| self.is_constrained()) {
+            Some(_) if self.way == ASSOCIATED_NODE => ("nodes", "*"),
+            Some(node) => ("nodes", node),
+            None => ("users", name),
+        };
+        self.about(self.group(), resource, "", name).await
     }
 
-    fn groups(&self, groups: &[String]) -> Result<(), Status> {
-        let ask = |name: &str| self.about(self.group(), "groups", "", name);
+    async fn groups(&self, groups: &[String]) -> Result<(), Status> {
+        let ask = async |name: &str| self.about(self.group(), "groups", "", name).await;
         if self.is_constrained() {
             let never = |name: &str, why: &'static str| {
                 let has = groups.iter().any(|group| group == name);
@@ -151,27 +152,36 @@ impl Asking<'_> {
             };
             never("", "impersonating the empty string group is not allowed")?;
             never(MASTERS, "impersonating the system:masters group is not allowed")?;
-            if groups.len() >= MANY && ask("*").is_ok() {
+            if groups.len() >= MANY && ask("*").await.is_ok() {
                 return Ok(());
             }
         }
-        groups.iter().try_for_each(|group| ask(group))
+        for group in groups {
+            ask(group).await?;
+        }
+        Ok(())
     }
 
-    fn extra(&self, extra: &[(String, Vec<String>)]) -> Result<(), Status> {
-        let ask = |key: &str, value: &str| self.about(AUTHENTICATION, "userextras", key, value);
+    async fn extra(&self, extra: &[(String, Vec<String>)]) -> Result<(), Status> {
+        let ask = async |key: &str, value: &str| {
+            self.about(AUTHENTICATION, "userextras", key, value).await
+        };
         if self.is_constrained() {
             let wrong = extra.iter().find_map(|(key, values)| wrong_extra(key, values));
             if let Some(why) = wrong {
                 return Err(self.refuse("userextras", "", why));
             }
             let values: usize = extra.iter().map(|(_, values)| values.len()).sum();
-            if values >= MANY && ask("*", "*").is_ok() {
+            if values >= MANY && ask("*", "*").await.is_ok() {
                 return Ok(());
             }
         }
-        let mut all = extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
-        all.try_for_each(|(key, value)| ask(key, value))
+        for (key, values) in extra {
+            for value in values {
+                ask(key, value).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The API group that users, groups and nodes are in.
@@ -183,7 +193,7 @@ impl Asking<'_> {
         !self.way.is_empty()
     }
 
-    fn about(
+    async fn about(
         &self,
         group: &str,
         resource: &str,
@@ -198,12 +208,12 @@ impl Asking<'_> {
             version: "v1",
             ..Objects::default()
         });
-        self.ask(self.verb, subject)
+        self.ask(self.verb, subject).await
     }
 
-    fn ask(&self, verb: &str, subject: Subject<'_>) -> Result<(), Status> {
+    async fn ask(&self, verb: &str, subject: Subject<'_>) -> Result<(), Status> {
         let attributes = Attributes { user: self.user, verb, subject };
-        let ruling = self.authorizer.authorize(&attributes);
+        let ruling = self.authorizer.authorize(&attributes).await;
         if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
     }
 

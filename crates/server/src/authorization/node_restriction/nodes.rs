@@ -52,8 +52,8 @@ impl Restricted<'_> {
                 })
             }
             Update => {
-                let is_kept = source == at(old, &["spec", "configSource"]);
-                ensure(source.is_none() || is_kept, || {
+                let is_unchanged = source == at(old, &["spec", "configSource"]);
+                ensure(source.is_none() || is_unchanged, || {
                     format!(
                         "node {node} is not allowed to update configSource to a new non-nil \
                          configSource"

@@ -2,7 +2,7 @@
 
 use pintle_meta::object;
 use pintle_meta::quote::quote;
-use pintle_registry::admission::Operation::Create;
+use pintle_registry::admission::{self, Operation::Create};
 use pintle_value::Value;
 
 use super::{Decision, Refusal, Restricted, ensure};
@@ -18,6 +18,14 @@ const MIGRATED: [(&str, &str); 7] = [
     ("portworxVolume", "pxd.portworx.com"),
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
+
+/// Whether somebody asks for a token.
+pub(super) fn is_about(write: &admission::Attributes<'_>) -> bool {
+    let of = &write.resource.resource;
+    write.operation == Create
+        && (of.group.as_str(), of.resource.as_str(), write.subresource)
+            == ("", "serviceaccounts", "token")
+}
 
 impl Restricted<'_> {
     pub(super) fn token(&self) -> Decision {

@@ -19,15 +19,14 @@ const POLICIES: [(&str, &str); 2] = [
     ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
 ];
 
-/// Why a policy or a binding must not be written, if it is one.
-pub(super) fn check(
-    write: &Attributes<'_>,
-    new: &Value,
-    registry: &Registry,
-    authorizer: &dyn Authorizer,
-) -> Option<Error> {
+/// What the writer of a policy or a binding must be allowed to do, if it is one.
+pub(super) fn question<'a>(
+    write: &Attributes<'a>,
+    new: &'a Value,
+    registry: &'a Registry,
+) -> Option<Question<'a>> {
     let resource = write.resource.resource.resource.as_str();
-    let asker = Asker { user: write.user, registry, authorizer };
+    let asker = Asker { user: write.user, registry };
     POLICIES.iter().find_map(|(policies, bindings)| {
         if resource == *policies {
             asker.policy(new, write.old)
@@ -39,10 +38,39 @@ pub(super) fn check(
     })
 }
 
+/// What somebody must be allowed to do.
+pub(super) struct Question<'a> {
+    user: &'a User,
+    verb: &'static str,
+    wanted: Wanted,
+    namespace: &'a str,
+    name: &'a str,
+    /// What is wrong with the object otherwise.
+    refusal: Error,
+}
+
+impl Question<'_> {
+    /// Why the object must not be written, if it must not.
+    pub(super) async fn refusal(self, authorizer: &dyn Authorizer) -> Option<Error> {
+        let Wanted { group, version, resource } = &self.wanted;
+        let subject = Subject::Resource(Objects {
+            group,
+            resource,
+            subresource: "",
+            namespace: self.namespace,
+            name: self.name,
+            version,
+            ..Objects::default()
+        });
+        let asked = pintle_auth::Attributes { user: self.user, verb: self.verb, subject };
+        let ruling = authorizer.authorize(&asked).await;
+        (!ruling.allowed()).then_some(self.refusal)
+    }
+}
+
 struct Asker<'a> {
     user: &'a User,
     registry: &'a Registry,
-    authorizer: &'a dyn Authorizer,
 }
 
 /// What must be read; `*` where that cannot be told, which is everything.
@@ -59,17 +87,14 @@ impl Wanted {
     }
 }
 
-impl Asker<'_> {
-    fn policy(&self, new: &Value, old: Option<&Value>) -> Option<Error> {
+impl<'a> Asker<'a> {
+    fn policy(&self, new: &'a Value, old: Option<&Value>) -> Option<Question<'a>> {
         const PLACE: &[&str] = &["spec", "paramKind"];
         let kind = set(new, PLACE)?;
         if old.and_then(|old| set(old, PLACE)) == Some(kind) || self.user.is_master() {
             return None;
         }
         let (wanted, _) = self.wanted(kind);
-        if self.may("get", &wanted, "*", "*") {
-            return None;
-        }
         let text = |member| kind.str_at(&[member]).unwrap_or_default();
         let why = format!(
             "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, \
@@ -78,10 +103,12 @@ impl Asker<'_> {
             text("kind"),
             text("apiVersion")
         );
-        Some(Error::forbidden(&Path::new("spec").field("paramKind"), why))
+        let refusal = Error::forbidden(&Path::new("spec").field("paramKind"), why);
+        let (user, verb) = (self.user, "get");
+        Some(Question { user, verb, wanted, namespace: "*", name: "*", refusal })
     }
 
-    fn binding(&self, policies: &str, new: &Value, old: Option<&Value>) -> Option<Error> {
+    fn binding(&self, policies: &str, new: &'a Value, old: Option<&Value>) -> Option<Question<'a>> {
         const PLACE: &[&str] = &["spec", "paramRef"];
         const POLICY: &[&str] = &["spec", "policyName"];
         let reference = set(new, PLACE)?;
@@ -99,9 +126,6 @@ impl Asker<'_> {
         };
         let text = |member| reference.str_at(&[member]).unwrap_or_default();
         let verb = if text("name").is_empty() { "list" } else { "get" };
-        if self.may(verb, &wanted, text("namespace"), text("name")) {
-            return None;
-        }
         let user = shown(self.user);
         let why = if policy.is_none() {
             format!(
@@ -118,7 +142,9 @@ impl Asker<'_> {
                 "user {user} does not have \"{verb}\" permission on the object referenced by paramRef"
             )
         };
-        Some(Error::forbidden(&Path::new("spec").field("paramRef"), why))
+        let refusal = Error::forbidden(&Path::new("spec").field("paramRef"), why);
+        let (namespace, name) = (text("namespace"), text("name"));
+        Some(Question { user: self.user, verb, wanted, namespace, name, refusal })
     }
 
     fn policy_named(&self, policies: &str, name: &str) -> Option<Value> {
@@ -142,21 +168,6 @@ impl Asker<'_> {
         let resource = found.map_or("*", |resource| &resource.resource.resource).to_owned();
         let (group, version) = (version.group.to_string(), version.version.to_string());
         (Wanted { group, version, resource }, found.is_some())
-    }
-
-    fn may(&self, verb: &str, wanted: &Wanted, namespace: &str, name: &str) -> bool {
-        let Wanted { group, version, resource } = wanted;
-        let subject = Subject::Resource(Objects {
-            group,
-            resource,
-            subresource: "",
-            namespace,
-            name,
-            version,
-            ..Objects::default()
-        });
-        let asked = pintle_auth::Attributes { user: self.user, verb, subject };
-        self.authorizer.authorize(&asked).allowed()
     }
 }
 

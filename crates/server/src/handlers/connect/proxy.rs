@@ -108,18 +108,18 @@ async fn relay(
     body: Upload<impl RequestBody + Send + 'static>,
 ) -> Result<Response, Status> {
     let rewriting = Rewriting::new(&call.info.path, path, to.host, host(call).to_owned());
-    let mut kept = call.api.authentication.without_credentials(&call.head.headers);
-    headers::leave_connection(&mut kept);
-    headers::leave_body(&mut kept);
-    headers::forward_for(call.from, &mut kept);
+    let mut headers = call.api.authentication.without_credentials(&call.head.headers);
+    headers::leave_connection(&mut headers);
+    headers::leave_body(&mut headers);
+    headers::forward_for(call.from, &mut headers);
     // Who takes a body is told that there is none.
     let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(&call.head.method);
     if takes_body && body.is_end_stream() {
-        kept.insert(CONTENT_LENGTH, HeaderValue::from(0));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
     let told = rewriting.forwarded(&encode_path(if path.is_empty() { "/" } else { path }));
-    kept.insert(FORWARDED_URI, header(&told)?);
-    let request = request(call, path, call.head.uri.query(), kept, body)?;
+    headers.insert(FORWARDED_URI, header(&told)?);
+    let request = request(call, path, call.head.uri.query(), headers, body)?;
     let mut stopping = call.api.lifecycle.stopping();
     let answer = tokio::select! {
         answer = to.backend.ask(request) => answer.map_err(|failure| unreachable(&failure))?,
@@ -178,14 +178,14 @@ fn request<T>(
     call: &Call<'_>,
     path: &str,
     query: Option<&str>,
-    kept: HeaderMap,
+    headers: HeaderMap,
     body: T,
 ) -> Result<Request<T>, Status> {
     let mut target = encode_path(if path.is_empty() { "/" } else { path });
     query.iter().for_each(|query| target.extend(["?", query]));
     let request = Request::builder().method(&call.head.method).uri(target).body(body);
     let mut request = request.map_err(|why| Status::bad_request(why.to_string()))?;
-    *request.headers_mut() = kept;
+    *request.headers_mut() = headers;
     // The host that the client named, wherever its protocol names it.
     request.headers_mut().insert(HOST, header(host(call))?);
     Ok(request)

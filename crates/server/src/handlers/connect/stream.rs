@@ -29,7 +29,7 @@ pub(super) async fn stream(
     found: &Found,
     options: &Value,
 ) -> Result<Response, Status> {
-    authorize(call, found)?;
+    authorize(call, found).await?;
     let container = options.str_at(&["container"]).unwrap_or_default();
     let kubelets = &call.api.kubelets;
     let preferred = &kubelets.preferred_address_types;
@@ -69,11 +69,11 @@ struct Remote {
 
 /// A client that opens a WebSocket sends GET; it needs the right to POST, too
 /// (`AuthorizePodWebsocketUpgradeCreatePermission`).
-fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
+async fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
     if call.info.verb == "create" {
         return Ok(());
     }
-    let ruling = call.api.rule(call.user, "create", call.info);
+    let ruling = call.api.rule(call.user, "create", call.info).await;
     if ruling.allowed() {
         return Ok(());
     }
@@ -138,10 +138,10 @@ async fn hand_on(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
 
 /// The client's headers as a kubelet gets them.
 pub(super) fn relayed_headers(call: &Call<'_>) -> HeaderMap {
-    let mut kept = call.api.authentication.without_credentials(&call.head.headers);
-    headers::leave_body(&mut kept);
-    headers::forward_for(call.from, &mut kept);
-    kept
+    let mut headers = call.api.authentication.without_credentials(&call.head.headers);
+    headers::leave_body(&mut headers);
+    headers::forward_for(call.from, &mut headers);
+    headers
 }
 
 #[cfg(test)]

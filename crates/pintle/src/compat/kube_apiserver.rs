@@ -1,7 +1,7 @@
 //! As `kube-apiserver`: its command line, read leniently, becomes that of `pintle serve`.
 //!
 //! What `pintle serve` has under the same name is taken over. What it lacks is warned about and left out,
-//! in this guise only, since a harness cannot be told to leave it out; but what protects somebody keeps
+//! under this name only, since a harness cannot be told to leave it out; but what protects somebody keeps
 //! the server from starting.
 
 mod absent;
@@ -14,7 +14,7 @@ use clap::{ArgAction, Command, CommandFactory};
 use pintle_server::{FeatureGates, RuntimeConfig, RuntimeConfigError};
 
 use super::arguments::{Flag, is_on, value};
-use super::etcd::{self, Keeper};
+use super::etcd::{self, Backend};
 use crate::flags::Pintle;
 
 /// What kube-apiserver does without these flags, where `pintle serve` does something else. The delay is
@@ -67,11 +67,11 @@ pub(crate) fn words(flags: &[Flag]) -> Option<String> {
 /// Translates a command line; asks the etcd that it names where the store lies, if it is pintle's.
 pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     let mut translation = rewrite(flags, &serve(), false)?; // before it waits for an etcd
-    let keeper = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
+    let backend = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
         Some(url) => Some(etcd::ask(url).await?),
         None => None,
     };
-    if keeper == Some(Keeper::Etcd) {
+    if backend == Some(Backend::Etcd) {
         if let Some(overrides) = value(flags, "etcd-servers-overrides") {
             bail!(
                 "--etcd-servers-overrides={overrides}: not implemented yet; what other servers keep in \
@@ -81,14 +81,14 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
         translation = rewrite(flags, &serve(), true)?;
     }
     let mut add = |flag: &str| translation.arguments.push(flag.to_owned());
-    match keeper {
+    match backend {
         None => add("--ephemeral"),
         // There are certificates and the administrator's kubeconfig in it, and no objects.
-        Some(Keeper::Etcd) => {
+        Some(Backend::Etcd) => {
             let directory = value(flags, "cert-dir").unwrap_or(CERT_DIR);
             add(&format!("--data-dir={directory}"));
         }
-        Some(Keeper::Pintle(store)) => {
+        Some(Backend::Pintle(store)) => {
             let data_dir = store.directory.join(subdirectory(flags));
             add(&format!("--data-dir={}", data_dir.display()));
             if !store.sync {

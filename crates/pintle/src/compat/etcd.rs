@@ -136,7 +136,7 @@ fn answer(path: &str, store: &Store) -> (&'static str, String) {
 
 /// Who keeps a `kube-apiserver`'s objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Keeper {
+pub(crate) enum Backend {
     /// The `kube-apiserver` itself, where pintle's `etcd` says.
     Pintle(Store),
     /// A real etcd.
@@ -145,9 +145,9 @@ pub(crate) enum Keeper {
 
 /// Asks an `etcd` whether it is pintle's, and where the store is to lie; waits for it a while, as who
 /// starts both may start it last.
-pub(super) async fn ask(url: &str) -> anyhow::Result<Keeper> {
+pub(super) async fn ask(url: &str) -> anyhow::Result<Backend> {
     if url.trim().starts_with("https://") {
-        return Ok(Keeper::Etcd);
+        return Ok(Backend::Etcd);
     }
     let host = address(url)?;
     let deadline = Instant::now() + START_MAX;
@@ -165,7 +165,7 @@ pub(super) async fn ask(url: &str) -> anyhow::Result<Keeper> {
     let mut answer = Vec::new();
     let mut limited = connection.take(HEAD_BYTES_MAX as u64);
     tokio::time::timeout(PATIENCE, limited.read_to_end(&mut answer)).await??;
-    Ok(parse(&String::from_utf8_lossy(&answer)).map_or(Keeper::Etcd, Keeper::Pintle))
+    Ok(parse(&String::from_utf8_lossy(&answer)).map_or(Backend::Etcd, Backend::Pintle))
 }
 
 fn parse(answer: &str) -> Option<Store> {
@@ -190,7 +190,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let url = format!("http://{}", listener.local_addr().expect("it has an address"));
         let server = tokio::spawn(serve(listener, store.clone()));
-        assert_eq!(ask(&url).await.expect("it answers"), Keeper::Pintle(store));
+        assert_eq!(ask(&url).await.expect("it answers"), Backend::Pintle(store));
         server.abort();
     }
 

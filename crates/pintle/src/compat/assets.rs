@@ -117,12 +117,12 @@ mod tests {
             } else {
                 fs::write(&etcd, "a real etcd").expect("written");
             }
-            let kept = directory.join("kube-apiserver");
-            fs::remove_file(&kept).ok();
+            let first_link = directory.join("kube-apiserver");
+            fs::remove_file(&first_link).ok();
             let refused = lay_out(&directory).expect_err("another program").to_string();
             assert!(refused.starts_with(&etcd.display().to_string()), "{refused}");
             assert_eq!(fs::read_to_string(&etcd).expect("there"), "a real etcd");
-            assert!(!kept.exists(), "nothing is done where not all can be");
+            assert!(!first_link.exists(), "nothing is done where not all can be");
         }
         fs::remove_dir_all(&directory).expect("removed");
     }
