@@ -33,7 +33,7 @@ const FEATURES: [(&str, Takes); 2] = [
 pub(crate) struct NodeDeclaredFeatures;
 
 impl Admission for NodeDeclaredFeatures {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(pod) = Changed::by(write, &["", "resize"]) else { return Ok(Vec::new()) };
         let takes = |(_, takes): &&(&str, Takes)| takes(pod.old, pod.new);
         let mut needed: Vec<&str> = FEATURES.iter().filter(takes).map(|(name, _)| *name).collect();

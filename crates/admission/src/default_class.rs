@@ -46,7 +46,7 @@ pub(crate) const INGRESS: DefaultClass = DefaultClass {
 };
 
 impl Admission for DefaultClass {
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         object: &mut Value,

@@ -33,7 +33,7 @@ impl EventRateLimit {
 }
 
 impl Admission for EventRateLimit {
-    fn judge(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         let of = &write.resource.resource;
         // As upstream has it, the events of `events.k8s.io` are not limited.
         let is_event = of.resource == "events" && of.group.is_empty();

@@ -117,7 +117,7 @@ impl ImagePolicyWebhook {
 }
 
 impl Admission for ImagePolicyWebhook {
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         _: &'a Registry,

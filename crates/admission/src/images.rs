@@ -16,14 +16,14 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 pub(crate) struct AlwaysPullImages;
 
 impl Admission for AlwaysPullImages {
-    fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
+    fn mutate(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if concerns(write, pod) {
             always_pull(pod);
         }
         Ok(())
     }
 
-    fn judge(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         let Some(pod) = write.object.filter(|pod| concerns(write, pod)) else {
             return Ok(Vec::new());
         };

@@ -46,7 +46,7 @@ impl Default for LimitRanger {
 }
 
 impl Admission for LimitRanger {
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         object: &mut Value,
@@ -60,7 +60,7 @@ impl Admission for LimitRanger {
         Ok(())
     }
 
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_claim =
             write.operation != Operation::Delete && is_of(write, "", "persistentvolumeclaims");
         // Containers cannot be changed, so there is nothing in a pod's update to look at.

@@ -16,21 +16,21 @@ use crate::rows::Row;
 
 /// Which of the questions to a plugin is its part in a half of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
-    Admit,
-    Shape,
+pub(crate) enum Hook {
+    BeforeMutation,
     Mutate,
-    Judge,
-    Charge,
-    Review,
+    MutateRegistered,
+    Validate,
+    BeforeCommit,
+    ValidateRegistered,
 }
 
-impl Question {
-    /// The half of admission in which it is asked.
+impl Hook {
+    /// The phase of admission in which it is called.
     pub(crate) const fn phase(self) -> Phase {
         match self {
-            Self::Admit | Self::Shape | Self::Mutate => Phase::Admit,
-            Self::Judge | Self::Charge | Self::Review => Phase::Validate,
+            Self::BeforeMutation | Self::Mutate | Self::MutateRegistered => Phase::Admit,
+            Self::Validate | Self::BeforeCommit | Self::ValidateRegistered => Phase::Validate,
         }
     }
 }
@@ -62,21 +62,21 @@ impl Measured {
         Self { inner, rows, measures: measures.clone() }
     }
 
-    /// What counts an answer to a question, if it is counted.
-    fn meter(&self, question: Question, operation: Operation) -> Option<Meter> {
-        let phase = question.phase();
-        let row = self.rows[phase as usize].filter(|row| row.is_timed(question, operation))?;
+    /// What counts an answer to a hook, if it is counted.
+    fn meter(&self, hook: Hook, operation: Operation) -> Option<Meter> {
+        let phase = hook.phase();
+        let row = self.rows[phase as usize].filter(|row| row.is_timed(hook, operation))?;
         let measures = self.measures.clone();
         Some(Meter { measures, row, phase, operation, began: Instant::now() })
     }
 
     fn timed<T>(
         &self,
-        question: Question,
+        hook: Hook,
         write: &Attributes<'_>,
         answer: impl FnOnce() -> Result<T, Status>,
     ) -> Result<T, Status> {
-        let Some(meter) = self.meter(question, write.operation) else { return answer() };
+        let Some(meter) = self.meter(hook, write.operation) else { return answer() };
         let answer = answer();
         meter.answered(answer.is_err());
         answer
@@ -84,11 +84,11 @@ impl Measured {
 
     fn waited<'a, T: Send + 'a>(
         &self,
-        question: Question,
+        hook: Hook,
         write: &Attributes<'_>,
         answer: impl FnOnce() -> Option<Waited<'a, T>>,
     ) -> Option<Waited<'a, T>> {
-        let Some(meter) = self.meter(question, write.operation) else { return answer() };
+        let Some(meter) = self.meter(hook, write.operation) else { return answer() };
         match answer() {
             Some(answer) => Some(Box::pin(async move {
                 let answer = answer.await;
@@ -121,65 +121,69 @@ impl Meter {
 }
 
 impl Admission for Measured {
-    fn admit(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
-        self.timed(Question::Admit, write, || self.inner.admit(write, registry))
+    fn before_mutation(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        self.timed(Hook::BeforeMutation, write, || self.inner.before_mutation(write, registry))
     }
 
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         object: &mut Value,
         registry: &Registry,
     ) -> Result<(), Status> {
-        self.timed(Question::Shape, write, || self.inner.shape(write, object, registry))
+        self.timed(Hook::Mutate, write, || self.inner.mutate(write, object, registry))
     }
 
-    fn awaited<'a>(
+    fn await_prerequisite<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        self.inner.awaited(write, registry)
+        self.inner.await_prerequisite(write, registry)
     }
 
-    fn mutate<'a>(
+    fn mutate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
         memory: &'a mut Memory,
     ) -> Option<Waited<'a, Mutated>> {
-        self.waited(Question::Mutate, write, || self.inner.mutate(write, registry, memory))
+        self.waited(Hook::MutateRegistered, write, || {
+            self.inner.mutate_registered(write, registry, memory)
+        })
     }
 
-    fn authorize<'a>(
+    fn after_mutation<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        self.inner.authorize(write, registry)
+        self.inner.after_mutation(write, registry)
     }
 
-    fn complete(&self, write: &Attributes<'_>, errors: &mut Errors) {
-        self.inner.complete(write, errors);
+    fn validate_fields(&self, write: &Attributes<'_>, errors: &mut Errors) {
+        self.inner.validate_fields(write, errors);
     }
 
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        self.timed(Question::Judge, write, || self.inner.judge(write, registry))
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        self.timed(Hook::Validate, write, || self.inner.validate(write, registry))
     }
 
-    fn charge(
+    fn before_commit(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<Vec<Companion>, Status> {
-        self.timed(Question::Charge, write, || self.inner.charge(write, registry))
+        self.timed(Hook::BeforeCommit, write, || self.inner.before_commit(write, registry))
     }
 
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        self.waited(Question::Review, write, || self.inner.review(write, registry))
+        self.waited(Hook::ValidateRegistered, write, || {
+            self.inner.validate_registered(write, registry)
+        })
     }
 }

@@ -79,14 +79,18 @@ pub(crate) fn decide(
 pub struct NamespaceLifecycle;
 
 impl Admission for NamespaceLifecycle {
-    fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+    fn before_mutation(
+        &self,
+        attributes: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<(), Status> {
         look_at(attributes, registry).map(drop)
     }
 
     /// What was seen of the namespace may be long ago when the object is committed: webhooks take their
     /// time. So it is looked at once more, and the commit hangs on what was seen. Nothing is left in a
     /// namespace that is gone.
-    fn charge(
+    fn before_commit(
         &self,
         attributes: &Attributes<'_>,
         registry: &Registry,

@@ -15,7 +15,7 @@ const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 pub(crate) struct PodNodeSelector;
 
 impl Admission for PodNodeSelector {
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         pod: &mut Value,
@@ -36,7 +36,7 @@ impl Admission for PodNodeSelector {
         Ok(())
     }
 
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         if let Some(pod) = write.object.filter(|_| creates(write, "", "pods")) {
             check(write, pod, &wanted(write, registry)?)?;
         }

@@ -11,7 +11,7 @@ use crate::creates;
 pub(crate) struct TaintNodesByCondition;
 
 impl Admission for TaintNodesByCondition {
-    fn shape(&self, write: &Attributes<'_>, node: &mut Value, _: &Registry) -> Result<(), Status> {
+    fn mutate(&self, write: &Attributes<'_>, node: &mut Value, _: &Registry) -> Result<(), Status> {
         if creates(write, "", "nodes") {
             taint(node);
         }

@@ -16,7 +16,7 @@ const VERSION: &str = "v1alpha2";
 pub(crate) struct WorkloadExists;
 
 impl Admission for WorkloadExists {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(group) = write.object.filter(|_| creates(write, GROUP, "podgroups")) else {
             return Ok(Vec::new());
         };
@@ -49,7 +49,7 @@ impl Admission for WorkloadExists {
 pub(crate) struct JobValidation;
 
 impl Admission for JobValidation {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_it = is_of(write, "batch", "jobs") && write.operation == Operation::Update;
         let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
             return Ok(Vec::new());

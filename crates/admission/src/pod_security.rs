@@ -64,7 +64,7 @@ pub(crate) struct PodSecurity {
 }
 
 impl Admission for PodSecurity {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(object) = write.object else { return Ok(Vec::new()) };
         let of = &write.resource.resource;
         if of.group.is_empty() && of.resource == "pods" {

@@ -25,7 +25,7 @@ impl Default for Priority {
 }
 
 impl Admission for Priority {
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         pod: &mut Value,
@@ -44,7 +44,7 @@ impl Admission for Priority {
         }
     }
 
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(class) = write.object.filter(|_| is_of(write, GROUP, CLASSES)) else {
             return Ok(Vec::new());
         };

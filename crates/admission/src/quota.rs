@@ -107,7 +107,7 @@ impl ResourceQuota {
 }
 
 impl Admission for ResourceQuota {
-    fn charge(
+    fn before_commit(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,

@@ -61,7 +61,7 @@ pub(crate) const LIMIT_ANTI_AFFINITY: Refusal = Refusal(|write, _| {
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl Admission for Refusal {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         (self.0)(write, registry).map(|()| Vec::new())
     }
 }

@@ -13,7 +13,7 @@ use crate::pods::{Amounts, Changed, add, amounts, total};
 pub(crate) struct PodResize;
 
 impl Admission for PodResize {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(pod) = Changed::by(write, &["resize"]) else { return Ok(Vec::new()) };
         let node = pod.node(registry)?;
         if let Some(why) = excess(pod.new, &node) {

@@ -4,7 +4,7 @@
 use pintle_registry::admission::Operation;
 use pintle_registry::measures::Phase;
 
-use crate::measured::Question;
+use crate::measured::Hook;
 
 /// A plugin.
 #[derive(Debug)]
@@ -76,39 +76,39 @@ pub(crate) fn row(name: &str) -> Option<&'static Row> {
 }
 
 impl Row {
-    /// Where it is among all.
+    /// Its index in upstream's order.
     pub(crate) fn index(&self) -> usize {
         ALL.iter().position(|row| row.name == self.name).unwrap_or_default()
     }
 
-    /// Whether an answer to a question is the plugin's part in a half of admission, for an operation.
-    pub(crate) fn is_timed(&self, question: Question, operation: Operation) -> bool {
-        let phase = question.phase();
+    /// Whether calls of a hook count as the plugin's in upstream's metrics, for an operation.
+    pub(crate) fn is_timed(&self, hook: Hook, operation: Operation) -> bool {
+        let phase = hook.phase();
         let letter = match operation {
             Operation::Create => 'C',
             Operation::Update => 'U',
             Operation::Delete => 'D',
             Operation::Connect => 'X',
         };
-        self.handles[phase as usize].contains(letter) && self.answers(phase, operation) == question
+        self.handles[phase as usize].contains(letter) && self.hook(phase, operation) == hook
     }
 
-    /// The question whose answer is its part. Nobody shapes what is deleted or connected to.
-    fn answers(&self, phase: Phase, operation: Operation) -> Question {
+    /// The hook that does the plugin's work in a phase. Deletions and connections have no object to mutate.
+    fn hook(&self, phase: Phase, operation: Operation) -> Hook {
         let is_new = matches!(operation, Operation::Create | Operation::Update);
         match (phase, self.name) {
             (Phase::Admit, "MutatingAdmissionPolicy" | "MutatingAdmissionWebhook") => {
-                Question::Mutate
+                Hook::MutateRegistered
             }
-            (Phase::Admit, "NamespaceLifecycle" | "NodeRestriction") => Question::Admit,
-            (Phase::Admit, _) if is_new => Question::Shape,
-            (Phase::Admit, _) => Question::Admit,
+            (Phase::Admit, "NamespaceLifecycle" | "NodeRestriction") => Hook::BeforeMutation,
+            (Phase::Admit, _) if is_new => Hook::Mutate,
+            (Phase::Admit, _) => Hook::BeforeMutation,
             (
                 Phase::Validate,
                 "ImagePolicyWebhook" | "ValidatingAdmissionPolicy" | "ValidatingAdmissionWebhook",
-            ) => Question::Review,
-            (Phase::Validate, "ResourceQuota") => Question::Charge,
-            (Phase::Validate, _) => Question::Judge,
+            ) => Hook::ValidateRegistered,
+            (Phase::Validate, "ResourceQuota") => Hook::BeforeCommit,
+            (Phase::Validate, _) => Hook::Validate,
         }
     }
 }

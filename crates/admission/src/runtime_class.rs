@@ -15,7 +15,7 @@ const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass'
 pub(crate) struct RuntimeClass;
 
 impl Admission for RuntimeClass {
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         pod: &mut Value,
@@ -29,7 +29,7 @@ impl Admission for RuntimeClass {
         shaped.map_err(|why| forbidden(write, pod, &why))
     }
 
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(pod) = write.object.filter(|_| creates(write, "", "pods")) else {
             return Ok(Vec::new());
         };

@@ -36,7 +36,7 @@ const LISTS: &[(&str, &[&str])] = &[
 const LAST: &[&str] = &["reinvocationPolicy", "admissionReviewVersions"];
 
 impl Admission for Sense {
-    fn complete(&self, write: &Attributes<'_>, errors: &mut Errors) {
+    fn validate_fields(&self, write: &Attributes<'_>, errors: &mut Errors) {
         let of = &write.resource.resource;
         if of.group != GROUP || !write.subresource.is_empty() {
             return;

@@ -42,7 +42,7 @@ pub(crate) struct ServiceAccount {
 }
 
 impl Admission for ServiceAccount {
-    fn awaited<'a>(
+    fn await_prerequisite<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
@@ -69,7 +69,7 @@ impl Admission for ServiceAccount {
         }))
     }
 
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         pod: &mut Value,
@@ -101,7 +101,7 @@ impl Admission for ServiceAccount {
     }
 
     /// What others made of a pod since must not use more either.
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         if let Some(pod) = write.object.filter(|_| concerns(write)) {
             check(write, pod, registry)?;
         }

@@ -29,7 +29,7 @@ pub(crate) const STORAGE_PROTECTION: InUseProtection = InUseProtection(STORAGE);
 pub(crate) const POD_GROUP_PROTECTION: InUseProtection = InUseProtection(POD_GROUPS);
 
 impl Admission for InUseProtection {
-    fn shape(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
+    fn mutate(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
         let protected = self.0.iter().find(|(group, resource, _)| creates(write, group, resource));
         let Some((_, _, finalizer)) = protected else { return Ok(()) };
         if object::finalizers(new).any(|held| held == *finalizer) {
@@ -48,7 +48,7 @@ impl Admission for InUseProtection {
 pub(crate) struct ClaimResize;
 
 impl Admission for ClaimResize {
-    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_it =
             is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;
         let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {

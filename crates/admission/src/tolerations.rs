@@ -20,7 +20,7 @@ const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/u
 pub(crate) struct DefaultTolerationSeconds;
 
 impl Admission for DefaultTolerationSeconds {
-    fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
+    fn mutate(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if is_of(write, "", "pods") && write.operation != Operation::Delete {
             TAINTS.into_iter().for_each(|taint| tolerate(pod, taint));
         }
@@ -32,7 +32,7 @@ impl Admission for DefaultTolerationSeconds {
 pub(crate) struct ExtendedResourceToleration;
 
 impl Admission for ExtendedResourceToleration {
-    fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
+    fn mutate(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if is_of(write, "", "pods") && write.operation != Operation::Delete {
             tolerate_resources(pod);
         }

@@ -12,7 +12,7 @@ const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes
 pub(crate) struct PodTopologyLabels;
 
 impl Admission for PodTopologyLabels {
-    fn shape(
+    fn mutate(
         &self,
         write: &Attributes<'_>,
         posted: &mut Value,

@@ -120,7 +120,7 @@ impl Webhooks {
 }
 
 impl Admission for Webhooks {
-    fn mutate<'a>(
+    fn mutate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
@@ -134,7 +134,7 @@ impl Admission for Webhooks {
         (!concerned.is_empty()).then(|| self.change(write, concerned, memory))
     }
 
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,

@@ -60,7 +60,7 @@ impl Gate {
 }
 
 impl Admission for Gate {
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         _: &'a Registry,

@@ -1,5 +1,5 @@
-//! The admission seam: who may still say no, after authorization and before validation; and who is asked
-//! elsewhere, about a new object before it is validated and after.
+//! The interface of admission: plugins that may change or refuse a write after it is authorized. [`Admission`]
+//! has one hook for each step of a write, in their order.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -13,16 +13,16 @@ use crate::allocation::Companion;
 use crate::request::{DeleteOptions, Now, Recorder, WriteOptions};
 use crate::{Registry, Resource};
 
-/// What a write does.
+/// The operation of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// An object that was absent.
+    /// Creates an object.
     Create,
-    /// An object that is there; every patch is one.
+    /// Updates an object, also by a patch.
     Update,
-    /// A deletion, also of each object of a collection.
+    /// Deletes an object, also each object of a collection.
     Delete,
-    /// A connection through an object to something else.
+    /// Opens a connection, for instance `exec` into a pod.
     Connect,
 }
 
@@ -30,7 +30,7 @@ impl Operation {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
 
-    /// The name by which rules and reviews call it.
+    /// The operation's name in rules and reviews.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -43,34 +43,33 @@ impl Operation {
 
 /// A write as admission sees it.
 pub struct Attributes<'a> {
-    /// What it does.
+    /// The operation.
     pub operation: Operation,
-    /// On which resource.
+    /// The resource.
     pub resource: &'a Resource,
-    /// In which namespace, `""` for cluster-scoped resources.
+    /// The namespace, `""` for cluster-scoped resources.
     pub namespace: &'a str,
-    /// Which object; `""` where the name is yet to be generated.
+    /// The object's name; `""` before it is generated.
     pub name: &'a str,
-    /// Which part of it, or `""`.
+    /// The subresource, or `""`.
     pub subresource: &'a str,
-    /// The kind of what is written, where it is not the resource's own but a Scale, or what is posted to
-    /// make something happen.
+    /// The kind of the written object, if it is not the resource's own: a Scale, or the object of an action.
     pub kind: Option<&'a GroupVersionKind>,
-    /// The object that is to be written, in its stored form; absent in deletions.
+    /// The new object in its stored form; `None` in deletions.
     pub object: Option<&'a Value>,
-    /// What is stored, where an object is updated or deleted.
+    /// The stored object, in updates and deletions.
     pub old: Option<&'a Value>,
-    /// Who writes.
+    /// The user who writes.
     pub user: &'a User,
-    /// When.
+    /// The time of the write.
     pub now: Now,
-    /// How long webhooks took, in nanoseconds.
+    /// The time that webhooks took, in nanoseconds.
     pub waited: &'a Counter,
-    /// Who records the request, if it is audited.
+    /// Records the request, if it is audited.
     pub recorder: Option<&'a dyn Recorder>,
-    /// Nothing will come of the write.
+    /// Whether the write is not committed.
     pub dry_run: bool,
-    /// How it is to be done.
+    /// The options of the request.
     pub options: Options<'a>,
 }
 
@@ -85,54 +84,54 @@ pub enum Options<'a> {
     None,
 }
 
-/// What is waited for.
+/// The result of a hook that waits.
 pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
 
-/// What was made of an object.
+/// The result of [`Admission::mutate_registered`].
 #[derive(Debug, Default)]
 pub struct Mutated {
-    /// The object in the version of the write's resource, where it was changed. It is yet to be read
-    /// against its schema, and defaulted.
+    /// The changed object, in the version of the write's resource; `None` if it is unchanged. The write path
+    /// reads it against its schema and sets defaults.
     pub object: Option<Value>,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
 }
 
-/// What one who changes objects remembers of a write. Each is asked twice at most: once more if anybody
-/// changed the object, and then only those of its own askers that want it and have not seen the last
-/// change (upstream: `ReinvocationContext`).
+/// The state of one [`Admission::mutate_registered`] over its two rounds in a write. The second round happens if
+/// any webhook or policy changed the object in the first. It calls only webhooks and policies that ask for
+/// reinvocation and have not seen the last change (upstream: `ReinvocationContext`).
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Whether it is the second time.
+    /// Whether this is the second round.
     pub again: bool,
-    /// Whether it changed the object.
+    /// Whether a webhook or policy changed the object.
     pub changed: bool,
-    /// What was left of the object the first time.
+    /// The object after the first round.
     left: Option<Value>,
-    /// Who was asked and wants to be asked again.
+    /// The keys of those that were called and ask for reinvocation.
     asked: BTreeSet<String>,
-    /// Who is to be asked again.
+    /// The keys of those that are called in the second round.
     due: BTreeSet<String>,
 }
 
 impl Memory {
-    /// The object was changed: who was asked before and wants it is to be asked again.
+    /// Records a change of the object: those called before that ask for reinvocation are called again.
     pub fn wake(&mut self) {
         self.changed = true;
         self.due.append(&mut self.asked);
     }
 
-    /// Notes that somebody was asked who wants to be asked again.
+    /// Records a call of a webhook or policy that asks for reinvocation.
     pub fn note(&mut self, key: String) {
         self.asked.insert(key);
     }
 
-    /// Whether somebody is to be asked now.
+    /// Whether a webhook or policy is called in this round.
     pub fn is_due(&self, key: &str) -> bool {
         !self.again || self.due.contains(key)
     }
 
-    /// Begins the second time, about an object that others may have changed since.
+    /// Begins the second round, with an object that others may have changed since the first.
     pub(crate) fn begin_again(&mut self, object: &Value) {
         self.again = true;
         if self.left.as_ref() != Some(object) {
@@ -140,34 +139,38 @@ impl Memory {
         }
     }
 
-    /// Notes what was left of an object.
+    /// Records the object after a round.
     pub(crate) fn leave(&mut self, object: &Value) {
-        // Where nobody wants to be asked again, nobody compares.
+        // The copy is needed only if somebody asks for reinvocation.
         self.left = (!self.asked.is_empty()).then(|| object.clone());
     }
 }
 
-/// Who may still refuse a write.
+/// The hooks of admission, in the order in which a write calls them.
 pub trait Admission: Send + Sync {
-    /// Refuses a write, or lets it pass: as the client sent it, and again where a mutator changed it.
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+    /// Refuses a write, or lets it pass. Called for the object as the client sent it, and again after a webhook or
+    /// policy changed it.
+    fn before_mutation(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
         Ok(())
     }
 
-    /// Changes a new state, which `write` is without, or refuses the write. What is set here belongs to
-    /// nobody.
-    fn shape(&self, _: &Attributes<'_>, _: &mut Value, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
-    /// What must come to be before a write can be shaped, where there is hope that it does.
-    fn awaited<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, ()>> {
+    /// Waits for a prerequisite of the mutation, such as the default ServiceAccount.
+    fn await_prerequisite<'a>(
+        &'a self,
+        _: &'a Attributes<'a>,
+        _: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
         None
     }
 
-    /// Asks those whom users registered what to make of an object, or refuses the write; `None` where
-    /// nobody has anything to say.
-    fn mutate<'a>(
+    /// Changes the object, which `write` does not have, or refuses the write. Fields that are set here have no
+    /// owner.
+    fn mutate(&self, _: &Attributes<'_>, _: &mut Value, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Calls the webhooks and policies that users registered to change the object; `None` if none matches.
+    fn mutate_registered<'a>(
         &'a self,
         _: &'a Attributes<'a>,
         _: &'a Registry,
@@ -176,100 +179,106 @@ pub trait Admission: Send + Sync {
         None
     }
 
-    /// Those whose [`Admission::mutate`] is asked, one after the other.
+    /// Those whose [`Admission::mutate_registered`] is called, one after the other.
     fn mutators(&self) -> &[Box<dyn Admission>] {
         &[]
     }
 
-    /// Refuses an object with which its writer would grant rights that it does not have; `None` where nobody
-    /// has anything to say. The object is what the last mutator left, and not yet validated (upstream: the
-    /// storage of roles and bindings).
-    fn authorize<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, ()>> {
+    /// Refuses an object with which its writer would grant rights that it does not have; `None` if it grants none.
+    /// Called after the last change and before validation (upstream: the storage of roles and bindings).
+    fn after_mutation<'a>(
+        &'a self,
+        _: &'a Attributes<'a>,
+        _: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
         None
     }
 
-    /// Adds what is wrong with an object that the rules of its kind cannot see, before it is refused for what
-    /// they see.
-    fn complete(&self, _: &Attributes<'_>, _: &mut Errors) {}
+    /// Adds errors that the validation of the object's kind cannot find.
+    fn validate_fields(&self, _: &Attributes<'_>, _: &mut Errors) {}
 
-    /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers.
-    fn judge(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    /// Refuses a valid object, or lets it pass with texts for `Warning` headers.
+    fn validate(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         Ok(Vec::new())
     }
 
-    /// What must be committed with a write, or not at all.
-    fn charge(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<Companion>, Status> {
-        Ok(Vec::new())
-    }
-
-    /// As [`Admission::judge`], elsewhere; `None` where nobody has anything to say.
-    fn review<'a>(
+    /// Calls the webhooks and policies that users registered to validate the object; `None` if none matches.
+    fn validate_registered<'a>(
         &'a self,
         _: &'a Attributes<'a>,
         _: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
         None
     }
+
+    /// The changes that must be committed together with the write.
+    fn before_commit(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<Companion>, Status> {
+        Ok(Vec::new())
+    }
 }
 
-/// The admission chain: all are asked, in order. Of a write only one may have to be waited for before it is
-/// shaped, and one decide on what it grants.
+/// The admission chain: each hook is called of each member, in order. Only one member may wait in
+/// [`Admission::await_prerequisite`], and one in [`Admission::after_mutation`].
 pub struct Chain(pub Vec<Box<dyn Admission>>);
 
 impl Admission for Chain {
-    fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
-        self.0.iter().try_for_each(|one| one.admit(attributes, registry))
+    fn before_mutation(
+        &self,
+        attributes: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        self.0.iter().try_for_each(|one| one.before_mutation(attributes, registry))
     }
 
-    fn shape(
+    fn mutate(
         &self,
         attributes: &Attributes<'_>,
         object: &mut Value,
         registry: &Registry,
     ) -> Result<(), Status> {
-        self.0.iter().try_for_each(|one| one.shape(attributes, object, registry))
+        self.0.iter().try_for_each(|one| one.mutate(attributes, object, registry))
     }
 
-    fn awaited<'a>(
+    fn await_prerequisite<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        self.0.iter().find_map(|one| one.awaited(attributes, registry))
+        self.0.iter().find_map(|one| one.await_prerequisite(attributes, registry))
     }
 
-    fn authorize<'a>(
+    fn after_mutation<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        self.0.iter().find_map(|one| one.authorize(attributes, registry))
+        self.0.iter().find_map(|one| one.after_mutation(attributes, registry))
     }
 
-    fn complete(&self, attributes: &Attributes<'_>, errors: &mut Errors) {
-        self.0.iter().for_each(|one| one.complete(attributes, errors));
+    fn validate_fields(&self, attributes: &Attributes<'_>, errors: &mut Errors) {
+        self.0.iter().for_each(|one| one.validate_fields(attributes, errors));
     }
 
-    fn charge(
+    fn before_commit(
         &self,
         attributes: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<Vec<Companion>, Status> {
         let mut companions = Vec::new();
         for one in &self.0 {
-            companions.extend(one.charge(attributes, registry)?);
+            companions.extend(one.before_commit(attributes, registry)?);
         }
         Ok(companions)
     }
 
-    fn judge(
+    fn validate(
         &self,
         attributes: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<Vec<String>, Status> {
         let mut warnings = Vec::new();
         for one in &self.0 {
-            warnings.extend(one.judge(attributes, registry)?);
+            warnings.extend(one.validate(attributes, registry)?);
         }
         Ok(warnings)
     }
@@ -278,12 +287,13 @@ impl Admission for Chain {
         &self.0
     }
 
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let mut reviews = self.0.iter().filter_map(|one| one.review(attributes, registry));
+        let mut reviews =
+            self.0.iter().filter_map(|one| one.validate_registered(attributes, registry));
         let first = reviews.next()?;
         let others: Vec<_> = reviews.collect();
         if others.is_empty() {
@@ -299,7 +309,7 @@ impl Admission for Chain {
     }
 }
 
-/// Lets everything pass.
+/// Admits every write.
 pub struct AdmitAll;
 
 impl Admission for AdmitAll {}

@@ -70,7 +70,7 @@ impl Mutating {
 }
 
 impl Admission for Mutating {
-    fn mutate<'a>(
+    fn mutate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,

@@ -49,7 +49,7 @@ impl Validating {
 }
 
 impl Admission for Validating {
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,

@@ -105,7 +105,7 @@ impl Write<'_> {
         // How the connection is made is not told by what others make of its options.
         let read = |_, object: &Value| Ok(object.clone());
         self.change_by(operation, name, &mut connection, None, &read).await?;
-        self.review(operation, name, &connection, None).await
+        self.call_validating(operation, name, &connection, None).await
     }
 
     /// Asks the admission chain about what is posted.
@@ -122,6 +122,6 @@ impl Write<'_> {
             Ok(self.decode_any(&body, &self.target.resource.schema, ty, kind)?.tree)
         };
         self.change_by(Operation::Create, name, posted, None, &read).await?;
-        self.review(Operation::Create, name, posted, None).await
+        self.call_validating(Operation::Create, name, posted, None).await
     }
 }

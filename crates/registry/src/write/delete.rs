@@ -104,9 +104,11 @@ impl Registry {
         let attributes = deletion(target, options, context, tree);
         let (phases, warnings) = (&self.admission_phases, &context.warnings);
         let admitted = async {
-            self.admission.admit(&attributes, self)?;
+            self.admission.before_mutation(&attributes, self)?;
             for mutator in self.admission.mutators() {
-                if let Some(mutated) = mutator.mutate(&attributes, self, &mut Memory::default()) {
+                if let Some(mutated) =
+                    mutator.mutate_registered(&attributes, self, &mut Memory::default())
+                {
                     warnings.extend(mutated.await?.warnings);
                 }
             }
@@ -114,8 +116,8 @@ impl Registry {
         };
         phases.measured(Phase::Admit, Operation::Delete, admitted).await?;
         let validated = async {
-            warnings.extend(self.admission.judge(&attributes, self)?);
-            if let Some(reviewed) = self.admission.review(&attributes, self) {
+            warnings.extend(self.admission.validate(&attributes, self)?);
+            if let Some(reviewed) = self.admission.validate_registered(&attributes, self) {
                 warnings.extend(reviewed.await?);
             }
             Ok(())
@@ -208,7 +210,7 @@ impl Registry {
             if gone {
                 companions = self.companions(resource, Some(&state), None, context.now)?;
                 let attributes = deletion(target, options, context, &state);
-                companions.extend(self.admission.charge(&attributes, self)?);
+                companions.extend(self.admission.before_commit(&attributes, self)?);
             }
             // What goes is told as it was stored.
             let stored = match gone && !marked {

@@ -5,6 +5,7 @@
 //! Must not know: which kind it writes; that is in the definition's strategy.
 
 mod act;
+mod admission;
 mod amend;
 mod apply;
 mod audited;
@@ -130,7 +131,7 @@ impl Write<'_> {
         errors.extend(own);
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let attributes = self.attributes(operation, object::name(new), Some(new), old);
-        self.registry.admission.complete(&attributes, &mut errors);
+        self.registry.admission.validate_fields(&attributes, &mut errors);
         if errors.is_empty() {
             return Ok(());
         }

@@ -1,9 +1,9 @@
-//! What those whom users registered make of a new state: admission policies, webhooks.
+//! The mutating phase: plugins, and the admission policies and webhooks that users registered.
 //!
-//! Each sees what the one before it left. If anybody changed the state, the plugins of the server are asked
-//! once more what to make of it, for there may be containers now that were not there before; and then those
-//! who want to be asked again (upstream: `plugin/webhook/.../reinvocationcontext.go`). After the last of them
-//! it is decided whether the writer may grant what the state grants.
+//! Each sees the object as the one before it left it. If a policy or webhook changed the object, the plugins are
+//! called once more, for instance for containers that were added; then the policies and webhooks that ask for
+//! reinvocation (upstream: `plugin/webhook/.../reinvocationcontext.go`). After the last of them, admission
+//! refuses an object that grants rights which its writer does not have.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::admission::{Memory, Operation};
 use crate::measures::Phase;
 use crate::request::{Body, Encoding, FieldValidation, WriteOptions};
 
-/// Reads what somebody made of a state.
+/// Reads an object that a webhook or policy returned.
 type ReadBack<'a> = dyn Fn(Value, &Value) -> Result<Value, Status> + Send + Sync + 'a;
 
 impl Write<'_> {
-    /// Has a new state of the stored form changed, by the server's own plugins and by those whom users
-    /// registered, and refuses it where it grants rights that its writer does not have.
+    /// Runs the mutating phase on a new state in the stored form, and refuses the result if it grants rights that
+    /// its writer does not have.
     pub(super) async fn change(
         &self,
         operation: Operation,
@@ -32,13 +32,13 @@ impl Write<'_> {
         self.change_by(operation, name, object, old, &read).await?;
         let (seen, before) = (self.seen(object), old.map(|old| self.seen(old)));
         let attributes = self.attributes(operation, name, Some(&seen), before.as_deref());
-        match self.registry.admission.authorize(&attributes, self.registry) {
-            Some(authorized) => authorized.await,
+        match self.registry.admission.after_mutation(&attributes, self.registry) {
+            Some(checked) => checked.await,
             None => Ok(()),
         }
     }
 
-    /// Likewise, where `read` tells how what comes back is read, and nothing is granted.
+    /// Runs the mutating phase on an object that grants nothing; `read` reads what a webhook or policy returns.
     pub(super) async fn change_by(
         &self,
         operation: Operation,
@@ -48,13 +48,14 @@ impl Write<'_> {
         read: &ReadBack<'_>,
     ) -> Result<(), Status> {
         let changed = async {
-            self.admit(operation, name, object, old).await?;
-            self.mutate(operation, name, object, old, read).await
+            self.call_mutating_plugins(operation, name, object, old).await?;
+            self.mutate_by_registered(operation, name, object, old, read).await
         };
         self.registry.admission_phases.measured(Phase::Admit, operation, changed).await
     }
 
-    async fn mutate(
+    /// Calls the webhooks and policies that users registered, and again those that asked for reinvocation.
+    async fn mutate_by_registered(
         &self,
         operation: Operation,
         name: &str,
@@ -66,20 +67,20 @@ impl Write<'_> {
         let before = before.as_deref();
         let asked = (operation, name, before);
         let mut memories = BTreeMap::new();
-        self.mutate_once(asked, object, read, &mut memories, false).await?;
+        self.call_registered(asked, object, read, &mut memories, false).await?;
         if memories.values().any(|memory| memory.changed) {
             {
                 let seen = self.seen(object);
                 let attributes = self.attributes(operation, name, Some(&seen), before);
-                self.registry.admission.admit(&attributes, self.registry)?;
+                self.registry.admission.before_mutation(&attributes, self.registry)?;
             }
-            self.shape(operation, name, object, before)?;
-            self.mutate_once(asked, object, read, &mut memories, true).await?;
+            self.mutate_by_plugins(operation, name, object, before)?;
+            self.call_registered(asked, object, read, &mut memories, true).await?;
         }
         Ok(())
     }
 
-    async fn mutate_once(
+    async fn call_registered(
         &self,
         (operation, name, before): (Operation, &str, Option<&Value>),
         object: &mut Value,
@@ -95,7 +96,7 @@ impl Write<'_> {
             let mutated = {
                 let seen = self.seen(object);
                 let attributes = self.attributes(operation, name, Some(&seen), before);
-                match mutator.mutate(&attributes, self.registry, &mut memory) {
+                match mutator.mutate_registered(&attributes, self.registry, &mut memory) {
                     Some(mutated) => {
                         let mutated = mutated.await;
                         mutated.inspect_err(|_| self.refuse_for_good(before.is_none()))?
@@ -113,8 +114,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// What somebody made of a state, read like what a client sends: checked against the schema, with
-    /// its defaults set.
+    /// Reads an object that a webhook or policy returned like a client's: against the schema, with defaults.
     fn read_back(
         &self,
         changed: Value,
@@ -127,7 +127,7 @@ impl Write<'_> {
             return Ok(tree);
         }
         let body = Body { bytes: json::to_string(&changed).into(), encoding: Encoding::Json };
-        // Nobody is told of what the schema does not have: it is not the client who said it.
+        // No warnings about unknown fields: the client did not send them.
         let options = WriteOptions {
             field_validation: Some(FieldValidation::Ignore),
             ..self.options.clone()

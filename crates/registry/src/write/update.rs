@@ -127,7 +127,7 @@ impl Write<'_> {
         } else {
             resource.strategy.part_warnings(&new, &old, part)
         });
-        self.review(Operation::Update, name, &new, Some(&old)).await?;
+        self.call_validating(Operation::Update, name, &new, Some(&old)).await?;
         pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut new);
         self.settle(existing, &old, new).await
     }
@@ -167,7 +167,7 @@ impl Write<'_> {
         }
         let operation = if goes { Operation::Delete } else { Operation::Update };
         let (name, left) = (self.target.name.as_str(), (!goes).then_some(&new));
-        let charges = self.charge(operation, name, left, Some(old))?;
+        let charges = self.admission_companions(operation, name, left, Some(old))?;
         if self.options.dry_run {
             self.registry.rehearse(&charges)?;
             let answer = self.uncommitted(resource.read_back(new).await?);

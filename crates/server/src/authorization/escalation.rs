@@ -20,7 +20,7 @@ pub(crate) struct NoEscalation {
 }
 
 impl Admission for NoEscalation {
-    fn authorize<'a>(
+    fn after_mutation<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
         _: &'a Registry,

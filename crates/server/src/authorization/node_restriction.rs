@@ -33,7 +33,11 @@ impl NodeRestriction {
 }
 
 impl Admission for NodeRestriction {
-    fn admit(&self, write: &admission::Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+    fn before_mutation(
+        &self,
+        write: &admission::Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<(), Status> {
         let Some(node) = node::name(write.user).filter(|_| write.operation != Operation::Connect)
         else {
             return Ok(());
@@ -43,7 +47,7 @@ impl Admission for NodeRestriction {
     }
 
     /// What an authorization webhook has to be asked about was let pass so far.
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
         registry: &'a Registry,

@@ -22,7 +22,7 @@ impl Owners {
 }
 
 impl Admission for Owners {
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
         registry: &'a Registry,

@@ -35,7 +35,7 @@ pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<d
 }
 
 impl Admission for Signers {
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
         _: &'a Registry,
@@ -120,7 +120,7 @@ fn attests(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &
 struct SubjectRestriction;
 
 impl Admission for SubjectRestriction {
-    fn judge(
+    fn validate(
         &self,
         write: &admission::Attributes<'_>,
         _: &Registry,

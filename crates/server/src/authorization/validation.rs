@@ -30,7 +30,7 @@ impl Validation {
 }
 
 impl Admission for Validation {
-    fn judge(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         let is_new = write.old.is_none() && write.operation != Operation::Delete;
         let Some(new) = write.object.filter(|_| is_new) else { return Ok(Vec::new()) };
         let of = &write.resource.resource;
@@ -42,7 +42,7 @@ impl Admission for Validation {
         refuse(write, new, error)
     }
 
-    fn review<'a>(
+    fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,

@@ -1,0 +1,143 @@
+//! The calls of admission in the write path, in the order of a write; [`mutate`](super::mutate) has the calls of
+//! webhooks and policies that may change the object.
+
+use std::borrow::Cow;
+
+use pintle_meta::Status;
+use pintle_value::Value;
+
+use super::Write;
+use super::scale::SCALE;
+use crate::admission::{Attributes, Operation, Options};
+use crate::allocation::Companion;
+use crate::definition::Subresource;
+use crate::measures::Phase;
+
+impl Write<'_> {
+    /// Runs the admission plugins up to the mutation: they may refuse the write, wait, and change the new state.
+    pub(super) async fn call_mutating_plugins(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let refused = self.target.resource.strategy.refuse_create();
+        if let Some(why) = refused.filter(|_| operation == Operation::Create) {
+            return Err(Status::forbidden(&self.target.resource.group_resource(), name, why));
+        }
+        let (admission, registry) = (&self.registry.admission, self.registry);
+        let before = old.map(|old| self.seen(old));
+        let before = before.as_deref();
+        {
+            let seen = self.seen(object);
+            let attributes = self.attributes(operation, name, Some(&seen), before);
+            admission.before_mutation(&attributes, registry)?;
+            if let Some(prerequisite) = admission.await_prerequisite(&attributes, registry) {
+                prerequisite.await?;
+            }
+        }
+        self.mutate_by_plugins(operation, name, object, before)
+    }
+
+    /// Has the admission plugins change the new state.
+    pub(super) fn mutate_by_plugins(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &mut Value,
+        seen_before: Option<&Value>,
+    ) -> Result<(), Status> {
+        if self.scale.is_some() {
+            return Ok(());
+        }
+        let attributes = self.attributes(operation, name, None, seen_before);
+        self.registry.admission.mutate(&attributes, object, self.registry)
+    }
+
+    /// What the admission plugins want to be committed with a write.
+    pub(super) fn admission_companions(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Vec<Companion>, Status> {
+        let attributes = self.attributes(operation, name, object, old);
+        self.registry.admission.before_commit(&attributes, self.registry)
+    }
+
+    /// Runs the validating phase on a new state that the kind's own validation accepts.
+    pub(super) async fn call_validating(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let (seen, old) = (self.seen(object), old.map(|old| self.seen(old)));
+        let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
+        let reviewed = async {
+            let warnings = &self.context.warnings;
+            warnings.extend(self.registry.admission.validate(&attributes, self.registry)?);
+            if let Some(reviewed) =
+                self.registry.admission.validate_registered(&attributes, self.registry)
+            {
+                let reviewed = reviewed.await;
+                warnings.extend(reviewed.inspect_err(|_| self.refuse_for_good(old.is_none()))?);
+            }
+            Ok(())
+        };
+        self.registry.admission_phases.measured(Phase::Validate, operation, reviewed).await
+    }
+
+    /// Records that a webhook or a policy refused a write. A create is then not tried again: they saw what the
+    /// client sent, which no newer state changes, and upstream calls them once.
+    pub(super) fn refuse_for_good(&self, is_creation: bool) {
+        if is_creation {
+            self.context.refusal.note();
+        }
+    }
+
+    /// The object as admission sees it: a Scale for the subresource `scale`.
+    pub(super) fn seen<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
+        match self.scale {
+            Some(paths) => Cow::Owned(paths.scale(object)),
+            None => Cow::Borrowed(object),
+        }
+    }
+
+    /// The write as admission sees it.
+    pub(super) fn attributes<'t>(
+        &'t self,
+        operation: Operation,
+        name: &'t str,
+        object: Option<&'t Value>,
+        old: Option<&'t Value>,
+    ) -> Attributes<'t> {
+        let resource = &self.target.resource;
+        let subresource = match self.scale {
+            Some(_) => SCALE,
+            None => &self.target.subresource,
+        };
+        Attributes {
+            operation,
+            resource,
+            namespace: &self.target.namespace,
+            name,
+            subresource,
+            kind: resource.subresource(subresource).and_then(Subresource::own_kind),
+            object,
+            old,
+            user: &self.context.user,
+            now: self.context.now,
+            waited: &self.context.waited,
+            recorder: self.context.recorder.as_deref(),
+            dry_run: self.options.dry_run,
+            options: match operation {
+                Operation::Connect => Options::None,
+                _ => Options::Write(self.options),
+            },
+        }
+    }
+}
