@@ -1,6 +1,7 @@
 //! Flags about the tokens that others issue.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,7 +100,11 @@ impl ExternalTokenFlags {
                  flags are set"
             );
         }
-        let authorities_pem = match &self.oidc_ca_file {
+        // As upstream has it, an empty name or an empty file is none: the system's authorities are trusted.
+        let is_empty = |path: &&PathBuf| {
+            path.as_os_str().is_empty() || fs::metadata(path).is_ok_and(|file| file.len() == 0)
+        };
+        let authorities_pem = match self.oidc_ca_file.as_ref().filter(|path| !is_empty(path)) {
             Some(path) => read_authorities(path, "oidc-ca-file")?,
             None => String::new(),
         };
