@@ -324,13 +324,13 @@ impl Webhooks {
                 }
                 Ok(Asked::Said(verdict))
             }
-            Err(Unanswered { why, code }) if hook.lenient => {
+            Err(Unanswered { why, code, .. }) if hook.lenient => {
                 tracing::warn!(webhook = %hook.name, %why, "failed calling a webhook, failing open");
                 count(code, None);
                 self.measures.failed_open(&hook.name, step);
                 Ok(Asked::FailedOpen)
             }
-            Err(Unanswered { why, code }) => {
+            Err(Unanswered { why, code, .. }) => {
                 count(code, Some(Rejection::NotAsked));
                 let why = format_args!("failed calling webhook {:?}: {why}", hook.name);
                 Ok(Asked::Failed(Status::internal(why)))
@@ -393,12 +393,12 @@ async fn call(
 ) -> Result<Verdict, Unanswered> {
     if hook.version.is_none() {
         let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-        return Err(Unanswered { why: why.to_owned(), code: 400 });
+        return Err(Unanswered { why: why.to_owned(), code: 400, is_transient: false });
     }
     let answer = caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
-    let answer = answer.map_err(|Unanswered { why, code }| {
-        let why = format!("failed to call webhook: {why}");
-        Unanswered { why, code }
+    let answer = answer.map_err(|refusal| {
+        let why = format!("failed to call webhook: {}", refusal.why);
+        Unanswered { why, ..refusal }
     })?;
     inquiry.verdict(&answer).map_err(Unanswered::silent)
 }

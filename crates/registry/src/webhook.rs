@@ -32,12 +32,14 @@ pub struct Unanswered {
     pub why: String,
     /// The status that the webhook's server answered with, or 503 where it did not answer.
     pub code: u16,
+    /// Whether the server says that another attempt may succeed.
+    pub is_transient: bool,
 }
 
 impl Unanswered {
     /// Nothing came back.
     pub const fn silent(why: String) -> Self {
-        Self { why, code: 503 }
+        Self { why, code: 503, is_transient: false }
     }
 }
 

@@ -18,7 +18,8 @@ impl ImageReviewer for Webhook {
         let answer = self.answers[asked.len().min(self.answers.len() - 1)];
         asked.push(String::from_utf8(body).unwrap());
         Box::pin(async move {
-            let refused = |code| Unanswered { why: format!("code {code}"), code };
+            let refused =
+                |code| Unanswered { why: format!("code {code}"), code, is_transient: false };
             answer.map(|text| text.as_bytes().to_vec()).map_err(refused)
         })
     }

@@ -51,13 +51,19 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
         }
         200..=206 => Ok(Said::Review(body.to_vec())),
         code => {
-            let why = status(body).unwrap_or_else(|| {
-                let is_text =
-                    content_type.is_none_or(|value| value.trim_start().starts_with("text/"));
-                let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
-                words(code, if is_text { text.trim() } else { "unknown" })
-            });
-            let refusal = Unanswered { why, code };
+            let refusal = match status(body) {
+                Some(status) => {
+                    let why = status.str_at(&["message"]).unwrap_or_default().to_owned();
+                    Unanswered { why, code, is_transient: retry::status_is_transient(&status) }
+                }
+                None => {
+                    let is_text =
+                        content_type.is_none_or(|value| value.trim_start().starts_with("text/"));
+                    let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
+                    let why = words(code, if is_text { text.trim() } else { "unknown" });
+                    Unanswered { why, code, is_transient: retry::is_transient(head) }
+                }
+            };
             Ok(match retry::after(head) {
                 Some(pause) => Said::RetryAfter(pause, refusal),
                 None => Said::Refusal(refusal),
@@ -66,15 +72,12 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
     }
 }
 
-/// The message of a Status that tells of a failure.
-fn status(body: &Bytes) -> Option<String> {
+/// A Status that tells of a failure.
+fn status(body: &Bytes) -> Option<Value> {
     let status = json::parse(body).ok()?;
     let is = |key: &str, text: &str| status.str_at(&[key]) == Some(text);
     let is_v1 = status.get("apiVersion").is_none_or(|version| version.as_str() == Some("v1"));
-    if !(is_v1 && is("kind", "Status") && is("status", "Failure")) {
-        return None;
-    }
-    Some(status.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
+    (is_v1 && is("kind", "Status") && is("status", "Failure")).then_some(status)
 }
 
 /// What a status code says, where a server said no more than some text (upstream:

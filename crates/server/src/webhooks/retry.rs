@@ -6,6 +6,7 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 use http::response::Parts;
 use pintle_registry::webhook::Unanswered;
+use pintle_value::Value;
 
 use crate::server::random;
 
@@ -17,13 +18,65 @@ pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// How often it asks at most.
 const ATTEMPTS_MAX: u32 = 5;
 
+/// The reasons of refusals that pass (upstream: `DefaultShouldRetry` of `apiserver/pkg/util/webhook`).
+const TRANSIENT: [&str; 3] = ["InternalError", "Timeout", "TooManyRequests"];
+/// The other reasons that upstream's client knows. With one of them the code of a Status says no more.
+const LASTING: [&str; 16] = [
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServerTimeout",
+    "ServiceUnavailable",
+    "StorageReadError",
+    "Unauthorized",
+    "UnsupportedMediaType",
+];
+
 /// How long a server that cannot answer for the moment asks its clients to wait (upstream: client-go's
-/// `checkWait`). Only a number of seconds counts, never a date.
+/// `checkWait`).
 pub(super) fn after(head: &Parts) -> Option<Duration> {
     let is_transient =
         head.status == StatusCode::TOO_MANY_REQUESTS || head.status.is_server_error();
-    let seconds = head.headers.get(RETRY_AFTER).filter(|_| is_transient)?;
-    seconds.to_str().ok()?.parse().ok().map(Duration::from_secs)
+    seconds(head).filter(|_| is_transient).map(Duration::from_secs)
+}
+
+/// The header `Retry-After`, in which only a number of seconds counts, never a date.
+fn seconds(head: &Parts) -> Option<u64> {
+    head.headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
+}
+
+/// Whether an answer that is no Status says that another attempt may succeed (upstream:
+/// `NewGenericServerResponse`, then `DefaultShouldRetry`).
+pub(super) fn is_transient(head: &Parts) -> bool {
+    let by_code = match head.status.as_u16() {
+        429 => true,
+        503 => false,
+        code => code >= 500,
+    };
+    by_code || seconds(head).is_some_and(|seconds| seconds > 0)
+}
+
+/// Whether a Status says so: its reason, its code where the reason is none that is known, or its details,
+/// whose seconds are not waited for.
+pub(super) fn status_is_transient(status: &Value) -> bool {
+    let reason = status.str_at(&["reason"]).unwrap_or_default();
+    let code = status.get("code").and_then(Value::as_int).unwrap_or_default();
+    let by_code = code == 429 || matches!(code, 500 | 504) && !LASTING.contains(&reason);
+    let suggests_delay = |details: &Value| {
+        let seconds = details.get("retryAfterSeconds").and_then(Value::as_int);
+        reason == "ServerTimeout" || seconds.is_some_and(|seconds| seconds > 0)
+    };
+    TRANSIENT.contains(&reason)
+        || by_code
+        || status.get("details").filter(|details| !details.is_null()).is_some_and(suggests_delay)
 }
 
 /// Asks until there is an answer or a failure that lasts (upstream: `WithExponentialBackoff` of
@@ -38,7 +91,7 @@ where
     let (mut pause, mut attempt) = (first_pause, 1);
     loop {
         match ask().await {
-            Err(why) if attempt < ATTEMPTS_MAX && matches!(why.code, 429 | 500 | 504) => {}
+            Err(why) if attempt < ATTEMPTS_MAX && why.is_transient => {}
             answer => return answer,
         }
         tokio::time::sleep(jittered(pause)).await;
@@ -85,14 +138,13 @@ mod tests {
         for (codes, expected, times) in [
             (&[500, 429, 200][..], Ok(()), 3),
             (&[504, 504, 504, 504, 504, 200], Err(504), 5),
-            (&[503, 200], Err(503), 1),
             (&[400, 200], Err(400), 1),
         ] {
             let mut asked = 0;
             let answer = with_backoff(Duration::from_nanos(1), || {
                 asked += 1;
                 let code = codes[asked - 1];
-                let refusal = Unanswered { why: String::new(), code };
+                let refusal = Unanswered { why: String::new(), code, is_transient: code > 400 };
                 std::future::ready(if code == 200 { Ok(Vec::new()) } else { Err(refusal) })
             });
             let answer = answer.await.map(drop).map_err(|why| why.code);

@@ -14,7 +14,8 @@ fn a_refusal_is_told_in_upstreams_words() {
     let check = |(code, content_type, body): (u16, &str, &'static str), expected: &str| {
         // An empty answer with a good status is none.
         let told = if (200..207).contains(&code) { 503 } else { code };
-        let expected = Unanswered { why: expected.to_owned(), code: told };
+        let is_transient = matches!(told, 429 | 500 | 502 | 504);
+        let expected = Unanswered { why: expected.to_owned(), code: told, is_transient };
         assert_eq!(said(code, content_type, body), Said::Refusal(expected), "{code}");
     };
     let (text, json) = ("text/plain; charset=utf-8", "application/json");
@@ -58,7 +59,7 @@ fn a_refusal_is_told_in_upstreams_words() {
 fn a_status_says_more_than_its_code() {
     let check = |body: &'static str, expected: &str| {
         let said = said(400, "application/json", body);
-        let expected = Unanswered { why: expected.to_owned(), code: 400 };
+        let expected = Unanswered { why: expected.to_owned(), code: 400, is_transient: false };
         assert_eq!(said, Said::Refusal(expected), "{body}");
     };
     check(
