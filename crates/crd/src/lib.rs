@@ -29,4 +29,4 @@ pub use built_in::{BuiltIn, BuiltInResource};
 pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
 pub use resource::{Source, resources, storage_resource, type_name};
-pub use v1beta1::V1BETA1;
+pub use v1beta1::{V1BETA1, structured, to_v1beta1};

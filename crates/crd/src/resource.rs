@@ -29,6 +29,8 @@ pub type Source = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 /// The schemas of a definition's versions, each read when it is first needed.
 pub(crate) struct Schemas {
     source: Source,
+    /// Whether objects keep what their schema does not have, as definitions of v1beta1 usually say.
+    keeps_unknown: bool,
     by_version: Vec<(Str, OnceLock<Arc<Structural>>)>,
     /// The compiled rules, in the same order.
     rules: Vec<OnceLock<Option<Arc<Rules>>>>,
@@ -38,16 +40,21 @@ impl Schemas {
     fn new(crd: Crd<'_>, source: Source) -> Self {
         let versions = crd.versions().map(|version| (version.name().into(), OnceLock::new()));
         let rules = crd.versions().map(|_| OnceLock::new()).collect();
-        Self { source, by_version: versions.collect(), rules }
+        let keeps = crd.0.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool);
+        let keeps_unknown = keeps == Some(true);
+        Self { source, keeps_unknown, by_version: versions.collect(), rules }
     }
 
     /// The schema of a version; one that keeps everything where there is none.
     pub(crate) fn of(&self, version: &str) -> Arc<Structural> {
         let read = || {
             let schema = (self.source)(version).map(|schema| Structural::read(&schema));
-            Arc::new(
-                schema.unwrap_or(Structural { preserve_unknown: true, ..Structural::default() }),
-            )
+            let mut schema = schema
+                .unwrap_or_else(|| Structural { preserve_unknown: true, ..Structural::default() });
+            if self.keeps_unknown {
+                schema.keep_unknown();
+            }
+            Arc::new(schema)
         };
         match self.by_version.iter().find(|(name, _)| name == version) {
             Some((_, schema)) => schema.get_or_init(read).clone(),

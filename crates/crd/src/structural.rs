@@ -170,6 +170,16 @@ impl Structural {
         read
     }
 
+    /// Keeps what the schema does not have, at every level.
+    pub(crate) fn keep_unknown(&mut self) {
+        self.preserve_unknown |= matches!(self.ty, None | Some(Type::Object));
+        self.properties.iter_mut().for_each(|(_, schema)| schema.keep_unknown());
+        self.items.iter_mut().for_each(|schema| schema.keep_unknown());
+        if let Some(Additional::Schema(schema)) = self.additional.as_deref_mut() {
+            schema.keep_unknown();
+        }
+    }
+
     /// The member of that name.
     pub(crate) fn property(&self, name: &str) -> Option<&Self> {
         let at = self.properties.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;

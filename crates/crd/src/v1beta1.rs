@@ -80,10 +80,57 @@ const SPEC: &[Member] = &[
     ("preserveUnknownFields", Plain),
 ];
 
-fn write(mut definition: Value, out: &mut Vec<u8>) {
+/// Turns a definition of v1 into one of v1beta1, `apiVersion` included.
+pub fn to_v1beta1(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", V1BETA1.api_version);
     from_v1(members.entry_object("spec"));
+}
+
+/// Gives a definition of v1 that keeps what is in no schema schemas that say so themselves, and types where
+/// members tell them: v1 takes no other.
+pub fn structured(definition: &mut Value) {
+    let spec = definition.object_entry("spec");
+    let keeps = spec.remove("preserveUnknownFields") == Some(Value::Bool(true));
+    let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        let schema = version.object_entry("schema").entry_object("openAPIV3Schema");
+        schema.entry_or("type", || Value::from("object"));
+        if keeps {
+            schema.insert("x-kubernetes-preserve-unknown-fields", true);
+        }
+        give_types(schema, 0);
+    }
+}
+
+/// How deep schemas are looked through.
+const DEPTH_MAX: usize = 100;
+
+fn give_types(schema: &mut Map, depth: usize) {
+    let has = |schema: &Map, member: &str| schema.get(member).is_some_and(|v| !v.is_null());
+    if depth > DEPTH_MAX {
+        return;
+    }
+    if !has(schema, "type") && !has(schema, "x-kubernetes-int-or-string") {
+        if has(schema, "properties") || has(schema, "additionalProperties") {
+            schema.insert("type", "object");
+        } else if has(schema, "items") {
+            schema.insert("type", "array");
+        }
+    }
+    for member in ["items", "additionalProperties"] {
+        if let Some(Value::Object(schema)) = schema.get_mut(member) {
+            give_types(schema, depth + 1);
+        }
+    }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let schemas = properties.iter_mut().filter_map(|(_, schema)| schema.as_object_mut());
+        schemas.for_each(|schema| give_types(schema, depth + 1));
+    }
+}
+
+fn write(mut definition: Value, out: &mut Vec<u8>) {
+    to_v1beta1(&mut definition);
     write_struct(&definition, DEFINITION, out);
 }
 

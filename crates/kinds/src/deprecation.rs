@@ -58,11 +58,15 @@ const DEPRECATED: &[Deprecated] = &[
 
 /// What is told of a resource that is deprecated.
 pub(crate) fn of(row: &Resource) -> Option<Deprecation> {
-    let found = DEPRECATED.iter().find(|deprecated| {
+    find(row).map(|found| found.told_of(row.kind))
+}
+
+/// The row of a resource that is deprecated.
+pub(crate) fn find(row: &Resource) -> Option<&'static Deprecated> {
+    DEPRECATED.iter().find(|deprecated| {
         (deprecated.group, deprecated.version) == (row.group, row.version)
             && (deprecated.resource.is_empty() || deprecated.resource == row.plural)
-    })?;
-    Some(found.told_of(row.kind))
+    })
 }
 
 impl Deprecated {

@@ -1,7 +1,7 @@
 //! The kinds, a module for each API group.
 
 mod admissionregistration;
-mod apiextensions;
+pub(crate) mod apiextensions;
 mod apiregistration;
 pub(crate) mod apps;
 mod authentication;

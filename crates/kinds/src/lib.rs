@@ -38,6 +38,7 @@ mod signers;
 mod strategy;
 #[cfg(test)]
 mod tests;
+pub mod versions;
 
 pub use definition::{built_in, definitions, internal, stored};
 pub use features::{Feature, Features};

@@ -8,6 +8,7 @@
 
 mod apps;
 mod autoscaling;
+mod extension;
 mod flowcontrol;
 mod networking;
 mod others;
@@ -69,8 +70,15 @@ macro_rules! same {
 use same;
 
 /// The rows, by what the objects are today.
-const ROWS: &[&[Removed]] =
-    &[apps::ROWS, autoscaling::ROWS, flowcontrol::ROWS, networking::ROWS, others::ROWS, rbac::ROWS];
+const ROWS: &[&[Removed]] = &[
+    apps::ROWS,
+    autoscaling::ROWS,
+    extension::ROWS,
+    flowcontrol::ROWS,
+    networking::ROWS,
+    others::ROWS,
+    rbac::ROWS,
+];
 
 /// Every row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Removed> {

@@ -3,19 +3,33 @@
 //! The schema of the built-in kinds says what a field is; objects of other kinds are trees, which JSON
 //! and YAML can hold.
 
+mod check;
+mod documents;
+
 use std::fs;
 use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
-use pintle_schema::{TypeId, builtin, builtin_kind, conform, encode, protobuf};
+use pintle_kinds::versions::Versions;
+use pintle_schema::{Schema, TypeId, any_kind, conform, encode, protobuf};
 use pintle_value::{Value, json, yaml};
 
-/// Read objects in any encoding and write them in another
+use check::{Verdict, release};
+use documents::Document;
+
+/// Read objects in any encoding and version and write them in another
 ///
 /// Files hold JSON, YAML (also several documents) or the Protobuf of the Kubernetes API, which is known
-/// by how it begins. Objects are written as they are: nothing is added that a server would.
+/// by how it begins. Objects are written as they are: nothing is added that a server would. In another
+/// version an object says what its own had as a default and the other has not, so that it means the same;
+/// documents that do not change keep their text, comments included. What the other version cannot say, or
+/// why a server would refuse it, is told on standard error, and the program ends with 2.
+///
+/// With --check nothing is converted: a line tells of each object that a release has no longer, or calls
+/// deprecated. The program ends with 3 if there is one of the former, with 2 if there is one of the latter.
 ///
 /// Examples:
 ///
@@ -23,12 +37,15 @@ use pintle_value::{Value, json, yaml};
 ///   pintle convert -f manifests/ -f more.yaml -o yaml        all of them, as documents of one stream
 ///   kubectl get --raw /api/v1/namespaces/default | pintle convert -f - -o protobuf > default.pb
 ///   pintle convert -f default.pb
+///   pintle convert -f manifests/ --to v1.36                  everything in its newest version
+///   pintle convert -f old.yaml --output-version apps/v1 --output-version networking.k8s.io/v1
+///   pintle convert --check manifests/ --for v1.25            what v1.25 has no longer
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Convert {
     /// What to read: a file, a directory (its .json, .yaml, .yml and .pb files), or - for standard input;
     /// may be repeated
-    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "check")]
     filenames: Vec<PathBuf>,
     /// What to write. Several objects become a List in JSON and documents in YAML; Protobuf holds one
     #[arg(short, long, value_enum, value_name = "ENCODING", default_value = "yaml")]
@@ -37,6 +54,18 @@ pub(crate) struct Convert {
     /// out, or only leave them out
     #[arg(long, value_enum, value_name = "HOW", default_value = "strict")]
     validate: Validate,
+    /// The version to write objects in that have it; may be repeated. Others stay as they are
+    #[arg(long, value_name = "GROUP/VERSION", conflicts_with_all = ["to", "check"])]
+    output_version: Vec<String>,
+    /// Write each object in the newest version that this release has
+    #[arg(long, value_name = "RELEASE", conflicts_with = "check")]
+    to: Option<String>,
+    /// What to look through for versions that a release has no longer; files as for -f, may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "filenames")]
+    check: Vec<PathBuf>,
+    /// The release to check for
+    #[arg(long = "for", value_name = "RELEASE", default_value = "v1.36", requires = "check")]
+    release: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,42 +87,115 @@ const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
 
 impl Convert {
     /// Reads everything, then writes everything.
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self) -> Result<ExitCode> {
+        if !self.check.is_empty() {
+            return self.check();
+        }
+        let versions = self.versions()?;
         let mut objects = Vec::new();
-        for path in self.paths()? {
+        for path in paths(&self.filenames)? {
             let bytes = read(&path)?;
             let found = self.objects(&bytes).with_context(|| name(&path))?;
             ensure!(!found.is_empty(), "{}: there is no object in it", name(&path));
-            objects.extend(found);
+            objects.extend(found.into_iter().map(|object| (path.clone(), object)));
         }
         ensure!(!objects.is_empty(), "there are no objects to convert");
+        let mut is_whole = true;
+        let mut converted = Vec::with_capacity(objects.len());
+        for (path, object) in objects {
+            let Some(versions) = &versions else {
+                converted.push(Object { text: None, ..object });
+                continue;
+            };
+            let (object, problems) = self.converted(versions, object)?;
+            is_whole &= problems.is_empty();
+            problems.iter().for_each(|problem| warn(&format!("{}: {problem}", name(&path))));
+            converted.push(object);
+        }
         let mut out = Vec::new();
-        self.output.write(&objects, &mut out)?;
-        std::io::stdout().lock().write_all(&out).context("standard output")
+        self.output.write(&converted, &mut out)?;
+        std::io::stdout().lock().write_all(&out).context("standard output")?;
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(NOT_WHOLE) })
     }
 
-    /// The files, those of directories in the order of their names.
-    fn paths(&self) -> Result<Vec<PathBuf>> {
-        let mut paths = Vec::new();
-        for given in &self.filenames {
-            if given.as_os_str() == "-" || !given.is_dir() {
-                paths.push(given.clone());
-                continue;
+    /// Tells of what a release has no longer.
+    fn check(&self) -> Result<ExitCode> {
+        let release = release(&self.release)?;
+        let mut out = std::io::stdout().lock();
+        let mut worst = Verdict::Fine;
+        for path in paths(&self.check)? {
+            let bytes = read(&path)?;
+            let found = self.objects(&bytes).with_context(|| name(&path))?;
+            for (at, object) in found.iter().enumerate() {
+                let at = (path.as_path(), at + 1);
+                worst = worst.max(check::check(at, &object.tree, release, &mut out)?);
             }
-            let mut within = Vec::new();
-            for entry in fs::read_dir(given).with_context(|| name(given))? {
-                let path = entry?.path();
-                let extension = path.extension().and_then(|extension| extension.to_str());
-                if extension.is_some_and(|e| EXTENSIONS.contains(&e)) && path.is_file() {
-                    within.push(path);
-                }
-            }
-            let files = EXTENSIONS.map(|extension| format!(".{extension}")).join(", ");
-            ensure!(!within.is_empty(), "{}: there is no {files} file in it", name(given));
-            within.sort();
-            paths.extend(within);
         }
-        Ok(paths)
+        Ok(ExitCode::from(worst.code()))
+    }
+
+    /// All versions, where objects are to be written in another than their own.
+    fn versions(&self) -> Result<Option<Versions>> {
+        if let Some(text) = &self.to {
+            ensure!(release(text)? == check::NEWEST, "{text}: only v1.{} is known", check::NEWEST);
+        }
+        let wanted = self.to.is_some() || !self.output_version.is_empty();
+        Ok(if wanted { Some(Versions::all()?) } else { None })
+    }
+
+    /// The version to write objects of a kind in, if it is another than theirs.
+    fn wanted(&self, versions: &Versions, api_version: &str, kind: &str) -> Option<String> {
+        let wanted = match self.to {
+            Some(_) => versions.newest(api_version, kind)?,
+            None if self.output_version.iter().any(|version| version == api_version) => {
+                return None;
+            }
+            None => {
+                let mut all = self.output_version.iter();
+                all.find(|wanted| versions.can_convert((api_version, kind), wanted))?.clone()
+            }
+        };
+        (wanted != api_version).then_some(wanted)
+    }
+
+    /// An object in the version that is wanted, and what is to be told about it.
+    fn converted(&self, versions: &Versions, object: Object) -> Result<(Object, Vec<String>)> {
+        let mut problems = Vec::new();
+        let tree = self.converted_tree(versions, &object.tree, &mut problems);
+        let Some(tree) = tree else { return Ok((object, problems)) };
+        let made = Object::new(tree)?;
+        Ok((made, problems))
+    }
+
+    /// The tree of an object, or of a list of such, in another version; nothing if it stays as it is.
+    fn converted_tree(
+        &self,
+        versions: &Versions,
+        tree: &Value,
+        problems: &mut Vec<String>,
+    ) -> Option<Value> {
+        let text = |member| tree.str_at(&[member]).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if (api_version, kind) == ("v1", "List") {
+            let items = tree.get("items").and_then(Value::as_array).unwrap_or_default();
+            let made = items.iter().map(|item| self.converted_tree(versions, item, problems));
+            let made: Vec<Option<Value>> = made.collect();
+            made.iter().any(Option::is_some).then_some(())?;
+            let made = made.into_iter().zip(items);
+            let items: Vec<Value> =
+                made.map(|(made, item)| made.unwrap_or_else(|| item.clone())).collect();
+            let mut list = tree.clone();
+            list.make_object().insert("items", items);
+            return Some(list);
+        }
+        let wanted = self.wanted(versions, api_version, kind)?;
+        let made = versions.convert(tree, &wanted)?;
+        let what = format!("{api_version} {kind} {}", pintle_meta::object::name(tree));
+        let lost = made.lost.iter().map(|path| format!("{what}: {wanted} has no {path}"));
+        problems.extend(lost);
+        let refused = made.refused.iter().map(|why| format!("{what}: {wanted} refuses it: {why}"));
+        problems.extend(refused);
+        Some(made.object)
     }
 
     /// The objects in a file.
@@ -101,25 +203,17 @@ impl Convert {
         if protobuf::is_message(bytes) {
             return Ok(vec![from_message(bytes)?]);
         }
-        let mut objects = Vec::new();
-        for (at, tree) in trees(bytes)?.into_iter().enumerate() {
-            if tree.is_null() {
-                continue; // an empty document
-            }
-            let object = self.object(tree).with_context(|| format!("document {}", at + 1))?;
-            objects.push(object);
-        }
-        Ok(objects)
+        let documents = documents::read(bytes)?.into_iter().enumerate();
+        let objects = documents.map(|(at, document)| {
+            self.object(document).with_context(|| format!("document {}", at + 1))
+        });
+        objects.collect()
     }
 
-    fn object(&self, mut tree: Value) -> Result<Object> {
-        ensure!(tree.as_object().is_some(), "it is no object");
-        let text = |key| tree.str_at(&[key]).unwrap_or_default();
-        let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").to_owned());
-        ensure!(!kind.is_empty(), "it does not say its kind");
-        let ty = builtin_kind(&api_version, &kind);
-        if let Some(ty) = ty {
-            let problems = conform(builtin(), ty, &mut tree)?;
+    fn object(&self, document: Document) -> Result<Object> {
+        let mut object = Object { text: document.text, ..Object::new(document.tree)? };
+        if let Some((schema, ty)) = object.ty {
+            let problems = conform(schema, ty, &mut object.tree)?;
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
             match self.validate {
                 Validate::Strict if !problems.is_empty() => bail!("{}", problems.join(", ")),
@@ -127,23 +221,61 @@ impl Convert {
                 Validate::Strict | Validate::Ignore => {}
             }
         }
-        Ok(Object { tree, ty, what: format!("{api_version} {kind}") })
+        Ok(object)
     }
+}
+
+/// The exit code where an object could not be written as it was meant.
+const NOT_WHOLE: u8 = 2;
+
+/// The files, those of directories in the order of their names.
+fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for given in given {
+        if given.as_os_str() == "-" || !given.is_dir() {
+            paths.push(given.clone());
+            continue;
+        }
+        let mut within = Vec::new();
+        for entry in fs::read_dir(given).with_context(|| name(given))? {
+            let path = entry?.path();
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if extension.is_some_and(|e| EXTENSIONS.contains(&e)) && path.is_file() {
+                within.push(path);
+            }
+        }
+        let files = EXTENSIONS.map(|extension| format!(".{extension}")).join(", ");
+        ensure!(!within.is_empty(), "{}: there is no {files} file in it", name(given));
+        within.sort();
+        paths.extend(within);
+    }
+    Ok(paths)
 }
 
 /// An object that was read.
 struct Object {
     tree: Value,
-    /// Its type, if its kind is a built-in one.
-    ty: Option<TypeId>,
+    /// Its type, if its kind is a built-in one of any release.
+    ty: Option<(&'static Schema, TypeId)>,
     /// Version and kind, for people.
     what: String,
+    /// The text that it was read from, where it is to stay as it was written.
+    text: Option<String>,
 }
 
 impl Object {
+    fn new(tree: Value) -> Result<Self> {
+        ensure!(tree.as_object().is_some(), "it is no object");
+        let text = |key| tree.str_at(&[key]).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        ensure!(!kind.is_empty(), "it does not say its kind");
+        let what = format!("{api_version} {kind}");
+        Ok(Self { ty: any_kind(api_version, kind), tree, what, text: None })
+    }
+
     fn write_json(&self, out: &mut Vec<u8>) {
         match self.ty {
-            Some(ty) => encode::write_pretty(builtin(), ty, &self.tree, out),
+            Some((schema, ty)) => encode::write_pretty(schema, ty, &self.tree, out),
             None => json::write_pretty(&self.tree, out),
         }
     }
@@ -167,15 +299,18 @@ impl Output {
                     if at > 0 {
                         out.extend_from_slice(b"---\n");
                     }
-                    yaml::write(&object.tree, out);
+                    match &object.text {
+                        Some(text) => out.extend_from_slice(text.as_bytes()),
+                        None => yaml::write(&object.tree, out),
+                    }
                 }
                 return Ok(());
             }
             (Self::Protobuf, [object]) => {
-                let ty = object.ty.ok_or_else(|| {
+                let (schema, ty) = object.ty.ok_or_else(|| {
                     anyhow!("{}: only built-in kinds have a Protobuf encoding", object.what)
                 })?;
-                protobuf::encode(builtin(), ty, &object.tree, out);
+                protobuf::encode(schema, ty, &object.tree, out);
                 return Ok(());
             }
             (Self::Protobuf, objects) => {
@@ -190,17 +325,10 @@ impl Output {
 fn from_message(bytes: &[u8]) -> Result<Object> {
     let (api_version, kind) = protobuf::type_meta(bytes)?;
     let what = format!("{api_version} {kind}");
-    let ty = builtin_kind(&api_version, &kind)
+    let (schema, ty) = any_kind(&api_version, &kind)
         .ok_or_else(|| anyhow!("{what}: no such kind is known that has a Protobuf encoding"))?;
-    Ok(Object { tree: protobuf::decode(builtin(), ty, bytes)?, ty: Some(ty), what })
-}
-
-/// JSON is YAML, but for what Go's reader of JSON forgives.
-fn trees(bytes: &[u8]) -> Result<Vec<Value>> {
-    match json::parse(bytes) {
-        Ok(tree) => Ok(vec![tree]),
-        Err(_) => Ok(yaml::parse_documents(bytes)?),
-    }
+    let tree = protobuf::decode(schema, ty, bytes)?;
+    Ok(Object { tree, ty: Some((schema, ty)), what, text: None })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

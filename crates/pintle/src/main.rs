@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         }
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // The log may be switched off or elsewhere; why the program ends is always said.
             let _ = writeln!(std::io::stderr(), "pintle: {error:#}");
@@ -46,24 +46,24 @@ fn main() -> ExitCode {
 }
 
 /// Does what the command line says.
-fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<()> {
+fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode> {
     match command_line.command {
         Command::Serve(flags) => {
             log::start(flags.verbosity());
-            run(Config { flags: told, ..flags.config()? })
+            run(Config { flags: told, ..flags.config()? })?;
         }
-        Command::Certificates(certificates) => certificates.run(),
-        Command::Convert(convert) => convert.run(),
+        Command::Certificates(certificates) => certificates.run()?,
+        Command::Convert(convert) => return convert.run(),
         Command::EnvtestAssets { directory } => {
             let assets = compat::assets::lay_out(&directory)?;
             writeln!(std::io::stdout(), "export KUBEBUILDER_ASSETS={}", assets.display())?;
-            Ok(())
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Does what a program of another name would do.
-fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
+fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::Result<ExitCode> {
     let flags = compat::arguments::flags(arguments);
     let words = match program {
         Program::KubeApiserver => compat::kube_apiserver::words(&flags),
@@ -71,7 +71,7 @@ fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::
     };
     if let Some(words) = words {
         write!(std::io::stdout(), "{words}")?;
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     match program {
         Program::KubeApiserver => {
@@ -92,7 +92,8 @@ fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::
                     ended = compat::etcd::run(&flags) => ended,
                     () = signals.next() => Ok(()),
                 }
-            })
+            })?;
+            Ok(ExitCode::SUCCESS)
         }
     }
 }

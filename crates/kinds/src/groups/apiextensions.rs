@@ -79,7 +79,7 @@ const DEFAULTS: Defaults = &[In(
     ],
 )];
 
-fn names_from_kind(names: &mut Map) {
+pub(crate) fn names_from_kind(names: &mut Map) {
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !is_filled(names, "singular") {
         names.insert("singular", kind.to_lowercase());

@@ -3,14 +3,26 @@ use super::*;
 const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80}]}]}}"#;
 
 fn convert(output: Output) -> Convert {
-    Convert { filenames: vec!["-".into()], output, validate: Validate::Strict }
+    Convert {
+        filenames: vec!["-".into()],
+        output,
+        validate: Validate::Strict,
+        output_version: Vec::new(),
+        to: None,
+        check: Vec::new(),
+        release: "v1.36".to_owned(),
+    }
 }
 
 /// What becomes of the bytes; of a failure, its text.
 fn made(bytes: &[u8], output: Output) -> Result<Vec<u8>, String> {
     let convert = convert(output);
     let mut out = Vec::new();
-    let made = convert.objects(bytes).and_then(|objects| output.write(&objects, &mut out));
+    let made = convert.objects(bytes).and_then(|objects| {
+        let plain = |object| Object { text: None, ..object };
+        let objects: Vec<_> = objects.into_iter().map(plain).collect();
+        output.write(&objects, &mut out)
+    });
     made.map(|()| out).map_err(|error| format!("{error:#}"))
 }
 
@@ -72,11 +84,118 @@ fn directories_are_read_in_order() {
     write("b.yaml", "kind: B\napiVersion: v1\n");
     write("a.json", r#"{"kind":"A","apiVersion":"v1"}"#);
     write("notes.txt", "no object");
-    let convert = Convert { filenames: vec![dir.path().into()], ..convert(Output::Yaml) };
-    let names: Vec<_> =
-        convert.paths().unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+    let names: Vec<_> = paths(&[dir.path().into()])
+        .unwrap()
+        .iter()
+        .map(|p| p.file_name().unwrap().to_owned())
+        .collect();
     assert_eq!(names, ["a.json", "b.yaml"]);
     let empty = tempfile::tempdir().unwrap();
-    let convert = Convert { filenames: vec![empty.path().into()], ..convert };
-    assert!(convert.paths().is_err());
+    assert!(paths(&[empty.path().into()]).is_err());
+}
+
+/// What is written of a text in the newest versions, and what is told about it.
+fn newest(input: &str) -> (String, Vec<String>) {
+    let convert = Convert { to: Some("v1.36".to_owned()), ..convert(Output::Yaml) };
+    let versions = convert.versions().unwrap().unwrap();
+    let (mut objects, mut told) = (Vec::new(), Vec::new());
+    for object in convert.objects(input.as_bytes()).unwrap() {
+        let (object, problems) = convert.converted(&versions, object).unwrap();
+        objects.push(object);
+        told.extend(problems);
+    }
+    let mut out = Vec::new();
+    Output::Yaml.write(&objects, &mut out).unwrap();
+    (String::from_utf8(out).unwrap(), told)
+}
+
+#[test]
+fn objects_mean_the_same_in_their_newest_version() {
+    for (old, expected) in [
+        // A selector that was taken from the template is said, and so are numbers that were others.
+        (
+            "{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: a}, spec: {template: \
+             {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  labels:\n    a: b\n  name: a\nspec:\n  \
+             progressDeadlineSeconds: 2147483647\n  revisionHistoryLimit: 2147483647\n  selector:\n    \
+             matchLabels:\n      a: b\n  strategy:\n    rollingUpdate:\n      maxSurge: 1\n      \
+             maxUnavailable: 1\n  template:\n    metadata:\n      labels:\n        a: b\n    spec:\n      \
+             containers:\n      - image: i\n        name: c\n        resources: {}\n",
+        ),
+        (
+            "{apiVersion: batch/v1beta1, kind: CronJob, spec: {schedule: s}}",
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {}\nspec:\n  jobTemplate:\n    metadata: {}\n    \
+             spec:\n      template:\n        metadata: {}\n        spec:\n          containers: null\n  \
+             schedule: s\n",
+        ),
+        ("{apiVersion: example.com/v1, kind: A}", "{apiVersion: example.com/v1, kind: A}\n"),
+    ] {
+        assert_eq!(newest(old), (expected.to_owned(), Vec::new()), "{old}");
+    }
+}
+
+#[test]
+fn what_does_not_change_keeps_its_text() {
+    let (text, told) = newest(
+        "# first\napiVersion: v1 # still\nkind: ConfigMap\n---\napiVersion: policy/v1beta1\nkind: \
+         PodDisruptionBudget\nspec: {selector: {}}\n",
+    );
+    assert!(text.starts_with("# first\napiVersion: v1 # still\nkind: ConfigMap\n---\n"), "{text}");
+    assert!(text.contains("apiVersion: policy/v1\n"), "{text}");
+    assert!(text.contains("operator: Exists"), "{text}");
+    assert_eq!(told, Vec::<String>::new());
+}
+
+#[test]
+fn a_definition_is_given_the_schemas_that_v1_wants() {
+    let definition = |schema: &str| {
+        format!(
+            "{{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: \
+             {{name: as.example.com}}, spec: {{group: example.com, version: v1, scope: Cluster, names: \
+             {{plural: as, kind: A}}, validation: {{openAPIV3Schema: {schema}}}}}}}"
+        )
+    };
+    let (text, told) =
+        newest(&definition("{properties: {spec: {properties: {a: {type: string}}}}}"));
+    assert_eq!(told, Vec::<String>::new());
+    let made = documents::read(text.as_bytes()).unwrap().remove(0).tree;
+    let spec = made.get("spec").unwrap();
+    assert_eq!(spec.get("preserveUnknownFields"), None);
+    let versions = spec.get("versions").and_then(Value::as_array).unwrap();
+    let schema = versions[0].at(&["schema", "openAPIV3Schema"]).unwrap();
+    let of = |path: &[&str]| schema.str_at(path).map(str::to_owned);
+    assert_eq!(of(&["type"]).as_deref(), Some("object"));
+    assert_eq!(of(&["properties", "spec", "type"]).as_deref(), Some("object"));
+    assert_eq!(schema.get("x-kubernetes-preserve-unknown-fields"), Some(&Value::Bool(true)));
+    // Nobody knows what a member without a type is.
+    let (_, told) = newest(&definition("{properties: {spec: {description: d}}}"));
+    let refused = "spec.validation.openAPIV3Schema.properties[spec].type: Required value";
+    assert!(told.iter().any(|told| told.contains(refused)), "{told:?}");
+}
+
+#[test]
+fn a_release_lacks_what_was_removed_before() {
+    let old =
+        "{apiVersion: extensions/v1beta1, kind: Ingress, metadata: {name: a, namespace: web}}";
+    for (tree, release, verdict, line) in [
+        (old, 21, Verdict::Deprecated, "deprecated in v1.14, removed in v1.22"),
+        (old, 22, Verdict::Removed, "removed in v1.22"),
+        (old, 13, Verdict::Fine, ""),
+    ] {
+        let tree = documents::read(tree.as_bytes()).unwrap().remove(0).tree;
+        let mut out = Vec::new();
+        let found = check::check((Path::new("f"), 1), &tree, release, &mut out).unwrap();
+        assert_eq!(found, verdict);
+        let expected = match line {
+            "" => String::new(),
+            line => format!(
+                "f: document 1: extensions/v1beta1 Ingress web/a: {line}; use networking.k8s.io/v1 \
+                 Ingress\n"
+            ),
+        };
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+    assert_eq!(release("v1.25").ok(), Some(25));
+    assert_eq!(release("1.9.3").ok(), Some(9));
+    assert!(release("1.37").is_err() && release("two").is_err());
 }

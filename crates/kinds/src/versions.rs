@@ -1,0 +1,215 @@
+//! Objects in other versions, without a server: what `pintle convert` asks.
+
+use pintle_meta::version;
+use pintle_registry::ResourceDefinition;
+use pintle_value::{Map, Value};
+
+use crate::{Feature, RuntimeConfig, definition::definitions, deprecation, generated, removed};
+
+/// Every version of every built-in kind, also those that are served no longer.
+pub struct Versions {
+    definitions: Vec<ResourceDefinition>,
+}
+
+/// When a version of a kind was deprecated and removed: minor releases of Kubernetes 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// The release that deprecated it.
+    pub deprecated: u32,
+    /// The release that no longer has it, where that is known.
+    pub removed: Option<u32>,
+    /// What takes its place; empty where upstream names nothing.
+    pub replacement: &'static str,
+}
+
+/// An object in another version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Converted {
+    /// The object.
+    pub object: Value,
+    /// The members, as paths, that this version cannot say.
+    pub lost: Vec<String>,
+    /// Why a server would refuse it; said of definitions of custom resources alone, of which v1 wants
+    /// more than v1beta1.
+    pub refused: Vec<String>,
+}
+
+/// What is known of the life of a version of a kind; nothing if it is not deprecated.
+pub fn life(api_version: &str, kind: &str) -> Option<Life> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let mut gone = removed::all();
+    let is_it = |row: &&removed::Removed| {
+        (row.group, row.form.version) == (group, version)
+            && row.type_name.rsplit_once('.').is_some_and(|(_, name)| name == kind)
+    };
+    let of = |deprecated: &deprecation::Deprecated| Life {
+        deprecated: deprecated.since,
+        removed: deprecated.removed,
+        replacement: deprecated.replacement,
+    };
+    if let Some(row) = gone.find(is_it) {
+        return Some(of(&row.deprecated()));
+    }
+    let mut rows = generated::resources().iter();
+    let row = rows.find(|r| (r.group, r.version, r.kind) == (group, version, kind))?;
+    deprecation::find(row).map(of)
+}
+
+impl Versions {
+    /// All of them.
+    ///
+    /// # Errors
+    /// Never: the names of the versions are this crate's own.
+    pub fn all() -> Result<Self, crate::Error> {
+        let config = RuntimeConfig::parse(["api/all=true,api/legacy=true"])?;
+        let config = config.with(Feature::ALL.into_iter().collect());
+        Ok(Self { definitions: definitions(&config) })
+    }
+
+    /// The newest version that objects of a kind have: the group and version. Nothing for other kinds.
+    pub fn newest(&self, api_version: &str, kind: &str) -> Option<String> {
+        let own = self.find(api_version, kind)?;
+        let stored = own.storage_kind.group.as_str();
+        let same =
+            |other: &&ResourceDefinition| is_same(own, other) && other.schema.is_builtin(other.ty);
+        let group = &own.resource.group;
+        // Events of both groups are the same objects, and each group is one of today.
+        let group = if own.schema.is_builtin(own.ty) { group.as_str() } else { stored };
+        let all = || self.definitions.iter().filter(same);
+        let of_group = all().filter(|other| other.resource.group == group);
+        let newest = of_group.min_by(|a, b| version::cmp(&a.resource.version, &b.resource.version));
+        newest.or_else(|| all().next()).map(ResourceDefinition::api_version)
+    }
+
+    /// Whether objects of a kind have that version, and another one now.
+    pub fn can_convert(&self, (api_version, kind): (&str, &str), wanted: &str) -> bool {
+        let own = self.find(api_version, kind);
+        own.is_some_and(|own| api_version != wanted && self.other(own, wanted).is_some())
+    }
+
+    /// An object in another version; nothing if its kind has no such version.
+    ///
+    /// What its own version leaves unsaid otherwise than the other is said: it means the same afterwards.
+    pub fn convert(&self, object: &Value, wanted: &str) -> Option<Converted> {
+        let text = |member| object.str_at(&[member]).unwrap_or_default();
+        let own = self.find(text("apiVersion"), text("kind"))?;
+        let other = self.other(own, wanted)?;
+        let turned = |mut object: Value, from: &ResourceDefinition, to: &ResourceDefinition| {
+            from.to_stored(&mut object);
+            to.to_served(&mut object);
+            object.make_object().insert("apiVersion", to.api_version());
+            object
+        };
+        let mut whole = object.clone();
+        own.set_defaults(&mut whole);
+        let whole = turned(whole, own, other);
+        let mut converted = turned(object.clone(), own, other);
+        let mut read = converted.clone();
+        other.set_defaults(&mut read);
+        say(converted.make_object(), &whole, &read);
+        let mut lost = Vec::new();
+        let back = turned(converted.clone(), other, own);
+        missing(object, &back, &mut String::new(), &mut lost);
+        let mut refused = Vec::new();
+        if other.kind == "CustomResourceDefinition" && other.schema.is_builtin(other.ty) {
+            pintle_crd::structured(&mut converted);
+            let mut read = converted.clone();
+            other.set_defaults(&mut read);
+            let errors = other.strategy.validate(&read, None, "", &mut Vec::new());
+            refused.extend(errors.iter().map(ToString::to_string));
+        }
+        // A manifest has no status.
+        if converted.get("status").is_some_and(is_nothing) {
+            converted.make_object().remove("status");
+        }
+        Some(Converted { object: converted, lost, refused })
+    }
+
+    fn find(&self, api_version: &str, kind: &str) -> Option<&ResourceDefinition> {
+        let mut all = self.definitions.iter();
+        all.find(|definition| definition.kind == kind && definition.api_version() == api_version)
+    }
+
+    fn other(&self, own: &ResourceDefinition, api_version: &str) -> Option<&ResourceDefinition> {
+        let mut all = self.definitions.iter();
+        all.find(|other| is_same(own, other) && other.api_version() == api_version)
+    }
+}
+
+/// Whether two definitions are versions of the same objects.
+fn is_same(a: &ResourceDefinition, b: &ResourceDefinition) -> bool {
+    match (&a.storage, &b.storage) {
+        (Some(a), Some(b)) => a.collection == b.collection,
+        _ => false,
+    }
+}
+
+/// Says what an object is to mean (`whole`) where a server would read something else from it (`read`).
+fn say(object: &mut Map, whole: &Value, read: &Value) {
+    for (name, meant) in whole.as_object().into_iter().flat_map(Map::iter) {
+        let read = read.get(name);
+        if read == Some(meant) {
+            continue;
+        }
+        match (object.get_mut(name), meant, read) {
+            (Some(Value::Object(own)), Value::Object(_), Some(read)) => say(own, meant, read),
+            (Some(Value::Array(own)), Value::Array(items), Some(Value::Array(read)))
+                if own.len() == items.len() && read.len() == items.len() =>
+            {
+                for ((own, meant), read) in own.iter_mut().zip(items).zip(read) {
+                    match own {
+                        Value::Object(own) => say(own, meant, read),
+                        own => *own = meant.clone(),
+                    }
+                }
+            }
+            (None, Value::Object(_), Some(read)) => {
+                let mut own = Map::new();
+                say(&mut own, meant, read);
+                object.insert(name.clone(), own);
+            }
+            _ => _ = object.insert(name.clone(), meant.clone()),
+        }
+    }
+}
+
+/// How many members are told of.
+const LOST_MAX: usize = 20;
+
+/// The members of an object, by path, that its other form does not have.
+fn missing(object: &Value, back: &Value, path: &mut String, lost: &mut Vec<String>) {
+    let length = path.len();
+    let mut member = |name: &str, value: &Value, there: Option<&Value>| {
+        path.push_str(name);
+        match there {
+            _ if lost.len() >= LOST_MAX => {}
+            Some(there) => missing(value, there, path, lost),
+            None if is_nothing(value) => {}
+            None => lost.push(path.trim_start_matches('.').to_owned()),
+        }
+        path.truncate(length);
+    };
+    match (object, back) {
+        (Value::Object(members), back) => {
+            for (name, value) in members.iter() {
+                member(&format!(".{name}"), value, back.get(name));
+            }
+        }
+        (Value::Array(items), Value::Array(back)) => {
+            for (i, value) in items.iter().enumerate() {
+                member(&format!("[{i}]"), value, back.get(i));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) | Value::Int(0) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.iter().all(|(_, value)| is_nothing(value)),
+        _ => false,
+    }
+}

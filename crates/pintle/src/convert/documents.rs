@@ -1,0 +1,64 @@
+//! The documents of a file, each with its own text, so that what does not change stays as it was written.
+
+use anyhow::Result;
+use pintle_value::{Value, json, yaml};
+
+/// A document.
+#[derive(Debug, PartialEq)]
+pub(super) struct Document {
+    /// What it says.
+    pub tree: Value,
+    /// Its text with comments, without the line that parts it from others; `None` where only the tree of
+    /// a file of several is known.
+    pub text: Option<String>,
+}
+
+/// The documents of JSON or YAML; empty ones are left out.
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Document>> {
+    // JSON is YAML, but for what Go's reader of JSON forgives.
+    if let Ok(tree) = json::parse(bytes) {
+        return Ok(vec![Document { tree, text: None }]);
+    }
+    let trees: Vec<Value> = yaml::parse_documents(bytes)?;
+    let trees: Vec<Value> = trees.into_iter().filter(|tree| !tree.is_null()).collect();
+    let texts = texts(bytes).filter(|texts| texts.len() == trees.len());
+    let texts = texts.map(|texts| texts.into_iter().map(Some).collect());
+    let texts: Vec<Option<String>> = texts.unwrap_or_else(|| vec![None; trees.len()]);
+    Ok(trees.into_iter().zip(texts).map(|(tree, text)| Document { tree, text }).collect())
+}
+
+/// The texts between the lines that part documents, but for those that say nothing.
+fn texts(bytes: &[u8]) -> Option<Vec<String>> {
+    let mut texts = vec![String::new()];
+    for line in str::from_utf8(bytes).ok()?.lines() {
+        let parts = line.strip_prefix("---").is_some_and(|rest| rest.trim_end().is_empty());
+        if parts {
+            texts.push(String::new());
+        } else if let Some(text) = texts.last_mut() {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let says = |text: &String| {
+        let mut lines = text.lines().map(str::trim_start);
+        lines.any(|line| !line.is_empty() && !line.starts_with('#'))
+    };
+    texts.retain(says);
+    Some(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_its_own_text() {
+        let found = read(b"# of a\na: b # why\n---\n---\n# nothing\n--- \nc: d\n").unwrap();
+        let texts: Vec<_> = found.iter().map(|document| document.text.as_deref()).collect();
+        assert_eq!(texts, [Some("# of a\na: b # why\n"), Some("c: d\n")]);
+        // What looks like a line between documents can stand in a text.
+        let block = read(b"a: |\n  b\n  ---\n  c\n---\nd: e\n").unwrap();
+        assert_eq!(block[0].text.as_deref(), Some("a: |\n  b\n  ---\n  c\n"));
+        assert_eq!(read(b"{\"a\": 1}").unwrap()[0].text, None);
+    }
+}
