@@ -1,4 +1,4 @@
-//! One who writes until the server is gone, and remembers what was acknowledged.
+//! A client that writes until the server is killed, and remembers which writes were acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::{NAMESPACE, Random, demand, resource_version};
 use crate::call::Call;
 use crate::server::Server;
 
-/// How many objects each writer has.
+/// The number of objects of each writer.
 const OBJECTS: usize = 8;
 
-/// A writer; nobody else touches its objects.
+/// A writer; only this one changes its objects.
 pub(super) struct Writer {
     number: usize,
     random: Random,
     sequence: u64,
     history: History,
-    /// What was under way when the server went.
+    /// The write that was in flight when the server was killed.
     under_way: Option<Uncertain>,
     acknowledged: usize,
     uncertain: usize,
@@ -50,7 +50,7 @@ impl Writer {
         self.uncertain
     }
 
-    /// Writes until the server doesn't answer any more.
+    /// Writes until the server does not answer.
     pub(super) async fn storm(&mut self, server: &Server) -> Result<()> {
         let Ok(mut connection) = server.connect().await else { return Ok(()) };
         let mut body = Vec::new();
@@ -108,7 +108,7 @@ impl Writer {
         }
     }
 
-    /// Compares the server's objects with what this writer knows, at a version of the whole.
+    /// Compares the server's objects, listed at a revision, with the acknowledged writes.
     pub(super) fn compare(&mut self, objects: &BTreeMap<&str, &Value>, version: u64) -> Result<()> {
         let highest = self.history.highest();
         demand(version >= highest, || {
@@ -133,7 +133,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Finds out whether what was under way has happened.
+    /// Determines whether the write in flight was committed.
     fn settle(&mut self, under_way: &Uncertain, object: Option<&Value>) {
         let Uncertain { name, change } = under_way;
         let has_it = object.is_some_and(|object| sequence(object) == Some(change.sequence));
@@ -148,12 +148,12 @@ impl Writer {
     }
 }
 
-/// Which content an object says it has.
+/// The number of an object's content.
 pub(super) fn sequence(object: &Value) -> Option<u64> {
     object["data"]["sequence"].as_str()?.parse().ok()
 }
 
-/// Whether an object's content is whole.
+/// Whether an object's content is complete.
 pub(super) fn is_whole(object: &Value) -> bool {
     let expected = sequence(object).map(filler);
     expected.is_some() && object["data"]["filler"].as_str() == expected.as_deref()
@@ -199,7 +199,7 @@ mod tests {
     fn what_a_server_must_keep() {
         let (survivor, next) = (object(2, 12), object(3, 13));
         assert_eq!(check(None, Some(&survivor), 12).unwrap(), 2);
-        // What was under way may have happened or not.
+        // The write in flight may be committed or not.
         assert_eq!(check(Some(Deed::Update), Some(&survivor), 12).unwrap(), 2);
         assert_eq!(check(Some(Deed::Update), Some(&next), 13).unwrap(), 3);
         assert_eq!(check(Some(Deed::Delete), Some(&survivor), 12).unwrap(), 2);

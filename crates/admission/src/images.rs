@@ -1,4 +1,5 @@
-//! Images are pulled each time, so that only who may pull one has it run (upstream: `AlwaysPullImages`).
+//! Sets `imagePullPolicy` to `Always`, so that a pod can use an image only with credentials that may pull it
+//! (upstream: `AlwaysPullImages`).
 
 use std::collections::BTreeSet;
 
@@ -34,7 +35,7 @@ impl Admission for AlwaysPullImages {
     }
 }
 
-/// An update without new images is as before.
+/// Whether the pod has images that the stored pod does not have.
 fn concerns(write: &Attributes<'_>, pod: &Value) -> bool {
     let is_it = is_of(write, "", "pods") && write.operation != Operation::Delete;
     is_it && write.old.is_none_or(|old| !images(pod).is_subset(&images(old)))
@@ -55,7 +56,7 @@ fn always_pull(pod: &mut Value) {
     }
 }
 
-/// The containers for which somebody said otherwise meanwhile.
+/// The containers whose `imagePullPolicy` is not `Always`.
 fn others(pod: &Value) -> field::Errors {
     let mut errors = field::Errors::new();
     for member in CONTAINERS {

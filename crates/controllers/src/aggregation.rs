@@ -36,7 +36,7 @@ async fn work(environment: &Environment) {
     loop {
         match environment.registry.watch(&all, &ListOptions::default()).await {
             Ok(watch) => follow(environment, &resource, watch).await,
-            Err(status) => tracing::warn!(%status, "cannot watch cluster roles"),
+            Err(status) => tracing::warn!(%status, "cannot watch cluster roles; will try again"),
         }
         tokio::time::sleep(DELAY).await;
     }
@@ -98,7 +98,7 @@ async fn gather(
             // Of a conflict the watch will tell, and of what is gone, too.
             Err(status) if matches!(status.code, 404 | 409) => {}
             Err(status) => {
-                tracing::warn!(%name, %status, "cannot write the rules that a cluster role gathers");
+                tracing::warn!(%name, %status, "cannot write the aggregated rules of a cluster role");
                 went_well = false;
             }
             Ok(()) => {}

@@ -62,7 +62,7 @@ async fn look_after(
             Ok(()) = objects.changed() => selected = select(&objects.borrow_and_update()),
         }
         for status in ensure(environment, &selected).await {
-            tracing::warn!(%status, "cannot make an object of the server's own");
+            tracing::warn!(%status, "cannot create or update a bootstrap object");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The life of CustomResourceDefinitions: names are given, resources are served, and with the
-//! definition go its objects.
+//! The controller of CustomResourceDefinitions: accepts their names, serves their resources, and deletes their
+//! objects with them.
 //!
 //! A definition is served before its status says so: a client that sees `Established` can use it.
 //!
-//! What is kept here could be found out again from the definitions themselves. Their schemas are long,
-//! and whoever has thousands uses few: nothing here reads one, or keeps one a second time.
+//! The state here can be rebuilt from the definitions. It contains no schemas, and nothing here reads one: they
+//! are long, and of thousands of definitions few are used.
 
 mod api_services;
 mod cleanup;
@@ -33,7 +33,7 @@ use crate::{Environment, SERVER, body, target};
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
-/// The definitions, and what was made of them.
+/// The definitions and their served resources.
 pub struct Definitions {
     environment: Environment,
     caller: Arc<dyn Caller>,
@@ -41,39 +41,39 @@ pub struct Definitions {
     known: BTreeMap<Str, Known>,
     queue: Queue<Due>,
     /// The writes under way: none waits for another, so that they share the store's batches.
-    under_way: JoinSet<(Due, Looked)>,
+    under_way: JoinSet<(Due, Outcome)>,
 }
 
-/// What came of a look at something that is due.
-type Looked = Result<Progress, Status>;
+/// The result of an evaluation.
+type Outcome = Result<Progress, Status>;
 
 /// How many writes are under way at once.
 const UNDER_WAY_MAX: usize = 64;
 
-/// What is to be looked at, by its name.
+/// What is queued for evaluation, by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Due {
     Definition(Str),
     ApiService(Str),
 }
 
-/// A definition, as far as it matters to others and to what is served of it.
+/// A definition, as far as other definitions and its served resources depend on it.
 struct Known {
     group: Str,
     /// A definition with nothing but its accepted names.
     names: Value,
-    /// It waits for names that another has.
+    /// It waits for names that another definition has.
     lacks_names: bool,
-    /// It was as it should be when the server started.
-    is_settled: bool,
-    /// The versions that are to be served.
+    /// Whether its status was up to date when the server started.
+    is_current: bool,
+    /// The versions that it wants to be served.
     versions: Vec<Str>,
-    /// What is served, and of which state of the definition that was made.
+    /// The served resources, and the state of the definition from which they were made.
     served: Vec<GroupVersionResource>,
     made_of: State,
 }
 
-/// What the resources of a definition depend on: of what is stored, the spec.
+/// What the resources of a definition depend on.
 struct State {
     stored: Arc<Object>,
     uid: Str,
@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// Whether objects look the same under both, whatever becomes of them.
+    /// Whether resources made from both differ at most in whether the definition is being deleted.
     fn looks_like(&self, other: &Self) -> bool {
         self.uid == other.uid
             && self.accepted_names == other.accepted_names
@@ -107,12 +107,12 @@ impl State {
 /// A definition without its schemas.
 fn outline(stored: &Object) -> Result<Value, Status> {
     let unreadable = |why| Status::internal(format_args!("{PLURAL}: {why}"));
-    stored.check().map_err(unreadable)?; // what is left out below is looked at here
+    stored.check().map_err(unreadable)?; // also checks what is left out below
     json::parse(&json::without(stored.json_bytes(), "openAPIV3Schema")).map_err(Status::internal)
 }
 
 impl Definitions {
-    /// Serves what the definitions in the store say; before the server takes requests.
+    /// Serves the definitions in the store, before the server accepts requests.
     pub fn restore(environment: Environment, built_in: BuiltIn, caller: Arc<dyn Caller>) -> Self {
         let measures = environment.queues.with(["crd_naming_condition_controller"]);
         let queue = Queue::measured(measures, DELAY_MAX);
@@ -126,16 +126,16 @@ impl Definitions {
             let outline = match outline(&stored) {
                 Ok(outline) => outline,
                 Err(status) => {
-                    tracing::error!(%status, "a definition is not served");
+                    tracing::error!(name = stored.name(), %status, "cannot read a CustomResourceDefinition; its resources are not served");
                     continue;
                 }
             };
             resources.extend(definitions.make(&stored, &outline));
             let nobody = std::iter::empty();
             let status = life::status(&outline, &definitions.built_in, nobody, now);
-            let is_settled = !object::is_terminating(&outline) && status.is_none();
+            let is_current = !object::is_terminating(&outline) && status.is_none();
             if let Some(known) = definitions.known.get_mut(object::name(&outline)) {
-                known.is_settled = is_settled;
+                known.is_current = is_current;
             }
         }
         definitions.environment.registry.define(resources);
@@ -153,7 +153,7 @@ impl Definitions {
 
     async fn work(&mut self) {
         let Some(crds) = self.crds() else { return };
-        self.expect_api_services();
+        self.enqueue_api_services();
         loop {
             if let Ok((definitions, api_services)) = self.watches(&crds).await {
                 self.forget_gone(&crds);
@@ -171,37 +171,37 @@ impl Definitions {
         Ok((definitions, registry.watch(&target(&services, "", "", ""), &all).await?))
     }
 
-    /// Does what is due until one of the watches ends.
+    /// Evaluates what is queued until one of the watches ends.
     async fn follow(&mut self, crds: &Arc<Resource>, mut all: Watch, mut api_services: Watch) {
         loop {
             tokio::select! {
                 biased;
                 events = all.next() => {
                     let Some(events) = events else { return };
-                    if !self.note(events) {
+                    if !self.observe(events) {
                         return;
                     }
                 }
                 events = api_services.next() => {
                     let Some(events) = events else { return };
-                    if !self.note_api_services(events) {
+                    if !self.observe_api_services(events) {
                         return;
                     }
                 }
                 Some(done) = self.under_way.join_next() => {
-                    if let Ok((due, looked)) = done {
-                        self.handle_result(&due, looked);
+                    if let Ok((due, outcome)) = done {
+                        self.handle_result(&due, outcome);
                     }
                 }
                 due = self.queue.next(), if self.under_way.len() < UNDER_WAY_MAX => {
-                    self.look_at(crds, due);
+                    self.evaluate(crds, due);
                 }
             }
         }
     }
 
-    /// Looks at what is due; what is to be written for that is written beside everything else.
-    fn look_at(&mut self, crds: &Arc<Resource>, due: Due) {
+    /// Evaluates one definition or API service. Its write runs concurrently with others.
+    fn evaluate(&mut self, crds: &Arc<Resource>, due: Due) {
         self.queue.begin(&due);
         let write = match &due {
             Due::Definition(name) => self.settle(crds, name),
@@ -213,38 +213,38 @@ impl Definitions {
         }
     }
 
-    fn handle_result(&mut self, due: &Due, looked: Looked) {
-        match looked {
+    fn handle_result(&mut self, due: &Due, outcome: Outcome) {
+        match outcome {
             Ok(Progress::Done) => self.queue.done(due),
             Ok(Progress::Waiting) => self.queue.retry(due),
             Err(status) => {
-                // Another server on the same database may settle it, too.
+                // Another server on the same database may have written it.
                 let is_race = matches!(
                     status.reason,
                     Some(Reason::Conflict | Reason::AlreadyExists | Reason::NotFound)
                 );
                 if !is_race {
-                    tracing::warn!(?due, %status, "cannot settle a definition");
+                    tracing::warn!(object = ?due, %status, "cannot update a CustomResourceDefinition or its APIService; will try again");
                 }
                 self.queue.retry(due);
             }
         }
     }
 
-    /// Has something looked at, once more if that is going on already.
-    fn expect(&mut self, due: &Due) {
+    /// Has something evaluated; once more if it is being evaluated.
+    fn enqueue(&mut self, due: &Due) {
         self.queue.enqueue(due, Duration::ZERO);
     }
 
-    /// Takes in what the watch tells; `false` where it is over.
-    fn note(&mut self, events: Vec<Event>) -> bool {
+    /// Handles events of the watch of definitions; `false` if the watch ended.
+    fn observe(&mut self, events: Vec<Event>) -> bool {
         for event in events {
             match event {
                 Event::Added(crd) | Event::Modified(crd) => {
                     let known = self.known.get(crd.name());
                     let is_old = |known: &Known| Arc::ptr_eq(&known.made_of.stored, &crd);
-                    if !known.is_some_and(|known| known.is_settled && is_old(known)) {
-                        self.expect(&Due::Definition(crd.name().into()));
+                    if !known.is_some_and(|known| known.is_current && is_old(known)) {
+                        self.enqueue(&Due::Definition(crd.name().into()));
                     }
                 }
                 Event::Deleted(crd) => {
@@ -257,7 +257,7 @@ impl Definitions {
         true
     }
 
-    /// Definitions that went while nobody looked.
+    /// Forgets definitions that were deleted while there was no watch.
     fn forget_gone(&mut self, crds: &Arc<Resource>) {
         let registry = self.environment.registry.clone();
         let gone = self.known.keys().filter(|name| registry.peek(crds, "", name).is_none());
@@ -266,16 +266,16 @@ impl Definitions {
         }
     }
 
-    /// Serves a definition no longer; its names are free.
+    /// Stops serving a definition, and frees its names.
     fn forget(&mut self, name: &str) {
         let Some(known) = self.known.remove(name) else { return };
         self.environment.registry.redefine(&known.served, Vec::new());
-        self.expect_api_services_of(&known.group, &known.versions);
-        self.look_again(name, &known.group);
+        self.enqueue_api_services_of(&known.group, &known.versions);
+        self.enqueue_without_names(name, &known.group);
     }
 
-    /// Has those definitions of a group looked at that lack names: one may have become free.
-    fn look_again(&mut self, name: &str, group: &str) {
+    /// Enqueues the definitions of a group that lack names: one may have become free.
+    fn enqueue_without_names(&mut self, name: &str, group: &str) {
         for (other, known) in &self.known {
             if other != name && known.group == group && known.lacks_names {
                 self.queue.enqueue(&Due::Definition(other.clone()), Duration::ZERO);
@@ -283,8 +283,8 @@ impl Definitions {
         }
     }
 
-    /// Brings what is served up to date, and gives the write by which the definition says so.
-    fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Option<BoxFuture<'static, Looked>> {
+    /// Updates the served resources, and returns the write of the definition's new status.
+    fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Option<BoxFuture<'static, Outcome>> {
         let stored = self.environment.registry.peek(crds, "", name)?;
         let mut crd = match outline(&stored) {
             Ok(crd) => crd,
@@ -300,8 +300,8 @@ impl Definitions {
         self.serve(&stored, &crd);
         let writer = self.writer(crds, stored);
         if let Some(status) = status {
-            self.look_again(name, &group);
-            // The watch brings it back.
+            self.enqueue_without_names(name, &group);
+            // The watch enqueues it again after the write.
             return Some(Box::pin(async move {
                 writer.write(|crd| _ = crd.make_object().insert("status", status)).await?;
                 Ok(Progress::Done)
@@ -322,14 +322,14 @@ impl Definitions {
         }
     }
 
-    /// Serves a definition as it is, unless that is so already.
+    /// Serves the resources of a definition's present state, unless they are served already.
     fn serve(&mut self, stored: &Arc<Object>, crd: &Value) {
         let now = State::of(stored, crd);
         let before = self.known.get_mut(object::name(crd));
         let looks_the_same = before.as_ref().is_some_and(|known| known.made_of.looks_like(&now));
         if let Some(known) = before.filter(|_| looks_the_same) {
             let goes_on = known.made_of.is_terminating == now.is_terminating;
-            known.made_of.stored = now.stored; // the older one need not be kept
+            known.made_of.stored = now.stored; // frees the older object
             if goes_on {
                 return;
             }
@@ -337,7 +337,7 @@ impl Definitions {
         let before = self.known.remove(object::name(crd));
         let resources = self.make(stored, crd);
         let old = before.map_or(Vec::new(), |known| {
-            self.expect_api_services_of(&known.group, &known.versions);
+            self.enqueue_api_services_of(&known.group, &known.versions);
             known.served
         });
         let still = |gvr: &GroupVersionResource| resources.iter().any(|r| r.resource == *gvr);
@@ -349,11 +349,11 @@ impl Definitions {
         }
         if let Some(known) = self.known.get(object::name(crd)) {
             let (group, versions) = (known.group.clone(), known.versions.clone());
-            self.expect_api_services_of(&group, &versions);
+            self.enqueue_api_services_of(&group, &versions);
         }
     }
 
-    /// The resources of a definition that is established, noted as known.
+    /// Makes the resources of a definition, if it is established, and adds it to the known definitions.
     fn make(
         &mut self,
         stored: &Arc<Object>,
@@ -374,7 +374,7 @@ impl Definitions {
             group: read.group().into(),
             names: Value::from([("status", Value::from([("acceptedNames", accepted)]))]),
             lacks_names: !read.has("NamesAccepted"),
-            is_settled: false,
+            is_current: false,
             versions: served.map(|version| version.name().into()).collect(),
             served: resources.iter().map(|r| r.resource.clone()).collect(),
             made_of,
@@ -384,7 +384,7 @@ impl Definitions {
     }
 }
 
-/// Writes one definition, as it was when it was looked at.
+/// Writes one definition in the state that was evaluated.
 struct Writer {
     environment: Environment,
     caller: Arc<dyn Caller>,
@@ -394,7 +394,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes its status, and what may be written with it.
+    /// Writes the status and the finalizers.
     async fn write(&self, change: impl FnOnce(&mut Value)) -> Result<(), Status> {
         let mut crd = self.stored.tree()?;
         change(&mut crd);
@@ -406,14 +406,14 @@ impl Writer {
     }
 }
 
-/// What became of a look at a definition.
+/// The progress of an evaluation.
 enum Progress {
     Done,
-    /// Something remains; look again later.
+    /// Something remains to be done; evaluate it again later.
     Waiting,
 }
 
-/// Gives the schemas of a definition as they are stored when it is asked.
+/// Reads the stored schemas of a definition on demand.
 fn source(registry: &Arc<Registry>, crds: Option<Arc<Resource>>, name: Str) -> pintle_crd::Source {
     let registry = Arc::downgrade(registry);
     Arc::new(move |version| {

@@ -1,8 +1,7 @@
-//! Objects that vanish by themselves some time after they were last written: events, after an hour
-//! (EVT-07) or as long as is wanted (`--event-ttl`).
+//! Deletes objects some time after their last write: events, after an hour (EVT-07) or `--event-ttl`.
 //!
-//! Deadlines follow from a watch. An object that is new to it is as old as the newest time in it says, as
-//! the time of the last write is not kept; one that changes has its full time again.
+//! Deadlines follow from a watch. The time of the last write is not stored, so the age of an object in the
+//! watch's first list is taken from the newest time in it. An object that changes gets its full time again.
 
 mod schedule;
 #[cfg(test)]
@@ -24,13 +23,13 @@ use tokio::time::Instant;
 use crate::{Environment, SERVER, split, target, until};
 use schedule::Schedule;
 
-/// So many objects are deleted in one go, and then there is a pause.
+/// How many objects are deleted between two pauses.
 const SWEEP_COUNT_MAX: usize = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
-/// How long to wait before a watch that could not be had is asked for again.
+/// The pause after a watch that could not be started.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// Deletes what has outlived its time until told to stop; `lifetime` takes the place of what kinds say.
+/// Deletes expired objects until told to stop; `lifetime` overrides the lifetime of each kind.
 pub async fn run(
     environment: Environment,
     lifetime: Option<Duration>,
@@ -53,7 +52,7 @@ async fn work(environment: &Environment, lifetime: Option<Duration>) {
             tasks.spawn(async move { expire(&environment, &resource, ttl_micros).await });
         }
     }
-    // They end only when dropped.
+    // The tasks end only when they are dropped.
     while tasks.join_next().await.is_some() {}
     std::future::pending().await
 }
@@ -64,13 +63,15 @@ async fn expire(environment: &Environment, resource: &Arc<Resource>, ttl_micros:
     loop {
         match environment.registry.watch(&all, &ListOptions::default()).await {
             Ok(watch) => follow(environment, resource, ttl_micros, watch, &mut schedule).await,
-            Err(status) => tracing::warn!(%status, "cannot watch what expires"),
+            Err(status) => {
+                tracing::warn!(%status, "cannot watch objects that expire; will try again")
+            }
         }
         tokio::time::sleep(WATCH_DELAY).await;
     }
 }
 
-/// Keeps the schedule and deletes what is due, until the watch ends.
+/// Updates the schedule from the watch and deletes expired objects, until the watch ends.
 async fn follow(
     environment: &Environment,
     resource: &Arc<Resource>,
@@ -96,7 +97,7 @@ async fn follow(
                 for event in events {
                     match event {
                         Event::Added(object) => {
-                            // One that cannot be read lives as long as one that is new.
+                            // An unreadable object gets the lifetime of a new one.
                             let newest = newest_time(&object).unwrap_or_else(|_| now());
                             let deadline = newest.min(now()).saturating_add(ttl_micros);
                             schedule.set(&object.item, object.revision.0, deadline);
@@ -108,7 +109,7 @@ async fn follow(
                         Event::Deleted(object) => schedule.forget(&object.item),
                         Event::Bookmark { .. } => {}
                         Event::Error(status) => {
-                            tracing::debug!(%status, "the watch of what expires begins anew");
+                            tracing::debug!(%status, "the watch of objects that expire is started again");
                             return;
                         }
                     }
@@ -122,7 +123,7 @@ async fn follow(
     }
 }
 
-/// Deletes some of what is due. What was written meanwhile is not deleted, and the watch tells of it.
+/// Deletes some expired objects. An object that was written meanwhile is not deleted; the watch reports it.
 async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
     let now = (environment.clock)().unix_micros;
     for (item, revision) in schedule.take_due(now, SWEEP_COUNT_MAX) {
@@ -136,7 +137,7 @@ async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &m
         if let Err(status) = environment.registry.delete(&one, &options, &context).await
             && !matches!(status.code, 404 | 409)
         {
-            tracing::warn!(%item, %status, "cannot delete what has expired");
+            tracing::warn!(%item, %status, "cannot delete an expired object");
         }
     }
 }

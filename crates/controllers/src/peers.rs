@@ -47,7 +47,7 @@ impl Peer {
         until(shutdown, async {
             loop {
                 if let Err(status) = self.tell().await {
-                    tracing::warn!(%status, "cannot say where this server is");
+                    tracing::warn!(%status, "cannot write the record of this server's address; will try again");
                 }
                 tokio::time::sleep(INTERVAL).await;
             }
@@ -55,8 +55,10 @@ impl Peer {
         .await;
         match tokio::time::timeout(FAREWELL_MAX, self.withdraw()).await {
             Ok(Ok(())) => {}
-            Ok(Err(status)) => tracing::warn!(%status, "cannot say that this server stops"),
-            Err(_) => tracing::warn!("saying that this server stops takes too long"),
+            Ok(Err(status)) => {
+                tracing::warn!(%status, "cannot remove the record of this server's address")
+            }
+            Err(_) => tracing::warn!("removing the record of this server's address timed out"),
         }
     }
 

@@ -1,7 +1,7 @@
-//! How most controllers work: changes bring names up, and each name is settled by itself.
+//! The loop of most controllers: changes enqueue names, and each name is reconciled by itself.
 //!
-//! Several names are settled at the same time, so that their writes share the store's batches; one name
-//! never twice at once. What cannot be settled is tried again with growing pauses.
+//! Several names are reconciled at a time, so that their writes share the store's batches, but one name never
+//! twice at a time. A name that fails is tried again with exponential back-off.
 //!
 //! Must not know: any particular kind.
 
@@ -20,55 +20,55 @@ use pintle_value::Str;
 use crate::retry::{DELAY_MAX, Queue};
 use crate::{Environment, target};
 
-/// How many names are settled at the same time.
+/// How many names are reconciled at the same time.
 const UNDER_WAY_MAX: usize = 16;
-/// How long to wait before a watch that could not be had is asked for again.
+/// The pause after a watch that could not be started.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
-/// How long a name is left alone that something else than a collection brought up: that may happen often.
+/// The delay of names from [`Reconciler::further_names`], which may come often.
 const FURTHER_NAMES_DELAY: Duration = Duration::from_millis(500);
 
-/// A controller that settles one name at a time.
+/// A controller that reconciles names.
 pub(crate) trait Reconciler: Sync {
-    /// For the log: what cannot be done.
+    /// What it does, for log lines that begin with "cannot".
     fn purpose(&self) -> &'static str;
 
     /// The queue's name in metrics: upstream's, where it has such a controller.
     fn queue(&self) -> &'static str;
 
-    /// What to follow.
+    /// The collections to follow.
     fn sources(&self) -> Vec<Source>;
 
-    /// How long a name is left alone after a change.
+    /// The delay between a change and the reconciliation.
     fn delay(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// How long a name is left alone at most that could not be settled.
+    /// The longest pause before a name that failed is tried again.
     fn delay_max(&self) -> Duration {
         DELAY_MAX
     }
 
-    /// Names that something else than a collection brings up. Cancel safe.
+    /// Names that are enqueued by something else than a change of a collection. Cancel safe.
     fn further_names(&self) -> BoxFuture<'_, Vec<Str>> {
         Box::pin(std::future::pending())
     }
 
-    /// Makes things as they should be for a name, from what is stored now.
+    /// Reconciles a name with what is stored now.
     fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>>;
 }
 
-/// What a look at a name came to.
+/// The result of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// There is nothing more to do until something changes.
     Done,
-    /// Something remains, and no change will tell of its end.
+    /// Something remains to be done, and no change will enqueue the name: try again.
     Waiting,
-    /// There will be something to do then.
+    /// Reconcile again after this time.
     After(Duration),
 }
 
-/// A collection whose changes bring names up.
+/// A collection whose changes enqueue names.
 pub(crate) struct Source {
     resource: Arc<Resource>,
     selection: ListOptions,
@@ -76,29 +76,29 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The objects of a resource; each change brings up what `name` says.
+    /// The objects of a resource; each change enqueues the name that `name` returns.
     pub(crate) fn new(resource: &Arc<Resource>, name: fn(&Object) -> Option<Str>) -> Self {
         Self { resource: resource.clone(), selection: ListOptions::default(), name }
     }
 
-    /// Only those with such fields.
+    /// Only the objects that a field selector matches.
     pub(crate) fn with_fields(self, selector: impl Into<Str>) -> Self {
         let selection = ListOptions { field_selector: selector.into(), ..self.selection };
         Self { selection, ..self }
     }
 }
 
-/// An object brings up itself: `namespace/name`, or `name`.
+/// Enqueues the object itself: `namespace/name`, or `name`.
 pub(crate) fn itself(object: &Object) -> Option<Str> {
     Some(Str::from(&*object.item))
 }
 
-/// An object brings up the namespace that it is in.
+/// Enqueues the object's namespace.
 pub(crate) fn its_namespace(object: &Object) -> Option<Str> {
     Some(object.namespace().into())
 }
 
-/// Settles what comes up, without end.
+/// Runs the loop, without end.
 pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler) {
     let sources = reconciler.sources();
     let mut watches: Vec<Option<Watch>> = sources.iter().map(|_| None).collect();
@@ -106,7 +106,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
     let mut queue = Queue::<Str>::measured(measures, reconciler.delay_max());
     let mut under_way = FuturesUnordered::new();
     loop {
-        // None of these comes first: under steady changes the names that they bring up are settled, too.
+        // None has priority, so that names are reconciled under steady changes, too.
         tokio::select! {
             names = follow(environment, &sources, &mut watches) => {
                 names.iter().for_each(|name| queue.enqueue(name, reconciler.delay()));
@@ -128,7 +128,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
     }
 }
 
-/// Takes in what became of a name.
+/// Handles the result of a reconciliation.
 fn handle_result(
     reconciler: &dyn Reconciler,
     queue: &mut Queue<Str>,
@@ -144,14 +144,14 @@ fn handle_result(
         }
         Err(status) => {
             if status.reason != Some(Reason::Conflict) {
-                tracing::warn!(%name, %status, "cannot {}", reconciler.purpose());
+                tracing::warn!(%name, %status, "cannot {}; will try again", reconciler.purpose());
             }
             queue.retry(name);
         }
     }
 }
 
-/// The names that the next changes bring up. A watch that ends begins anew and tells all there is.
+/// The names that the next changes enqueue. A watch that ended is started again and lists all objects.
 /// Cancel safe.
 async fn follow(
     environment: &Environment,
@@ -164,7 +164,7 @@ async fn follow(
             match environment.registry.watch(&all, &source.selection).await {
                 Ok(begun) => *watch = Some(begun),
                 Err(status) => {
-                    tracing::warn!(%status, "cannot watch {}", source.resource.resource.resource);
+                    tracing::warn!(%status, "cannot watch {}; will try again", source.resource.resource.resource);
                     tokio::time::sleep(WATCH_DELAY).await;
                 }
             }

@@ -1,4 +1,4 @@
-//! What is due, now or later: a queue with back-off.
+//! A work queue with delays and back-off.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use crate::measures::QueueMeasures;
 
 const DELAY_MIN: Duration = Duration::from_millis(10);
-/// How long what fails again and again is left alone, unless a controller says otherwise.
+/// The longest pause before a name that failed is tried again, unless a controller sets another.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(5);
 
-/// Names and when each is due. A name is in it once.
+/// Names with the time when each is due. A name is in the queue at most once.
 #[derive(Debug)]
 pub(crate) struct Queue<N> {
     due: BTreeSet<(Instant, N)>,
@@ -22,13 +22,13 @@ pub(crate) struct Queue<N> {
     measures: Arc<QueueMeasures>,
 }
 
-/// A name that waits. What is [begun](Queue::begin) has no place among those that are due.
+/// The state of a name. A name that is [begun](Queue::begin) is not among those that are due.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     due: Instant,
     attempts: u32,
     begun: Option<Instant>,
-    /// It came up again after it was begun.
+    /// When it is due again, if it was enqueued after it was begun.
     again: Option<Instant>,
 }
 
@@ -50,12 +50,13 @@ impl<N> Default for Queue<N> {
 }
 
 impl<N: Clone + Eq + Hash + Ord> Queue<N> {
-    /// An empty queue that is measured, and the longest time for which it leaves alone what failed.
+    /// An empty queue with measures, and the longest pause before a name that failed is tried again.
     pub(crate) fn measured(measures: Arc<QueueMeasures>, delay_max: Duration) -> Self {
         Self { delay_max, measures, ..Self::default() }
     }
 
-    /// Makes a name due after a while at the latest; one that is begun comes up again when it is done.
+    /// Makes a name due after `delay`, or earlier if it is queued already. A name that is begun is due again when
+    /// it is done.
     pub(crate) fn enqueue(&mut self, name: &N, delay: Duration) {
         let due = Instant::now() + delay;
         match self.entries.get_mut(name) {
@@ -77,12 +78,12 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         self.due.first().filter(|(due, _)| *due <= now).map(|(_, name)| name)
     }
 
-    /// How many names wait.
+    /// The number of queued names.
     pub(crate) fn len(&self) -> usize {
         self.due.len()
     }
 
-    /// Takes a name up: until it is done or to be tried again, it is not due.
+    /// Begins to work on a name. It is not due until [`Queue::done`] or [`Queue::retry`].
     pub(crate) fn begin(&mut self, name: &N) {
         if let Some(entry) = self.entries.get_mut(name) {
             let now = Instant::now();
@@ -94,7 +95,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         }
     }
 
-    /// A name that was begun is done, unless it came up again.
+    /// Ends the work on a name. It stays queued if it was enqueued meanwhile.
     pub(crate) fn done(&mut self, name: &N) {
         match self.entries.get(name).and_then(|entry| entry.again) {
             Some(due) => self.set(name.clone(), Entry::at(due, 0)),
@@ -102,7 +103,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         }
     }
 
-    /// Makes a name due later, the later the more often this was said of it.
+    /// Makes a name due again after a pause that doubles with each retry.
     pub(crate) fn retry(&mut self, name: &N) {
         let attempts = self.entries.get(name).map_or(0, |entry| entry.attempts);
         let delay = DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(self.delay_max);
@@ -111,7 +112,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         self.set(name.clone(), entry);
     }
 
-    /// Takes a name out.
+    /// Removes a name.
     pub(crate) fn forget(&mut self, name: &N) {
         if let Some(entry) = self.entries.remove(name) {
             if self.due.remove(&(entry.due, name.clone())) {

@@ -24,7 +24,7 @@ use crate::object::{FRAME_TAIL, frame_head};
 use crate::table::{self, Age, Printed, Printer, UnixSeconds};
 use crate::{Object, Resource};
 
-/// What an object may be encoded as, besides its stored JSON.
+/// The encodings of an object besides its stored JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extra {
     /// JSON of a version that is not the stored one.
@@ -37,7 +37,7 @@ pub enum Extra {
     Cbor,
     /// A PartialObjectMetadata in CBOR.
     CborMetadata,
-    /// YAML. What it looks like in a list is another encoding, for lines are folded.
+    /// YAML. As an item of a list it differs, as long lines are folded at another column.
     Yaml,
     /// YAML, as an item of a list.
     YamlItem,
@@ -50,7 +50,7 @@ pub enum Extra {
 }
 
 impl Extra {
-    /// The same as an item of a list, where that is another encoding.
+    /// The encoding as an item of a list.
     #[must_use]
     pub const fn of_item(self) -> Self {
         match self {
@@ -60,7 +60,7 @@ impl Extra {
         }
     }
 
-    /// Whether there are watches in this encoding.
+    /// Whether watches can be in this encoding.
     const fn is_watched(self) -> bool {
         match self {
             Self::Json
@@ -87,19 +87,19 @@ pub struct Encoded {
     content: Content,
 }
 
-/// The bytes of an encoding. They hold the watch frame of the write that made the object's version, as
-/// the object itself has it, where the encoding has such; and in it the object.
+/// The bytes of an encoding: the watch frame of the write that made the object's version, with the object in it;
+/// only the object in encodings without watches.
 #[derive(Debug, Default)]
 struct Content {
     bytes: Bytes,
-    /// How long the frame is, or what there is without one. What stands behind it is how an item of a
-    /// list begins that does not begin like any part of a document.
+    /// The length of the frame, or of the object without one. The bytes after it are the beginning of the object
+    /// as an item of a list, where that differs from its beginning as a document.
     frame: usize,
     /// The object as a document of its own.
     document: Range<usize>,
-    /// The object as it goes on as an item.
+    /// The rest of the object as an item of a list, after its beginning.
     item: Range<usize>,
-    /// What of the item goes by the time.
+    /// The cells of a row that depend on the time of the request.
     ages: Box<[Age]>,
 }
 
@@ -109,7 +109,7 @@ impl Encoded {
         self.content.bytes.slice(self.content.document.clone())
     }
 
-    /// The object as an item of a list, where it has no other beginning than in a document: a message.
+    /// The object as an item of a list, in encodings where it begins as in a document: Protobuf messages.
     pub fn item(&self) -> Bytes {
         self.content.bytes.slice(self.content.item.clone())
     }
@@ -121,18 +121,18 @@ impl Encoded {
         out.extend_from_slice(&bytes[item.clone()]);
     }
 
-    /// Writes a row of a Table as it is at a time: all but its object and its end.
+    /// Writes a row of a Table for the time of a request, without its object and its end.
     pub fn write_row(&self, now: UnixSeconds, out: &mut Vec<u8>) {
         table::write_at(&self.content.bytes, &self.content.ages, now, out);
     }
 
-    /// The watch frame of the write that made this version, if that is what a watcher should be told.
+    /// The watch frame of the write that made this version, if the watcher is to get an event of that type.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
         let frame = || self.content.bytes.slice(..self.content.frame);
         (kind == self.kind && self.extra.is_watched()).then(frame)
     }
 
-    /// The row that a printer makes of an object in the form that the printer sees.
+    /// The row of a Table that a printer makes of an object.
     pub fn row(printer: &dyn Printer, object: &Value) -> Self {
         let content = Content::row(printer, object);
         Self { resource: 0, extra: Extra::Row, kind: Kind::Created, content }
@@ -175,7 +175,7 @@ impl Encoded {
         self.resource == resource && self.extra == extra
     }
 
-    /// The memory that it takes in bytes, with the structures that refer to it.
+    /// The memory of the encoding in bytes, with the structures that refer to it.
     fn size(&self) -> usize {
         const OVERHEAD: usize =
             size_of::<Encoded>() + size_of::<Arc<Encoded>>() + cache::ENTRY_BYTES;
@@ -194,7 +194,7 @@ impl Content {
         Self { frame: bytes.len(), item: document.clone(), document, ..Self::of(bytes) }
     }
 
-    /// A message, which `write` writes; it says where in its envelope it is.
+    /// An encoding that `write` writes; it returns the range of the object in its envelope.
     fn message(kind: Kind, write: impl FnOnce(&mut Vec<u8>) -> Range<usize>) -> Self {
         let (mut message, mut bytes) = (Vec::with_capacity(1024), Vec::new());
         let item = protobuf::list_item(write(&mut message));
@@ -204,7 +204,7 @@ impl Content {
         Self { frame, document: begin..frame, item, ..Self::of(bytes) }
     }
 
-    /// Items of a list say what they are, or do not.
+    /// Whether items of a list have `apiVersion` and `kind`.
     fn cbor(kind: Kind, object: &Value, is_typed: bool) -> Self {
         let (mut document, mut bytes) = (Vec::with_capacity(1024), Vec::new());
         let rest = cbor::write_object(object, &mut document);
@@ -224,7 +224,7 @@ impl Content {
         Self { ages: ages.into(), ..Self::text(|out| *out = json) }
     }
 
-    /// What has no frame, and is an item as it is.
+    /// An encoding without a frame, which is the same as an item of a list.
     fn text(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut bytes = Vec::new();
         write(&mut bytes);
@@ -232,29 +232,29 @@ impl Content {
         Self { frame: all.end, document: all.clone(), item: all, ..Self::of(bytes) }
     }
 
-    /// The bytes, without room for more.
+    /// The bytes, without spare capacity.
     fn of(bytes: Vec<u8>) -> Self {
         Self { bytes: Bytes::from(bytes.into_boxed_slice()), ..Self::default() }
     }
 }
 
-/// An object as a tree in a resource's version. What cannot be read is refused before anybody encodes it
-/// ([`Object::check`]); should it come here all the same, its name is told and not an empty object.
+/// An object as a tree in a resource's version. Unreadable objects are refused before they are encoded
+/// ([`Object::check`]); if one comes here nevertheless, the tree has its name and is not an empty object.
 fn shown(resource: &Resource, object: &Object) -> Value {
     resource.tree(object).unwrap_or_else(|_| object.identity(resource))
 }
 
-/// Takes away what [`Resource::stamp`] sets.
+/// Removes the members that [`Resource::stamp`] sets.
 fn unstamp(tree: &mut Value) {
     let object = tree.make_object();
     object.remove("kind");
     object.remove("apiVersion");
 }
 
-/// The type of what has nothing but metadata.
+/// The type of a PartialObjectMetadata.
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
 
-/// The object without all but its metadata.
+/// The object's metadata alone.
 fn partial(resource: &Resource, object: &Object) -> Value {
     let metadata = if resource.is_stored_version() {
         let bytes = object.json_bytes();
@@ -275,7 +275,7 @@ fn partial(resource: &Resource, object: &Object) -> Value {
     ])
 }
 
-/// What a watch calls the write.
+/// The type of the watch event of a write.
 pub const fn event_type(kind: Kind) -> &'static str {
     match kind {
         Kind::Created => "ADDED",

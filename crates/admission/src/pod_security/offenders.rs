@@ -1,4 +1,4 @@
-//! Who in a pod does something, and how that is told.
+//! The pod and the containers that violate a check, and their wording in messages.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use pintle_value::{Str, Value};
 
 use crate::pods::items;
 
-/// Who sets what must not be set, and which values they give it.
+/// The containers that violate a check, and the forbidden values that they set.
 #[derive(Default)]
 pub(super) struct Offenders<'a> {
     pub(super) pod: bool,
@@ -17,7 +17,7 @@ pub(super) struct Offenders<'a> {
 
 pub(super) type Values = BTreeSet<Str>;
 
-/// Those containers that offend; a test may note by which values. `None` where none does.
+/// The containers that a test reports; the test may record the forbidden values. `None` if there are none.
 pub(super) fn containers_that<'a>(
     pod: &'a Value,
     mut offends: impl FnMut(&'a Value, &mut Values) -> bool,
@@ -31,8 +31,7 @@ pub(super) fn containers_that<'a>(
     (!found.containers.is_empty()).then_some(found)
 }
 
-/// The same, also of the pod as a whole: the test is given the pod's spec, which has a security context as
-/// containers have.
+/// As above, and for the pod: the test gets the pod's spec, which has a security context like a container.
 pub(super) fn setters_that<'a>(
     pod: &'a Value,
     mut offends: impl FnMut(&'a Value, &mut Values) -> bool,
@@ -88,7 +87,7 @@ pub(super) fn name(of: &Value) -> &str {
     of.str_at(&["name"]).unwrap_or_default()
 }
 
-/// What is said at a place; a `null` says nothing.
+/// The value at a path; `None` for `null`.
 pub(super) fn said<'a>(at: &'a Value, path: &[&str]) -> Option<&'a Value> {
     at.at(path).filter(|value| !value.is_null())
 }

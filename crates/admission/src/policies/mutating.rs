@@ -1,8 +1,8 @@
-//! MutatingAdmissionPolicy: expressions that users write change objects before they are checked (MAP-01).
+//! MutatingAdmissionPolicy: expressions of users change objects before validation (MAP-01).
 //!
-//! Purpose: has each policy, for each of its bindings and parameters, change the object that the one before
-//! left. Where one cannot, the write is refused, unless failures are to be ignored; the others have their
-//! turn all the same, so that all that is wrong is told at once.
+//! Purpose: evaluates each policy, for each of its bindings and parameters, on the object as the one before it
+//! left it. A failure refuses the write, unless the policy ignores failures; the other policies are evaluated
+//! nevertheless, so that the answer names all failures.
 
 mod patch;
 mod policy;
@@ -34,7 +34,7 @@ pub struct Mutating {
     permissions: Arc<dyn Permissions>,
 }
 
-/// A policy that is to change an object, by a binding, with parameters.
+/// A policy that matches a write, with its binding and parameters.
 struct Invocation<'c> {
     policy: &'c Policy,
     binding: &'c Binding,
@@ -42,21 +42,21 @@ struct Invocation<'c> {
     params: Value,
 }
 
-/// What became of an object.
+/// The result of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Done {
     /// No mutation was made.
     Nothing,
-    /// It is as it was.
+    /// The object is unchanged.
     Same,
     Changed,
 }
 
-/// Why policies did not do what they should.
+/// The failures of policies.
 #[derive(Default)]
 struct Failures {
     messages: Vec<String>,
-    /// The reason of the first one, if it has one of its own.
+    /// The reason of the first failure, if its policy sets one.
     reason: Option<Reason>,
 }
 
@@ -76,7 +76,7 @@ impl Admission for Mutating {
         registry: &'a Registry,
         memory: &'a mut Memory,
     ) -> Option<Waited<'a, Mutated>> {
-        // A deletion has nothing that could be changed.
+        // A deletion has no new object.
         if write.operation == Operation::Delete {
             return None;
         }
@@ -91,7 +91,7 @@ impl Admission for Mutating {
 }
 
 impl Mutating {
-    /// Has an object changed by one policy after the other.
+    /// Evaluates the policies one after the other.
     async fn change(
         &self,
         write: &Attributes<'_>,
@@ -103,7 +103,7 @@ impl Mutating {
         let mut failures = Failures::default();
         work::ahead_of_expressions().await;
         let invocations = invocations(write, registry, concerned, &mut failures);
-        // What was made of the object, in the stored form, but for what the last one made of it.
+        // The object in the stored form, without the changes of the last policy.
         let mut object: Option<Value> = None;
         let mut is_touched = false;
         let mut last: Option<(Seen, bool)> = None;
@@ -126,7 +126,7 @@ impl Mutating {
             is_touched |= done != Done::Nothing;
             last = Some((seen, changed));
         }
-        // As upstream has it, whoever wants to be asked again is, once any has done its work.
+        // As upstream: a policy that asks for reinvocation gets it after any change, also its own.
         if is_touched {
             memory.wake();
         }

@@ -1,5 +1,5 @@
-//! Each group version of custom resources has an APIService (upstream: `crdregistration` and
-//! `autoregister`). Those that someone else put there are left alone.
+//! The APIServices of custom resources, one of each group version (upstream: `crdregistration` and
+//! `autoregister`). APIServices that somebody else created are not changed.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use futures_util::future::BoxFuture;
 use pintle_kinds::bootstrap::{AUTOMANAGED, custom_api_service};
 use pintle_meta::{Status, object};
 use pintle_registry::Resource;
-use pintle_registry::answer::{Event, Outcome};
+use pintle_registry::answer::{Event, Outcome as Answer};
 use pintle_registry::request::{DeleteOptions, WriteOptions, granted};
 use pintle_value::Str;
 
-use super::{Definitions, Due, Looked, Progress};
+use super::{Definitions, Due, Outcome, Progress};
 use crate::{SERVER, body, target};
 
 impl Definitions {
@@ -21,8 +21,8 @@ impl Definitions {
         self.environment.resource("apiregistration.k8s.io", "v1", "apiservices")
     }
 
-    /// Has the API services of all definitions looked at.
-    pub(super) fn expect_api_services(&mut self) {
+    /// Enqueues the API services of all definitions.
+    pub(super) fn enqueue_api_services(&mut self) {
         for known in self.known.values() {
             for version in &known.versions {
                 self.queue.enqueue(&Due::ApiService(name(&known.group, version)), Duration::ZERO);
@@ -30,21 +30,21 @@ impl Definitions {
         }
     }
 
-    /// Has those of some group versions looked at.
-    pub(super) fn expect_api_services_of(&mut self, group: &str, versions: &[Str]) {
+    /// Enqueues the API services of some versions of a group.
+    pub(super) fn enqueue_api_services_of(&mut self, group: &str, versions: &[Str]) {
         for version in versions {
-            self.expect(&Due::ApiService(name(group, version)));
+            self.enqueue(&Due::ApiService(name(group, version)));
         }
     }
 
-    /// Takes in what the watch of API services tells; `false` where it is over.
-    pub(super) fn note_api_services(&mut self, events: Vec<Event>) -> bool {
+    /// Handles events of the watch of API services; `false` if the watch ended.
+    pub(super) fn observe_api_services(&mut self, events: Vec<Event>) -> bool {
         for event in events {
             match event {
                 Event::Added(one) | Event::Modified(one) | Event::Deleted(one) => {
                     let (version, group) = split(one.name());
                     if custom_api_service(group, version).is_some() {
-                        self.expect(&Due::ApiService(one.name().into()));
+                        self.enqueue(&Due::ApiService(one.name().into()));
                     }
                 }
                 Event::Bookmark { .. } => {}
@@ -54,8 +54,8 @@ impl Definitions {
         true
     }
 
-    /// The write that makes an API service what it should be, if it is ours and is not.
-    pub(super) fn register(&self, name: &str) -> Option<BoxFuture<'static, Looked>> {
+    /// The write that creates, updates or deletes an API service, if one is needed and nobody else manages it.
+    pub(super) fn register(&self, name: &str) -> Option<BoxFuture<'static, Outcome>> {
         let services = self.api_services()?;
         let (version, group) = split(name);
         let wanted = custom_api_service(group, version)?;
@@ -101,8 +101,8 @@ impl Definitions {
 }
 
 fn written(
-    write: impl Future<Output = Result<Outcome, Status>> + Send + 'static,
-) -> BoxFuture<'static, Looked> {
+    write: impl Future<Output = Result<Answer, Status>> + Send + 'static,
+) -> BoxFuture<'static, Outcome> {
     Box::pin(async move { write.await.map(|_| Progress::Done) })
 }
 

@@ -9,12 +9,12 @@ use pintle_registry::Resource;
 use pintle_registry::request::{DeleteOptions, ListOptions};
 use pintle_value::Value;
 
-use super::{Looked, Progress, Writer, source};
+use super::{Outcome, Progress, Writer, source};
 use crate::target;
 
 impl Writer {
     /// Deletes the objects of a definition that goes, and lets it go when there are none.
-    pub(super) fn clean_up(self, crd: Value) -> BoxFuture<'static, Looked> {
+    pub(super) fn clean_up(self, crd: Value) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let registry = &self.environment.registry;
             let (reason, words) = match self.storage_resource(&crd) {
@@ -53,7 +53,7 @@ impl Writer {
         Some(registry.unserved(definition))
     }
 
-    async fn delete_objects(&self, crd: &Value, resource: &Arc<Resource>) -> Looked {
+    async fn delete_objects(&self, crd: &Value, resource: &Arc<Resource>) -> Outcome {
         let registry = &self.environment.registry;
         let context = self.environment.context(crate::SERVER);
         let everything = target(resource, "", "", "");

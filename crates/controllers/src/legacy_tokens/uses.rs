@@ -49,7 +49,7 @@ async fn label_for_ever(environment: &Environment, secrets: &Arc<Resource>, uses
         for (namespace, name) in uses.take() {
             if let Err(status) = label(environment, secrets, &namespace, &name).await {
                 // Its next use brings it up again.
-                tracing::warn!(%namespace, secret = %name, %status, "cannot note the use of a token");
+                tracing::warn!(%namespace, secret = %name, %status, "cannot record the use of a token in its secret");
             }
         }
         uses.news.notified().await;

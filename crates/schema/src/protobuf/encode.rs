@@ -1,8 +1,8 @@
-//! Trees to messages, byte for byte as upstream's generated code writes them: fields by number, zero
-//! values of plain fields included, maps by key.
+//! Encodes trees as Protobuf messages, byte for byte like upstream's generated code: fields by number, with zero
+//! values of non-pointer fields, maps by key.
 //!
-//! Trees are normalised, but no tree is an error: what a field cannot hold is written as its zero
-//! value.
+//! Trees are expected to be normalised, but any tree can be encoded: a value that does not fit its field is written
+//! as the field's zero value.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_meta::{duration, time};
@@ -14,7 +14,8 @@ use crate::{
     alternative::{self, Alternative, Other},
 };
 
-/// Writes messages.
+/// Writes messages backwards, from the last field to the first: so the length of an embedded message is known when
+/// its tag is written.
 pub(super) struct Encoder<'s> {
     schema: &'s Schema,
     pub(super) out: Backwards,
@@ -39,7 +40,7 @@ impl<'s> Encoder<'s> {
         self.out.end(tag, end);
     }
 
-    /// Writes fields that stand in one message, and the messages in it that JSON has inline.
+    /// Writes the fields of one message, and its embedded messages whose fields JSON has inline.
     fn fields(&mut self, ty: TypeId, mut fields: Tagged<'s>, members: Option<&Map>) {
         while let Some(field) = fields.last() {
             match field.inside.get(fields.level) {
@@ -87,7 +88,7 @@ impl<'s> Encoder<'s> {
         }
     }
 
-    /// Writes a value that stands alone; the type's zero value, if there is none.
+    /// Writes a value that is no field; the type's zero value, if there is none.
     fn value(&mut self, tag: u32, ty: TypeId, value: Option<&Value>) {
         match &self.schema.get(ty).shape {
             Shape::Scalar(scalar) => self.scalar(tag, *scalar, ty, value),
