@@ -255,7 +255,7 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     store.close().await;
     drop(store);
 
-    let world = World::start(config)?;
+    let world = World::start(config.clone())?;
     let broken = format!("{MAPS}/broken");
     let merge = "application/merge-patch+json";
     let label = br#"{"metadata":{"labels":{"c":"d"}}}"#;
@@ -292,8 +292,32 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
         let (code, answer) = world.ask(method, path, kind, body)?;
         ensure!(code == 200, "{method} {path}: {code} {}", text(&answer));
     }
-    // Who may, and says so, is rid of it; whoever watches hears its name.
-    let unsafely = format!("{broken}?ignoreStoreReadErrorWithClusterBreakingPotential=true");
+    // It can be deleted where the feature is on, by who may and says so; whoever watches hears its name.
+    let option = "ignoreStoreReadErrorWithClusterBreakingPotential=true";
+    let unsafely = format!("{broken}?{option}");
+    ensure!(world.ask("DELETE", &unsafely, "application/json", b"")?.0 == 500);
+    world.server.stop();
+    let gate = ["AllowUnsafeMalformedObjectDeletion=true"];
+    let world =
+        World::start(Config { feature_gates: FeatureGates::parse(gate)?, ..config.clone() })?;
+    let exclusive =
+        "is exclusively used to delete corrupt object(s), try again by removing this option";
+    for (path, why) in [
+        (format!("{sound}?{option}"), exclusive),
+        (format!("{MAPS}/absent?{option}"), exclusive),
+        (
+            format!("{unsafely}&gracePeriodSeconds=0"),
+            "cannot be set together with .gracePeriodSeconds",
+        ),
+        (format!("{unsafely}&dryRun=All"), "cannot be set together with .dryRun"),
+        (
+            format!("{MAPS}?{option}"),
+            "is not allowed with DELETECOLLECTION, try again after removing the option",
+        ),
+    ] {
+        let (code, answer) = world.ask("DELETE", &path, "application/json", b"")?;
+        ensure!(code == 422 && text(&answer).contains(why), "{path}: {code} {}", text(&answer));
+    }
     let (code, answer) = world.ask("DELETE", &unsafely, "application/json", b"")?;
     ensure!(code == 200, "{code} {}", text(&answer));
     ensure!(world.ask("GET", MAPS, "application/json", b"")?.0 == 200);

@@ -243,6 +243,9 @@ impl Propagation {
     }
 }
 
+/// The name of [`DeleteOptions::ignore_read_errors`].
+pub const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
 /// Options of delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
@@ -258,7 +261,8 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// The deprecated way to say it.
     pub orphan_dependents: Option<bool>,
-    /// An object that cannot be read goes all the same, whatever it may have said of who it waits for.
+    /// The object cannot be read, and goes all the same, whatever it may have said of who it waits for. One
+    /// that can be read does not go.
     pub ignore_read_errors: bool,
 }
 

@@ -90,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) cbor: bool,
     /// Whether watches may begin with the state (SL-01).
     pub(crate) watch_list: bool,
+    /// Whether objects that cannot be read can be deleted.
+    pub(crate) unsafe_deletion: bool,
     /// Where proxies may lead.
     pub(crate) proxied_addresses: ProxiedAddresses,
     /// Which web pages may ask.

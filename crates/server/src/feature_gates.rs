@@ -63,6 +63,8 @@ pub enum Feature {
     ComponentFlagz,
     /// Tell at `/statusz` what this server is.
     ComponentStatusz,
+    /// Delete objects that cannot be read.
+    UnsafeMalformedObjectDeletion,
     /// Watches that begin with the state (`sendInitialEvents`).
     WatchList,
     /// Serve kinds that are not served otherwise.
@@ -76,6 +78,7 @@ impl Feature {
             Self::CborServingAndStorage => "CBORServingAndStorage",
             Self::ComponentFlagz => "ComponentFlagz",
             Self::ComponentStatusz => "ComponentStatusz",
+            Self::UnsafeMalformedObjectDeletion => "AllowUnsafeMalformedObjectDeletion",
             Self::WatchList => "WatchList",
             Self::Kinds(feature) => feature.name(),
         }

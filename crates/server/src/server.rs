@@ -414,6 +414,7 @@ fn api(
             compression: has(Feature::ApiResponseCompression),
             cbor: has(Feature::CborServingAndStorage),
             watch_list: has(Feature::WatchList),
+            unsafe_deletion: has(Feature::UnsafeMalformedObjectDeletion),
             proxied_addresses: config.proxied_addresses,
             cors: config.cors.clone(),
             statusz: has(Feature::ComponentStatusz),

@@ -13,7 +13,7 @@ use crate::admission::{Attributes, Memory, Operation, Options};
 use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::measures::Phase;
-use crate::request::{Context, DeleteOptions, Propagation, Target};
+use crate::request::{Context, DeleteOptions, IGNORE_READ_ERRORS, Propagation, Target};
 use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
@@ -39,6 +39,9 @@ impl Registry {
         context: &Context,
     ) -> Result<Outcome, Status> {
         check(options)?;
+        if options.ignore_read_errors {
+            return self.delete_unreadable(target, options).await;
+        }
         let resource = &target.resource;
         let not_found = || Status::not_found(&resource.group_resource(), &target.name);
         let mut queued = None;
@@ -46,19 +49,39 @@ impl Registry {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
             work::ahead(existing.size()).await;
-            if options.ignore_read_errors && existing.check().is_err() {
-                if let Some(outcome) = self.take_unreadable(target, options, &existing).await? {
-                    return Ok(outcome);
-                }
-                queued = self.queue_retry(target, queued).await?;
-                continue;
-            }
             // As upstream has it, what cannot be shown in the version of the request cannot go by it.
             let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;
             self.admit_deletion(target, options, context, &tree).await?;
             let step = self.next_step(target, options, context, tree);
             if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
+                return Ok(outcome);
+            }
+            queued = self.queue_retry(target, queued).await?;
+        }
+        Err(Status::stale(&resource.group_resource(), &target.name))
+    }
+
+    /// Deletes an object that cannot be read, and no other (upstream: `corruptObjectDeleter`).
+    async fn delete_unreadable(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<Outcome, Status> {
+        let resource = &target.resource;
+        let mut queued = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let existing = self.peek(resource, &target.namespace, &target.name);
+            let Some(existing) = existing.filter(|existing| existing.check().is_err()) else {
+                let why = "is exclusively used to delete corrupt object(s), try again by removing this option";
+                let path = Path::new(IGNORE_READ_ERRORS);
+                let error = field::Error::invalid(&path, &Value::Bool(true), why);
+                let named = resource.group_resource();
+                let kind = GroupKind::new(&*named.group, &*named.resource);
+                return Err(Status::invalid(&kind, &target.name, &[error]));
+            };
+            work::ahead(existing.size()).await;
+            if let Some(outcome) = self.take_unreadable(target, options, &existing).await? {
                 return Ok(outcome);
             }
             queued = self.queue_retry(target, queued).await?;

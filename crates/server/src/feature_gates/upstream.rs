@@ -21,7 +21,7 @@ pub(super) const GATES: &[Gate] = &[
     locked(Deprecated, "AllowOverwriteTerminationGracePeriodSeconds", OFF),
     gate(Beta, "AllowParsingUserUIDFromCertAuth", ON, On),
     gate(Stable, "AllowServiceExternalIPs", ON, Apart),
-    gate(Alpha, "AllowUnsafeMalformedObjectDeletion", OFF, Off),
+    gate(Alpha, "AllowUnsafeMalformedObjectDeletion", OFF, Both),
     locked(Stable, "AnonymousAuthConfigurableEndpoints", ON),
     locked(Stable, "AnyVolumeDataSource", ON),
     gate(Beta, "AtomicFIFO", ON, Apart),

@@ -1,8 +1,9 @@
 //! DELETE of one object, or of a collection.
 
 use bytes::Bytes;
-use pintle_meta::Status;
-use pintle_registry::request::{DeleteOptions, Encoding};
+use pintle_meta::{GroupKind, Status, field};
+use pintle_registry::request::{DeleteOptions, Encoding, IGNORE_READ_ERRORS, Recorder};
+use pintle_value::{Path, Value};
 
 use super::Call;
 use crate::negotiation::Encodings;
@@ -17,7 +18,10 @@ pub(super) async fn delete(
     body: Bytes,
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let options = options(call, &body).await?;
+    let options = options(call, &body)?;
+    if options.ignore_read_errors {
+        permit_unsafe_deletion(call, found).await?;
+    }
     let outcome = call.api.registry.delete(&found.target, &options, &call.context()).await?;
     respond::outcome(&outcome, &rendering, negotiated)
 }
@@ -30,7 +34,11 @@ pub(super) async fn delete_collection(
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let selection = list_options(call.query)?;
-    let options = options(call, &body).await?;
+    let options = options(call, &body)?;
+    if options.ignore_read_errors {
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        return Err(refused(&[why]));
+    }
     let registry = &call.api.registry;
     let list = registry
         .delete_collection(&found.collection(), &selection, &options, &call.context())
@@ -38,7 +46,7 @@ pub(super) async fn delete_collection(
     respond::list(list, &rendering, negotiated).await
 }
 
-async fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
+fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     // Only a body that is there has to say what it is.
     let encoding =
         if body.is_empty() { Encoding::Json } else { call.preferences().body(Encodings::ALL)? };
@@ -46,10 +54,47 @@ async fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status>
     if !body.is_empty() {
         call.record.iter().for_each(|record| record.delete_options(body, encoding));
     }
-    // It needs a permission of its own, as upstream has it; without that it changes nothing.
+    options.ignore_read_errors &= call.api.settings.unsafe_deletion;
     if options.ignore_read_errors {
-        let verb = "unsafe-delete-ignore-read-errors";
-        options.ignore_read_errors = call.api.rule(call.user, verb, call.info).await.allowed();
+        refuse_other_options(&options)?;
     }
     Ok(options)
+}
+
+/// Deleting what cannot be read takes a permission of its own (upstream: `authorizeUnsafeDelete`).
+async fn permit_unsafe_deletion(call: &Call<'_>, found: &Found) -> Result<(), Status> {
+    const VERB: &str = "unsafe-delete-ignore-read-errors";
+    if let Some(record) = call.record {
+        record.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "");
+    }
+    let ruling = call.api.rule(call.user, VERB, call.info).await;
+    if ruling.allowed() {
+        return Ok(());
+    }
+    let target = &found.target;
+    let why = format!("not permitted to do \"{VERB}\", reason: {}", ruling.reason);
+    Err(Status::forbidden(&target.resource.group_resource(), &target.name, &why))
+}
+
+/// Nothing can be asked of an object that cannot be read (upstream: `ValidateIgnoreStoreReadError`).
+fn refuse_other_options(options: &DeleteOptions) -> Result<(), Status> {
+    let has_preconditions = options.uid.is_some() || options.resource_version.is_some();
+    let others = [
+        (options.dry_run, "cannot be set together with .dryRun"),
+        (options.propagation.is_some(), "cannot be set together with .propagationPolicy"),
+        (options.orphan_dependents.is_some(), "cannot be set together with .orphanDependents"),
+        (options.grace_period_seconds.is_some(), "cannot be set together with .gracePeriodSeconds"),
+        (has_preconditions, "cannot be set together with .preconditions"),
+    ];
+    let whys: Vec<&str> =
+        others.iter().filter(|(is_set, _)| *is_set).map(|(_, why)| *why).collect();
+    if whys.is_empty() { Ok(()) } else { Err(refused(&whys)) }
+}
+
+/// Refuses the option for what is wrong with it.
+fn refused(whys: &[&str]) -> Status {
+    let path = Path::new(IGNORE_READ_ERRORS);
+    let error = |why: &&str| field::Error::invalid(&path, &Value::Bool(true), *why);
+    let errors: Vec<field::Error> = whys.iter().map(error).collect();
+    Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &errors)
 }

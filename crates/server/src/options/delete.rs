@@ -1,7 +1,9 @@
 //! Options of delete and deletecollection: a body wins over the query entirely (STRAT-04).
 
 use pintle_meta::{Status, field};
-use pintle_registry::request::{DeleteOptions, Encoding, Propagation, Warnings};
+use pintle_registry::request::{
+    DeleteOptions, Encoding, IGNORE_READ_ERRORS, Propagation, Warnings,
+};
 use pintle_value::{Path, Value, cbor, json, yaml};
 
 use super::{dry_run, integer, refuse};
@@ -34,9 +36,6 @@ struct Raw {
     orphan_dependents: Option<bool>,
     ignore_read_errors: Option<bool>,
 }
-
-/// The option by which an object goes that cannot be read.
-const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 fn from_query(query: &Query) -> Result<Raw, Status> {
     let given = |key| Some(query.text(key)).filter(|text| !text.is_empty()).map(str::to_owned);
