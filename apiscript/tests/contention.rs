@@ -134,7 +134,7 @@ fn a_restart_knows_what_is_taken() -> Result<()> {
     let config = Config { ephemeral: false, data_dir: directory.clone(), ..small()? };
     let world = World::start(config.clone())?;
     let port = |service: &Value| service["spec"]["ports"][0]["nodePort"].as_u64();
-    let service_kept = world.must("POST", SERVICES, &service("service_kept", None))?;
+    let first = world.must("POST", SERVICES, &service("first", None))?;
     let gone = world.must("POST", SERVICES, &service("gone", None))?;
     world.must("DELETE", &format!("{SERVICES}/gone"), &Value::Null)?;
     let addresses = world.addresses()?;
@@ -142,7 +142,7 @@ fn a_restart_knows_what_is_taken() -> Result<()> {
 
     let world = World::start(config)?;
     ensure!(world.addresses()? == addresses);
-    let (code, refusal) = world.ask("POST", SERVICES, &service("a", port(&service_kept)))?;
+    let (code, refusal) = world.ask("POST", SERVICES, &service("a", port(&first)))?;
     ensure!(code == 422, "{code} {refusal}");
     let given = world.must("POST", SERVICES, &service("a", port(&gone)))?;
     ensure!(port(&given) == port(&gone));
