@@ -5,6 +5,7 @@ pub mod encodings;
 pub mod lists;
 pub mod pauses;
 pub mod starts;
+pub mod tokens;
 pub mod watches;
 pub mod writes;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use pintle_bench::cases::{
-    Extent, Namespace, definitions, encodings, lists, pauses, starts, watches, writes,
+    Extent, Namespace, definitions, encodings, lists, pauses, starts, tokens, watches, writes,
 };
 use pintle_bench::crash::{self, Campaign};
 use pintle_bench::objects;
@@ -17,7 +17,7 @@ use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
 /// Everything that can be measured; `--only` takes these.
-const CASES: [&str; 12] = [
+const CASES: [&str; 13] = [
     "start",
     "restart",
     "create",
@@ -29,6 +29,7 @@ const CASES: [&str; 12] = [
     "list",
     "encodings",
     "definitions",
+    "tokens",
     "pauses",
 ];
 
@@ -59,7 +60,7 @@ struct Measure {
     #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
     /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings,
-    /// definitions; and if it is named, pauses: the longest time without an answer, while you break something.
+    /// definitions, tokens; and if it is named, pauses: the longest time without an answer, while you break something.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
@@ -92,6 +93,10 @@ struct Measure {
     /// Put a ResourceQuota into the namespaces in which single objects are written.
     #[arg(long)]
     quota: bool,
+    /// Bearer tokens, one a line, which the clients of the case tokens present in turn: each request
+    /// its own, without a client certificate.
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
     /// Send single requests over HTTP/2.
     #[arg(long)]
     http2: bool,
@@ -262,6 +267,15 @@ async fn measure_requests(
         let result = pauses::measure(&namespace, extent, report).await;
         namespace.delete().await?;
         result?;
+    }
+    match &options.tokens {
+        Some(tokens) if wanted("tokens") => {
+            tokens::measure(server, running, tokens, extent, report).await?;
+        }
+        _ if options.only.iter().any(|case| case == "tokens") => {
+            report.note("tokens: there is no --tokens");
+        }
+        _ => {}
     }
     if wanted("list") {
         let namespace = Namespace::create(server, &format!("bench-{unique}-list")).await?;

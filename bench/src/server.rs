@@ -31,6 +31,8 @@ pub struct Server {
     pub authority: String,
     certificate_name: ServerName<'static>,
     tls: Option<Arc<ClientConfig>>,
+    /// The same without the client certificate.
+    anonymous_tls: Option<Arc<ClientConfig>>,
     token: Option<String>,
 }
 
@@ -42,8 +44,15 @@ impl Server {
             authority: cluster.authority()?,
             certificate_name: ServerName::try_from(cluster.certificate_name()?)?,
             tls: if cluster.is_tls() { Some(cluster.tls(false)?) } else { None },
+            anonymous_tls: if cluster.is_tls() { Some(cluster.tls(true)?) } else { None },
             token: cluster.token.clone(),
         })
+    }
+
+    /// The same server for a client whose only credential is this token.
+    pub fn with_token(&self, token: &str) -> Self {
+        let tls = self.anonymous_tls.clone();
+        Self { tls, token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// A stream to the server that speaks the protocol (`http/1.1` or `h2`).
