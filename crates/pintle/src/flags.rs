@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
@@ -264,6 +265,12 @@ struct ApiFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitFlags {
+    /// Let flow schemas and priority levels say which requests are worked on; their seats are the sum of
+    /// the two limits that follow
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    enable_priority_and_fairness: bool,
     /// How many requests that change nothing are worked on at the same time; 0 is no limit
     #[arg(long, value_name = "COUNT", default_value_t = 400)]
     max_requests_inflight: usize,
@@ -370,6 +377,7 @@ impl Serve {
             manifests: api.manifests,
             service_cluster_ip_range: api.service_cluster_ip_range,
             service_node_port_range: api.service_node_port_range,
+            priority_and_fairness: limits.enable_priority_and_fairness,
             max_requests_inflight: limits.max_requests_inflight,
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
             request_timeout: limits.request_timeout,

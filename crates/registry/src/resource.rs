@@ -52,6 +52,15 @@ impl Deref for Resource {
     }
 }
 
+/// How much there is of a resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// How many objects.
+    pub objects: usize,
+    /// The size of their JSON.
+    pub bytes: usize,
+}
+
 impl Resource {
     pub(crate) fn new(
         definition: ResourceDefinition,
@@ -118,6 +127,11 @@ impl Resource {
         self.collection
             .as_ref()
             .ok_or_else(|| Status::method_not_allowed(&self.group_resource(), "this verb"))
+    }
+
+    /// How much there is of it; nothing of a virtual one.
+    pub fn extent(&self) -> Extent {
+        self.collection.as_ref().map(|collection| collection.extent()).unwrap_or_default()
     }
 
     /// The store's key of an object.

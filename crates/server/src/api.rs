@@ -31,8 +31,9 @@ use crate::connection::Conduct;
 use crate::cors::{self, Cors};
 use crate::discovery::{Discovery, Documents};
 use crate::encryption;
+use crate::fairness::{Fairness, Rejected, Wanting};
 use crate::handlers::{self, Call};
-use crate::health::NO_SUCH_PAGE;
+use crate::health::{self, NO_SUCH_PAGE};
 use crate::in_progress::InProgress;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
@@ -67,6 +68,8 @@ pub(crate) struct Api {
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
+    /// What requests wait for; `None` where only [`Self::limits`] bound them.
+    pub(crate) fairness: Option<Arc<Fairness>>,
     pub(crate) compute: Compute,
     pub(crate) lifecycle: Lifecycle,
     /// `None` where nothing is audited.
@@ -110,12 +113,13 @@ pub(crate) struct Settings {
 struct Asked<'a> {
     head: &'a Parts,
     query: &'a Query,
-    info: &'a RequestInfo,
+    info: &'a Arc<RequestInfo>,
     /// The resource that the path names, if it is served.
     resource: Option<Arc<Resource>>,
     /// The address that it comes from.
     from: IpAddr,
     audit_id: &'a HeaderValue,
+    began: Instant,
     /// What the client should hear, whatever becomes of its request.
     warned: &'a Warnings,
 }
@@ -125,6 +129,14 @@ enum Refusal {
     Status(Status),
     /// Nobody can say whether it may be.
     Undecided(String),
+    /// There are no seats for it.
+    Rejected(Rejected),
+}
+
+impl From<Rejected> for Refusal {
+    fn from(rejected: Rejected) -> Self {
+        Self::Rejected(rejected)
+    }
 }
 
 impl From<Status> for Refusal {
@@ -162,6 +174,7 @@ impl Api {
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
             Ok(info) => {
+                let info = Arc::new(info);
                 let named = info.resource.as_ref();
                 let asked = Asked {
                     head: &head,
@@ -170,6 +183,7 @@ impl Api {
                     resource: named.and_then(|named| target::resource(&self.registry, named)),
                     from: conduct.from(),
                     audit_id: &audit_id,
+                    began,
                     warned: &Warnings::default(),
                 };
                 self.settle(peer, conduct, asked, &mut body, began).await
@@ -197,6 +211,7 @@ impl Api {
         began: Instant,
     ) -> Response {
         let (info, query, warned) = (asked.info, asked.query, asked.warned);
+        let uri = &asked.head.uri;
         let preferences = Preferences::new(&asked.head.headers, query);
         let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
@@ -211,15 +226,19 @@ impl Api {
                 }
                 None => self.answer(permitted, asked, body, &mut progress).await,
             },
-            Err(Refusal::Status(status)) => Err(status),
-            Err(Refusal::Undecided(why)) => Ok(respond::undecided(&asked.head.uri, &why)),
+            Err(refusal) => Err(refusal),
         };
-        let mut response = answer.unwrap_or_else(|status| {
-            if status.is_no_such_path() && !paths::is_routed(&self.registry, &info.path) {
-                return respond::text(404, NO_SUCH_PAGE);
+        let mut response = answer.unwrap_or_else(|refusal| match refusal {
+            Refusal::Undecided(why) => respond::undecided(uri, &why),
+            Refusal::Rejected(rejected) => respond::too_many(rejected.retry_after_seconds),
+            Refusal::Status(status)
+                if status.is_no_such_path() && !paths::is_routed(&self.registry, &info.path) =>
+            {
+                respond::text(404, NO_SUCH_PAGE)
             }
-            respond::status(&status, form)
+            Refusal::Status(status) => respond::status(&status, form),
         });
+        progress.class.iter().for_each(|class| class.tell(response.headers_mut()));
         add_warnings(response.headers_mut(), &warned.take());
         let code = response.status();
         // But for a malformed timeout: it is found by whoever bounds requests.
@@ -242,6 +261,7 @@ impl Api {
         // it counts until then, as upstream's handlers do; how long is bounded. So does a session.
         if !response.body().is_long() && !response.body().is_session() {
             progress.permit = None;
+            progress.seat.get_mut().take();
         }
         response.body_mut().hold(Box::new(progress));
         response
@@ -272,6 +292,10 @@ impl Api {
         let user = self.impersonate(user, asked, progress.record.as_ref()).await?;
         let asked_at = Instant::now();
         let question = Attributes { user: &user, verb: info.verb, subject: info.subject() };
+        if !info.connects() {
+            let fairness = self.fairness.as_ref();
+            progress.class = fairness.and_then(|fairness| fairness.classify(&question));
+        }
         let ruling = self.authorizer.authorize(&question).await;
         self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
         progress.log.iter_mut().for_each(|log| log.authorized());
@@ -335,22 +359,24 @@ impl Api {
         asked: Asked<'_>,
         body: &mut Upload<impl RequestBody + Send + 'static>,
         progress: &mut InProgress,
-    ) -> Result<Response, Status> {
-        let Asked { head, query, info, resource, from, warned: warnings, .. } = asked;
+    ) -> Result<Response, Refusal> {
+        let is_session = asked.info.connects();
+        let destination = destination(asked.resource.clone(), asked.info, asked.head)?;
+        progress.take_route(destination.as_ref(), asked.info, asked.head, asked.query);
+        self.enter(&asked, &permitted, is_session, progress).await?;
+        let Asked { head, query, info, from, warned: warnings, .. } = asked;
         let Permitted { user, now, timeout } = permitted;
-        let destination = destination(resource, info, head)?;
-        progress.take_route(destination.as_ref(), info, head, query);
-        self.enter(info, info.connects(), &user, progress)?;
-        let waited = &progress.waited;
+        let (waited, seat) = (&progress.waited, &progress.seat);
         let record = progress.record.as_ref();
+        let user = &user;
         let call =
-            Call { api: self, head, query, info, user: &user, from, now, warnings, record, waited };
-        let work = self.compute.run(&user, dispatch(&call, destination, body));
+            Call { api: self, head, query, info, user, from, now, warnings, record, waited, seat };
+        let work = self.compute.run(user, dispatch(&call, destination, body));
         let mut response = within(timeout, work).await.unwrap_or_else(|TooLate| {
             progress.timed_out();
             Err(TooLate.status())
         })?;
-        response.body_mut().compute_in(self.compute.lane(&user));
+        response.body_mut().compute_in(self.compute.lane(user));
         Ok(response)
     }
 
@@ -362,9 +388,10 @@ impl Api {
         asked: Asked<'_>,
         body: Upload<impl RequestBody + Send + 'static>,
         progress: &mut InProgress,
-    ) -> Result<Response, Status> {
+    ) -> Result<Response, Refusal> {
+        let is_session = ask_for_upgrade(&asked.head.headers);
+        self.enter(&asked, &permitted, is_session, progress).await?;
         let Permitted { user, timeout, .. } = permitted;
-        self.enter(asked.info, ask_for_upgrade(&asked.head.headers), &user, progress)?;
         let handed = Handed {
             head: asked.head,
             query: asked.query,
@@ -378,22 +405,45 @@ impl Api {
         let answer = within(timeout, self.aggregation.proxy(service, handed, body)).await;
         answer.map_err(|TooLate| {
             progress.timed_out();
-            TooLate.status()
+            TooLate.status().into()
         })
     }
 
-    /// Takes a permit for a session, or for a request that is neither long-running nor a health check.
-    fn enter(
+    /// Waits for the seats of a request, where it is one that needs some; takes a permit for a session,
+    /// and for a request where no seats are counted.
+    async fn enter(
         &self,
-        info: &RequestInfo,
+        asked: &Asked<'_>,
+        permitted: &Permitted,
         is_session: bool,
-        user: &Arc<User>,
         progress: &mut InProgress,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Refusal> {
+        let (info, user) = (asked.info, &permitted.user);
         if info.long_running() {
             progress.runs_long();
         }
-        let permit = match info.long_running() || info.is_health_check() {
+        let fairness = self.fairness.as_ref().zip(progress.class.clone());
+        if let Some((fairness, class)) = fairness.filter(|_| !is_session) {
+            if health::is_check(info) && !class.is_exempt() {
+                return Ok(());
+            }
+            let wanting = Wanting {
+                class: &class,
+                user,
+                info,
+                query: asked.query,
+                resource: asked.resource.as_deref(),
+                began: asked.began,
+                timeout: permitted.timeout.unwrap_or(self.settings.request_timeout),
+            };
+            let seat = fairness.admit(wanting).await.inspect_err(|_| progress.was_rejected())?;
+            *progress.seat.get_mut() = Some(seat);
+            if info.verb == "watch" {
+                progress.watch = fairness.begin_watch(info);
+            }
+            return Ok(());
+        }
+        let permit = match info.long_running() || health::is_check(info) {
             _ if is_session => self.limits.enter_session(user),
             false => self.limits.enter(info.read_only(), user),
             true => return Ok(()),

@@ -104,7 +104,11 @@ pub struct Config {
     pub shutdown_delay: Duration,
     /// How long the server counts as alive though it has not finished starting.
     pub livez_grace_period: Duration,
-    /// How many requests that change nothing are worked on at the same time; 0 is no limit.
+    /// Whether flow schemas and priority levels say which requests are worked on; otherwise the two limits
+    /// that follow do.
+    pub priority_and_fairness: bool,
+    /// How many requests that change nothing are worked on at the same time; 0 is no limit. Together with
+    /// the next it is the number of seats that priority levels share.
     pub max_requests_inflight: usize,
     /// How many requests that change something are worked on at the same time; 0 is no limit.
     pub max_mutating_requests_inflight: usize,
@@ -179,6 +183,7 @@ impl Default for Config {
             watch_history_bytes: 64 * 1024 * 1024,
             shutdown_delay: Duration::ZERO,
             livez_grace_period: Duration::ZERO,
+            priority_and_fairness: true,
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             connections: ConnectionLimits::default(),

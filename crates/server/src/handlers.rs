@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::request::Parts;
+use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_measure::Counter;
 use pintle_meta::Status;
@@ -27,6 +28,7 @@ use pintle_registry::request::{Context, MayCreate, Now, Recorder, Refusal, Warni
 
 use crate::api::Api;
 use crate::audit::Record;
+use crate::fairness::Seat;
 use crate::negotiation::{Form, Negotiated, Preferences};
 use crate::options::{IncludeObject, table_options};
 use crate::query::Query;
@@ -50,6 +52,8 @@ pub(crate) struct Call<'a> {
     pub(crate) record: Option<&'a Arc<Record>>,
     /// How long it waited for webhooks, in nanoseconds; nothing where it asks none.
     pub(crate) waited: &'a OnceLock<Arc<Counter>>,
+    /// The seats that it has, where seats are counted; whoever takes them gives them back.
+    pub(crate) seat: &'a Mutex<Option<Seat>>,
 }
 
 /// Does what is asked.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::lifecycle::Lifecycle;
 use crate::query::Query;
+use crate::request_info::RequestInfo;
 use crate::respond::{Response, page, text};
 
 /// What checks look at.
@@ -155,6 +156,12 @@ pub(crate) fn paths(plugins: bool) -> Vec<String> {
         paths.extend(endpoint.checks(plugins).map(|check| format!("/{name}/{}", check.name)));
     }
     paths
+}
+
+/// Whether it is asked how the server is: that is answered whatever else there is to do, as upstream's flow
+/// schema `probes` has it.
+pub(crate) fn is_check(info: &RequestInfo) -> bool {
+    info.resource.is_none() && endpoint(&info.path).is_some()
 }
 
 /// Splits `/livez/etcd` into the endpoint and the name of a check, if it names one.

@@ -4,11 +4,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
+use parking_lot::Mutex;
 use pintle_measure::Counter;
 
 use crate::api::Api;
 use crate::audit::Record;
 use crate::body::Guard;
+use crate::fairness::{Class, Seat, WatchGuard};
 use crate::limits::Permit;
 use crate::metrics::{Answered, Key, Route};
 use crate::query::Query;
@@ -36,6 +38,12 @@ pub(crate) struct InProgress {
     pub(crate) log: Option<Box<RequestLog>>,
     /// Returned when the handler has returned; for a long answer, when the answer was sent.
     pub(crate) permit: Option<Permit>,
+    /// What it is by the flow schemas, where those count.
+    pub(crate) class: Option<Arc<Class>>,
+    /// Returned likewise; those of a watch, when its initial events are made.
+    pub(crate) seat: Mutex<Option<Seat>>,
+    /// A watch that writes know of.
+    pub(crate) watch: Option<WatchGuard>,
 }
 
 impl InProgress {
@@ -53,6 +61,9 @@ impl InProgress {
             record: None,
             log: None,
             permit: None,
+            class: None,
+            seat: Mutex::default(),
+            watch: None,
         }
     }
 
@@ -97,6 +108,7 @@ impl InProgress {
 impl Drop for InProgress {
     fn drop(&mut self) {
         drop(self.permit.take());
+        drop(self.seat.get_mut().take());
         self.record.iter().for_each(|record| record.ended());
         self.long_running.iter().for_each(|route| route.runs_long(-1));
         let waited = self.waited.get().map_or(0, |waited| waited.get());

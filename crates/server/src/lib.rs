@@ -26,6 +26,7 @@ mod cors;
 mod discovery;
 mod encryption;
 mod error;
+mod fairness;
 mod feature_gates;
 mod handlers;
 mod header_text;

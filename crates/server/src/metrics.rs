@@ -12,6 +12,7 @@ mod controllers;
 mod effects;
 mod egress;
 mod etcd;
+mod fairness;
 mod families;
 mod family;
 mod process;
@@ -210,6 +211,7 @@ impl Metrics {
         self.write_field_validations(&mut page);
         page.single(&f::TLS_ERRORS, self.tls_errors.get());
         server::write(api, &mut page);
+        api.fairness.iter().for_each(|fairness| fairness::write(fairness, &mut page));
         stored::write(&api.registry, self.sources.etcd.is_some(), &mut page);
         if let Some(measures) = &self.sources.etcd {
             etcd::write(measures, &mut page);

@@ -23,6 +23,9 @@ use crate::zpages::{self, Page};
 /// What stands behind the media type of aggregated discovery.
 const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// Where the debugging pages of priority and fairness are.
+const FAIRNESS_PAGES: &str = "/debug/api_priority_and_fairness/";
+
 /// Answers for a path. As upstream has it, discovery, the version and the keys are routes: they pass over
 /// slashes at the end, and most know no method but GET. What stands at one path only answers any method.
 pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
@@ -66,12 +69,23 @@ async fn at_one_path(call: &Call<'_>, path: &str) -> Result<Response, Status> {
         "/" | "/index.html" => root(call),
         "/metrics" => Ok(metrics(call.api.metrics.text(call.api))),
         "/metrics/slis" => Ok(metrics(call.api.metrics.slis())),
+        _ if path.starts_with(FAIRNESS_PAGES) => {
+            fairness_page(call).ok_or_else(Status::no_such_path)
+        }
         _ if path.starts_with("/openapi/") => call.api.openapi.answer(call).await,
         _ => match (Page::at(path, call), health_check(call)) {
             (Some(page), _) => page.answer(call, &all_paths(call)),
             (None, answer) => answer.ok_or_else(Status::no_such_path),
         },
     }
+}
+
+/// A debugging page of priority and fairness (APF-08).
+fn fairness_page(call: &Call<'_>) -> Option<Response> {
+    let name = call.info.path.strip_prefix(FAIRNESS_PAGES)?;
+    let has_details = !call.query.text("includeRequestDetails").is_empty();
+    let text = call.api.fairness.as_ref()?.debugging_page(name, has_details)?;
+    Some(page(200, text))
 }
 
 /// 405 for any other method, HEAD among them.

@@ -7,7 +7,6 @@ use http::Method;
 use pintle_auth::{Objects, Subject};
 use pintle_meta::{fields, labels};
 
-use crate::health;
 use crate::query::{Query, percent_decode};
 
 /// What is asked.
@@ -107,12 +106,6 @@ impl RequestInfo {
     pub(crate) fn connects(&self) -> bool {
         let connects = |info: &ResourceInfo| CONNECTIONS.contains(&info.subresource.as_str());
         self.resource.as_ref().is_some_and(connects)
-    }
-
-    /// Whether it is asked how the server is: that is answered whatever else there is to do, as upstream's
-    /// flow schema `probes` has it.
-    pub(crate) fn is_health_check(&self) -> bool {
-        self.resource.is_none() && health::endpoint(&self.path).is_some()
     }
 
     /// Whether the request changes nothing.

@@ -84,6 +84,13 @@ pub(crate) fn undecided(uri: &Uri, why: &str) -> Response {
     text(500, format!("{words}\n"))
 }
 
+/// 429 for a request that there is no room for (APF-04; upstream: `tooManyRequests`).
+pub(crate) fn too_many(retry_after_seconds: u64) -> Response {
+    let mut response = text(429, "Too many requests, please try again later.\n");
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after_seconds));
+    response
+}
+
 /// Plain text.
 pub(crate) fn page(code: u16, text: impl Into<Bytes>) -> Response {
     let mut response = HttpResponse::new(Body::full(text));

@@ -38,6 +38,7 @@ use crate::backends::{Extensions, Kubelets, Services, Ways};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::encryption::Encryption;
+use crate::fairness::Fairness;
 use crate::feature_gates::Feature;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -305,6 +306,9 @@ fn keep_up(
     encryption: Option<Encryption>,
 ) {
     background.spawn(authorization.keep_up());
+    if let Some(fairness) = api.fairness.clone() {
+        background.spawn(fairness.keep_adjusting());
+    }
     if let Some(external) = api.authentication.tokens.external.clone() {
         background.spawn(external.keep_up());
     }
@@ -377,8 +381,11 @@ fn api(
     let anonymous =
         of_file.unwrap_or_else(|| Anonymous { enabled: config.anonymous_auth, paths: Vec::new() });
     let has = |feature| config.feature_gates.has(feature);
+    let seats = config.max_requests_inflight + config.max_mutating_requests_inflight;
+    let fairness = config.priority_and_fairness.then(|| Fairness::new(registry.clone(), seats));
     Arc::new(Api {
         registry,
+        fairness: fairness.map(Arc::new),
         authentication: Authentication {
             verifier: Some(tls.clients.clone()),
             front_proxy: tls

@@ -341,7 +341,11 @@ async fn compression_can_be_switched_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_server_refuses_all_but_masters() {
-    let config = Config { max_mutating_requests_inflight: 1, ..Config::ephemeral() };
+    let config = Config {
+        priority_and_fairness: false,
+        max_mutating_requests_inflight: 1,
+        ..Config::ephemeral()
+    };
     let server = Server::start(config).await.unwrap();
     blocking(move || {
         let admin = admin(&server);

@@ -20,7 +20,7 @@ const KNOWN: &[(&str, usize)] = &[
     ("kinds", 2),
     ("registry", 19),
     ("schema", 6),
-    ("server", 30),
+    ("server", 26),
     ("store", 5),
     ("value", 4),
 ];

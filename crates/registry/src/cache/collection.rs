@@ -134,6 +134,12 @@ impl Collection {
         }
     }
 
+    /// How much there is now.
+    pub(crate) fn extent(&self) -> crate::Extent {
+        let state = self.state.read();
+        crate::Extent { objects: state.live.len(), bytes: state.live_bytes }
+    }
+
     /// The newest state. `visible` is what the cache had made visible before this call: the state is at
     /// least that new.
     pub(crate) fn snapshot(&self, visible: Revision) -> Snapshot {

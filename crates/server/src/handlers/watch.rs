@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::Call;
 use crate::api::Api;
 use crate::body::{Body, CHUNK_BYTES, Frames};
+use crate::fairness::{InitialSeat, Seat, begins_with_state};
 use crate::metrics::ResourceRequests;
 use crate::negotiation::{Form, watch_type};
 use crate::options::{self, list_options, watch_timeout};
@@ -69,6 +70,10 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
         }),
         bookmarks: Bookmarks::new(Instant::now() + timeout),
         measures: call.api.metrics.requests.of(&found.target.resource),
+        seat: begins_with_state(call.query)
+            .then(|| call.seat.lock().take())
+            .flatten()
+            .map(Seat::until_initialised),
         list: Some(List { began, scope: list_scope(call), api: call.api.clone() }),
         ended: timeout.is_zero(),
     };
@@ -137,6 +142,8 @@ struct Stream {
     end: Pin<Box<dyn Future<Output = ()> + Send>>,
     bookmarks: Bookmarks,
     measures: Arc<ResourceRequests>,
+    /// Kept until the initial events are made.
+    seat: Option<InitialSeat>,
     list: Option<List>,
     ended: bool,
 }
@@ -159,6 +166,8 @@ impl Stream {
                     let events: Vec<_> = events?.into_iter().map(Event::checked).collect();
                     self.pending = events.into_iter();
                 }
+                // There is nothing (more) that the watch begins with.
+                () = std::future::ready(()), if self.seat.is_some() => self.seat = None,
                 () = self.bookmarks.due() => {
                     self.bookmarks.schedule();
                     if let Some(revision) = self.watch.bookmark() {

@@ -8,6 +8,7 @@ mod admission;
 mod audits;
 mod controllers;
 mod effects;
+mod fairness;
 mod requests;
 mod server;
 mod storage;
@@ -31,6 +32,7 @@ pub(crate) use admission::*;
 pub(crate) use audits::*;
 pub(crate) use controllers::*;
 pub(crate) use effects::*;
+pub(crate) use fairness::*;
 pub(crate) use requests::*;
 pub(crate) use server::*;
 pub(crate) use storage::*;
@@ -44,6 +46,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
         audits::ALL,
         controllers::ALL,
         effects::ALL,
+        fairness::ALL,
         requests::ALL,
         server::ALL,
         storage::ALL,

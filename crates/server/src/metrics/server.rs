@@ -7,9 +7,14 @@ use crate::version::VERSION;
 
 /// Writes all of this.
 pub(super) fn write(api: &Api, page: &mut Page) {
+    let [executing, waiting] =
+        api.fairness.as_ref().map(|fairness| fairness.kinds()).unwrap_or_default();
     let mut in_flight = page.family(&f::IN_FLIGHT);
-    in_flight.value(&["mutating"], api.limits.mutating());
-    in_flight.value(&["readOnly"], api.limits.read_only());
+    in_flight.value(&["mutating"], api.limits.mutating() + executing.mutating);
+    in_flight.value(&["readOnly"], api.limits.read_only() + executing.read_only);
+    let mut in_queue = page.family(&f::IN_QUEUE);
+    in_queue.value(&["mutating"], waiting.mutating);
+    in_queue.value(&["readOnly"], waiting.read_only);
     write_build(page);
 }
 

@@ -89,7 +89,6 @@ const HARMLESS: &[&str] = &[
     "emulated-version",
     "emulation-forward-compatible",
     "enable-logs-handler",
-    "enable-priority-and-fairness",
     "endpoint-reconciler-type",
     "external-hostname",
     "goaway-chance",

@@ -1,0 +1,103 @@
+//! How many seats a request takes (upstream: the package `flowcontrol/request`).
+
+use std::time::Duration;
+
+use crate::work::{SeatSeconds, WorkEstimate, as_f64};
+
+/// The most seats of a list (upstream: with the gate `SizeBasedListCostEstimate`, which is on).
+pub const LIST_SEATS_MAX: usize = 100;
+/// The most seats of a write.
+pub const WRITE_SEATS_MAX: usize = 10;
+
+const BYTES_PER_SEAT: u64 = 100_000;
+/// A list from the cache is sent in pieces, and takes no more memory than this.
+const STREAMED_BYTES_MAX: u64 = 1_000_000;
+const WATCHES_PER_SEAT: usize = 10;
+/// How long a seat is taken for the event that a write causes.
+const EVENT_DURATION: Duration = Duration::from_millis(5);
+
+/// What a list, or the initial events of a watch, goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// How many objects there are of the resource.
+    pub objects: u64,
+    /// How many bytes they have in all.
+    pub bytes: u64,
+    /// The page that is asked for; 0 is everything.
+    pub limit: u64,
+    /// Whether exactly one object is selected by its name.
+    pub is_single: bool,
+}
+
+/// A list, in a level where one request takes at most `level_max` seats (0 for no such limit).
+pub fn list(listed: &Listed, level_max: usize) -> WorkEstimate {
+    let average = listed.bytes.checked_div(listed.objects).unwrap_or_default();
+    let loaded = match (listed.is_single, listed.limit) {
+        (true, _) => 1,
+        (false, 0) => listed.objects,
+        (false, limit) => limit.min(listed.objects),
+    };
+    let bytes = loaded.saturating_mul(average).min(STREAMED_BYTES_MAX);
+    let seats = usize::try_from(bytes.div_ceil(BYTES_PER_SEAT)).unwrap_or(LIST_SEATS_MAX);
+    WorkEstimate::seats(seats.max(1).min(at_most(LIST_SEATS_MAX, level_max)))
+}
+
+/// A write that so many watches hear of, in a level likewise.
+///
+/// Each watch takes a part of a seat for a moment. Where these would be more seats than a request may
+/// take, they are taken for longer.
+pub fn write(watches: usize, level_max: usize) -> WorkEstimate {
+    if watches < WATCHES_PER_SEAT {
+        return WorkEstimate::seats(1);
+    }
+    let wanted = watches.div_ceil(WATCHES_PER_SEAT);
+    let work = SeatSeconds::new(as_f64(wanted), EVENT_DURATION);
+    let final_seats = wanted.min(at_most(WRITE_SEATS_MAX, level_max));
+    let additional_latency = work.per_seat(final_seats);
+    WorkEstimate { initial_seats: 1, final_seats, additional_latency }
+}
+
+fn at_most(max: usize, level_max: usize) -> usize {
+    if level_max == 0 { max } else { max.min(level_max) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_take_seats_by_their_bytes() {
+        // objects, bytes, limit, single, of the level at most; seats
+        for (objects, bytes, limit, is_single, level, seats) in [
+            (0, 0, 0, false, 0, 1),
+            (10, 10_000, 0, false, 0, 1),
+            (500, 500_000, 0, false, 0, 5),
+            (500, 500_000, 100, false, 0, 1),
+            (500, 500_000, 101, false, 0, 2),
+            (500, 500_000, 0, true, 0, 1),
+            (100_000, 100_000_000, 0, false, 0, 10),
+            (100_000, 100_000_000, 0, false, 8, 8),
+            (100_000, 100_000_000, 0, false, 20, 10),
+        ] {
+            let listed = Listed { objects, bytes, limit, is_single };
+            assert_eq!(list(&listed, level), WorkEstimate::seats(seats), "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn writes_take_seats_afterwards_by_their_watches() {
+        for (watches, level, seats, milliseconds) in [
+            (9, 0, 0, 0),
+            (10, 0, 1, 5),
+            (11, 0, 2, 5),
+            (100, 0, 10, 5),
+            (1000, 0, 10, 50),
+            (1000, 5, 5, 100),
+        ] {
+            let estimate = write(watches, level);
+            assert_eq!(estimate.initial_seats, 1);
+            assert_eq!(estimate.final_seats, seats, "{watches}");
+            assert_eq!(estimate.additional_latency, Duration::from_millis(milliseconds));
+        }
+    }
+}

@@ -1,0 +1,571 @@
+//! The requests of a priority level: those that are executed, and those that wait in queues.
+//!
+//! Fair queuing as upstream's package `queueset` has it: a progress meter R tells how much each queue has
+//! been served since the beginning, each queue says at which reading its next request is to be executed,
+//! and the queue is served whose request would be finished first.
+
+mod queue;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+pub use state::{Counts, QueueState, RequestState};
+
+use crate::dealer::{Dealer, MAX_HAND_SIZE};
+use crate::demand::{Integrator, Observed};
+use crate::work::{SeatSeconds, WorkEstimate, as_f64};
+use queue::Queue;
+
+/// How long a request is expected to take.
+const SERVICE_DURATION: Duration = Duration::from_millis(3);
+
+/// What becomes of a request for which there is no seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// It is executed all the same.
+    Exempt,
+    /// It is rejected.
+    Reject,
+    /// It waits.
+    Queue {
+        /// How many queues there are.
+        queues: usize,
+        /// How many of them a flow is dealt.
+        hand_size: usize,
+        /// How many requests wait in one.
+        length_max: usize,
+    },
+}
+
+/// A request, as long as it waits or takes seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+/// A request that arrives.
+#[derive(Clone, Debug)]
+pub struct Arriving<'a, T> {
+    /// Whose it is: see [`QueueSet::new`].
+    pub user: &'a str,
+    /// See [`crate::flow_hash`].
+    pub flow_hash: u64,
+    /// What it is expected to take.
+    pub estimate: WorkEstimate,
+    /// What the caller knows it by.
+    pub known_by: T,
+}
+
+/// What becomes of a request that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is to be executed.
+    Executing(Ticket),
+    /// It waits, as the last of so many in its queue.
+    Waiting(Ticket, usize),
+    /// It is rejected.
+    Rejected(Rejection),
+}
+
+/// Why a request is rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rejection {
+    /// There is no seat, and no queue.
+    ConcurrencyLimit,
+    /// Its queue is full.
+    QueueFull,
+    /// It has waited too long.
+    TimeOut,
+}
+
+/// The reading of the meters when a request was last taken from a queue, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dispatched {
+    /// R at that time.
+    pub r: SeatSeconds,
+    /// The reading at which the request was to be executed.
+    pub start: SeatSeconds,
+    /// The least and the greatest such reading over all queues in which requests waited.
+    pub bounds: (SeatSeconds, SeatSeconds),
+    /// The same, less the work that is under way.
+    pub discounted: (SeatSeconds, SeatSeconds),
+}
+
+/// What becomes of the seats of a request that was executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// They are free.
+    Released,
+    /// They are free at this time, when [`QueueSet::release_due`] is to be called.
+    ReleasedAt(Duration),
+}
+
+/// The requests of a priority level.
+#[derive(Debug)]
+pub struct QueueSet<T> {
+    discipline: Discipline,
+    dealer: Option<Dealer>,
+    /// The seats that requests may take.
+    limit: usize,
+    leaves_half: bool,
+    queues: Vec<Queue>,
+    /// The queues in which requests wait.
+    busy: BTreeSet<usize>,
+    requests: HashMap<Ticket, Request<T>>,
+    /// Requests that wait no more since the caller asked.
+    dispatched: Vec<Ticket>,
+    /// Requests whose seats are released at a time.
+    lingering: BTreeSet<(Duration, Ticket)>,
+    /// How many seats each user has.
+    held: HashMap<Box<str>, usize>,
+    next_ticket: u64,
+    enqueued: usize,
+    /// The queue that was served last.
+    robin: usize,
+    r: SeatSeconds,
+    last: Duration,
+    counts: Counts,
+    /// Queues with requests that wait or are executed.
+    active_queues: usize,
+    /// The seats that requests of queues have or wait for.
+    queue_seats: usize,
+    last_dispatch: Dispatched,
+    demand: Integrator,
+}
+
+#[derive(Debug)]
+struct Request<T> {
+    user: Box<str>,
+    known_by: T,
+    estimate: WorkEstimate,
+    work: SeatSeconds,
+    arrived: Duration,
+    arrived_at_r: SeatSeconds,
+    /// None where it did not go through a queue.
+    queue: Option<usize>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Executing { since: Duration },
+    Lingering,
+}
+
+impl<T> QueueSet<T> {
+    /// A level without requests. With `leaves_half`, no user takes more seats than it leaves free, so that
+    /// one who holds on to seats has at most half of them, and others find one at once. (Upstream has no
+    /// such bound; exempt levels have none, either.)
+    pub fn new(discipline: Discipline, limit: usize, leaves_half: bool, now: Duration) -> Self {
+        let mut new = Self {
+            discipline: Discipline::Reject,
+            dealer: None,
+            limit,
+            leaves_half,
+            queues: Vec::new(),
+            busy: BTreeSet::new(),
+            requests: HashMap::new(),
+            dispatched: Vec::new(),
+            lingering: BTreeSet::new(),
+            held: HashMap::new(),
+            next_ticket: 0,
+            enqueued: 0,
+            robin: 0,
+            r: SeatSeconds::default(),
+            last: now,
+            counts: Counts::default(),
+            active_queues: 0,
+            queue_seats: 0,
+            last_dispatch: Dispatched::default(),
+            demand: Integrator::new(now),
+        };
+        new.configure(discipline, limit, now);
+        new
+    }
+
+    /// Changes what becomes of requests. Queues that are too many are given up once they are empty.
+    pub fn configure(&mut self, discipline: Discipline, limit: usize, now: Duration) {
+        self.advance(now);
+        self.limit = limit;
+        self.discipline = discipline;
+        self.dealer = None;
+        if let Discipline::Queue { queues, hand_size, .. } = discipline {
+            self.dealer = Dealer::new(queues, hand_size);
+            if self.queues.len() < queues && self.dealer.is_some() {
+                self.queues.resize_with(queues, Queue::default);
+            }
+        }
+        self.give_up_queues();
+        self.dispatch_all(now);
+    }
+
+    /// A request arrives. It may be that others are executed because of it: see [`Self::take_dispatched`].
+    pub fn arrive(&mut self, now: Duration, arriving: Arriving<'_, T>) -> Arrival {
+        self.release_due(now);
+        let Discipline::Queue { length_max, .. } = self.discipline else {
+            return self.arrive_without_queue(now, arriving);
+        };
+        let Some(dealer) = self.dealer else {
+            return self.reject(Rejection::ConcurrencyLimit);
+        };
+        let index = self.shortest_of_hand(&dealer, arriving.flow_hash);
+        if self.counts.seats_in_use >= self.limit && self.queues[index].waiting.len() >= length_max
+        {
+            self.bound(index);
+            return self.reject(Rejection::QueueFull);
+        }
+        let ticket = self.enqueue(now, index, arriving);
+        let length = self.queues[index].waiting.len();
+        self.dispatch_all(now);
+        match self.dispatched.iter().position(|dispatched| *dispatched == ticket) {
+            Some(position) => {
+                self.dispatched.swap_remove(position);
+                Arrival::Executing(ticket)
+            }
+            None => Arrival::Waiting(ticket, length),
+        }
+    }
+
+    /// The requests that waited and are to be executed, since this was called last.
+    pub fn take_dispatched(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.dispatched)
+    }
+
+    /// A request waits no longer, as its time is over or its client has gone. Gives what it was known by
+    /// if it still waited; otherwise it is being executed, and must be finished.
+    pub fn give_up(&mut self, now: Duration, ticket: Ticket) -> Option<T> {
+        self.advance(now);
+        if self.requests.get(&ticket)?.phase != Phase::Waiting {
+            return None;
+        }
+        let request = self.dequeue(now, ticket)?;
+        if let Some(index) = request.queue {
+            self.settle(index);
+            self.bound(index);
+        }
+        self.counts.rejected += 1;
+        self.counts.cancelled += 1;
+        self.note_demand(now);
+        self.give_up_queues();
+        Some(request.known_by)
+    }
+
+    /// A request was executed.
+    pub fn finish(&mut self, now: Duration, ticket: Ticket) -> Finished {
+        self.release_due(now);
+        let Some(request) = self.requests.get_mut(&ticket) else { return Finished::Released };
+        let Phase::Executing { since } = request.phase else { return Finished::Released };
+        request.phase = Phase::Lingering;
+        let (estimate, queue) = (request.estimate, request.queue);
+        self.counts.executing -= 1;
+        if let Some(index) = queue {
+            let took = now.saturating_sub(since);
+            let seats = as_f64(estimate.initial_seats);
+            let queue = &mut self.queues[index];
+            queue.executing -= 1;
+            queue.next_dispatch -= SeatSeconds::new(seats, SERVICE_DURATION);
+            queue.next_dispatch += SeatSeconds::new(seats, took);
+            self.bound(index);
+            self.settle(index);
+        }
+        let finished = if estimate.additional_latency.is_zero() {
+            self.release(now, ticket);
+            Finished::Released
+        } else {
+            let at = now.saturating_add(estimate.additional_latency);
+            self.lingering.insert((at, ticket));
+            Finished::ReleasedAt(at)
+        };
+        self.dispatch_all(now);
+        finished
+    }
+
+    /// Frees the seats whose time is over, and executes others for them. Gives the time when the next
+    /// seats are to be freed.
+    pub fn release_due(&mut self, now: Duration) -> Option<Duration> {
+        self.advance(now);
+        while let Some((at, ticket)) = self.lingering.first().copied().filter(|(at, _)| *at <= now)
+        {
+            self.lingering.remove(&(at, ticket));
+            self.release(now, ticket);
+            self.dispatch_all(now);
+        }
+        self.lingering.first().map(|(at, _)| *at)
+    }
+
+    /// Whether there are no requests.
+    pub fn is_idle(&self) -> bool {
+        self.counts.waiting == 0 && self.counts.executing == 0
+    }
+
+    /// What the demand for seats was since this was called last.
+    pub fn take_demand(&mut self, now: Duration) -> Observed {
+        self.demand.take(now)
+    }
+
+    fn arrive_without_queue(&mut self, now: Duration, arriving: Arriving<'_, T>) -> Arrival {
+        let is_exempt = self.discipline == Discipline::Exempt;
+        let seats = arriving.estimate.max_seats();
+        if !is_exempt && (!self.has_room(seats) || self.is_held_back(arriving.user)) {
+            return self.reject(Rejection::ConcurrencyLimit);
+        }
+        let ticket = self.admit(now, None, arriving);
+        self.execute(now, ticket);
+        Arrival::Executing(ticket)
+    }
+
+    const fn reject(&mut self, why: Rejection) -> Arrival {
+        self.counts.rejected += 1;
+        Arrival::Rejected(why)
+    }
+
+    /// The queue of a hand in which the least work waits.
+    fn shortest_of_hand(&mut self, dealer: &Dealer, flow_hash: u64) -> usize {
+        let mut hand = [0; MAX_HAND_SIZE];
+        let size = dealer.deal(flow_hash, &mut hand);
+        let first = self.enqueued % size;
+        self.enqueued += 1;
+        let turns = (0..size).map(|turn| hand[(first + turn) % size]);
+        turns.min_by_key(|index| self.queues[*index].work).unwrap_or(hand[0])
+    }
+
+    fn enqueue(&mut self, now: Duration, index: usize, arriving: Arriving<'_, T>) -> Ticket {
+        let seats = arriving.estimate.max_seats();
+        let ticket = self.admit(now, Some(index), arriving);
+        let work = self.requests[&ticket].work;
+        let r = self.r;
+        let queue = &mut self.queues[index];
+        if queue.is_idle() {
+            queue.next_dispatch = r;
+            self.active_queues += 1;
+        }
+        queue.waiting.insert(ticket);
+        queue.work += work;
+        queue.seats_waiting += seats;
+        self.busy.insert(index);
+        self.counts.waiting += 1;
+        self.counts.seats_waiting += seats;
+        self.queue_seats += seats;
+        self.note_demand(now);
+        self.bound(index);
+        ticket
+    }
+
+    fn admit(&mut self, now: Duration, queue: Option<usize>, arriving: Arriving<'_, T>) -> Ticket {
+        let Arriving { user, estimate, known_by, .. } = arriving;
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let initial = SeatSeconds::new(as_f64(estimate.initial_seats), SERVICE_DURATION);
+        let request = Request {
+            user: user.into(),
+            known_by,
+            estimate,
+            work: initial + estimate.final_work(),
+            arrived: now,
+            arrived_at_r: self.r,
+            queue,
+            phase: Phase::Waiting,
+        };
+        self.requests.insert(ticket, request);
+        ticket
+    }
+
+    fn dispatch_all(&mut self, now: Duration) {
+        while self.counts.waiting > 0 && self.counts.seats_in_use < self.limit {
+            let Some(ticket) = self.next_to_dispatch() else { break };
+            self.dispatch(now, ticket);
+        }
+    }
+
+    /// The request that is to be executed next, if there is room for it. Of queues that are equally far,
+    /// the one counts that is first behind the one that was served last.
+    fn next_to_dispatch(&mut self) -> Option<Ticket> {
+        let mut best: Option<(SeatSeconds, usize, Ticket)> = None;
+        let mut seen = Dispatched { r: self.r, ..Dispatched::default() };
+        let mut is_first = true;
+        let behind = self.busy.range(self.robin + 1..);
+        for index in behind.chain(self.busy.range(..=self.robin)) {
+            let queue = &self.queues[*index];
+            let Some(head) = queue.waiting.first() else { continue };
+            let request = &self.requests[head];
+            if self.is_held_back(&request.user) {
+                continue;
+            }
+            let under_way = SeatSeconds::new(as_f64(queue.seats_in_use), SERVICE_DURATION);
+            let (start, discounted) = (queue.next_dispatch, queue.next_dispatch - under_way);
+            seen.note(start, discounted, std::mem::take(&mut is_first));
+            let finish = start + request.work;
+            if best.is_none_or(|(least, ..)| finish < least) {
+                best = Some((finish, *index, *head));
+            }
+        }
+        let (_, index, ticket) = best?;
+        if !self.has_room(self.requests[&ticket].estimate.max_seats()) {
+            self.counts.without_room += 1;
+            return None;
+        }
+        seen.start = self.queues[index].next_dispatch;
+        self.last_dispatch = seen;
+        self.robin = index;
+        Some(ticket)
+    }
+
+    fn dispatch(&mut self, now: Duration, ticket: Ticket) {
+        let Some(mut request) = self.dequeue(now, ticket) else { return };
+        let limit = self.limit;
+        let estimate = &mut request.estimate;
+        if estimate.final_seats > limit {
+            let work = estimate.final_work();
+            estimate.final_seats = limit;
+            estimate.additional_latency = work.per_seat(limit);
+        }
+        let seats = estimate.max_seats();
+        if let Some(index) = request.queue {
+            let queue = &mut self.queues[index];
+            queue.executing += 1;
+            queue.seats_in_use += seats;
+            queue.next_dispatch += request.work;
+            self.queue_seats += seats;
+        }
+        let queue = request.queue;
+        self.requests.insert(ticket, request);
+        self.execute(now, ticket);
+        queue.into_iter().for_each(|index| self.bound(index));
+        self.dispatched.push(ticket);
+    }
+
+    /// Takes a request out of its queue.
+    fn dequeue(&mut self, now: Duration, ticket: Ticket) -> Option<Request<T>> {
+        let request = self.requests.remove(&ticket)?;
+        let seats = request.estimate.max_seats();
+        if let Some(index) = request.queue {
+            let queue = &mut self.queues[index];
+            queue.waiting.remove(&ticket);
+            queue.work -= request.work;
+            queue.seats_waiting -= seats;
+            if queue.waiting.is_empty() {
+                self.busy.remove(&index);
+            }
+        }
+        self.counts.waiting -= 1;
+        self.counts.seats_waiting -= seats;
+        self.queue_seats -= seats;
+        self.note_demand(now);
+        Some(request)
+    }
+
+    /// A request takes its seats.
+    fn execute(&mut self, now: Duration, ticket: Ticket) {
+        let Some(request) = self.requests.get_mut(&ticket) else { return };
+        request.phase = Phase::Executing { since: now };
+        let seats = request.estimate.max_seats();
+        if self.leaves_half && self.discipline != Discipline::Exempt {
+            match self.held.get_mut(&request.user) {
+                Some(held) => *held += seats,
+                None => drop(self.held.insert(request.user.clone(), seats)),
+            }
+        }
+        self.counts.executing += 1;
+        self.counts.dispatched += 1;
+        self.counts.seats_in_use += seats;
+        self.note_demand(now);
+    }
+
+    /// The seats of a request that was executed are free.
+    fn release(&mut self, now: Duration, ticket: Ticket) {
+        let Some(request) = self.requests.remove(&ticket) else { return };
+        let seats = request.estimate.max_seats();
+        self.counts.seats_in_use -= seats;
+        if let Some(held) = self.held.get_mut(&request.user) {
+            *held = held.saturating_sub(seats);
+            if *held == 0 {
+                self.held.remove(&request.user);
+            }
+        }
+        if let Some(index) = request.queue {
+            self.queues[index].seats_in_use -= seats;
+            self.queue_seats -= seats;
+        }
+        self.note_demand(now);
+        self.give_up_queues();
+    }
+
+    /// Whether there are seats for a request. One that is wider than the limit is executed alone.
+    const fn has_room(&self, seats: usize) -> bool {
+        if seats > self.limit {
+            return self.counts.executing == 0;
+        }
+        self.counts.seats_in_use + seats <= self.limit
+    }
+
+    /// Whether a user has as many seats as are free.
+    fn is_held_back(&self, user: &str) -> bool {
+        let free = self.limit.saturating_sub(self.counts.seats_in_use);
+        let held = if self.leaves_half { self.held.get(user).copied() } else { None };
+        held.is_some_and(|held| held >= free)
+    }
+
+    /// The meter goes on, by what the queues could be served since.
+    fn advance(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.last);
+        self.last = self.last.max(now);
+        if self.active_queues > 0 && !elapsed.is_zero() {
+            let seats = as_f64(self.queue_seats.min(self.limit)) / as_f64(self.active_queues);
+            self.r += SeatSeconds::new(seats, elapsed);
+        }
+    }
+
+    /// No queue is ahead for what it did not use while its oldest request had not arrived.
+    fn bound(&mut self, index: usize) {
+        let Some(oldest) = self.queues[index].waiting.first() else { return };
+        let arrived = self.requests[oldest].arrived_at_r;
+        let queue = &mut self.queues[index];
+        queue.next_dispatch = queue.next_dispatch.max(arrived);
+    }
+
+    /// A request has left a queue: perhaps the queue is idle now.
+    fn settle(&mut self, index: usize) {
+        if self.queues[index].is_idle() {
+            self.active_queues -= 1;
+        }
+    }
+
+    /// Gives up queues at the end that are empty and too many.
+    fn give_up_queues(&mut self) {
+        let wanted = match self.discipline {
+            Discipline::Queue { queues, .. } => queues,
+            Discipline::Exempt | Discipline::Reject => 0,
+        };
+        while self.queues.len() > wanted && self.queues.last().is_some_and(Queue::is_unused) {
+            self.queues.pop();
+        }
+    }
+
+    fn note_demand(&mut self, now: Duration) {
+        self.demand.set(now, as_f64(self.counts.seats_in_use + self.counts.seats_waiting));
+    }
+}
+
+impl Dispatched {
+    fn note(&mut self, start: SeatSeconds, discounted: SeatSeconds, is_first: bool) {
+        if is_first {
+            (self.bounds, self.discounted) = ((start, start), (discounted, discounted));
+        }
+        self.bounds = (self.bounds.0.min(start), self.bounds.1.max(start));
+        let (least, greatest) = self.discounted;
+        self.discounted = (least.min(discounted), greatest.max(discounted));
+    }
+}
+
+impl Rejection {
+    /// As metrics have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ConcurrencyLimit => "concurrency-limit",
+            Self::QueueFull => "queue-full",
+            Self::TimeOut => "time-out",
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Priority and fairness: which requests are worked on now, and which wait (APF-04 … APF-07).
+//!
+//! The flow schemas and priority levels that are stored say so. They are followed like what authorizers
+//! answer from: a change counts for the next request after it was acknowledged. The decisions are those
+//! of [`pintle_fairness`]; here requests wait for them, and give their seats back.
+
+mod configuration;
+mod dump;
+mod level;
+mod measures;
+mod state;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::{Mutex, RwLock};
+use pintle_auth::{Attributes, User};
+use pintle_fairness::{CATCH_ALL, Demand, FlowSchema, Level, Limits, Watches};
+use pintle_fairness::{WorkEstimate, estimate};
+use pintle_measure::{Gauge, Series};
+use pintle_meta::GroupVersionResource;
+use pintle_registry::{Feed, Registry, Resource};
+
+use level::ServedLevel;
+pub(crate) use level::{InitialSeat, Rejected, Seat};
+pub(crate) use measures::{
+    FLOW_DURATION_BOUNDS, FlowMeasures, QUEUE_LENGTH_BOUNDS, REJECTIONS, SEATS_BOUNDS,
+    WATCH_COUNT_BOUNDS,
+};
+pub(crate) use state::{FlowState, LevelState};
+pub(crate) use watched::WatchGuard;
+
+use crate::query::Query;
+use crate::request_info::{RequestInfo, flag};
+
+/// How often limits are adjusted to the demand (upstream: `borrowingAdjustmentPeriod`).
+const ADJUSTMENT_PERIOD: Duration = Duration::from_secs(10);
+/// How long a request waits at most, whatever its timeout.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// The flow schemas and priority levels of the server, and the requests of each level.
+pub(crate) struct Fairness {
+    registry: Arc<Registry>,
+    /// The seats of all levels together.
+    total: usize,
+    /// What times are counted from.
+    origin: Instant,
+    /// Built when the first request arrives.
+    state: RwLock<State>,
+    watches: Arc<Mutex<Watches>>,
+    flows: Series<2, FlowMeasures>,
+    /// The fraction of its target that each level got which no bound held back, in millionths.
+    fair_fraction: Gauge,
+}
+
+/// The configuration that is in force.
+#[derive(Default)]
+struct State {
+    feeds: Vec<Feed>,
+    /// In the order in which they are tried.
+    classes: Vec<Arc<Class>>,
+    levels: BTreeMap<String, Entry>,
+}
+
+/// A priority level that is in force.
+struct Entry {
+    spec: Level,
+    limits: Limits,
+    demand: Demand,
+    /// What it was to get at the last adjustment, before bounds.
+    target: f64,
+    current: usize,
+    /// It is not configured any more, and ends when its requests do.
+    is_quiescing: bool,
+    level: Arc<ServedLevel>,
+}
+
+/// What requests are that match a flow schema.
+pub(crate) struct Class {
+    schema: FlowSchema,
+    level: Arc<ServedLevel>,
+    /// Whether flows have queues of their own.
+    has_queues: bool,
+    /// The most seats of one request; 0 where the level says nothing.
+    max_seats: usize,
+    uids: [HeaderValue; 2],
+    measures: Arc<FlowMeasures>,
+}
+
+/// A request that wants to be worked on.
+pub(crate) struct Wanting<'a> {
+    pub(crate) class: &'a Arc<Class>,
+    pub(crate) user: &'a Arc<User>,
+    pub(crate) info: &'a Arc<RequestInfo>,
+    pub(crate) query: &'a Query,
+    /// The resource, if it is served.
+    pub(crate) resource: Option<&'a Resource>,
+    /// When it was received.
+    pub(crate) began: Instant,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
+}
+
+impl Fairness {
+    /// Divides `total` seats among the levels that the registry holds.
+    pub(crate) fn new(registry: Arc<Registry>, total: usize) -> Self {
+        Self {
+            registry,
+            total,
+            origin: Instant::now(),
+            state: RwLock::default(),
+            watches: Arc::default(),
+            flows: Series::new(FlowMeasures::new),
+            fair_fraction: Gauge::default(),
+        }
+    }
+
+    /// What a request is by the flow schemas.
+    pub(crate) fn classify(&self, asked: &Attributes<'_>) -> Option<Arc<Class>> {
+        let state = self.state.read();
+        if !state.feeds.is_empty() && state.feeds.iter().all(Feed::is_current) {
+            return state.class_of(asked);
+        }
+        drop(state);
+        let mut state = self.state.write();
+        if state.feeds.is_empty() || !state.feeds.iter().all(Feed::is_current) {
+            self.configure(&mut state);
+        }
+        state.class_of(asked)
+    }
+
+    /// Waits for seats; at the longest a quarter of the time that the request may take.
+    pub(crate) async fn admit(&self, wanting: Wanting<'_>) -> Result<Seat, Rejected> {
+        let Wanting { class, user, info, began, timeout, .. } = wanting;
+        let estimate = self.estimate(&wanting);
+        class.measures.estimated_seats.observe(estimate.max_seats() as u64);
+        let until = began + (timeout / 4).min(WAIT_MAX);
+        level::admit(class, user, info, estimate, until).await
+    }
+
+    /// A watch begins, of which writes are to know until the guard is dropped.
+    pub(crate) fn begin_watch(&self, info: &RequestInfo) -> Option<WatchGuard> {
+        WatchGuard::begin(&self.watches, info)
+    }
+
+    /// Adjusts the limits to the demand until the server stops.
+    pub(crate) async fn keep_adjusting(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(ADJUSTMENT_PERIOD).await;
+            let mut state = self.state.write();
+            if state.feeds.is_empty() {
+                continue;
+            }
+            if state.levels.values().any(|entry| entry.is_quiescing && entry.level.is_idle()) {
+                self.configure(&mut state);
+            } else {
+                self.adjust(&mut state);
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// Takes over what is stored now.
+    fn configure(&self, state: &mut State) {
+        if state.feeds.is_empty() {
+            let names = ["prioritylevelconfigurations", "flowschemas"];
+            let name = |name: &str| GroupVersionResource::new(configuration::GROUP, "v1", name);
+            let resources = names.iter().filter_map(|one| self.registry.resource(&name(one)));
+            state.feeds = resources.map(|resource| self.registry.feed(&resource)).collect();
+        }
+        for feed in &mut state.feeds {
+            if let Err(status) = feed.take() {
+                tracing::warn!(%status, "cannot follow flow schemas and priority levels");
+            }
+        }
+        let configured = configuration::read(&self.registry);
+        let now = self.now();
+        let mut old = std::mem::take(&mut state.levels);
+        for spec in configured.levels {
+            let entry = match old.remove(&spec.name) {
+                Some(entry) => Entry { spec, is_quiescing: false, ..entry },
+                None => Entry::new(spec, self.origin),
+            };
+            state.levels.insert(entry.spec.name.clone(), entry);
+        }
+        // Requests of levels that are gone keep their seats, and those that wait get them.
+        for (name, entry) in old.into_iter().filter(|(_, entry)| !entry.level.is_idle()) {
+            state.levels.insert(name, Entry { is_quiescing: true, ..entry });
+        }
+        let shares: Vec<_> = state.levels.values().map(|entry| entry.spec.shares).collect();
+        let limits = pintle_fairness::limits(self.total, &shares);
+        for (entry, limits) in state.levels.values_mut().zip(limits) {
+            if entry.level.is_new() {
+                entry.current = limits.initial();
+            }
+            entry.limits = limits;
+            entry.level.configure(entry.spec.discipline, entry.current, now);
+        }
+        self.adjust(state);
+        let class = |schema| self.class(&state.levels, schema);
+        state.classes = configured.schemas.into_iter().filter_map(class).collect();
+    }
+
+    /// What matches a schema; nothing where its level is not there.
+    fn class(&self, levels: &BTreeMap<String, Entry>, schema: FlowSchema) -> Option<Arc<Class>> {
+        use pintle_fairness::Discipline::Queue;
+        let entry = levels.get(&schema.priority_level).filter(|entry| !entry.is_quiescing)?;
+        let (has_queues, max_seats) = match entry.spec.discipline {
+            Queue { queues, hand_size, .. } => {
+                (queues > 1, pintle_fairness::max_seats(entry.limits.nominal, hand_size))
+            }
+            _ => (false, 0),
+        };
+        let uid = |uid: &str| HeaderValue::from_str(uid).unwrap_or(HeaderValue::from_static(""));
+        Some(Arc::new(Class {
+            uids: [uid(&schema.uid), uid(&entry.spec.uid)],
+            measures: self.flows.with([&schema.name, &entry.spec.name]),
+            level: entry.level.clone(),
+            has_queues,
+            max_seats,
+            schema,
+        }))
+    }
+
+    /// Lends seats of levels that do not use them to those that could.
+    fn adjust(&self, state: &mut State) {
+        let now = self.now();
+        for entry in state.levels.values_mut() {
+            entry.demand.take(&entry.level.take_demand(now));
+        }
+        let levels = state.levels.values();
+        let of = |e: &Entry| (e.limits, e.demand, e.current, e.level.is_exempt());
+        let (adjusted, fraction) = pintle_fairness::borrow(&levels.map(of).collect::<Vec<_>>());
+        #[expect(clippy::cast_possible_truncation, reason = "a small fraction")]
+        self.fair_fraction.set((fraction * 1e6) as i64);
+        for (entry, adjusted) in state.levels.values_mut().zip(adjusted) {
+            entry.current = adjusted.current;
+            entry.target = adjusted.target.unwrap_or_default();
+            entry.level.configure(entry.spec.discipline, entry.current, now);
+        }
+    }
+
+    /// How many seats a request takes.
+    fn estimate(&self, wanting: &Wanting<'_>) -> WorkEstimate {
+        let Wanting { class, info, query, resource, .. } = wanting;
+        let Some(named) = &info.resource else { return WorkEstimate::seats(1) };
+        match info.verb {
+            "watch" if !begins_with_state(query) => WorkEstimate::seats(1),
+            "list" | "watch" => {
+                let extent = resource.map(|resource| resource.extent()).unwrap_or_default();
+                let limit = query.get("limit").and_then(|limit| limit.parse().ok());
+                let listed = estimate::Listed {
+                    objects: extent.objects as u64,
+                    bytes: extent.bytes as u64,
+                    limit: limit.unwrap_or(0),
+                    is_single: !named.name.is_empty(),
+                };
+                estimate::list(&listed, class.max_seats)
+            }
+            // A token is no event.
+            "create" if named.resource == "serviceaccounts" && named.subresource == "token" => {
+                WorkEstimate::seats(1)
+            }
+            "create" | "update" | "patch" | "delete" => {
+                let watches = watched::interested(&self.watches, named);
+                class.measures.watch_count.observe(watches as u64);
+                estimate::write(watches, class.max_seats)
+            }
+            _ => WorkEstimate::seats(1),
+        }
+    }
+}
+
+impl State {
+    fn class_of(&self, asked: &Attributes<'_>) -> Option<Arc<Class>> {
+        let matching = self.classes.iter().find(|class| class.schema.matches(asked));
+        let catch_all = || self.classes.iter().find(|class| class.schema.name == CATCH_ALL);
+        matching.or_else(catch_all).cloned()
+    }
+}
+
+impl Entry {
+    fn new(spec: Level, origin: Instant) -> Self {
+        let level = Arc::new(ServedLevel::new(spec.discipline, origin));
+        Self {
+            spec,
+            limits: Limits::default(),
+            demand: Demand::default(),
+            target: 0.0,
+            current: 0,
+            is_quiescing: false,
+            level,
+        }
+    }
+}
+
+impl Class {
+    /// Tells the client what its request is; by uids, as names are nobody's business.
+    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
+        let [schema, level] = &self.uids;
+        headers.insert(FLOW_SCHEMA_UID, schema.clone());
+        headers.insert(PRIORITY_LEVEL_UID, level.clone());
+    }
+
+    /// Whether its requests never wait.
+    pub(crate) fn is_exempt(&self) -> bool {
+        self.level.is_exempt()
+    }
+}
+
+/// Whether a watch begins with the state, so that it is a list, too.
+pub(crate) fn begins_with_state(query: &Query) -> bool {
+    matches!(query.text("resourceVersion"), "" | "0")
+        || query.get("sendInitialEvents").is_some_and(|said| flag(Some(said)))
+}
