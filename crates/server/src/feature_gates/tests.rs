@@ -1,10 +1,11 @@
 use super::*;
 
-const ALL: [Feature; 9] = [
+const ALL: [Feature; 10] = [
     Feature::ApiResponseCompression,
     Feature::CborServingAndStorage,
     Feature::ComponentFlagz,
     Feature::ComponentStatusz,
+    Feature::UnsafeMalformedObjectDeletion,
     Feature::WatchList,
     Feature::Kinds(pintle_kinds::Feature::ClusterTrustBundle),
     Feature::Kinds(pintle_kinds::Feature::GenericWorkload),
@@ -28,6 +29,7 @@ fn gates_are_known_or_refused() {
     const CBOR: &str = "CBORServingAndStorage";
     const FLAGZ: &str = "ComponentFlagz";
     const STATUSZ: &str = "ComponentStatusz";
+    const DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
     const LIST: &str = "WatchList";
     const MIGRATOR: &str = "StorageVersionMigrator";
     let default = [COMPRESSION, FLAGZ, STATUSZ, LIST];
@@ -38,7 +40,7 @@ fn gates_are_known_or_refused() {
         ("kube:WatchList=false", &[COMPRESSION, FLAGZ, STATUSZ]),
         ("AllBeta=false,WatchList=true", &[LIST]),
         ("WatchList=true,AllBeta=false", &[LIST]),
-        ("AllAlpha=true", &[COMPRESSION, CBOR, FLAGZ, STATUSZ, LIST, "GenericWorkload"]),
+        ("AllAlpha=true", &[COMPRESSION, CBOR, FLAGZ, STATUSZ, DELETION, LIST, "GenericWorkload"]),
         ("StorageVersionMigrator=true", &[COMPRESSION, FLAGZ, STATUSZ, LIST, MIGRATOR]),
         ("WatchList=false,WatchList=true", &default),
         ("ComponentFlagz=false,ComponentStatusz=false", &[COMPRESSION, LIST]),
