@@ -119,6 +119,10 @@ impl TokenSecrets<'_> {
             return Ok(Progress::Done);
         };
         let mut secret = stored.tree()?;
+        // Of a secret that could not be read when it came up, the type is only known now.
+        if secret.str_at(&["type"]) != Some(TYPE) {
+            return Ok(Progress::Done);
+        }
         let account = registry.peek(&self.accounts, namespace, annotation(&secret, ACCOUNT_NAME));
         let account = account.map(|account| account.tree()).transpose()?;
         let uid = annotation(&secret, ACCOUNT_UID);

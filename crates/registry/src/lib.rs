@@ -26,6 +26,7 @@ mod revision;
 mod select;
 mod strategy;
 pub mod table;
+mod undecryptable;
 pub mod watch;
 pub mod webhook;
 pub mod work;
@@ -48,3 +49,4 @@ pub use strategy::{
     Deletion, Dependents, FieldText, Generation, GracePeriod, NameRule, Origin, Owned, Paths,
     SelectableField, Strategy, text_at, unknown_field,
 };
+pub use undecryptable::Retry;

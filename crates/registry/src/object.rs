@@ -121,6 +121,11 @@ impl Object {
         }
     }
 
+    /// Whether its value could not be decrypted.
+    pub(crate) fn is_undecryptable(&self) -> bool {
+        why_undecryptable(&self.bytes).is_some()
+    }
+
     /// An object without a frame, whose bytes were just encoded.
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use pintle_encryption::{Configuration, Kms, Providers};
+use pintle_registry::{Registry, Retry};
 use pintle_store::{Key, TransformError, Transformed, Transformer};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use zeroize::Zeroizing;
 
 use crate::Error;
@@ -33,6 +34,9 @@ const FLAG: &str = "encryption-provider-config";
 
 /// How often the file is looked at.
 const PACE: Duration = Duration::from_secs(1);
+
+/// How often values that could not be decrypted are tried again while the configuration stays.
+const RETRY_PERIOD: Duration = Duration::from_secs(60);
 
 /// How long a start waits for plugins, and how often it asks them: it reads everything that is stored.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -62,9 +66,14 @@ impl Encryption {
         configured.start(START_PATIENCE).await.map_err(failed)?;
         let reloads = Reloads::new("encryption");
         reloads.taken(&said);
-        let configured = ArcSwap::from_pointee(configured);
-        let current =
-            Arc::new(Current { configured, reloads, measures, is_reloaded: file.reloaded });
+        let (configured, changed) = (ArcSwap::from_pointee(configured), Notify::new());
+        let current = Arc::new(Current {
+            configured,
+            changed,
+            reloads,
+            measures,
+            is_reloaded: file.reloaded,
+        });
         Ok(Some(Self { current, file: file.clone(), known: hash(&said), thread }))
     }
 
@@ -78,8 +87,13 @@ impl Encryption {
         self.current.clone()
     }
 
-    /// Reads the file again whenever it changes, if that is wanted.
-    pub(crate) async fn follow_file(mut self) {
+    /// Reads the file again whenever it changes, if that is wanted, and what could not be decrypted.
+    pub(crate) async fn keep_up(self, registry: Arc<Registry>) {
+        let current = self.current();
+        tokio::join!(self.follow_file(), retry_undecryptable(&current, &registry));
+    }
+
+    async fn follow_file(mut self) {
         if !self.file.reloaded {
             return std::future::pending().await; // the plugins' thread ends with this
         }
@@ -111,8 +125,27 @@ impl Encryption {
         let configured = configured(&self.file, said, &self.current.measures, &self.thread)?;
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));
+        self.current.changed.notify_one();
         self.current.reloads.taken(said);
         Ok(())
+    }
+}
+
+/// Tries again to decrypt what could not be decrypted: at once when the configuration changes, and now and then,
+/// since a plugin may have been away.
+async fn retry_undecryptable(current: &Current, registry: &Registry) {
+    for round in 0.. {
+        let changed = tokio::time::timeout(RETRY_PERIOD, current.changed.notified()).await;
+        let retry = if changed.is_ok() { Retry::All } else { Retry::Probe(round) };
+        match registry.retry_undecryptable(retry).await {
+            Ok(0) => {}
+            Ok(count) => {
+                tracing::info!(count, "stored values that could not be decrypted now can be")
+            }
+            Err(why) => tracing::warn!(
+                %why, "cannot read again the values that could not be decrypted; this is tried again"
+            ),
+        }
     }
 }
 
@@ -176,6 +209,8 @@ impl Configured {
 /// The configuration that counts now.
 pub(crate) struct Current {
     configured: ArcSwap<Configured>,
+    /// Told when another configuration counts.
+    changed: Notify,
     pub(crate) reloads: Reloads,
     /// Of all plugins so far.
     pub(crate) measures: Arc<Measures>,

@@ -313,7 +313,7 @@ fn keep_up(
         background.spawn(external.keep_up());
     }
     if let Some(encryption) = encryption {
-        background.spawn(encryption.follow_file());
+        background.spawn(encryption.keep_up(api.registry.clone()));
     }
 }
 

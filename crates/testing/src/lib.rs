@@ -45,8 +45,8 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 pub use pintle_server::{
-    AdmissionConfiguration, Config, ConnectionLimits, Credentials, Error, Etcd, EtcdTls, Feature,
-    FeatureGates, Mode, Plugins, PortRange, RuntimeConfig, Selection,
+    AdmissionConfiguration, Config, ConnectionLimits, Credentials, EncryptionFile, Error, Etcd,
+    EtcdTls, Feature, FeatureGates, Mode, Plugins, PortRange, RuntimeConfig, Selection,
 };
 use pintle_server::{Running, Server, Signer, kubeconfig};
 use tokio::sync::oneshot;

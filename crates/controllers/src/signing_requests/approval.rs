@@ -97,6 +97,10 @@ fn recognize(request: &Value) -> Option<&'static [(&'static str, &'static str)]>
         ),
         ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
     ];
+    // Of a request that could not be read when it came up, the signer is only known now.
+    if request.str_at(&["spec", "signerName"]) != Some(KUBELET_CLIENT) {
+        return None;
+    }
     let wanted = CertificateRequest::from_pem(&pem(request, &["spec", "request"])).ok()?;
     wanted.check(KUBELET_CLIENT, &usages(request))?.ok()?;
     let is_its_own = request.str_at(&["spec", "username"]) == Some(wanted.subject.common_name());

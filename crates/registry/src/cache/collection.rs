@@ -1,6 +1,6 @@
 //! One resource's objects: the live set in key order, and the log of recent changes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub(super) struct State {
     live: Objects,
     /// The size of the live objects' JSON.
     live_bytes: usize,
+    /// The items of the live objects whose values could not be decrypted.
+    undecryptable: BTreeSet<Arc<str>>,
     pub(super) log: VecDeque<Change>,
     /// The memory that the log's changes take, and would give back if they were forgotten; but for
     /// those whose object is the newest of its key.
@@ -104,14 +106,30 @@ impl Collection {
         let live: Objects = objects.map(|object| (object.item.clone(), object)).collect();
         let mut state = self.state.write();
         self.recalled.lock().clear();
-        *state = State {
-            live_bytes: live.values().map(|object| object.size()).sum(),
-            live,
-            first: state.end() + 1,
-            floor: head,
-            last: head,
-            ..State::default()
-        };
+        *state = State::begin(live, state.end() + 1, head);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// The items of the objects whose values could not be decrypted.
+    pub(super) fn undecryptable(&self) -> BTreeSet<Arc<str>> {
+        self.state.read().undecryptable.clone()
+    }
+
+    /// Replaces objects whose values could not be decrypted by what was read of them since. An object that
+    /// was written meanwhile stays as it is. Begins anew without a history: followers that could not read
+    /// the old objects must read the state again, so all cursors are lagged.
+    pub(super) fn replace_undecryptable(&self, records: &[Record]) {
+        let mut state = self.state.write();
+        let mut live = state.live.clone();
+        for record in records {
+            let is_same = |object: &Arc<Object>| object.revision == record.revision;
+            if live.get(&record.key.item).is_some_and(is_same) {
+                live.insert(record.key.item.clone(), Arc::new(Object::from_record(record)));
+            }
+        }
+        self.recalled.lock().clear();
+        *state = State::begin(live, state.end() + 1, state.last);
         drop(state);
         self.changed.notify_waiters();
     }
@@ -209,6 +227,24 @@ impl Collection {
 }
 
 impl State {
+    /// A state without a history before it, whose next change has this number.
+    fn begin(live: Objects, first: u64, head: Revision) -> Self {
+        let is_undecryptable = |object: &&Arc<Object>| object.is_undecryptable();
+        Self {
+            live_bytes: live.values().map(|object| object.size()).sum(),
+            undecryptable: live
+                .values()
+                .filter(is_undecryptable)
+                .map(|object| object.item.clone())
+                .collect(),
+            live,
+            first,
+            floor: head,
+            last: head,
+            ..Self::default()
+        }
+    }
+
     /// The object that a record makes. A deletion by another process has no value: its object is what was
     /// there; `None` if nothing was.
     fn object(&self, record: &Record) -> Option<Object> {
@@ -219,6 +255,11 @@ impl State {
     }
 
     fn apply(&mut self, object: Arc<Object>) {
+        if object.kind() != Kind::Deleted && object.is_undecryptable() {
+            self.undecryptable.insert(object.item.clone());
+        } else if !self.undecryptable.is_empty() {
+            self.undecryptable.remove(&object.item);
+        }
         let previous = match object.kind() {
             Kind::Deleted => self.live.remove(&object.item),
             Kind::Created | Kind::Updated => self.live.insert(object.item.clone(), object.clone()),

@@ -40,7 +40,8 @@ pub(crate) struct Cache {
     floor: AtomicU64,
     /// How much of each collection's log is kept, in bytes of memory.
     log_bytes_max: usize,
-    /// The collections that were ever written to, each at its newest change.
+    /// The collections that were ever written to, each at its newest change. Locked while anything is
+    /// applied, so that changes of the cache come one after the other.
     by_newest: Mutex<BTreeSet<(Head, Arc<str>)>>,
 }
 
@@ -121,6 +122,26 @@ impl Cache {
         }
     }
 
+    /// The keys whose values could not be decrypted, by collection.
+    pub(crate) fn undecryptable(&self) -> Vec<(Arc<str>, BTreeSet<Arc<str>>)> {
+        let collections = self.collections.read();
+        let found = collections.iter().map(|(name, c)| (name.clone(), c.undecryptable()));
+        found.filter(|(_, items)| !items.is_empty()).collect()
+    }
+
+    /// Replaces objects of a collection whose values could not be decrypted by what was read since. Counts as
+    /// a loss of the history, so that followers read the collection again.
+    pub(crate) fn replace_undecryptable(&self, name: &Arc<str>, records: &[Record]) {
+        let mut by_newest = self.by_newest.lock();
+        self.collection(name).replace_undecryptable(records);
+        let head = self.head();
+        let new = Head { resets: head.resets + 1, ..head };
+        let collections = std::mem::take(&mut *by_newest);
+        let renewed = |(at, name)| (Head { resets: new.resets, ..at }, name);
+        *by_newest = collections.into_iter().map(renewed).collect();
+        self.visible.send_replace(new);
+    }
+
     /// What each collection holds, by their names.
     pub(crate) fn stored(&self) -> Vec<Stored> {
         let collections = self.collections.read();
@@ -133,12 +154,12 @@ impl Cache {
 
 impl Follower for Cache {
     fn apply(&self, records: &[Record], head: Revision) {
+        let mut by_newest = self.by_newest.lock();
         let resets = self.head().resets;
         // Runs of one collection are applied under one lock.
         for run in records.chunk_by(|a, b| a.key.collection == b.key.collection) {
             let (name, newest) = (&run[0].key.collection, run[run.len() - 1].revision);
             let before = self.collection(name).apply(run, self.log_bytes_max);
-            let mut by_newest = self.by_newest.lock();
             by_newest.remove(&(Head { resets, revision: before }, name.clone()));
             by_newest.insert((Head { resets, revision: newest }, name.clone()));
         }
@@ -157,14 +178,14 @@ impl Follower for Cache {
         for name in states.keys() {
             self.collection(name);
         }
+        let mut by_newest = self.by_newest.lock();
         let new = Head { resets: self.head().resets + 1, revision: head };
         self.floor.store(head.0, Ordering::Relaxed);
-        let mut by_newest = BTreeSet::new();
+        by_newest.clear();
         for (name, collection) in self.collections.read().iter() {
             collection.reset(states.get(name).map_or(&[], Vec::as_slice), head);
             by_newest.insert((new, name.clone()));
         }
-        *self.by_newest.lock() = by_newest;
         self.visible.send_replace(new);
     }
 }
