@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: the house rules that a machine can check. Each check tells every offence, with
-//! its place, in one pass.
+//! `cargo xtask tidy`: checks the house rules that a program can check. Each check reports all offences
+//! with path and line in one pass.
 
 mod circles;
 mod code;
@@ -8,6 +8,7 @@ mod manifests;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::generate::root;
 
-/// Checks the repository; tells what is wrong and fails if anything is.
+/// Checks the repository, prints all offences, and fails if there is one.
 pub(crate) fn run() -> Result<()> {
     let offences = check(&root())?;
     for offence in &offences {
@@ -28,16 +29,17 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// All offences, in the order of the checks.
+/// Returns all offences in the order of the checks.
 fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = manifests::check(root)?;
     offences.extend(sources::check(root)?);
     offences.extend(ids::check(root)?);
     offences.extend(circles::check(root)?);
+    offences.extend(words::check(root)?);
     Ok(offences)
 }
 
-/// The files of the repository whose names end in an extension, by their paths from its root.
+/// Returns the files below `root` with an extension, as sorted paths relative to `root`.
 fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut due = vec![root.to_path_buf()];
