@@ -1,19 +1,19 @@
-//! How fast ownership is worked out and configurations are applied: time and allocations of one
-//! operation, objects of the built-in kinds.
+//! Measures ownership tracking and server-side apply: time and allocations of one operation on
+//! objects of the built-in kinds.
 //!
 //! `cargo run --release -p pintle-apply --example ownership_speed -- FILE…`; a file is JSON or YAML of
-//! one object. Without files, a Deployment.
+//! one object. Exclusions files, a Deployment.
 
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pintle_apply::server_side::{Alike, Filter, Ownership, same_but_for_times};
+use pintle_apply::server_side::{Filter, Ownership, UniformVersions, same_but_for_times};
 use pintle_schema::{Schema, TypeId, builtin, conform, encode};
 use pintle_value::{Value, json, yaml};
 
-/// What the registry leaves unread of what is stored.
+/// The path whose raw JSON the registry does not parse in stored objects.
 const UNREAD: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 
 const DEPLOYMENT: &str = "
@@ -62,7 +62,7 @@ fn measure(
     object.object_entry("metadata").remove("managedFields");
     let configuration = object.clone();
     conform(schema, ty, &mut object).expect("is an object of its type");
-    let versions = Alike(schema, ty);
+    let versions = UniformVersions(schema, ty);
     let filter = Filter::except(&[&["status"]]);
     let ownership =
         Ownership { versions: &versions, api_version, kind, subresource: "", filter: &filter };

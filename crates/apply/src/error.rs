@@ -1,44 +1,53 @@
-//! Why a patch can't be applied.
+//! The errors of this crate.
 
-use pintle_meta::{Reason, Status};
+use pintle_meta::{Reason, Status, status::Cause};
 
-use crate::json_patch::OPERATIONS_MAX;
-use crate::server_side::Conflicts;
-
-/// Why a patch can't be applied. The messages are upstream's.
+/// Why a patch or an applied configuration is rejected. The messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The body is no patch of its kind.
+    /// The body is not a patch of its type.
     #[error("{0}")]
     Malformed(String),
     /// A JSON patch has more operations than are allowed.
-    #[error("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {0}")]
-    TooManyOperations(usize),
-    /// The patch does not fit the object.
+    #[error("The allowed maximum operations in a JSON patch is {max}, got {found}")]
+    TooManyOperations {
+        /// The number of operations in the patch.
+        found: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The patch is well-formed but cannot be applied to this object.
     #[error("{0}")]
     DoesNotApply(String),
-    /// Upstream tells such mistakes in strategic merge patches and configurations no better than as
-    /// its own failure.
+    /// A mistake in a strategic merge patch or an applied configuration for which upstream returns
+    /// an error without a status reason.
     #[error("{0}")]
     Unclassified(String),
-    /// A configuration sets fields that others own.
-    #[error("{0}")]
-    Conflict(Conflicts),
+    /// An applied configuration sets fields that other managers own.
+    #[error("{message}")]
+    Conflict {
+        /// The whole text.
+        message: String,
+        /// A cause for each field.
+        causes: Vec<Cause>,
+    },
 }
 
 impl Error {
-    /// A fixed message about a body that is no patch.
+    /// An error with a fixed message about a body that is not a patch.
     pub(crate) fn malformed(message: &str) -> Self {
         Self::Malformed(message.to_owned())
     }
 
-    /// The answer to the client.
+    /// Converts the error to the `Status` that the client gets.
     pub fn status(&self) -> Status {
         match self {
             Self::Malformed(message) => Status::bad_request(message),
-            Self::TooManyOperations(_) => Status::too_large(self),
+            Self::TooManyOperations { .. } => Status::too_large(self),
             Self::DoesNotApply(_) => Status::unprocessable(),
-            Self::Conflict(conflicts) => conflicts.status(),
+            Self::Conflict { message, causes } => {
+                Status::apply_conflict(causes.clone(), message.clone())
+            }
             Self::Unclassified(message) => Status::failure(Reason::Unknown, message),
         }
     }

@@ -1,8 +1,8 @@
 //! JSON patch (RFC 6902), as upstream's library applies it.
 //!
-//! It is laxer than the RFC: negative indices count from a list's end, `replace` of a missing member
-//! adds it, `copy` of a missing member makes a null, and what stands before a path's first slash is
-//! ignored.
+//! It is laxer than the RFC: negative indices count from a list's end, `replace` of a missing
+//! member adds it, `copy` of a missing member yields null, and the text before a path's first slash
+//! is ignored.
 
 mod operation;
 mod pointer;
@@ -14,12 +14,13 @@ use crate::{Error, Patched};
 use operation::Operation;
 use pointer::{container, depth, index, segments};
 
-/// So many operations a patch may have.
+/// The maximum number of operations in a patch.
 pub(crate) const OPERATIONS_MAX: usize = 10_000;
-/// So many bytes of JSON a patch's `copy` operations may add.
+/// The maximum number of bytes of JSON that the `copy` operations of a patch may add.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// So many items and members a patch may move to make room for others, or to close gaps: all that upstream
-/// allows for objects of the usual size, and a fraction of a second for the largest.
+/// The maximum number of items and members that a patch may shift by insertions and removals. The
+/// limit allows everything that upstream allows for objects of the usual size, and bounds the
+/// largest ones to a fraction of a second.
 const SHIFTED_MAX: usize = 1 << 26;
 
 const MISSING: &str = "missing value";
@@ -27,10 +28,10 @@ const MISSING: &str = "missing value";
 pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
     let (operations, problems) = operation::read(patch)?;
     if operations.len() > OPERATIONS_MAX {
-        return Err(Error::TooManyOperations(operations.len()));
+        return Err(Error::TooManyOperations { found: operations.len(), max: OPERATIONS_MAX });
     }
     let mut value = current.clone();
-    if operations.iter().any(Operation::may_name_owners) {
+    if operations.iter().any(Operation::may_touch_managed_fields) {
         value.read();
     }
     let mut document = Document { depth: depth(&value), value, copied_bytes: 0, shifted: 0 };
@@ -43,11 +44,11 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
 
 struct Document {
     value: Value,
-    /// The value is at most this deep.
+    /// An upper bound of the value's nesting depth.
     depth: usize,
-    /// What the copies so far have added.
+    /// The bytes that `copy` operations have added so far.
     copied_bytes: usize,
-    /// How many items and members made room so far.
+    /// The number of items and members shifted so far.
     shifted: usize,
 }
 
@@ -75,7 +76,7 @@ impl Document {
         };
         add(container, &key, value, &mut self.shifted)
             .map_err(|e| format!("error in add for path: '{path}': {e}"))?;
-        self.deepened(segments(path) + depth)
+        self.check_depth(segments(path) + depth)
     }
 
     fn remove(&mut self, operation: &Operation) -> Result<(), String> {
@@ -118,11 +119,11 @@ impl Document {
             },
             other => {
                 let members = other.make_object();
-                shift(members.len(), &mut self.shifted)?;
+                count_shifted(members.len(), &mut self.shifted)?;
                 members.insert(key, value);
             }
         }
-        self.deepened(segments(path) + depth)
+        self.check_depth(segments(path) + depth)
     }
 
     fn move_value(&mut self, operation: &Operation) -> Result<(), String> {
@@ -140,7 +141,7 @@ impl Document {
         };
         add(target, &key, value, &mut self.shifted)
             .map_err(|e| format!("error in move for path: '{path}': {e}"))?;
-        self.deepened((self.depth + segments(path)).saturating_sub(segments(from)))
+        self.check_depth((self.depth + segments(path)).saturating_sub(segments(from)))
     }
 
     fn copy(&mut self, operation: &Operation) -> Result<(), String> {
@@ -170,7 +171,7 @@ impl Document {
         let depth = depth(&value);
         add(target, &key, value, &mut self.shifted)
             .map_err(|e| format!("error while adding value during copy: {e}"))?;
-        self.deepened(segments(path) + depth)
+        self.check_depth(segments(path) + depth)
     }
 
     fn test(&mut self, operation: &Operation) -> Result<(), String> {
@@ -186,14 +187,15 @@ impl Document {
         };
         let found = get(container, &key);
         let found = found.map_err(|e| format!("error in test for path: '{path}': {e}"))?;
-        // What is absent, in the document or in the operation, is null.
+        // A missing value, in the document or in the operation, equals null.
         let same =
             found.unwrap_or(&Value::Null) == operation.value.as_ref().unwrap_or(&Value::Null);
         if same { Ok(()) } else { failed() }
     }
 
-    /// Notes that the value may now be `depth` deep, and refuses it if it really is too deep.
-    fn deepened(&mut self, depth_now: usize) -> Result<(), String> {
+    /// Records that the value may now be `depth_now` deep. Computes the real depth only when this
+    /// bound exceeds the limit.
+    fn check_depth(&mut self, depth_now: usize) -> Result<(), String> {
         self.depth = self.depth.max(depth_now);
         if self.depth > DEPTH_MAX {
             self.depth = depth(&self.value);
@@ -202,7 +204,7 @@ impl Document {
     }
 }
 
-/// The member or item, `None` where an object has no such member.
+/// Returns the member or item; `None` if an object lacks the member.
 fn get<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
     match container {
         Value::Array(items) => Ok(items.get(index(key, items.len())?)),
@@ -216,14 +218,14 @@ fn add(container: &mut Value, key: &str, value: Value, shifted: &mut usize) -> R
         Value::Array(items) => {
             pointer::number(key)
                 .map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
-            // One more index than there are items: after the last one.
+            // An insertion index may be one past the last item.
             let i = index(key, items.len() + 1)?;
-            shift(items.len() - i, shifted)?;
+            count_shifted(items.len() - i, shifted)?;
             items.insert(i, value);
         }
         other => {
             let members = other.make_object();
-            shift(members.len(), shifted)?;
+            count_shifted(members.len(), shifted)?;
             members.insert(key, value);
         }
     }
@@ -234,20 +236,20 @@ fn remove(container: &mut Value, key: &str, shifted: &mut usize) -> Result<Value
     match container {
         Value::Array(items) => {
             let i = index(key, items.len())?;
-            shift(items.len() - i, shifted)?;
+            count_shifted(items.len() - i, shifted)?;
             Ok(items.remove(i))
         }
         other => {
             let missing = || format!("Unable to remove nonexistent key: {key}: {MISSING}");
             let members = other.make_object();
-            shift(members.len(), shifted)?;
+            count_shifted(members.len(), shifted)?;
             members.remove(key).ok_or_else(missing)
         }
     }
 }
 
-/// Counts what makes room or closes a gap.
-fn shift(count: usize, shifted: &mut usize) -> Result<(), String> {
+/// Counts shifted items and members, and rejects the patch above the limit.
+fn count_shifted(count: usize, shifted: &mut usize) -> Result<(), String> {
     *shifted += count;
     if *shifted > SHIFTED_MAX {
         return Err(format!(

@@ -1,13 +1,13 @@
-//! Patches: JSON patch, merge patch and strategic merge patch, as kube-apiserver applies them; and
-//! [`server_side`] apply with the field ownership that every write takes part in.
+//! Applies patches as kube-apiserver does: JSON patch, merge patch and strategic merge patch.
+//! [`server_side`] has server-side apply and the field ownership that every write updates.
 //!
-//! A patch is applied to an object's tree; the result is a tree that has yet to be checked against
-//! the schema (`pintle_schema::conform`), for a patch can make anything of an object.
+//! A patch is applied to an object's tree. A patch can turn an object into anything, so the caller
+//! must check the result against the schema (`pintle_schema::conform`).
 //!
-//! Must not know: storage, requests, who may do what.
+//! Must not know: storage, requests, authorization.
 //!
-//! Invariants: no patch can panic or recurse without bound; what comes out is no deeper than
-//! [`pintle_value::DEPTH_MAX`].
+//! Invariants: no patch can panic or recurse without bound; a result is nested at most
+//! [`pintle_value::DEPTH_MAX`] levels deep.
 
 mod error;
 mod json_patch;
@@ -24,25 +24,25 @@ pub use error::Error;
 use pintle_schema::{Schema, TypeId};
 use pintle_value::Value;
 
-/// The ways to say what is to change (UPD-05).
+/// The patch formats (UPD-05).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     /// RFC 6902: a list of operations.
     Json,
     /// RFC 7386: the members to change.
     Merge,
-    /// Like a merge patch, but lists are merged too, by what the schema says of them.
+    /// Like a merge patch, but lists are merged too, as the schema says.
     StrategicMerge,
 }
 
-/// What a patch makes of an object.
+/// The result of applying a patch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patched {
-    /// The object, not yet checked against its schema.
+    /// The patched object, not yet checked against its schema.
     pub value: Value,
-    /// What is wrong with the patch itself but does not keep it from being applied: members that
-    /// come twice, and in a JSON patch unknown ones. To be refused, warned of or ignored like the
-    /// problems of the object's own fields.
+    /// Problems of the patch itself that do not prevent applying it: duplicate members, and in a
+    /// JSON patch unknown ones. The caller treats them as the request's `fieldValidation` says: an
+    /// error, warnings, or nothing.
     pub problems: Vec<String>,
 }
 
@@ -61,11 +61,11 @@ pub fn apply(
     }
 }
 
-/// The body of a fuzz target: a byte that picks the type, an object, a zero, a patch. Whatever they
-/// are, nothing panics, and what comes out is bounded.
+/// The body of a fuzz target. The input is a byte that selects the patch type, an object, a zero
+/// byte and a patch. No input may panic, and the result must be bounded.
 ///
 /// # Panics
-/// If an invariant does not hold.
+/// Panics if an invariant does not hold.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     let Some((pick, rest)) = bytes.split_first() else { return };

@@ -1,9 +1,10 @@
-//! Merging the members of two objects.
+//! Merges the members of two objects.
 
 use pintle_value::{Map, Str, Value};
 
-/// Goes through the members of `current` and `changes` once, for both are sorted. `merge` says what
-/// becomes of a member that is in `changes`: it gets the key, the current value and the change.
+/// Merges `changes` into `current` in one pass, as both are sorted by key. For each member of
+/// `changes`, `merge` gets the key, the current value and the change, and returns the new value or
+/// `None` to remove the member.
 pub(crate) fn merge<E>(
     current: Map,
     changes: Map,

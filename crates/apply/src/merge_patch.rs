@@ -1,7 +1,7 @@
 //! JSON merge patch (RFC 7386), as upstream's library applies it.
 //!
-//! It differs from the RFC in one thing: in a list that replaces something, objects lose their null
-//! members too.
+//! One difference from the RFC: where a list replaces a value, null members of the objects in the
+//! list are dropped too.
 
 use std::convert::Infallible;
 
@@ -47,7 +47,7 @@ fn merge(current: Map, patch: Map) -> Map {
     merged
 }
 
-/// Takes away all members that are null.
+/// Removes all null members, at every depth.
 fn prune(value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|_, value| {

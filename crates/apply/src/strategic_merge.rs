@@ -1,11 +1,11 @@
-//! Strategic merge patch: a merge patch that merges lists too, by what the schema says of them.
+//! Strategic merge patch: a merge patch that also merges lists, as the schema says.
 //!
-//! Beside values, a patch has directives: `$patch` replaces or deletes the object that it stands in,
-//! `$retainKeys` names the members that stay, `$deleteFromPrimitiveList/x` takes items out of the
-//! list `x`, and `$setElementOrder/x` says in which order its items are to be.
+//! Besides values, a patch has directives: `$patch` replaces or deletes the object that contains
+//! it, `$retainKeys` lists the members to keep, `$deleteFromPrimitiveList/x` removes items from the
+//! list `x`, and `$setElementOrder/x` gives the order of its items.
 //!
-//! Where upstream's outcome depends on the order in which Go walks a map, ours is that of sorted
-//! keys: directives before values.
+//! Where upstream's result depends on the order in which Go iterates over a map, ours is the result
+//! for sorted keys: directives come before values.
 
 mod lists;
 mod order;
@@ -23,7 +23,7 @@ use crate::{
     read::{read, texts},
 };
 
-/// The directive in an object: `replace`, `delete`, or in a list's item `merge`.
+/// The directive of an object: `replace`, `delete`, or `merge` in an item of a list.
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList";
@@ -77,7 +77,8 @@ impl Merger<'_> {
         })
     }
 
-    /// Takes items out of lists, and the directives that say so out of the patch.
+    /// Applies the `$deleteFromPrimitiveList` directives to `original` and removes them from the
+    /// patch.
     fn deletions(self, original: &mut Map, patch: &mut Map, ty: TypeId) -> Result<(), Error> {
         let mut directives = Vec::new();
         patch.retain(|key, change| {
@@ -106,7 +107,7 @@ impl Merger<'_> {
         Ok(())
     }
 
-    /// What becomes of one member; with `deletes`, `change` lists the items to take out.
+    /// Merges one member. With `deletes`, `change` lists the items to remove.
     fn member(
         self,
         key: &str,
@@ -123,7 +124,7 @@ impl Merger<'_> {
             current if deletes => return Ok(current),
             _ => {
                 discard_nulls(&mut change);
-                return Ok(undirected(change));
+                return Ok(without_directives(change));
             }
         };
         Ok(Some(match (current, change) {
@@ -148,7 +149,7 @@ impl Merger<'_> {
         }))
     }
 
-    /// Merges the lists for which the patch sets an order, and takes them out of the patch.
+    /// Merges the lists for which the patch sets an order, and removes them from the patch.
     fn ordered_lists(self, original: &mut Map, patch: &mut Map, ty: TypeId) -> Result<(), Error> {
         let is_order = |key: &&Str| key.starts_with(SET_ORDER);
         let directives: Vec<Str> = patch.keys().filter(is_order).cloned().collect();
@@ -167,12 +168,12 @@ impl Merger<'_> {
             order::check(new, &order, merge_key)?;
             let kind = lists::item_kind(&[now, new]);
             let merges = field.patch.merge && current.is_some();
-            let before = lists::before(now, if merges { new } else { &[] }, merge_key);
+            let before = lists::original_positions(now, if merges { new } else { &[] }, merge_key);
 
             let merged = match (current, change) {
                 (None, None) => continue,
                 (Some(current), None) => current,
-                (None, Some(change)) => change.into_iter().filter_map(undirected).collect(),
+                (None, Some(change)) => change.into_iter().filter_map(without_directives).collect(),
                 (Some(current), Some(change)) if merges => {
                     self.lists(current, change, item, merge_key, false)?
                 }
@@ -186,7 +187,7 @@ impl Merger<'_> {
         Ok(())
     }
 
-    /// The field `key` of the struct `ty`.
+    /// Returns the field `key` of the struct `ty`.
     fn field(&self, ty: TypeId, key: &str) -> Result<&Field, Error> {
         let ty = self.schema.get(ty);
         if let Some(field) = ty.field(key) {
@@ -204,7 +205,7 @@ impl Merger<'_> {
         }))
     }
 
-    /// The field `key` of the struct `ty`, which is a list, and the type of its items.
+    /// Returns the list field `key` of the struct `ty`, and the type of its items.
     fn list_field(&self, ty: TypeId, key: &str) -> Result<(&Field, TypeId), Error> {
         let field = self.field(ty, key)?;
         match &self.schema.get(field.ty).shape {
@@ -216,7 +217,7 @@ impl Merger<'_> {
     }
 }
 
-/// Removes what `$retainKeys` does not name.
+/// Removes the members that `$retainKeys` does not list.
 fn retain_keys(original: &mut Map, patch: &Map, keys: &Value) -> Result<(), Error> {
     let bad = || Error::malformed("invalid patch format of retainKeys");
     let keys = keys.as_array().ok_or_else(bad)?;
@@ -231,23 +232,25 @@ fn retain_keys(original: &mut Map, patch: &Map, keys: &Value) -> Result<(), Erro
     Ok(())
 }
 
-/// A new value without the objects in it that have a `$patch`; `None` if it is such an object.
-fn undirected(value: Value) -> Option<Value> {
+/// Returns a new value without the objects in it that have a `$patch`; `None` if the value itself
+/// is such an object.
+fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
         Value::Object(members) => {
             let members = members.into_iter();
-            let members = members.filter_map(|(key, value)| Some((key, undirected(value)?)));
+            let members =
+                members.filter_map(|(key, value)| Some((key, without_directives(value)?)));
             Some(Value::Object(members.collect()))
         }
         Value::Array(items) => {
-            Some(Value::Array(items.into_iter().filter_map(undirected).collect()))
+            Some(Value::Array(items.into_iter().filter_map(without_directives).collect()))
         }
         scalar => Some(scalar),
     }
 }
 
-/// Takes null members away; null items stay.
+/// Removes null members at every depth. Null items stay.
 fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|_, value| {
@@ -288,7 +291,7 @@ fn or_empty(list: &Option<Vec<Value>>) -> &[Value] {
     list.as_deref().unwrap_or_default()
 }
 
-/// The Go type of a decoded JSON value.
+/// The name of the Go type that a JSON value decodes to.
 const fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -300,12 +303,12 @@ fn same_type(a: &Value, b: &Value) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }
 
-/// Go's word for the kind of a type.
+/// The name of a type's kind in Go's reflection.
 const fn kind(shape: &Shape) -> &'static str {
     match shape {
         Shape::Map { .. } => "map",
         Shape::List { .. } => "slice",
-        // The types of untyped JSON are structs without fields.
+        // Upstream's types of untyped JSON are structs without fields.
         Shape::Struct { .. } | Shape::Scalar(_) => "struct",
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for all patches, and rows of what upstream makes of some.
+//! Tests of all patch types, and rows of upstream's results.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::{Error, PatchType, apply};
 
-/// Checks rows of `{"original": …, "patch": …}` with a `result`, or an `error` where upstream
-/// refuses the patch; a row for which `outcome` differs fails.
+/// Checks rows of `{"original": …, "patch": …}` with the expected `result`, or an `error` where
+/// upstream rejects the patch.
 pub(crate) fn check_rows(rows: &str, outcome: impl Fn(&Value, &[u8]) -> Result<Value, Error>) {
     let mut failures = Vec::new();
     for line in rows.lines() {
@@ -40,19 +40,19 @@ fn patched(patch_type: PatchType, current: &Value, patch: &[u8]) -> Result<Value
 }
 
 #[test]
-fn json_patches_do_what_they_do_upstream() {
+fn json_patches_match_upstream() {
     let rows = include_str!("../testdata/json_patch.jsonl");
     check_rows(rows, |original, patch| patched(PatchType::Json, original, patch));
 }
 
 #[test]
-fn merge_patches_do_what_they_do_upstream() {
+fn merge_patches_match_upstream() {
     let rows = include_str!("../testdata/merge_patch.jsonl");
     check_rows(rows, |original, patch| patched(PatchType::Merge, original, patch));
 }
 
 #[test]
-fn bodies_that_are_no_patch_are_refused() {
+fn malformed_patches_are_rejected() {
     use PatchType::{Json, Merge, StrategicMerge};
     const MAP: &str = "into Go value of type map[string]interface {}";
     let decoding = |why: &str| format!("error decoding patch: {why}");
@@ -105,7 +105,7 @@ fn bodies_that_are_no_patch_are_refused() {
 }
 
 #[test]
-fn errors_become_upstreams_statuses() {
+fn errors_map_to_upstream_statuses() {
     let add = r#"{"op":"add","path":"/a","value":1}"#;
     let operations = |count: usize| format!("[{}]", vec![add; count].join(","));
     let unordered = r#"{"spec":{"containers":[{"image":"x"}]}}"#;
@@ -138,7 +138,7 @@ fn errors_become_upstreams_statuses() {
 }
 
 #[test]
-fn members_that_come_twice_are_told() {
+fn duplicate_members_are_reported() {
     for (patch_type, body, problems) in [
         (
             PatchType::Merge,
@@ -167,8 +167,8 @@ fn members_that_come_twice_are_told() {
 }
 
 #[test]
-fn copies_are_bounded() {
-    // Every copy doubles what is there.
+fn copied_bytes_are_bounded() {
+    // Each copy doubles the document.
     let current = Value::from([("a", "x".repeat(1 << 20))]);
     let copy = r#"{"op":"copy","from":"/a","path":"/b"}"#;
     let patch = |count: usize| format!("[{}]", vec![copy; count].join(","));
@@ -182,12 +182,12 @@ fn copies_are_bounded() {
 }
 
 #[test]
-fn depth_is_bounded() {
+fn patched_depth_is_bounded() {
     let nested = |depth: usize| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
     let value = nested(DEPTH_MAX - 2);
     let add = format!(r#"[{{"op":"add","path":"/a","value":{value}}}]"#);
     let deep = patched(PatchType::Json, &Value::object(), add.as_bytes()).unwrap();
-    // One deeper is still allowed, two are not; nor is a deep copy into itself.
+    // One level more is allowed, two are not; nor is a deep copy into itself.
     let step = |path: &str| format!(r#"[{{"op":"add","path":"{path}","value":{value}}}]"#);
     let base = Value::from([("b", Value::from([("c", Value::object())]))]);
     assert!(patched(PatchType::Json, &base, step("/b/x").as_bytes()).is_ok());
@@ -195,7 +195,7 @@ fn depth_is_bounded() {
     assert_eq!(error.to_string(), "exceeded max depth");
     let copy = br#"[{"op":"copy","from":"/a","path":"/a/a/a"}]"#;
     assert!(patched(PatchType::Json, &deep, copy).is_err());
-    // Many moves to deeper places that do not make the whole deeper.
+    // Many moves to deeper locations that do not make the document deeper.
     let moves: Vec<_> = (0..2000)
         .map(|_| {
             r#"{"op":"move","from":"/s","path":"/b/c/s"},{"op":"move","from":"/b/c/s","path":"/s"}"#
@@ -236,7 +236,7 @@ fn object() -> impl Strategy<Value = Value> {
     members(tree())
 }
 
-/// RFC 7386, section 2, word for word; with upstream's exception for objects in lists.
+/// RFC 7386, section 2, literally, with upstream's exception for objects in lists.
 fn merged(target: Value, patch: &Value) -> Value {
     let Value::Object(patch) = patch else {
         return patch.clone();
@@ -261,7 +261,7 @@ fn has_list(value: &Value) -> bool {
     }
 }
 
-/// The operations that make `b` of `a`, found without any cleverness.
+/// The operations that turn `a` into `b`, without optimization.
 fn diff(a: &Value, b: &Value, path: &str, operations: &mut Vec<String>) {
     let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
     let quoted = |text: &str| json::to_string(&Value::from(text));
@@ -309,14 +309,14 @@ fn diff(a: &Value, b: &Value, path: &str, operations: &mut Vec<String>) {
 proptest! {
     #[test]
     fn merge_patches_agree_with_the_rfc(current in object(), patch in object()) {
-        prop_assume!(!has_list(&patch)); // where upstream differs; see the rows
+        prop_assume!(!has_list(&patch)); // upstream differs here; see the rows
         let expected = merged(current.clone(), &patch);
         let found = patched(PatchType::Merge, &current, json::to_string(&patch).as_bytes());
         prop_assert_eq!(found, Ok(expected));
     }
 
     #[test]
-    fn applying_a_difference_makes_the_one_of_the_other(a in object(), b in object()) {
+    fn applying_a_diff_of_two_objects_yields_the_second(a in object(), b in object()) {
         let mut operations = Vec::new();
         diff(&a, &b, "", &mut operations);
         let patch = format!("[{}]", operations.join(","));
@@ -335,12 +335,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_can_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         crate::fuzz(&bytes);
     }
 
     #[test]
-    fn no_operations_can_panic(
+    fn arbitrary_operations_do_not_panic(
         current in object(),
         operations in prop::collection::vec(
             (
@@ -362,8 +362,8 @@ proptest! {
 }
 
 #[test]
-fn a_json_patch_moves_no_more_than_so_many_items() {
-    // OAS-11: each removal of the first item moves all others.
+fn a_json_patch_shifts_a_bounded_number_of_items() {
+    // OAS-11: each removal of the first item shifts all others.
     let patch = |path: &str| {
         let items: Vec<Value> = vec![Value::from(0); 20_000];
         let filled = Value::from([

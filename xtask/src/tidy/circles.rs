@@ -13,7 +13,6 @@ use super::code::{without_comments_and_literals, without_tests};
 /// takes a module out of a circle lowers it.
 const KNOWN: &[(&str, usize)] = &[
     ("admission", 7),
-    ("apply", 3),
     ("auth", 3),
     ("crd", 10),
     ("encryption", 5),

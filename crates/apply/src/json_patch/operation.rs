@@ -9,9 +9,9 @@ use crate::{
     read::{push, read as read_value},
 };
 
-/// One step of a patch.
+/// One operation of a patch.
 pub(super) struct Operation {
-    /// `add`, `remove`, `replace`, `move`, `copy`, `test`, or something else.
+    /// `add`, `remove`, `replace`, `move`, `copy`, `test`, or an invalid text.
     pub op: Str,
     pub path: Option<Str>,
     pub from: Option<Str>,
@@ -26,8 +26,8 @@ impl Operation {
         })
     }
 
-    /// Whether it may be about the fields that managers own, which nobody has read yet.
-    pub(super) fn may_name_owners(&self) -> bool {
+    /// Whether the operation may touch `managedFields`, whose raw JSON must then be parsed first.
+    pub(super) fn may_touch_managed_fields(&self) -> bool {
         let names = |path: &Str| {
             path.is_empty() || path.ends_with("/metadata") || path.contains("/managedFields")
         };
@@ -44,7 +44,7 @@ impl Operation {
     }
 }
 
-/// Reads a patch; with it come members that are unknown or come twice.
+/// Parses a patch. The second result lists unknown and duplicate members.
 pub(super) fn read(patch: &[u8]) -> Result<(Vec<Operation>, Vec<Problem>), Error> {
     let malformed = |why: String| Error::Malformed(format!("error decoding patch: {why}"));
     let (patch, duplicates) = read_value(patch).map_err(|e| malformed(e.to_string()))?;
@@ -61,7 +61,7 @@ pub(super) fn read(patch: &[u8]) -> Result<(Vec<Operation>, Vec<Problem>), Error
     for problem in duplicates {
         let (Problem::Duplicate(path) | Problem::Unknown(path) | Problem::Repeated(path)) =
             &problem;
-        // What stands in an unknown member is not looked at.
+        // Duplicates inside an unknown member are not reported.
         let unknown = problems.iter().any(|p| {
             matches!(p, Problem::Unknown(outer)
             if path.strip_prefix(outer.as_str()).is_some_and(|rest| rest.starts_with(['.', '['])))
@@ -94,7 +94,7 @@ fn operation(item: Value, i: usize, problems: &mut Vec<Problem>) -> Result<Opera
     Ok(Operation { op: op.unwrap_or(Str::const_new("unknown")), path, from, value })
 }
 
-/// What Go says where JSON is not of the type that it is decoded into.
+/// The error text of Go's decoder for JSON of the wrong type.
 fn mismatch(found: &Value, wanted: &str) -> String {
     format!("json: cannot unmarshal {} into Go {wanted}", found.type_name())
 }

@@ -1,12 +1,13 @@
-//! JSON pointers (RFC 6901): where in a document an operation works.
+//! JSON pointers (RFC 6901): find the location in a document that an operation names.
 
 use pintle_value::Value;
 
 use super::quote;
 
-/// The object or list that holds what `path` names, and the key or index of that in it.
+/// Returns the object or list that contains the target of `path`, and the target's key or index in
+/// it.
 pub(super) fn container<'v>(root: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)> {
-    // What stands before the first slash is ignored; without one there is no key.
+    // The text before the first slash is ignored. A path without a slash has no key.
     let (_, path) = path.split_once('/')?;
     let (parents, key) = path.rsplit_once('/').map_or((None, path), |(p, key)| (Some(p), key));
     let mut node = root;
@@ -25,7 +26,7 @@ pub(super) fn container<'v>(root: &'v mut Value, path: &str) -> Option<(&'v mut 
 }
 
 fn unescaped(key: &str) -> String {
-    // In one pass: `~01` is `~1`, not `/`.
+    // Both escapes are decoded in one pass: `~01` is `~1`, not `/`.
     let mut out = String::with_capacity(key.len());
     let mut rest = key;
     while let Some(at) = rest.find('~') {
@@ -41,7 +42,7 @@ fn unescaped(key: &str) -> String {
     out + rest
 }
 
-/// The index in a list of `length` items that `key` gives; negative numbers count from the end.
+/// Parses `key` as an index into a list of `length` items. Negative numbers count from the end.
 pub(super) fn index(key: &str, length: usize) -> Result<usize, String> {
     let number = number(key)?;
     let index = if number < 0 { number.checked_add_unsigned(length as u64) } else { Some(number) };
@@ -50,7 +51,7 @@ pub(super) fn index(key: &str, length: usize) -> Result<usize, String> {
     )
 }
 
-/// A decimal integer, as Go's `strconv.Atoi`.
+/// Parses a decimal integer, with the errors of Go's `strconv.Atoi`.
 pub(super) fn number(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| {
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -60,12 +61,12 @@ pub(super) fn number(text: &str) -> Result<i64, String> {
     })
 }
 
-/// How many members and items deep `path` leads.
+/// The number of path segments.
 pub(super) fn segments(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// How deep lists and objects are nested in a value.
+/// The nesting depth of lists and objects in a value.
 pub(super) fn depth(value: &Value) -> usize {
     match value {
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),

@@ -1,4 +1,4 @@
-//! Reading what a client applies: YAML, which JSON is too.
+//! Reads an applied configuration from a request body: YAML (and so JSON) or CBOR.
 
 use pintle_schema::PROBLEMS_MAX;
 use pintle_value::token::Tokens;
@@ -9,9 +9,9 @@ use crate::Error;
 /// An applied configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
-    /// What is applied.
+    /// The configuration.
     pub value: Value,
-    /// Its keys that come more than once, of which the last counts; each as go-yaml says it.
+    /// An error text for each duplicate key, as go-yaml words it. The last value of a key counts.
     pub duplicates: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Configuration {
         Self::of(value, duplicates)
     }
 
-    /// Reads the body of an apply request in CBOR, where keys that come more than once are no CBOR.
+    /// Reads the body of an apply request in CBOR, in which a duplicate key is an error.
     pub fn read_cbor(bytes: &[u8]) -> Result<Self, Error> {
         let value = cbor::parse(bytes)
             .map_err(|why| Error::Malformed(format!("error decoding YAML: {why}")))?;
@@ -38,7 +38,7 @@ impl Configuration {
     fn of(value: Value, duplicates: Vec<String>) -> Result<Self, Error> {
         match value {
             Value::Object(_) => Ok(Self { value, duplicates }),
-            // As upstream: nothing is an object without members.
+            // As upstream: an empty document is an object without members.
             Value::Null => Ok(Self { value: Value::object(), duplicates }),
             other => Err(Error::Malformed(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot \
@@ -48,7 +48,7 @@ impl Configuration {
         }
     }
 
-    /// The error about keys that come more than once, as a strict reading tells it.
+    /// The error about duplicate keys under strict field validation.
     pub fn strict_error(&self) -> Option<String> {
         (!self.duplicates.is_empty()).then(|| {
             let lines = self.duplicates.join("\n  ");

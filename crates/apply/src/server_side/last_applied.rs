@@ -1,6 +1,6 @@
-//! The annotation in which kubectl keeps what it applied, from before the server did: how an object
-//! goes from there to server-side apply and back (SSA-38..41). Only for the manager `kubectl`;
-//! whoever takes another name does not take part.
+//! The annotation in which kubectl's client-side apply stores the last applied configuration. This
+//! module lets an object move from client-side apply to server-side apply and back (SSA-38..41). It
+//! only applies to the manager `kubectl`.
 
 use pintle_value::{Value, json};
 
@@ -11,19 +11,19 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 const MANAGER: &str = "kubectl";
 
-/// Annotations together have at most so many bytes (META-19).
+/// The maximum size of all annotations of an object in bytes (META-19).
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 fn annotation(object: &Value) -> Option<&str> {
     object.str_at(&["metadata", "annotations", ANNOTATION]).filter(|text| !text.is_empty())
 }
 
-/// Whether the annotation counts for a manager's apply to an object.
+/// Whether the annotation is considered for an apply of `manager` to this object.
 pub(super) fn is_recorded(object: &Value, manager: &str) -> bool {
     manager == MANAGER && annotation(object).is_some()
 }
 
-/// The fields of the annotation that nobody has changed since.
+/// Returns the fields of the annotation's configuration that nobody has changed since.
 pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<FieldSet> {
     let applied = json::parse(annotation(live)?.as_bytes()).ok()?;
     if applied.str_at(&["apiVersion"]) != Some(api_version) {
@@ -35,7 +35,8 @@ pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<
     Some(fields.difference(&modified).difference(&added).difference(&removed))
 }
 
-/// Puts a configuration into the annotation; what would make it too long takes it away.
+/// Writes a configuration into the annotation, or removes the annotation if the annotations would
+/// become too large.
 pub(super) fn record(object: &mut Value, mut configuration: Value) {
     if annotation(object).is_none() {
         return;

@@ -1,13 +1,13 @@
-//! Server-side apply and field ownership: who owns what of an object, what becomes of it when
-//! somebody writes, and how a configuration is merged into what is there (SSA, SSAI).
+//! Server-side apply and field ownership: which manager owns which field, how a write changes that,
+//! and how an applied configuration is merged into the live object (SSA, SSAI).
 //!
 //! The algorithm is that of upstream's structured-merge-diff and of the field managers around it;
-//! `managedFields` and messages are theirs.
+//! the format of `managedFields` and the messages are upstream's.
 //!
-//! Must not know: storage, requests, the clock (the time is an argument), what a kind means.
+//! Must not know: storage, requests, the clock (the time is an argument), the meaning of a kind.
 //!
-//! Invariants: tracking an update cannot fail for what a client sent; an apply that changes nothing
-//! leaves the object as it is, times included.
+//! Invariants: no input of a client can make the tracking of an update fail; an apply that changes
+//! nothing leaves the object as it is, times included.
 
 mod configuration;
 mod fieldset;
@@ -26,7 +26,7 @@ use pintle_value::Value;
 
 pub use configuration::Configuration;
 pub use fieldset::{FieldSet, Filter, PathElement};
-pub use managers::{Alike, Conflicts, ScaleOwnership, Versions};
+pub use managers::{ScaleOwnership, UniformVersions, Versions};
 pub use unowned::merge_unowned;
 
 use managers::{Failure, Identity, Kind, Managers, Operation, Record, Source};
@@ -34,35 +34,35 @@ use typed::Typing;
 
 use crate::Error;
 
-/// The most updaters that an object remembers (SSAI-01).
+/// The maximum number of updaters in an object's `managedFields` (SSAI-01).
 const UPDATERS_MAX: usize = 10;
 
-/// Who has what was there before anybody applied anything (SSAI-02).
+/// The manager that owns the fields that existed before the first apply (SSAI-02).
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Who does not say who it is (SSAI-03).
+/// The manager of requests that name none (SSAI-03).
 const UNKNOWN: &str = "unknown";
 
-/// Nobody can be said to have had what is there.
+/// Upstream's error where existing fields cannot be given to a manager.
 const NO_MANAGER: &str = "failed to create manager for existing fields";
 
-/// Field ownership for one sort of write: to a resource or to one of its parts, in one version.
+/// Tracks field ownership for one kind of write: to a resource or a subresource, in one version.
 #[derive(Clone, Copy)]
 pub struct Ownership<'a> {
     /// The versions of the kind, with their types.
     pub versions: &'a dyn Versions,
-    /// The version that the request is in, and all objects that are given and returned.
+    /// The version of the request, and of all objects that are passed in and returned.
     pub api_version: &'a str,
-    /// The kind, for messages and to refuse others.
+    /// The kind that an applied configuration must have.
     pub kind: &'a str,
-    /// The part that is written, such as `status`; empty for the resource itself.
+    /// The subresource that is written, such as `status`; empty for the resource itself.
     pub subresource: &'a str,
-    /// What such a write can change: nobody owns anything else by it.
+    /// The fields that such a write can set. A write gives its manager no other fields.
     pub filter: &'a Filter,
 }
 
 impl Ownership<'_> {
-    /// Notes in `new`, which replaces `live` or is created, what `manager` changed.
+    /// Records in `new` which fields `manager` changed. `new` replaces `live`, or is created.
     pub fn track_update(
         &self,
         live: Option<&Value>,
@@ -70,17 +70,17 @@ impl Ownership<'_> {
         manager: &str,
         now_unix_micros: i64,
     ) {
-        let said = managers::record(new);
+        let submitted = managers::record(new);
         if let Some(live) = live.filter(|live| same_but_for_managers(live, new)) {
             let is_recorded = live.at(&["metadata", "managedFields"]);
-            let says_so = match &said {
+            let unchanged = match &submitted {
                 Record::Absent => true,
                 Record::Reset => false,
                 Record::Entries(entries) => is_recorded.and_then(Value::as_array) == Some(entries),
             };
-            if says_so || !self.subresource.is_empty() {
-                let entries = match said {
-                    Record::Entries(entries) if says_so => Some(Value::Array(entries)),
+            if unchanged || !self.subresource.is_empty() {
+                let entries = match submitted {
+                    Record::Entries(entries) if unchanged => Some(Value::Array(entries)),
                     _ => is_recorded.cloned(),
                 };
                 if let Some(entries) = entries {
@@ -90,8 +90,8 @@ impl Ownership<'_> {
             }
         }
         let stored = || live.map(stored_managers).unwrap_or_default();
-        let mut known = match said {
-            // A part's writers do not say who owns the whole.
+        let mut known = match submitted {
+            // A write to a subresource cannot set `managedFields`.
             _ if !self.subresource.is_empty() => stored(),
             Record::Reset => Managers::new(),
             Record::Absent => stored(),
@@ -99,11 +99,11 @@ impl Ownership<'_> {
                 let is_recorded = live.and_then(|live| live.at(&["metadata", "managedFields"]));
                 let same = is_recorded.and_then(Value::as_array) == Some(&entries);
                 let source = if same { Source::Store } else { Source::Client };
-                let said: Option<Managers> = managers::read(entries, source).collect();
-                said.filter(|said| !said.is_empty()).unwrap_or_else(stored)
+                let submitted: Option<Managers> = managers::read(entries, source).collect();
+                submitted.filter(|submitted| !submitted.is_empty()).unwrap_or_else(stored)
             }
         };
-        // Who is not tracked yet is tracked from the first apply on.
+        // An object without managers is tracked from the first apply on.
         if known.is_empty() && live.is_some_and(|live| stored_managers(live).is_empty()) {
             return;
         }
@@ -121,16 +121,16 @@ impl Ownership<'_> {
                 managers::grant(&mut known, who, version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
             }
-            // As upstream: of an object whose items cannot be told apart nobody owns anything.
+            // As upstream: an object with items that cannot be identified has no managers.
             Err(Failure::Untyped) => known.clear(),
-            // A conversion that fails once must not cost the owners of before what they have.
+            // A failed conversion must not remove the existing owners.
             Err(Failure::Conflict(_) | Failure::Other(_)) => known = stored(),
         }
         managers::write(new, known);
     }
 
-    /// Merges `applied` into `live`, or into nothing: the object that results is yet to be brought
-    /// into the form of its schema, and defaulted.
+    /// Merges `applied` into `live`, or into an empty object. The caller must still conform the
+    /// result to its schema and default it.
     pub fn apply(
         &self,
         live: Option<Value>,
@@ -143,17 +143,17 @@ impl Ownership<'_> {
         let applied = &*without_managers(applied)?;
         let fields = self.check(applied)?;
         let mut object = live.unwrap_or_else(|| self.empty());
-        // While the object changes, its managers are not in it.
+        // The managers are taken out of the object while it changes.
         let mut known = managers::take(&mut object);
         if known.is_empty() {
-            self.note_what_was_there(&object, &mut known, now_unix_micros)?;
+            self.record_existing_fields(&object, &mut known, now_unix_micros)?;
         }
         let who = self.identity(manager, Operation::Apply);
         let is_recorded = |object| last_applied::is_recorded(object, manager);
         let configuration = (is_recorded(&object) || is_recorded(applied)).then(|| applied.clone());
         let outcome = self.merge(&mut object, (applied, fields), &mut known, &who, force);
         let changed = outcome.map_err(|failure| match failure {
-            Failure::Conflict(conflicts) => Error::Conflict(conflicts),
+            Failure::Conflict(conflicts) => conflicts.into_error(),
             Failure::Untyped => self.untyped(&object),
             Failure::Other(message) => Error::Unclassified(message),
         })?;
@@ -167,8 +167,8 @@ impl Ownership<'_> {
         Ok(object)
     }
 
-    /// Merges, by force if all that is in the way is what kubectl itself had applied (SSA-38). Says
-    /// whether anything changed.
+    /// Merges, and forces the merge if all conflicting fields are those that kubectl itself applied
+    /// on the client side (SSA-38). Returns whether anything changed.
     fn merge(
         &self,
         live: &mut Value,
@@ -196,8 +196,8 @@ impl Ownership<'_> {
         managers::apply(kind, version, live, applied, known, who, true)
     }
 
-    /// What is there already belongs to somebody, too.
-    fn note_what_was_there(
+    /// Gives the existing fields to the manager [`BEFORE_FIRST_APPLY`].
+    fn record_existing_fields(
         &self,
         live: &Value,
         known: &mut Managers,
@@ -214,7 +214,7 @@ impl Ownership<'_> {
         Ok(())
     }
 
-    /// A configuration must be of the kind and version (SSA-49).
+    /// Checks that a configuration is of the expected kind and version (SSA-49).
     fn check_kind(&self, applied: &Value) -> Result<(), Error> {
         let text = |member| applied.str_at(&[member]).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
@@ -225,7 +225,7 @@ impl Ownership<'_> {
         Err(Error::Malformed(format!("invalid object type: {group}{version}, Kind={kind}")))
     }
 
-    /// The fields of a configuration, which must fit the types (SSA-50).
+    /// Returns the fields of a configuration, which must match the types (SSA-50).
     fn check(&self, applied: &Value) -> Result<FieldSet, Error> {
         let Some(ty) = self.typing() else {
             let message = format!("no corresponding type for {}", self.gvk());
@@ -240,7 +240,7 @@ impl Ownership<'_> {
         })
     }
 
-    /// Nobody can apply to an object whose items cannot be told apart.
+    /// The error for an apply to an object whose items cannot be identified.
     fn untyped(&self, live: &Value) -> Error {
         let problems = self.typing().and_then(|ty| typed::check(ty, live, true).err());
         let (namespace, name) = (object::namespace(live), object::name(live));
@@ -251,7 +251,7 @@ impl Ownership<'_> {
         ))
     }
 
-    /// As Go's `GroupVersionKind` shows itself.
+    /// The group, version and kind in the format of Go's `GroupVersionKind.String`.
     fn gvk(&self) -> String {
         let group = if self.api_version.contains('/') { "" } else { "/" };
         format!("{group}{}, Kind={}", self.api_version, self.kind)
@@ -271,25 +271,25 @@ impl Ownership<'_> {
         Identity::new(manager, operation, self.api_version, self.subresource)
     }
 
-    /// An object of which nothing was given: members that are always there are nobody's doing.
+    /// An object for which the client gave nothing. Members that are always present have no owner.
     fn empty(&self) -> Value {
         let mut object = Value::object();
         if let Some((schema, ty)) = self.versions.type_of(self.api_version) {
-            // An empty object has nothing that could be wrong.
+            // An empty object cannot have errors.
             let _ = conform(schema, ty, &mut object);
         }
         object
     }
 }
 
-/// The managers of a stored object. What cannot be read of them is dropped (SSAI-08).
+/// Reads the managers of a stored object. Invalid entries are dropped (SSAI-08).
 fn stored_managers(object: &Value) -> Managers {
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     let entries = entries.unwrap_or_default().iter().cloned();
     managers::read(entries, Source::Store).flatten().collect()
 }
 
-/// A configuration says nothing of owners (SSA-20).
+/// Returns the configuration without `managedFields`, which must be null or absent (SSA-20).
 fn without_managers(applied: &Value) -> Result<Cow<'_, Value>, Error> {
     match applied.at(&["metadata", "managedFields"]) {
         None => Ok(Cow::Borrowed(applied)),
@@ -302,8 +302,8 @@ fn without_managers(applied: &Value) -> Result<Cow<'_, Value>, Error> {
     }
 }
 
-/// Whether two objects are the same but for the times of their managers: such a write changes
-/// nothing (SSAI-09, SSAI-11).
+/// Whether two objects are equal except for the times of their managers. A write with this result
+/// changes nothing (SSAI-09, SSAI-11).
 pub fn same_but_for_times(a: &Value, b: &Value) -> bool {
     fn entries(object: &Value) -> impl Iterator<Item = Vec<(&str, &Value)>> {
         let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
@@ -318,7 +318,7 @@ fn same_but_for_managers(a: &Value, b: &Value) -> bool {
         && members(metadata(a), "managedFields").eq(members(metadata(b), "managedFields"))
 }
 
-/// The members of an object without one of them.
+/// The members of an object except one.
 fn members<'v>(object: &'v Value, without: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
     let members = object.as_object().map_or(&[][..], |members| members.as_slice());
     members.iter().map(|(k, v)| (k.as_str(), v)).filter(move |(k, _)| *k != without)

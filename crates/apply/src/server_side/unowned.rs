@@ -1,4 +1,4 @@
-//! A configuration merged without regard to owners: what an admission policy applies (upstream:
+//! Merges an applied configuration without field ownership, for admission policies (upstream:
 //! `plugin/policy/mutating/patch/smd.go`).
 
 use pintle_schema::{ListType, MapType, Schema, Shape, TypeId};
@@ -7,11 +7,11 @@ use pintle_value::Value;
 use super::fieldset::{PathElement, show};
 use super::typed::{self, Typing};
 
-/// Merges `applied` into `live`, both of the type `ty`. What is only changed as a whole is not changed: who
-/// names some of its members would lose the others unawares.
+/// Merges `applied` into `live`, both of the type `ty`. A configuration that sets an atomic list,
+/// map or struct is an error, because it would silently drop the members that it does not name.
 ///
 /// # Errors
-/// Why it cannot be merged, in upstream's words.
+/// Returns upstream's message if the configuration cannot be merged.
 pub fn merge_unowned(
     schema: &Schema,
     ty: TypeId,
@@ -21,12 +21,12 @@ pub fn merge_unowned(
     let ty = Typing::new(schema, ty);
     typed::check(ty, applied, false)
         .map_err(|why| format!("failed to convert patch object to typed object: {why}"))?;
-    let mut wholes = Vec::new();
-    find_wholes(ty, applied, &mut Vec::new(), &mut wholes);
-    if !wholes.is_empty() {
+    let mut atomics = Vec::new();
+    find_atomics(ty, applied, &mut Vec::new(), &mut atomics);
+    if !atomics.is_empty() {
         return Err(format!(
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
-            wholes.join(", ")
+            atomics.join(", ")
         ));
     }
     typed::check(ty, live, true)
@@ -37,9 +37,9 @@ pub fn merge_unowned(
     Ok(merged)
 }
 
-/// The paths of what can only be changed as a whole. As upstream has it, entries of maps are not looked
-/// into.
-fn find_wholes(
+/// Collects the paths of atomic values. As upstream does, it does not descend into the entries of
+/// maps.
+fn find_atomics(
     ty: Typing<'_>,
     value: &Value,
     path: &mut Vec<PathElement>,
@@ -57,7 +57,7 @@ fn find_wholes(
                 let (ty, role) = ty.member(name);
                 if role == typed::Role::Field {
                     path.push(PathElement::field(name));
-                    find_wholes(ty, value, path, found);
+                    find_atomics(ty, value, path, found);
                     path.pop();
                 }
             }
@@ -68,7 +68,7 @@ fn find_wholes(
             }
             for (index, value) in (0..).zip(items) {
                 path.push(PathElement::Index(index));
-                find_wholes(ty.of(*item), value, path, found);
+                find_atomics(ty.of(*item), value, path, found);
                 path.pop();
             }
         }

@@ -1,4 +1,4 @@
-//! Merging lists whose items are told apart by a key, or by themselves.
+//! Merges lists whose items are identified by a merge key or by their own value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use super::{
 };
 use crate::Error;
 
-/// What tells an item from others: a scalar item itself, an object's merge key. Written as JSON so
-/// that it has an order.
+/// The identity of an item: a scalar item itself, or an object's merge key. It is encoded as JSON
+/// so that it is ordered.
 pub(super) type Key = String;
 
-/// What the items of a list are.
+/// The type of a list's items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Object,
@@ -25,8 +25,8 @@ pub(super) enum ItemKind {
 }
 
 impl Merger<'_> {
-    /// Merges `patch` into a list with items of the type `item`; with `deletes`, takes the items in
-    /// `patch` out.
+    /// Merges `patch` into a list with items of the type `item`. With `deletes`, removes the items
+    /// that are in `patch`.
     pub(super) fn lists(
         self,
         original: Vec<Value>,
@@ -47,7 +47,7 @@ impl Merger<'_> {
             ItemKind::Scalar => {
                 let order = order::positions(&patch, merge_key)?;
                 let before = order::positions(&original, merge_key)?;
-                let merged = without_doubles(original.into_iter().chain(patch));
+                let merged = deduplicated(original.into_iter().chain(patch));
                 order::arrange(merged, &order, &before, merge_key)
             }
             ItemKind::Object if merge_key.is_empty() => {
@@ -55,7 +55,7 @@ impl Merger<'_> {
                 Err(Error::Unclassified(format!("cannot merge lists without merge key for {kind}")))
             }
             ItemKind::Object => {
-                let (original, patch) = directed(original, patch, merge_key)?;
+                let (original, patch) = apply_item_directives(original, patch, merge_key)?;
                 let order = order::positions(&patch, merge_key)?;
                 let before = order::positions(&original, merge_key)?;
                 let merged = self.objects_by_key(original, patch, item, merge_key)?;
@@ -95,8 +95,8 @@ impl Merger<'_> {
     }
 }
 
-/// Carries out the items that are directives: the rest of `original`, and of `patch`.
-fn directed(
+/// Applies the items that are directives. Returns the remaining items of `original` and of `patch`.
+fn apply_item_directives(
     mut original: Vec<Value>,
     patch: Vec<Value>,
     merge_key: &str,
@@ -133,11 +133,12 @@ fn directed(
     Ok((original, values))
 }
 
-/// The positions by which the server's items are arranged under a `$setElementOrder`.
+/// The positions by which the items that only the server has are arranged under a
+/// `$setElementOrder`.
 ///
-/// They are those in the original, but upstream deletes items in that very list, and of the items
-/// that a patch adds the first take the room left. Clients know the outcome, so that is how it is.
-pub(super) fn before(
+/// They are the positions in the original list. But upstream deletes items in that very list, so
+/// the first items that a patch adds take the freed positions. Clients depend on this result.
+pub(super) fn original_positions(
     original: &[Value],
     patch: &[Value],
     merge_key: &str,
@@ -146,7 +147,7 @@ pub(super) fn before(
     if merge_key.is_empty() || !patch.iter().any(deletes) {
         return order::positions(original, merge_key);
     }
-    let (list, patch) = directed(original.to_vec(), patch.to_vec(), merge_key)?;
+    let (list, patch) = apply_item_directives(original.to_vec(), patch.to_vec(), merge_key)?;
     let mut positions = order::positions(&list, merge_key)?;
     let mut room = list.len()..original.len();
     for item in &patch {
@@ -160,7 +161,7 @@ pub(super) fn before(
     Ok(positions)
 }
 
-/// Whether the items of the lists are objects or scalars; all must be of one type.
+/// Returns whether the items of the lists are objects or scalars. All items must be of one type.
 pub(super) fn item_kind(lists: &[&[Value]]) -> Result<ItemKind, Error> {
     let mut items = lists.iter().copied().flatten();
     let Some(first) = items.next() else {
@@ -177,7 +178,7 @@ pub(super) fn item_kind(lists: &[&[Value]]) -> Result<ItemKind, Error> {
     Ok(if matches!(first, Value::Object(_)) { ItemKind::Object } else { ItemKind::Scalar })
 }
 
-/// What tells an item of a list from the others.
+/// Returns the identity of an item.
 pub(super) fn key(item: &Value, merge_key: &str) -> Result<Key, Error> {
     if merge_key.is_empty() {
         return Ok(scalar_key(item));
@@ -196,7 +197,7 @@ fn no_merge_key(object: &Map, merge_key: &str) -> Error {
     Error::Unclassified(format!("map: {object} does not contain declared merge key: {merge_key}"))
 }
 
-fn without_doubles(items: impl Iterator<Item = Value>) -> Vec<Value> {
+fn deduplicated(items: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     items.filter(|item| seen.insert(scalar_key(item))).collect()
 }

@@ -1,4 +1,4 @@
-//! The order of a merged list: first what the patch says, then what the list was like before.
+//! Orders a merged list: first by the patch's order, then by the list's order before the patch.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Error;
 
-/// Makes sure that the items of `patch` that stay stand in `order`, in the same order.
+/// Checks that the items that `patch` keeps appear in `order`, in the same sequence.
 pub(super) fn check(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), Error> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -40,10 +40,10 @@ fn mismatch(patch: &[Value], order: &[Value]) -> Error {
     ))
 }
 
-/// The position of each key in a list: that of its first item.
+/// The position of each key in a list: that of the first item with the key.
 pub(super) type Positions = BTreeMap<Key, usize>;
 
-/// The position of the first item of each key.
+/// Computes the position of each key in a list.
 pub(super) fn positions(list: &[Value], merge_key: &str) -> Result<Positions, Error> {
     let mut positions = Positions::new();
     for (i, item) in list.iter().enumerate() {
@@ -52,9 +52,9 @@ pub(super) fn positions(list: &[Value], merge_key: &str) -> Result<Positions, Er
     Ok(positions)
 }
 
-/// Arranges `items`: those in `order` in that order, the others, which only the server knows, in the
-/// order of `before`. An item of the server's goes before the first item of the patch's that it stood
-/// before.
+/// Arranges `items`. Those in `order` come in that order; the others, which only the server knows,
+/// in the order of `before`. A server item goes before the first patch item that it preceded in the
+/// original list.
 pub(super) fn arrange(
     items: Vec<Value>,
     order: &Positions,
@@ -76,15 +76,15 @@ pub(super) fn arrange(
 }
 
 struct Item {
-    /// Its position in the list that orders it.
+    /// The position in the list that gives the order.
     position: Option<usize>,
-    /// Its position in the list before the patch.
+    /// The position in the original list.
     was: Option<usize>,
     value: Value,
 }
 
-/// Sorts by position. An item without one goes before all that precede it, as in upstream's sort; there
-/// is none unless an empty order is set for a list that has items.
+/// Sorts by position. As in upstream's sort, an item without a position goes before all items that
+/// precede it. Such items exist only if an empty order is set for a list that has items.
 fn sort(items: &mut Vec<Item>) {
     if items.iter().all(|item| item.position.is_some()) {
         items.sort_by_key(|item| item.position);

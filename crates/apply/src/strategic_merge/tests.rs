@@ -15,9 +15,9 @@ fn patched(ty: &str, original: &Value, patch: &[u8]) -> Result<Value, Error> {
     apply(&schema, ty, original, patch).map(|patched| patched.value)
 }
 
-/// The cases of upstream's own tests of `strategicpatch`, each with what upstream makes of it.
+/// The cases of upstream's `strategicpatch` tests, with upstream's results.
 #[test]
-fn agrees_with_upstream() {
+fn matches_upstream() {
     let rows = include_str!("../../testdata/strategic_merge.jsonl");
     for ty in ["MergeItem", "PrecisionItem"] {
         let marker = format!("{{\"type\":\"{ty}\"");
@@ -28,7 +28,7 @@ fn agrees_with_upstream() {
 }
 
 #[test]
-fn mistakes_read_like_upstreams() {
+fn errors_match_upstream() {
     for (original, patch, message) in [
         (
             r#"{"simpleMap":{"k":{}}}"#,
@@ -94,7 +94,7 @@ fn mistakes_read_like_upstreams() {
     }
 }
 
-/// Members that the type has, with values of the right shape; with `directives`, a patch in full.
+/// Members that the type has, with values of the right shape; with `directives`, a complete patch.
 fn item(directives: bool) -> BoxedStrategy<Value> {
     let text = || "[abc]".prop_map(Value::from);
     let numbers = || {
@@ -125,7 +125,7 @@ fn item(directives: bool) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Lists of items whose names are all there and differ.
+/// Lists of items whose names all exist and are distinct.
 fn named(list: impl Strategy<Value = Vec<Value>>) -> impl Strategy<Value = Value> {
     (list, Just(["a", "b", "c", "d"]).prop_shuffle()).prop_map(|(mut list, names)| {
         for (item, name) in list.iter_mut().zip(names) {
@@ -169,15 +169,16 @@ fn names(list: Option<&Value>) -> Vec<&str> {
 
 proptest! {
     #[test]
-    fn a_patch_applied_twice_is_a_patch_applied_once(original in item(false), patch in item(false)) {
+    fn applying_a_patch_is_idempotent(original in item(false), patch in item(false)) {
         let patch = json::to_string(&patch);
         let once = patched("MergeItem", &original, patch.as_bytes()).unwrap();
         prop_assert_eq!(patched("MergeItem", &once, patch.as_bytes()), Ok(once), "{}", patch);
     }
 
-    /// What a patch says is there afterwards, in its order; what it doesn't name stays, in its order.
+    /// A patched list has the patch's items in the patch's order; items that the patch does not
+    /// name keep their order.
     #[test]
-    fn lists_are_united_and_both_orders_kept(original in item(false), patch in item(false)) {
+    fn patched_lists_keep_both_orders(original in item(false), patch in item(false)) {
         let text = json::to_string(&patch);
         let merged = patched("MergeItem", &original, text.as_bytes()).unwrap();
         let [before, wanted, after] =
@@ -192,12 +193,12 @@ proptest! {
     }
 
     #[test]
-    fn no_patch_can_panic(original in item(false), patch in item(true)) {
+    fn arbitrary_patches_do_not_panic(original in item(false), patch in item(true)) {
         let _ = patched("MergeItem", &original, json::to_string(&patch).as_bytes());
     }
 
     #[test]
-    fn no_members_of_wrong_types_can_panic(
+    fn members_of_wrong_types_do_not_panic(
         original in "[\\[\\]{},:1]{0,20}",
         key in r"(\$setElementOrder/|\$deleteFromPrimitiveList/|)(mergingList|mergingIntList|simpleMap|name|x)",
         value in r#"(\[|\{"name":|\{"\$patch":"delete","name":|1|null|,|\]|\}){0,12}"#,

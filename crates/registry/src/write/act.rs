@@ -1,6 +1,6 @@
 //! POST of what makes something happen.
 
-use pintle_apply::server_side::{Alike, Filter, Ownership};
+use pintle_apply::server_side::{Filter, Ownership, UniformVersions};
 use pintle_meta::{GroupVersionKind, Status, object};
 use pintle_schema::TypeId;
 use pintle_value::{Value, json};
@@ -81,7 +81,7 @@ impl Write<'_> {
         object.insert("apiVersion", version.clone());
         self.record_as(&tree, &self.target.resource.schema, ty);
         let ownership = Ownership {
-            versions: &Alike(&self.target.resource.schema, ty),
+            versions: &UniformVersions(&self.target.resource.schema, ty),
             api_version: &version,
             kind: &kind.kind,
             subresource: &self.target.subresource,

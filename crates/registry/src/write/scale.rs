@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pintle_apply::PatchType as Algorithm;
-use pintle_apply::server_side::{Alike, Configuration, Filter, Ownership, ScaleOwnership};
+use pintle_apply::server_side::{
+    Configuration, Filter, Ownership, ScaleOwnership, UniformVersions,
+};
 use pintle_meta::{GroupKind, Status, field, labels, object};
 use pintle_schema::TypeId;
 use pintle_value::{Map, Path, Str, Value};
@@ -188,7 +190,7 @@ impl Write<'_> {
             let mut current = paths.scale(&stored);
             owners.to_scale(&tree, &mut current);
             let ownership = Ownership {
-                versions: &Alike(schema, ty),
+                versions: &UniformVersions(schema, ty),
                 api_version: API_VERSION,
                 kind: "Scale",
                 subresource: &self.target.subresource,

@@ -116,7 +116,7 @@ impl Versions for KindVersions<'_> {
         self.version(api_version).map(|resource| (&*resource.schema, resource.ty))
     }
 
-    fn may_have_changed(&self) -> bool {
+    fn schema_may_have_changed(&self) -> bool {
         self.resource.storage.as_ref().is_some_and(|storage| storage.definer.is_some())
     }
 

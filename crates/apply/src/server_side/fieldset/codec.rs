@@ -1,7 +1,8 @@
-//! FieldsV1: a set as an object of objects, `f:`, `k:`, `v:` and `i:` before what finds a child and
-//! `.` for a path that is a member and has others below.
+//! FieldsV1: a set encoded as nested JSON objects. A key has the prefix `f:`, `k:`, `v:` or `i:`;
+//! the key `.` marks a path that is itself a member and has others below it.
 //!
-//! It is written as upstream writes it, byte for byte, keys in the order of elements. Readers take any order.
+//! The writer's output equals upstream's byte for byte, keys in the order of elements. The reader
+//! accepts any order.
 
 use pintle_value::{
     Error,
@@ -11,19 +12,19 @@ use pintle_value::{
 
 use super::{Builder, FieldSet, PathElement};
 
-/// The key that says that the path itself is a member.
+/// The key that marks the path itself as a member.
 const SELF: &str = ".";
 
-/// What the fields of most objects take as FieldsV1.
+/// The initial capacity: enough for the fields of most objects.
 const BYTES_LIKELY: usize = 4096;
 
 impl FieldSet {
-    /// Reads FieldsV1. Keys of a sort that is not known are left out.
+    /// Decodes FieldsV1. Keys of an unknown sort are skipped.
     pub fn from_json(text: &str) -> Result<Self, String> {
         Ok(read(&mut Reader::new(text))?.1)
     }
 
-    /// The set as FieldsV1.
+    /// Encodes the set as FieldsV1.
     pub fn to_json(&self) -> String {
         let mut out = Writer::new();
         self.write(false, &mut out);
@@ -38,18 +39,18 @@ impl FieldSet {
         }
     }
 
-    /// Whether FieldsV1 has all paths of the set; not, where it cannot be read.
-    pub(crate) fn is_within(&self, text: &str) -> bool {
-        find(Sought::All, self, false, &mut Reader::new(text)).is_ok_and(|found| found.all)
+    /// Whether FieldsV1 contains all paths of the set; `false` for invalid FieldsV1.
+    pub(crate) fn is_contained_in(&self, text: &str) -> bool {
+        find(Search::All, self, false, &mut Reader::new(text)).is_ok_and(|found| found.all)
     }
 
-    /// Whether FieldsV1 has a path of the set, or one on the way to it; also where it cannot be read.
-    pub(crate) fn may_meet(&self, text: &str) -> bool {
-        find(Sought::Any, self, false, &mut Reader::new(text)).map_or(true, |found| found.all)
+    /// Whether FieldsV1 contains a path of the set or a prefix of one; `true` for invalid FieldsV1.
+    pub(crate) fn may_intersect(&self, text: &str) -> bool {
+        find(Search::Any, self, false, &mut Reader::new(text)).map_or(true, |found| found.all)
     }
 }
 
-/// Writes FieldsV1, element by element in their order.
+/// Writes FieldsV1, element by element in ascending order.
 pub(crate) struct Writer {
     out: Vec<u8>,
     room: Vec<u8>,
@@ -62,7 +63,8 @@ impl Writer {
         Self { out, room: Vec::new() }
     }
 
-    /// Begins an element below a path that is a member or not; gives where it begins.
+    /// Begins an element. `in_member` says whether its parent is a member. Returns the offset of
+    /// the element.
     pub(crate) fn open(&mut self, element: &PathElement, in_member: bool) -> usize {
         let begin = self.out.len();
         if self.out.last() != Some(&b'{') {
@@ -75,8 +77,8 @@ impl Writer {
         begin
     }
 
-    /// Ends the element that began there; if it is no member and has nothing below, it is as if it had not
-    /// been.
+    /// Ends the element that began at `begin`. Drops it if it is neither a member nor has anything
+    /// below it.
     pub(crate) fn close(&mut self, begin: usize, member: bool) {
         if !member && self.out.last() == Some(&b'{') {
             self.out.truncate(begin);
@@ -91,8 +93,8 @@ impl Writer {
     }
 }
 
-/// Whether the path of these keys is a member, and what is below it. An empty object is a member:
-/// something must have been meant.
+/// Decodes an object: whether its own path is a member, and the set below it. An empty object is a
+/// member.
 fn read(text: &mut Reader<'_>) -> Result<(bool, FieldSet), String> {
     let why = |error: pintle_value::Error| error.to_string();
     match text.value().map_err(why)? {
@@ -116,35 +118,36 @@ fn read(text: &mut Reader<'_>) -> Result<(bool, FieldSet), String> {
     Ok((member || set.is_empty(), set))
 }
 
-/// What a search is for.
+/// The condition that a search tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sought {
-    /// Every path of the set.
+enum Search {
+    /// FieldsV1 contains every path of the set.
     All,
-    /// Any path of the set, or one on the way to it.
+    /// FieldsV1 contains a path of the set or a prefix of one.
     Any,
 }
 
-/// How far a search went.
+/// The result of a search, and the reader's position.
 struct Found {
-    /// What was sought is there.
+    /// The searched paths were found.
     all: bool,
-    /// So many objects are not read to their end, the innermost to behind a key.
+    /// The number of objects that the reader has begun and not ended. In the innermost it stands
+    /// behind a key.
     open: usize,
 }
 
-/// Looks for the set in the next object of FieldsV1, and, where all is sought, for what is above the set if
-/// that is a member. Whoever writes FieldsV1 sorts the names of members, so what is behind the last that is
-/// sought is not read.
+/// Searches the next object of FieldsV1 for the set; under [`Search::All`], also for the path above
+/// the set if `member`. Writers of FieldsV1 sort field names, so the search stops at the first name
+/// after the last one in the set.
 fn find(
-    sought: Sought,
+    search: Search,
     set: &FieldSet,
     member: bool,
     text: &mut Reader<'_>,
 ) -> Result<Found, Error> {
     let (mut left, mut own, mut keys) = (set.nodes.len(), !member, 0);
     let found = |left: usize, own: bool, open| {
-        Ok(Found { all: sought == Sought::All && left == 0 && own, open })
+        Ok(Found { all: search == Search::All && left == 0 && own, open })
     };
     if text.value()? != Token::Object {
         return Ok(Found { all: false, open: 0 });
@@ -163,11 +166,11 @@ fn find(
             text.skip()?;
             continue;
         };
-        let below = match sought {
-            Sought::Any if node.member => Found { all: true, open: 0 },
-            _ => find(sought, &node.below, node.member, text)?,
+        let below = match search {
+            Search::Any if node.member => Found { all: true, open: 0 },
+            _ => find(search, &node.below, node.member, text)?,
         };
-        if below.all == (sought == Sought::Any) {
+        if below.all == (search == Search::Any) {
             return Ok(below);
         }
         left = left.saturating_sub(1);

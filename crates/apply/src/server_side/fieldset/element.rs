@@ -1,4 +1,4 @@
-//! One step of a path: how a child is found in what contains it.
+//! One element of a path: how a child is identified in its parent.
 
 use std::{cmp::Ordering, fmt};
 
@@ -7,16 +7,16 @@ use pintle_value::{Str, Value, json};
 
 use super::order;
 
-/// How a child is found in what contains it. The order of the variants is the order of paths.
+/// Identifies a child in its parent. The order of the variants is the order of paths.
 #[derive(Clone, Debug)]
 pub enum PathElement {
-    /// The member of an object.
+    /// A member of an object.
     Field(Str),
-    /// The item of a list whose key fields, sorted by name, have these values.
+    /// An item of a list, identified by the values of its key fields, which are sorted by name.
     Key(Box<[(Str, Value)]>),
-    /// The item of a set, by its value.
+    /// An item of a set, identified by its value.
     Value(Value),
-    /// The item of any list, by its index.
+    /// An item of a list, identified by its index.
     Index(i64),
 }
 
@@ -32,8 +32,8 @@ impl PathElement {
         Self::Key(fields.into())
     }
 
-    /// Reads a key of FieldsV1, such as `f:spec`. `None` for what a later version may know; an error
-    /// for what no version can read.
+    /// Parses a key of FieldsV1, such as `f:spec`. `None` for a key that a later version may
+    /// define; an error for a key that no version can read.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         let (Some(sort), Some(b':')) = (text.as_bytes().first(), text.as_bytes().get(1)) else {
             return Err(match text.len() {
@@ -55,7 +55,7 @@ impl PathElement {
         }))
     }
 
-    /// Writes the element as a key of FieldsV1, in quotes; what is in `text` is not kept.
+    /// Writes the element as a key of FieldsV1, in quotes. `text` is a scratch buffer.
     pub(super) fn write(&self, out: &mut Vec<u8>, text: &mut Vec<u8>) {
         text.clear();
         match self {
@@ -118,7 +118,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// As upstream shows paths in conflicts: `.spec`, `[name="c"]`, `[="x"]`, `[0]`.
+/// Displays an element as upstream does in conflicts: `.spec`, `[name="c"]`, `[="x"]`, `[0]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -137,7 +137,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A value in a path.
+/// A value as it is displayed in a path.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),

@@ -1,30 +1,30 @@
-//! Which fields a sort of write can set: nobody owns the others by it.
+//! Selects the fields that a write can set and its manager can own.
 
 use super::{FieldSet, Node, PathElement};
 
-/// What is kept of the fields that a write sets. Upstream knows both forms by its strategies' reset
-/// fields.
+/// The fields that a write can set. Upstream expresses both variants by the reset fields of its
+/// strategies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All but these and what is in them: the fields that such a write resets.
+    /// All fields but these and those below them, which such a write resets.
     Except(FieldSet),
-    /// None but these and what is in them.
+    /// Only these fields and those below them.
     Only(Pattern),
 }
 
-/// Paths of members, `*` for each element at a level, as a tree. What is on the way to the end of a
-/// path is kept, too.
+/// A tree of field names; `*` matches every element of a level. Prefixes of a matching path match,
+/// too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
-    /// No steps at the end of a path: all that is in there matches.
+    /// Empty at the end of a path: everything below it matches.
     steps: Vec<(&'static str, Pattern)>,
 }
 
 impl Filter {
-    /// Everything is kept.
+    /// A filter that keeps everything.
     pub const ALL: Self = Self::Except(FieldSet::new());
 
-    /// Keeps all but the fields at these paths.
+    /// A filter that keeps all fields but those at these paths.
     pub fn except(paths: &[&[&'static str]]) -> Self {
         let mut set = FieldSet::new();
         for path in paths {
@@ -33,7 +33,7 @@ impl Filter {
         Self::Except(set)
     }
 
-    /// Keeps only the fields at these paths.
+    /// A filter that keeps only the fields at these paths.
     pub fn only(paths: &[&[&'static str]]) -> Self {
         let mut pattern = Pattern::default();
         for path in paths {
@@ -50,7 +50,7 @@ impl Filter {
         Self::Only(pattern)
     }
 
-    /// What it keeps of a set.
+    /// The part of the set that passes the filter.
     #[must_use]
     pub fn retain(&self, set: FieldSet) -> FieldSet {
         match self {

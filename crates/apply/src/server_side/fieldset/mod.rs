@@ -1,9 +1,9 @@
-//! Sets of fields: what a manager owns of an object.
+//! Sets of field paths, as managers own them.
 //!
 //! Must not know: schemas, managers, objects.
 //!
-//! Invariant: the nodes of a [`FieldSet`] are sorted by element, each element once, and each is a
-//! member or has members below; so equal sets are equal trees.
+//! Invariant: the nodes of a [`FieldSet`] are sorted by element, each element occurs once, and each
+//! node is a member or has members below it. So equal sets are equal trees.
 
 mod codec;
 mod element;
@@ -18,19 +18,20 @@ pub use element::PathElement;
 pub use filter::Filter;
 pub(crate) use pintle_value::order;
 
-/// A set of paths as an ordered tree. That a path is in it says nothing of its parents or children.
+/// A set of paths as an ordered tree. A path's membership is independent of that of its parents and
+/// children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     nodes: Vec<Node>,
 }
 
-/// An element below some path.
+/// A path element with its subtree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     element: PathElement,
     /// Whether the path that ends here is in the set.
     member: bool,
-    /// The paths that go on.
+    /// The members of the set below this path.
     below: FieldSet,
 }
 
@@ -40,14 +41,14 @@ impl Node {
     }
 }
 
-/// A node that two sets may both have.
+/// The nodes of two sets that have the same element, or one node that only one set has.
 enum Pair<A, B> {
     Left(A),
     Right(B),
     Both(A, B),
 }
 
-/// Goes through the nodes of two sets in the order of their elements.
+/// Iterates over the nodes of two sets in the order of their elements.
 fn zip<A: std::borrow::Borrow<Node>, B: std::borrow::Borrow<Node>>(
     a: impl IntoIterator<Item = A>,
     b: impl IntoIterator<Item = B>,
@@ -69,17 +70,17 @@ fn zip<A: std::borrow::Borrow<Node>, B: std::borrow::Borrow<Node>>(
 }
 
 impl FieldSet {
-    /// No fields.
+    /// An empty set.
     pub const fn new() -> Self {
         Self { nodes: Vec::new() }
     }
 
-    /// Whether there are no fields in it.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many fields are in it.
+    /// The number of paths in the set.
     pub fn len(&self) -> usize {
         self.nodes.iter().map(|node| usize::from(node.member) + node.below.len()).sum()
     }
@@ -89,7 +90,7 @@ impl FieldSet {
         Some(&self.nodes[at])
     }
 
-    /// Whether the path is in the set. The object itself is in none.
+    /// Whether the path is in the set. The empty path is in no set.
     pub fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -98,12 +99,12 @@ impl FieldSet {
         }
     }
 
-    /// Whether the path of this one element is in the set.
+    /// Whether the path with this single element is in the set.
     pub(crate) fn has_member(&self, element: &PathElement) -> bool {
         self.find(element).is_some_and(|node| node.member)
     }
 
-    /// What is in the set below an element; never empty.
+    /// The non-empty subset below an element.
     pub(crate) fn below(&self, element: &PathElement) -> Option<&Self> {
         self.find(element).map(|node| &node.below).filter(|below| !below.is_empty())
     }
@@ -126,7 +127,7 @@ impl FieldSet {
         }
     }
 
-    /// The paths that are in either.
+    /// The paths that are in either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         if self.is_empty() {
@@ -146,7 +147,7 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
-    /// The paths that are in both.
+    /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let nodes = zip(&self.nodes, &other.nodes).filter_map(|pair| {
@@ -161,14 +162,14 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
-    /// The paths that are not in the other.
+    /// The paths that are not in `other`.
     #[must_use]
     pub fn difference(mut self, other: &Self) -> Self {
         self.take_out(other, false);
         self
     }
 
-    /// The paths that are not in the other, nor below a path that is.
+    /// The paths that are not in `other` and have no prefix in it.
     #[must_use]
     pub fn recursive_difference(mut self, other: &Self) -> Self {
         self.take_out(other, true);
@@ -194,7 +195,7 @@ impl FieldSet {
         });
     }
 
-    /// Whether every path is in the other, too.
+    /// Whether every path is also in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
         zip(&self.nodes, &other.nodes).all(|pair| match pair {
             Pair::Left(_) => false,
@@ -203,18 +204,18 @@ impl FieldSet {
         })
     }
 
-    /// Whether a path is in both.
-    pub(crate) fn meets(&self, other: &Self) -> bool {
+    /// Whether the sets share a path.
+    pub(crate) fn intersects(&self, other: &Self) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
         }
         zip(&self.nodes, &other.nodes).any(|pair| match pair {
-            Pair::Both(a, b) => (a.member && b.member) || a.below.meets(&b.below),
+            Pair::Both(a, b) => (a.member && b.member) || a.below.intersects(&b.below),
             Pair::Left(_) | Pair::Right(_) => false,
         })
     }
 
-    /// The paths that have no others below them.
+    /// The paths that are not a prefix of another path in the set.
     #[must_use]
     pub fn leaves(self) -> Self {
         let leaf = |node: Node| Node {
@@ -225,7 +226,8 @@ impl FieldSet {
         Self { nodes: self.nodes.into_iter().map(leaf).collect() }
     }
 
-    /// Calls `each` with every path, those of a level before those below it, as upstream lists them.
+    /// Calls `each` with every path. As upstream lists them, the paths of a level come before those
+    /// below it.
     pub fn for_each(&self, mut each: impl FnMut(&[PathElement])) {
         self.for_each_below(&mut Vec::new(), &mut each);
     }
@@ -243,7 +245,8 @@ impl FieldSet {
         }
     }
 
-    /// Changes every node: `change` is given the element, whether it is a member, and what is below.
+    /// Changes every node. `change` gets the element, whether the node is a member, and the subset
+    /// below it.
     pub(crate) fn change_nodes(
         &mut self,
         mut change: impl FnMut(&PathElement, &mut bool, &mut Self),
@@ -256,7 +259,7 @@ impl FieldSet {
 }
 
 impl<const N: usize> From<[&[&str]; N]> for FieldSet {
-    /// The set of these paths of members.
+    /// The set of these paths of field names.
     fn from(paths: [&[&str]; N]) -> Self {
         let mut set = Self::new();
         for path in paths {
@@ -266,7 +269,7 @@ impl<const N: usize> From<[&[&str]; N]> for FieldSet {
     }
 }
 
-/// A path a line.
+/// Displays one path a line.
 impl fmt::Display for FieldSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
@@ -275,12 +278,12 @@ impl fmt::Display for FieldSet {
     }
 }
 
-/// A path as upstream shows it.
+/// A path in upstream's notation.
 pub(crate) fn show(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }
 
-/// A set in the making: its nodes may come in any order.
+/// Builds a set from nodes in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     nodes: Vec<Node>,
@@ -288,12 +291,12 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// For so many elements.
+    /// A builder with capacity for `elements`.
     pub(crate) fn with_room(elements: usize) -> Self {
         Self { nodes: Vec::with_capacity(elements), unsorted: false }
     }
 
-    /// Adds an element if it is a member or has something below.
+    /// Adds an element, unless it is neither a member nor has anything below it.
     pub(crate) fn add(
         &mut self,
         element: impl FnOnce() -> PathElement,
@@ -308,14 +311,14 @@ impl Builder {
         self.nodes.push(Node { element, member, below });
     }
 
-    /// Adds elements, each with whether it is a member and what is below it.
+    /// Adds elements, each with its membership and the subset below it.
     pub(crate) fn extend(&mut self, some: impl IntoIterator<Item = (PathElement, bool, FieldSet)>) {
         for (element, member, below) in some {
             self.add(|| element, member, below);
         }
     }
 
-    /// The set.
+    /// Returns the set.
     pub(crate) fn finish(mut self) -> FieldSet {
         if self.unsorted {
             self.nodes.sort_by(|a, b| a.element.cmp(&b.element));

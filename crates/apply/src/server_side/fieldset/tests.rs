@@ -1,4 +1,4 @@
-//! Upstream's cases of sets, and sets against a naive model: a sorted set of paths.
+//! Upstream's cases of sets, and a comparison with a naive model: a sorted set of paths.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{FieldSet, Filter, PathElement, show};
 use crate::server_side::tests::report;
 
 #[test]
-fn reads_and_writes_as_upstream_does() {
+fn fields_v1_round_trips_as_upstream() {
     let file = include_str!("../../../testdata/server_side/fieldset.yaml");
     let file = pintle_value::yaml::parse(file.as_bytes()).expect("the file is YAML");
     let mut failures = Vec::new();
@@ -46,7 +46,7 @@ fn reads_and_writes_as_upstream_does() {
 }
 
 #[test]
-fn operates_as_upstream_does() {
+fn set_operations_match_upstream() {
     let file = include_str!("../../../testdata/server_side/fieldset.yaml");
     let file = pintle_value::yaml::parse(file.as_bytes()).expect("the file is YAML");
     let mut failures = Vec::new();
@@ -75,7 +75,7 @@ fn operates_as_upstream_does() {
     report(&failures);
 }
 
-/// Keeps only what is at these paths.
+/// A filter that keeps only these paths.
 fn filter(paths: Option<&Value>) -> Filter {
     let steps = |path: &Value| {
         let steps = path.as_array().unwrap_or_default().iter();
@@ -87,7 +87,7 @@ fn filter(paths: Option<&Value>) -> Filter {
 }
 
 #[test]
-fn shows_paths_as_upstream_does() {
+fn paths_are_displayed_as_upstream() {
     let key = |fields: &[(&str, Value)]| {
         PathElement::key(fields.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect())
     };
@@ -201,21 +201,21 @@ proptest! {
     }
 
     #[test]
-    fn fields_v1_loses_nothing(a in paths()) {
+    fn fields_v1_round_trips(a in paths()) {
         let a = set(&a);
         let text = a.to_json();
         prop_assert_eq!(FieldSet::from_json(&text), Ok(a.clone()));
-        prop_assert!(a.is_within(&text));
-        // The order of the keys does not count.
+        prop_assert!(a.is_contained_in(&text));
+        // The order of the keys does not matter.
         let tree = json::parse(text.as_bytes()).expect("it writes JSON");
         prop_assert_eq!(FieldSet::from_json(&json::to_string(&tree)), Ok(a));
     }
 
     #[test]
-    fn text_may_meet_what_it_shares_a_path_with(a in paths(), b in paths()) {
+    fn encoded_fields_intersect_sets_that_share_a_path(a in paths(), b in paths()) {
         let (x, y) = (set(&a), set(&b));
-        prop_assert_eq!(x.is_within(&y.to_json()), a.is_subset(&b));
-        if x.may_meet(&y.to_json()) {
+        prop_assert_eq!(x.is_contained_in(&y.to_json()), a.is_subset(&b));
+        if x.may_intersect(&y.to_json()) {
             prop_assert!(!x.is_empty());
         } else {
             let apart = |p: &Vec<_>| !b.iter().any(|q| q.starts_with(p) || p.starts_with(q) && q == p);
@@ -224,11 +224,11 @@ proptest! {
     }
 
     #[test]
-    fn reads_anything_without_panicking(text in r#"[fkvi]:[{}"a1:.]{0,6}|\PC{0,4}"#) {
+    fn arbitrary_text_does_not_panic(text in r#"[fkvi]:[{}"a1:.]{0,6}|\PC{0,4}"#) {
         let fields = Value::from([(text.as_str(), Value::object())]);
         let fields = json::to_string(&fields);
         if let Ok(set) = FieldSet::from_json(&fields) {
-            let _ = set.may_meet(&set.to_json());
+            let _ = set.may_intersect(&set.to_json());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! No object remembers more than so many updaters: the oldest become one.
+//! Bounds the number of updaters in `managedFields` by merging the oldest.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use pintle_value::Str;
 
 use super::{Identity, Managers, Operation};
 
-/// Who the oldest updaters become (SSAI-01).
+/// The manager into which the oldest updaters are merged (SSAI-01).
 const ANCIENT: &str = "ancient-changes";
 
-/// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One of
+/// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One for
 /// each version remains, so there can be more.
 pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
     let updaters = || managers.iter().filter(|(who, _)| who.operation == Operation::Update);

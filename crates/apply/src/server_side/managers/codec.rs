@@ -1,24 +1,24 @@
-//! `metadata.managedFields`: a list of entries, one for each manager.
+//! Encodes and decodes `metadata.managedFields`: a list with an entry for each manager.
 
 use pintle_meta::time;
 use pintle_value::{Map, Value, json};
 
 use super::{FieldSet, Identity, Managers, Operation, Owned};
 
-/// The only encoding of fields there is.
+/// The only encoding of fields that exists.
 const FIELDS_TYPE: &str = "FieldsV1";
 
-/// What an object says of its managers.
+/// The value of an object's `managedFields`.
 pub(crate) enum Record {
-    /// Nothing. An empty list says nothing, too: clients that know nothing of managers write that.
+    /// No managers, or an empty list: clients that do not know managers write one.
     Absent,
-    /// That it is to have none: `[{}]` (SSA-42).
+    /// `[{}]`, by which a client removes all managers (SSA-42).
     Reset,
-    /// This.
+    /// A list of entries.
     Entries(Vec<Value>),
 }
 
-/// Takes the record out of an object.
+/// Takes `managedFields` out of an object.
 pub(crate) fn record(object: &mut Value) -> Record {
     let entries = object.get_mut("metadata").and_then(Value::as_object_mut);
     match entries.and_then(|metadata| metadata.remove("managedFields")) {
@@ -37,16 +37,16 @@ fn is_empty(value: &Value) -> bool {
     value.as_str().is_some_and(str::is_empty)
 }
 
-/// Where entries come from.
+/// The origin of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From a client, in any form.
+    /// A client: any format.
     Client,
-    /// From here: they are as they would be written again.
+    /// The store: the entries are already in the format in which they are written.
     Store,
 }
 
-/// Reads a list of entries. `None` instead of those that cannot be read.
+/// Decodes a list of entries. The iterator yields `None` for an invalid entry.
 pub(crate) fn read(
     entries: impl IntoIterator<Item = Value>,
     source: Source,
@@ -70,7 +70,7 @@ pub(crate) fn read(
         }
         let unix_micros = time::parse(text("time")).ok();
         let owned = if source == Source::Store && fields.starts_with('{') {
-            Owned::written(api_version.into(), fields, unix_micros)
+            Owned::from_json(api_version.into(), fields, unix_micros)
         } else {
             let fields = FieldSet::from_json(&fields).ok()?;
             Owned::new(api_version.into(), fields, unix_micros)
@@ -80,7 +80,7 @@ pub(crate) fn read(
     })
 }
 
-/// Takes the managers out of a stored object. What cannot be read of them is dropped (SSAI-08).
+/// Takes the managers out of a stored object. Invalid entries are dropped (SSAI-08).
 pub(crate) fn take(object: &mut Value) -> Managers {
     match record(object) {
         Record::Entries(entries) => read(entries, Source::Store).flatten().collect(),

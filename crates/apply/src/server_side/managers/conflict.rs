@@ -1,24 +1,24 @@
-//! What keeps an applier from what others own, in upstream's words (SSA-11, SSAI-07): clients read
-//! them.
+//! The conflicts of an apply, with upstream's messages, which clients parse (SSA-11, SSAI-07).
 
 use std::fmt;
 
-use pintle_meta::Status;
 use pintle_meta::quote::quote;
 use pintle_meta::status::Cause;
+
+use crate::Error;
 
 use super::{FieldSet, Identity, Operation};
 use crate::server_side::fieldset::{PathElement, show};
 
-/// The fields that others own and an applier would change.
+/// The fields that an apply would change and other managers own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Conflicts {
-    /// By owner, in the order of the owners.
+pub(crate) struct Conflicts {
+    /// The conflicting fields of each owner, in the order of the owners.
     pub(super) owners: Vec<(Identity, FieldSet)>,
 }
 
 impl Conflicts {
-    /// Those that are not in the set.
+    /// The conflicts about fields that are not in the set.
     pub(crate) fn without(self, fields: &FieldSet) -> Self {
         let rest = self.owners.into_iter().map(|(who, own)| (who, own.difference(fields)));
         Self { owners: rest.filter(|(_, own)| !own.is_empty()).collect() }
@@ -34,8 +34,8 @@ impl Conflicts {
         }
     }
 
-    /// 409, with a cause for each field.
-    pub fn status(&self) -> Status {
+    /// The error with a cause for each field.
+    pub(crate) fn into_error(self) -> Error {
         let mut causes = Vec::new();
         self.for_each(|who, path| {
             causes.push(Cause {
@@ -44,7 +44,7 @@ impl Conflicts {
                 field: show(path),
             });
         });
-        Status::apply_conflict(causes, self.to_string())
+        Error::Conflict { message: self.to_string(), causes }
     }
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Conflicts {
     }
 }
 
-/// `"kubectl" with subresource "status" using v1`.
+/// Displays a manager as `"kubectl" with subresource "status" using v1`.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&quote(&self.manager))?;

@@ -1,6 +1,6 @@
-//! Who owns what of an object, and what writes make of that.
+//! The managers of an object, the fields that each owns, and how writes change that.
 //!
-//! Must not know: how `metadata` is laid out beyond `managedFields`, requests, the clock.
+//! Must not know: the layout of `metadata` beyond `managedFields`, requests, the clock.
 //!
 //! Invariant: between two writes no manager owns an empty set.
 
@@ -19,7 +19,7 @@ use pintle_value::{Str, Value};
 
 pub(crate) use cap::cap;
 pub(crate) use codec::{Record, Source, read, record, take, write};
-pub use conflict::Conflicts;
+pub(crate) use conflict::Conflicts;
 pub(crate) use owned::Owned;
 pub use scale::ScaleOwnership;
 pub(crate) use write::{Failure, apply, create, grant, update};
@@ -27,12 +27,12 @@ pub(crate) use write::{Failure, apply, create, grant, update};
 use super::fieldset::{FieldSet, Filter};
 use super::typed::Typing;
 
-/// How a manager writes.
+/// The operation by which a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
-    /// It says what it wants.
+    /// Server-side apply: the request contains the fields that the manager wants to own.
     Apply,
-    /// It says what is to be.
+    /// Any other write: the manager owns the fields that it changes.
     Update,
 }
 
@@ -45,12 +45,12 @@ impl Operation {
     }
 }
 
-/// Who a manager is (SSAI-04).
+/// The identity of a manager: the key of an entry of `managedFields` (SSAI-04).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     pub(crate) manager: Str,
     pub(crate) operation: Operation,
-    /// Of its writes; empty for appliers, who may change it.
+    /// The version of its writes; empty for appliers, which may change their version.
     api_version: Str,
     pub(crate) subresource: Str,
 }
@@ -70,29 +70,31 @@ impl Identity {
     }
 }
 
-/// The managers of an object.
+/// The managers of an object, with the fields that each owns.
 pub(crate) type Managers = BTreeMap<Identity, Owned>;
 
-/// The versions of a kind: entries of managed fields are of the version that a manager wrote in.
+/// The versions of a kind. Each entry of `managedFields` refers to the version in which its manager
+/// wrote.
 pub trait Versions: Sync {
-    /// The type of the objects of a version, with its schema; `None` if the version is not served,
-    /// or not any more.
+    /// Returns the type of a version's objects and its schema; `None` if the version is not served
+    /// (any more).
     fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)>;
 
-    /// Whether the types can have changed since managers wrote (SSA-31): those of custom resources can.
-    fn may_have_changed(&self) -> bool {
+    /// Whether the types can have changed since managers wrote (SSA-31). This is so for custom
+    /// resources.
+    fn schema_may_have_changed(&self) -> bool {
         false
     }
 
-    /// An object of one served version as one of another, or why that cannot be.
+    /// Converts an object from one served version to another.
     fn convert(&self, object: Value, from: &str, to: &str) -> Result<Value, String>;
 }
 
-/// A kind whose versions are all alike.
+/// A kind whose versions all have the same type.
 #[derive(Clone, Copy, Debug)]
-pub struct Alike<'a>(pub &'a Schema, pub TypeId);
+pub struct UniformVersions<'a>(pub &'a Schema, pub TypeId);
 
-impl Versions for Alike<'_> {
+impl Versions for UniformVersions<'_> {
     fn type_of(&self, _: &str) -> Option<(&Schema, TypeId)> {
         Some((self.0, self.1))
     }
@@ -102,11 +104,11 @@ impl Versions for Alike<'_> {
     }
 }
 
-/// What a write needs to know of the kind.
+/// The versions of the written kind, and the fields that the write can set.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind<'a> {
     pub(crate) versions: &'a dyn Versions,
-    /// What writes like this one can set, and so somebody owns by them.
+    /// The fields that a manager can come to own by this write.
     pub(crate) filter: &'a Filter,
 }
 
@@ -115,7 +117,7 @@ impl<'a> Kind<'a> {
         self.versions.type_of(api_version).map(|(schema, ty)| Typing::new(schema, ty))
     }
 
-    /// The object in another version.
+    /// Returns the object in another version.
     fn convert<'v>(
         self,
         object: Cow<'v, Value>,

@@ -1,5 +1,5 @@
-//! What one manager owns. The fields of an entry are read when they are first asked for: most writes
-//! have nothing to do with most managers, and leave their entries as they are.
+//! The fields of one manager. They are decoded on first use: most writes do not concern most
+//! managers, whose entries then stay as they are.
 
 use std::cell::OnceCell;
 
@@ -7,20 +7,20 @@ use pintle_value::Str;
 
 use super::FieldSet;
 
-/// What a manager owns.
+/// The fields that a manager owns, decoded lazily.
 #[derive(Clone, Debug)]
 pub(crate) struct Owned {
-    /// The version that the fields are of.
+    /// The version of the fields.
     pub(crate) api_version: Str,
-    /// When it last changed something.
+    /// The time of the manager's last change.
     pub(crate) unix_micros: Option<i64>,
-    /// Unset until they are asked for.
+    /// The decoded fields; unset until they are needed.
     fields: OnceCell<FieldSet>,
-    /// The fields as FieldsV1, while it is known to say the same; unset until it is asked for.
-    written: OnceCell<Box<str>>,
+    /// The fields as FieldsV1; unset until it is needed, and after each change.
+    encoded: OnceCell<Box<str>>,
 }
 
-/// How the fields are kept does not count.
+/// Two values with equal fields are equal, in whichever form they are held.
 impl PartialEq for Owned {
     fn eq(&self, other: &Self) -> bool {
         (&self.api_version, self.fields(), self.unix_micros)
@@ -30,58 +30,58 @@ impl PartialEq for Owned {
 
 impl Owned {
     pub(crate) fn new(api_version: Str, fields: FieldSet, unix_micros: Option<i64>) -> Self {
-        Self { api_version, unix_micros, fields: fields.into(), written: OnceCell::new() }
+        Self { api_version, unix_micros, fields: fields.into(), encoded: OnceCell::new() }
     }
 
-    /// Fields as they were written here.
-    pub(crate) fn written(api_version: Str, fields: Box<str>, unix_micros: Option<i64>) -> Self {
-        Self { api_version, unix_micros, fields: OnceCell::new(), written: fields.into() }
+    /// Creates it from FieldsV1 that this server wrote.
+    pub(crate) fn from_json(api_version: Str, fields: Box<str>, unix_micros: Option<i64>) -> Self {
+        Self { api_version, unix_micros, fields: OnceCell::new(), encoded: fields.into() }
     }
 
-    /// The fields. Nothing is owned by what cannot be read.
+    /// The decoded fields. Invalid FieldsV1 counts as no fields.
     pub(crate) fn fields(&self) -> &FieldSet {
         self.fields.get_or_init(|| {
-            let written = self.written.get().map(|text| FieldSet::from_json(text));
-            written.and_then(Result::ok).unwrap_or_default()
+            let encoded = self.encoded.get().map(|text| FieldSet::from_json(text));
+            encoded.and_then(Result::ok).unwrap_or_default()
         })
     }
 
     /// The fields as FieldsV1.
     pub(crate) fn json(&self) -> &str {
-        self.written.get_or_init(|| self.fields().to_json().into())
+        self.encoded.get_or_init(|| self.fields().to_json().into())
     }
 
-    /// The fields as FieldsV1.
+    /// Converts the fields to FieldsV1.
     pub(crate) fn into_json(self) -> Box<str> {
         self.json();
-        self.written.into_inner().unwrap_or_default()
+        self.encoded.into_inner().unwrap_or_default()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub(crate) fn is_empty(&self) -> bool {
-        match (self.fields.get(), self.written.get()) {
-            (None, Some(written)) => &**written == "{}",
+        match (self.fields.get(), self.encoded.get()) {
+            (None, Some(encoded)) => &**encoded == "{}",
             _ => self.fields().is_empty(),
         }
     }
 
-    /// Makes the fields others.
+    /// Replaces the fields.
     pub(crate) fn change(&mut self, change: impl FnOnce(FieldSet) -> FieldSet) {
         self.fields();
         self.fields = change(self.fields.take().unwrap_or_default()).into();
-        self.written.take();
+        self.encoded.take();
     }
 
-    /// Changes the fields in place, if `change` says that it did.
-    pub(crate) fn change_if(&mut self, change: impl FnOnce(&mut FieldSet) -> bool) {
+    /// Changes the fields in place. `change` returns whether it changed anything.
+    pub(crate) fn change_in_place(&mut self, change: impl FnOnce(&mut FieldSet) -> bool) {
         self.fields();
         if self.fields.get_mut().is_some_and(change) {
-            self.written.take();
+            self.encoded.take();
         }
     }
 
-    /// Whether another one has the same fields of the same version.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    /// Whether both have the same fields of the same version.
+    pub(crate) fn has_same_fields(&self, other: &Self) -> bool {
         let same = match (self.fields.get(), other.fields.get()) {
             (Some(own), Some(others)) => own == others,
             _ => self.json() == other.json(),
@@ -89,19 +89,19 @@ impl Owned {
         same && self.api_version == other.api_version
     }
 
-    /// Whether all paths of the set are of these.
-    pub(crate) fn has_all(&self, set: &FieldSet) -> bool {
-        match (self.fields.get(), self.written.get()) {
-            (None, Some(written)) => set.is_within(written),
+    /// Whether all paths of the set are among these fields.
+    pub(crate) fn contains_all(&self, set: &FieldSet) -> bool {
+        match (self.fields.get(), self.encoded.get()) {
+            (None, Some(encoded)) => set.is_contained_in(encoded),
             _ => set.is_subset(self.fields()),
         }
     }
 
-    /// Whether a path of the set may be one of these, or on the way to one: if not, nothing of the set
-    /// is owned, whatever the types make of the fields.
-    pub(crate) fn may_meet(&self, set: &FieldSet) -> bool {
-        match (self.fields.get(), self.written.get()) {
-            (None, Some(written)) => set.may_meet(written),
+    /// Whether a path of the set may be among these fields, or a prefix of one. If not, the manager
+    /// owns nothing of the set, also after the fields are adapted to a changed schema.
+    pub(crate) fn may_intersect(&self, set: &FieldSet) -> bool {
+        match (self.fields.get(), self.encoded.get()) {
+            (None, Some(encoded)) => set.may_intersect(encoded),
             _ => !set.is_empty(),
         }
     }

@@ -1,4 +1,5 @@
-//! What an applier does not want any more goes, unless somebody else owns it (SSA-17..19, SSA-22).
+//! Removes the fields that an applier no longer applies, unless another manager owns them
+//! (SSA-17..19, SSA-22).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +10,8 @@ use super::write::Failure;
 use super::{FieldSet, Kind, Managers, Owned};
 use crate::server_side::typed::{Typing, field_set, remove, with_named_fields};
 
-/// Takes out of `merged`, which is of the version of `now`, what an applier had applied `last` and
-/// neither applies `now` nor any of the `others` owns.
+/// Removes from `merged`, which is of the version of `now`, the fields that an applier had applied
+/// in `last`, does not apply in `now`, and that none of the `others` owns.
 pub(super) fn prune(
     kind: Kind<'_>,
     merged: Value,
@@ -24,8 +25,8 @@ pub(super) fn prune(
     let mut pruned = merged.clone();
     remove(ty, pruned.to_mut(), &gone);
 
-    // What somebody owns comes back, version by version: that of the pruned object first, since
-    // another may not be made from it otherwise.
+    // Owned fields are restored, version by version. The version of the pruned object comes first,
+    // as conversion to another may fail without its fields.
     let mut at = last.api_version.clone();
     let mut owned = owned_by_version(others, now);
     let first = owned.remove_entry(&last.api_version);
@@ -39,7 +40,8 @@ pub(super) fn prune(
         (pruned, at) = (Cow::Owned(all.into_owned()), version);
     }
 
-    // Only what was applied last may go, whatever was below it.
+    // Only fields of the last configuration may be removed, even if fields below them were removed
+    // too.
     let pruned = convert(kind, pruned, &at, &last.api_version)?;
     let went = named(ty, &merged).difference(&named(ty, &pruned)).intersection(&gone);
     remove(ty, merged.to_mut(), &went);
@@ -56,12 +58,12 @@ fn convert<'v>(
     converted.map_err(|why| Failure::Other(format!("failed to prune fields: {why}")))
 }
 
-/// The fields of an object, declared ones above others included.
+/// The fields of an object, including the declared fields above its leaves.
 fn named(ty: Typing<'_>, object: &Value) -> FieldSet {
     with_named_fields(field_set(ty, object), ty)
 }
 
-/// What the others and the applier own, by version.
+/// The fields that the others and the applier own, by version.
 fn owned_by_version(others: &Managers, now: &Owned) -> BTreeMap<Str, FieldSet> {
     let mut by_version = BTreeMap::<Str, FieldSet>::new();
     for owned in others.values().chain([now]) {

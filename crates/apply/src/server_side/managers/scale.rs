@@ -1,5 +1,5 @@
-//! The scale subresource: who owns the wanted count of an object owns the count of its Scale, and the
-//! other way round (SSA-34, SSA-46).
+//! Ownership across the scale subresource: the owners of an object's replica count are those of its
+//! Scale's count, and vice versa (SSA-34, SSA-46).
 
 use pintle_value::{Str, Value};
 
@@ -7,21 +7,21 @@ use super::{FieldSet, Identity, Managers, Owned, write};
 use crate::server_side::fieldset::PathElement;
 use crate::server_side::stored_managers;
 
-/// The version of every Scale.
+/// The API version of every Scale.
 const API_VERSION: &str = "autoscaling/v1";
 
-/// Where the owners of an object's wanted count are found.
+/// Where the replica count is in each version of a kind.
 #[derive(Clone, Copy)]
 pub struct ScaleOwnership<'a> {
-    /// The version that the request is in.
+    /// The version of the request.
     pub api_version: &'a str,
-    /// The served versions of the object's kind, with the path of the wanted count in each; `None` in
-    /// those that have no scale.
+    /// The served versions of the object's kind, each with the path of its replica count; `None`
+    /// for a version without a scale subresource.
     pub replicas: &'a [(String, Option<&'a [Str]>)],
 }
 
 impl ScaleOwnership<'_> {
-    /// Gives a Scale the owners that its object's wanted count has.
+    /// Gives a Scale the owners of its object's replica count.
     pub fn to_scale(&self, object: &Value, scale: &mut Value) {
         let owners = stored_managers(object).into_iter().filter(|(_, owned)| {
             let path = self.path(&owned.api_version).flatten();
@@ -37,12 +37,12 @@ impl ScaleOwnership<'_> {
         write(scale, owners.collect());
     }
 
-    /// Gives an object's wanted count the owners that the written Scale has.
+    /// Gives an object's replica count the owners of the written Scale's count.
     pub fn to_object(&self, scale: &Value, object: &mut Value) {
         let mut of_scale = stored_managers(scale);
         let mut owners = Managers::new();
         for (who, mut owned) in stored_managers(object) {
-            // Entries of versions that are not served any more go.
+            // Entries of versions that are not served any more are dropped.
             let Some(path) = self.path(&owned.api_version) else { continue };
             if let Some(path) = path
                 && owned.fields().has(&elements(path))
@@ -57,7 +57,7 @@ impl ScaleOwnership<'_> {
         let count = only(self.path(self.api_version).flatten().unwrap_or_default());
         for (who, owned) in of_scale {
             if owned.fields().has(&[PathElement::field("spec"), PathElement::field("replicas")]) {
-                // As upstream has it, an owner by way of the Scale has no time.
+                // As upstream: an entry that comes from the Scale has no time.
                 let who = who.with_version(self.api_version);
                 owners.insert(who, Owned::new(self.api_version.into(), count.clone(), None));
             }
@@ -65,7 +65,7 @@ impl ScaleOwnership<'_> {
         write(object, owners);
     }
 
-    /// The path of the wanted count in a version, if that is served.
+    /// The path of the replica count in a version; the outer `None` if the version is not served.
     fn path(&self, api_version: &str) -> Option<Option<&[Str]>> {
         self.replicas.iter().find(|(version, _)| version == api_version).map(|(_, path)| *path)
     }
@@ -75,7 +75,7 @@ fn elements(path: &[Str]) -> Vec<PathElement> {
     path.iter().map(|name| PathElement::field(name)).collect()
 }
 
-/// The set of one field.
+/// A set of one field.
 fn only(path: &[Str]) -> FieldSet {
     let mut fields = FieldSet::new();
     fields.insert(elements(path));
@@ -83,7 +83,7 @@ fn only(path: &[Str]) -> FieldSet {
 }
 
 impl Identity {
-    /// The same manager, writing in another version.
+    /// The same manager with another version.
     fn with_version(&self, api_version: &str) -> Self {
         Self::new(&self.manager, self.operation, api_version, &self.subresource)
     }

@@ -1,5 +1,6 @@
-//! What a write makes of ownership: changed fields go to the writer, removed ones to nobody; an
-//! applier must not take what others own unless it is forced to.
+//! Computes how a write changes ownership: changed fields go to the writer, removed fields lose
+//! their owners, and an apply conflicts with the owners of the fields that it changes unless it is
+//! forced.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,9 +10,9 @@ use pintle_value::{Str, Value};
 
 use super::{Conflicts, FieldSet, Identity, Kind, Managers, Owned, prune};
 use crate::server_side::fieldset::{Filter, order};
-use crate::server_side::typed::{self, Comparison, Without};
+use crate::server_side::typed::{self, Comparison, Exclusions};
 
-/// What nobody owns, whoever sets it (SSAI-05).
+/// The fields that nobody owns, whoever sets them (SSAI-05).
 static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::from([
         &["apiVersion"][..],
@@ -29,19 +30,19 @@ static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// Why a write cannot be done.
+/// Why a write cannot be tracked or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Others own what it would change.
+    /// Other managers own fields that the apply would change.
     Conflict(Conflicts),
-    /// An object has items that have no path: nobody can own anything of it.
+    /// The object has items that cannot be identified, so no manager can own its fields.
     Untyped,
-    /// Anything else, in upstream's words.
+    /// Any other failure, with upstream's message.
     Other(String),
 }
 
-/// Takes the fields that differ between two objects of `api_version` from their managers, and says
-/// which of them the write of `who` set: they are to be its own.
+/// Removes the fields that differ between two objects of `api_version` from their managers. Returns
+/// the fields that the write of `who` set and will own.
 pub(crate) fn update(
     kind: Kind<'_>,
     api_version: &str,
@@ -49,22 +50,23 @@ pub(crate) fn update(
     managers: &mut Managers,
     who: &Identity,
 ) -> Result<FieldSet, Failure> {
-    settle(kind, managers);
+    refresh_entries(kind, managers);
     let mut changes = Changes { kind, api_version, live, new, by_version: Vec::new() };
     let Comparison { added, modified, unkeyed, .. } = changes.at(api_version)?.clone();
     if unkeyed {
         return Err(Failure::Untyped);
     }
     let set = modified.union(added).difference(&UNTRACKED);
-    // What the writer has already need not be taken from it to be given back.
-    let has_all = |own: &Owned| own.api_version == api_version && own.has_all(&set);
-    let spared = managers.get(who).is_some_and(has_all).then_some(who);
-    take_over(&mut changes, managers, spared, true)?;
+    // Fields that the writer already owns stay with it.
+    let contains_all = |own: &Owned| own.api_version == api_version && own.contains_all(&set);
+    let spared = managers.get(who).is_some_and(contains_all).then_some(who);
+    take_changed(&mut changes, managers, spared, true)?;
     take_removed(&mut changes, managers, None)?;
     Ok(set)
 }
 
-/// What [`update`] finds for a new object of which nobody has anything yet; `None` where only it can tell.
+/// Computes the result of [`update`] for a new object without managers; `None` where only a
+/// comparison can tell.
 pub(crate) fn create(
     kind: Kind<'_>,
     api_version: &str,
@@ -72,12 +74,12 @@ pub(crate) fn create(
     unix_micros: i64,
 ) -> Option<Owned> {
     let Filter::Except(trees) = kind.filter else { return None };
-    let without = Without { fields: &UNTRACKED, trees };
-    let fields = typed::made(kind.typing(api_version)?, empty, new, without)?;
-    Some(Owned::written(api_version.into(), fields, Some(unix_micros)))
+    let without = Exclusions { fields: &UNTRACKED, trees };
+    let fields = typed::created(kind.typing(api_version)?, empty, new, without)?;
+    Some(Owned::from_json(api_version.into(), fields, Some(unix_micros)))
 }
 
-/// Gives fields to a manager.
+/// Adds fields to a manager's.
 pub(crate) fn grant(
     managers: &mut Managers,
     who: Identity,
@@ -93,14 +95,14 @@ pub(crate) fn grant(
         return;
     };
     owned.unix_micros = Some(unix_micros);
-    if !owned.has_all(&fields) {
+    if !owned.contains_all(&fields) {
         owned.change(|before| fields.union(before));
     }
 }
 
-/// Merges a checked configuration of `api_version`, which has these `fields`, into the live object of
-/// that version, and takes out what `me` applied before and does not now. Says whether anything
-/// changed; after a failure the object is of no use.
+/// Merges a checked configuration of `api_version` with the given `fields` into the live object of
+/// that version. Removes the fields that `me` applied before and does not apply now. Returns
+/// whether anything changed; after a failure the object must not be used.
 pub(crate) fn apply(
     kind: Kind<'_>,
     api_version: &str,
@@ -111,17 +113,18 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<bool, Failure> {
     let Some(ty) = kind.typing(api_version) else { return Err(unknown(api_version)) };
-    settle(kind, managers);
+    refresh_entries(kind, managers);
     check_versions(kind, api_version, live, managers)?;
     let last = managers.remove(me);
     let fields = kind.filter.retain(fields);
     let untracked = fields.intersection(&UNTRACKED);
     let mut owned = Owned::new(api_version.into(), fields.difference(&UNTRACKED), None);
     let goes = last.as_ref().is_some_and(|last| {
-        last.api_version != api_version || !(last.is_same(&owned) || owned.has_all(last.fields()))
+        last.api_version != api_version
+            || !(last.has_same_fields(&owned) || owned.contains_all(last.fields()))
     });
-    // What a merge does, it knows by itself. Only what goes, and what the same is in other versions,
-    // is found by comparing what was there with what is.
+    // The merge itself reports what it changes. A comparison of the objects is needed only for
+    // removed fields, and for changes in other versions.
     let foreign = managers.values().any(|owned| owned.api_version != api_version);
     let before = (goes || foreign).then(|| live.clone());
     let merged = typed::merge(ty, live, applied)
@@ -134,13 +137,13 @@ pub(crate) fn apply(
             *live = prune::prune(kind, std::mem::take(live), &last, managers, &now)?;
         }
         owned.unix_micros = last.unix_micros;
-        if last.is_same(&owned) {
+        if last.has_same_fields(&owned) {
             owned = last;
         }
     }
     managers.insert(me.clone(), owned);
     let changed = match &before {
-        None => merged.is_other(),
+        None => merged.changed_object(),
         Some(before) => !order::same(before, live),
     };
     if changed {
@@ -150,22 +153,23 @@ pub(crate) fn apply(
         if before.is_none() {
             changes.add(api_version, merged.change);
         }
-        take_over(&mut changes, managers, Some(me), force)?;
+        take_changed(&mut changes, managers, Some(me), force)?;
         take_removed(&mut changes, managers, Some(me))?;
     }
     managers.retain(|_, owned| !owned.is_empty());
     Ok(changed)
 }
 
-/// Entries of versions that are not served any more go, and the others become ones of the types as they are.
-fn settle(kind: Kind<'_>, managers: &mut Managers) {
+/// Drops entries of versions that are not served any more, and adapts the others to the current
+/// types.
+fn refresh_entries(kind: Kind<'_>, managers: &mut Managers) {
     managers.retain(|_, owned| kind.versions.type_of(&owned.api_version).is_some());
-    if kind.versions.may_have_changed() {
+    if kind.versions.schema_may_have_changed() {
         reconcile(kind, managers.values_mut());
     }
 }
 
-/// What is there must be something in each version that somebody owns fields of.
+/// Checks that the object can be converted to each version in which a manager owns fields.
 fn check_versions(
     kind: Kind<'_>,
     api_version: &str,
@@ -174,7 +178,7 @@ fn check_versions(
 ) -> Result<(), Failure> {
     let others = managers.values().map(|owned| &owned.api_version).filter(|v| *v != api_version);
     let others: BTreeSet<&Str> = others.collect();
-    // All are asked for before one is missed.
+    // All conversions are requested before the first failure is returned.
     let converted: Vec<_> = others
         .into_iter()
         .map(|version| kind.convert(Cow::Borrowed(live), api_version, version))
@@ -182,17 +186,18 @@ fn check_versions(
     converted.into_iter().try_for_each(|one| one.map(drop)).map_err(Failure::Other)
 }
 
-/// Brings what managers own up to the schema as it is.
+/// Adapts the managers' fields to the current schema.
 fn reconcile<'o>(kind: Kind<'_>, managers: impl IntoIterator<Item = &'o mut Owned>) {
     for owned in managers {
         if let Some(ty) = kind.typing(&owned.api_version) {
-            owned.change_if(|fields| typed::reconcile(ty, fields));
+            owned.change_in_place(|fields| typed::reconcile(ty, fields));
         }
     }
 }
 
-/// Takes what changed from everyone but `me`; without force, only if nobody owns what was changed.
-fn take_over(
+/// Removes changed fields from all managers but `me`. Exclusions `force`, an owner of a changed field
+/// is a conflict.
+fn take_changed(
     changes: &mut Changes<'_>,
     managers: &mut Managers,
     me: Option<&Identity>,
@@ -202,7 +207,7 @@ fn take_over(
     for (who, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
         let kind = changes.kind;
         let Comparison { added, modified, removed, .. } = changes.at(&owned.api_version)?;
-        if ![&*added, modified, removed].iter().any(|fields| owned.may_meet(fields)) {
+        if ![&*added, modified, removed].iter().any(|fields| owned.may_intersect(fields)) {
             continue;
         }
         reconcile(kind, [&mut *owned]);
@@ -223,7 +228,7 @@ fn take_over(
     Ok(())
 }
 
-/// Takes what is not there any more from everyone but `me`.
+/// Removes fields that the object no longer has from all managers but `me`.
 fn take_removed(
     changes: &mut Changes<'_>,
     managers: &mut Managers,
@@ -231,7 +236,7 @@ fn take_removed(
 ) -> Result<(), Failure> {
     for (_, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
         let removed = &changes.at(&owned.api_version)?.removed;
-        if owned.may_meet(removed) && owned.fields().meets(removed) {
+        if owned.may_intersect(removed) && owned.fields().intersects(removed) {
             owned.change(|before| before.difference(removed));
         }
     }
@@ -239,7 +244,7 @@ fn take_removed(
     Ok(())
 }
 
-/// What a write changes, in each version that a manager has fields of.
+/// The changes of a write, computed for each version in which a manager owns fields.
 struct Changes<'a> {
     kind: Kind<'a>,
     api_version: &'a str,
@@ -269,7 +274,7 @@ impl Changes<'_> {
         Ok(&mut self.by_version[at].1)
     }
 
-    /// Keeps of a comparison what such a write can change, and says where it is.
+    /// Stores the part of a comparison that such a write can change, and returns its index.
     fn add(&mut self, version: &str, change: Comparison) -> usize {
         self.by_version.push((version.into(), change.filtered(self.kind.filter)));
         self.by_version.len() - 1

@@ -1,4 +1,4 @@
-//! Upstream's cases of writes one after the other.
+//! Upstream's cases of consecutive writes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::server_side::managers::{
 };
 use crate::server_side::typed::{Typing, check, extract, field_set, merge};
 
-/// How the objects of a case go from one version to another.
+/// Converts the objects of a case between versions.
 struct Converter {
     schema: Schema,
     types: BTreeMap<String, TypeId>,
@@ -28,9 +28,9 @@ impl Versions for Converter {
         match self.sort.as_str() {
             // `name_v1` becomes `name_v2`.
             "renaming" => Ok(renamed(object, from, to)),
-            // `a` of v1 is what v2 calls `aa`.
+            // v2 calls `aa` what v1 calls `a`.
             "repeating" => Ok(repeated(object, to)),
-            // `field_foo_rely_on_bar` of v1 is what v2 calls `required_field_bar`, and requires.
+            // v2 calls `required_field_bar`, and requires, what v1 calls `field_foo_rely_on_bar`.
             "reliantFields" => {
                 let text = json::to_string(&object);
                 let (foo, bar) = ("field_foo_rely_on_bar", "required_field_bar");
@@ -45,7 +45,7 @@ impl Versions for Converter {
     }
 }
 
-/// Below its members, an object's keys are one letter as often as the version says.
+/// Below the root, an object's keys are one letter, repeated as often as the version says.
 fn repeated(object: Value, to: &str) -> Value {
     let times = to.trim_start_matches('v').parse().expect("a version has a number");
     fn again(value: Value, times: usize) -> Value {
@@ -77,7 +77,7 @@ fn renamed(value: Value, from: &str, to: &str) -> Value {
     }
 }
 
-/// An object and who owns what of it.
+/// An object and its managers.
 struct State {
     live: Value,
     version: String,
@@ -104,7 +104,7 @@ impl State {
         let sort = op.get("op").and_then(Value::as_str).unwrap_or_default();
         let duplicates = sort == "update";
         check(ty, &object, duplicates).map_err(|e| Failure::Other(e.to_string()))?;
-        // Upstream's cases do not tell appliers from updaters of the same name.
+        // Upstream's cases do not distinguish appliers from updaters of the same name.
         let who = Identity::new(manager, Operation::Apply, "", "");
         if sort == "update" {
             let fields = update(kind, version, (&self.live, &object), &mut self.managers, &who)?;
@@ -125,7 +125,7 @@ impl State {
         Ok(())
     }
 
-    /// What each manager owns: its version and fields.
+    /// The version and fields of each manager.
     fn managed(&self) -> Value {
         let managed = self.managers.iter().map(|(who, owned)| {
             let fields = Value::from(owned.fields().to_json());
@@ -135,20 +135,20 @@ impl State {
     }
 }
 
-/// What is wrong with a write, as the cases have it.
-fn told(failure: Failure) -> Value {
+/// The result of a failed write in the notation of the cases.
+fn failure_text(failure: Failure) -> Value {
     match failure {
         Failure::Other(message) => message.into(),
         Failure::Untyped => "untyped".into(),
         Failure::Conflict(conflicts) => {
-            let causes = conflicts.status().details.unwrap_or_default().causes;
-            let told = causes.into_iter().map(|cause| {
+            let causes = conflicts.into_error().status().details.unwrap_or_default().causes;
+            let failure_text = causes.into_iter().map(|cause| {
                 let manager = cause.message.trim_start_matches("conflict with ").replace('"', "");
                 format!("{manager} {}", cause.field)
             });
-            let mut told: Vec<String> = told.collect();
-            told.sort();
-            told.into()
+            let mut failure_text: Vec<String> = failure_text.collect();
+            failure_text.sort();
+            failure_text.into()
         }
     }
 }
@@ -166,7 +166,7 @@ fn run(case: &Value, schemas: &BTreeMap<String, Schema>, failures: &mut Vec<Stri
         if text(op, "op") == "schema" {
             continue;
         }
-        // All versions that the case writes in are types of one schema.
+        // All versions of a case are types of one schema.
         let mut schema = schemas[&text(op, "schema")].clone();
         let mut types = BTreeMap::new();
         for other in ops.iter().filter(|other| text(other, "op") != "schema") {
@@ -198,7 +198,7 @@ fn run(case: &Value, schemas: &BTreeMap<String, Schema>, failures: &mut Vec<Stri
             ),
             Err(failure) => {
                 let expected = op.get("conflicts").or(op.get("error"));
-                (vec![told(failure)], vec![expected.cloned().unwrap_or_default()])
+                (vec![failure_text(failure)], vec![expected.cloned().unwrap_or_default()])
             }
         };
         let (found, expected) = (Value::from(found), Value::from(expected));
@@ -211,7 +211,7 @@ fn run(case: &Value, schemas: &BTreeMap<String, Schema>, failures: &mut Vec<Stri
 }
 
 #[test]
-fn agrees_with_upstream() {
+fn matches_upstream() {
     let file = include_str!("../../../testdata/server_side/managers.yaml");
     let (schemas, cases) = schemas::cases(file);
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! Upstream's cases, and properties that hold for any writes.
+//! Tests of server-side apply: upstream's cases, and properties of arbitrary writes.
 
 mod managers;
 mod ownership;
@@ -6,7 +6,7 @@ mod properties;
 mod scale;
 pub(super) mod schemas;
 
-/// Fails with everything that went wrong.
+/// Fails with a list of all failures.
 pub(super) fn report(failures: &[String]) {
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
 }

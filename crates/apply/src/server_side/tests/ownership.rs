@@ -1,10 +1,11 @@
-//! What clients meet: `managedFields` of built-in kinds, conflicts, and the rules around them.
+//! Behaviour that clients see: `managedFields` of built-in kinds, conflicts, and the rules around
+//! them.
 
 use pintle_schema::{Schema, TypeId, builtin, conform};
 use pintle_value::{Value, json, yaml};
 
 use crate::server_side::{
-    Alike, FieldSet, Filter, Identity, Ownership, Versions, managers, same_but_for_times,
+    FieldSet, Filter, Identity, Ownership, UniformVersions, Versions, managers, same_but_for_times,
     stored_managers,
 };
 
@@ -12,7 +13,7 @@ const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";
 const SERVICE_ACCOUNT: &str = "io.k8s.api.core.v1.ServiceAccount";
 
-/// An object and those who write it, each a second after the other.
+/// An object and its writers. Each write is a second after the one before.
 struct Object {
     ty: TypeId,
     kind: &'static str,
@@ -36,7 +37,7 @@ impl Object {
     }
 
     fn with<T>(&mut self, write: impl FnOnce(&Ownership<'_>, Option<&Value>, i64) -> T) -> T {
-        let versions = Alike(builtin(), self.ty);
+        let versions = UniformVersions(builtin(), self.ty);
         let ownership = Ownership {
             versions: &versions,
             api_version: self.api_version,
@@ -56,8 +57,8 @@ impl Object {
         object
     }
 
-    /// The object in the form of its type.
-    fn settle(&mut self, mut object: Value) {
+    /// Conforms the object to its type.
+    fn conform(&mut self, mut object: Value) {
         let problems = conform(builtin(), self.ty, &mut object).expect("fits the type");
         assert_eq!(problems, []);
         self.live = Some(object);
@@ -67,7 +68,7 @@ impl Object {
         let mut new = self.parse(text);
         conform(builtin(), self.ty, &mut new).expect("fits the type");
         self.with(|o, live, now| o.track_update(live, &mut new, manager, now));
-        self.settle(new);
+        self.conform(new);
         self
     }
 
@@ -75,7 +76,7 @@ impl Object {
         let applied = self.parse(text);
         let merged =
             self.with(|o, live, now| o.apply(live.cloned(), &applied, manager, force, now))?;
-        self.settle(merged);
+        self.conform(merged);
         Ok(())
     }
 
@@ -92,7 +93,7 @@ impl Object {
         self.live().at(path).map(json::to_string).unwrap_or_default()
     }
 
-    /// `manager operation: fields`, an entry a line, in the order of the entries.
+    /// One line for each entry: `manager operation: fields`, in the order of the entries.
     fn owners(&self) -> Vec<String> {
         let entries = self.live().at(&["metadata", "managedFields"]).and_then(Value::as_array);
         let entry = |entry: &Value| {
@@ -126,10 +127,10 @@ spec:
         ports: [{containerPort: 80}]
 ";
 
-/// SSA-06, SSA-08, SSAI-05: as a kube-apiserver notes a created Deployment. Structs that Go holds by
-/// value are there from the start and nobody's; pointers and maps have owners.
+/// SSA-06, SSA-08, SSAI-05: as a kube-apiserver records a created Deployment. Structs that Go holds
+/// by value always exist and have no owner; pointers and maps have owners.
 #[test]
-fn a_creator_owns_what_it_set() {
+fn a_create_owns_the_fields_that_it_sets() {
     let mut object = Object::new(DEPLOYMENT);
     object.update("kubectl", WEB);
     let expected = r#"kubectl Update: {"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"f:ports":{".":{},"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}},"f:resources":{}}}}}}}"#;
@@ -137,19 +138,19 @@ fn a_creator_owns_what_it_set() {
     assert_eq!(object.times(), [Some("2020-09-13T12:26:41Z")]);
 }
 
-/// SSA-03, SSA-08: an applier owns what it says, and nothing of what is on the way.
+/// SSA-03, SSA-08: an applier owns the fields in its configuration, and no prefixes of them.
 #[test]
-fn an_applier_owns_what_it_says() {
+fn an_applier_owns_the_fields_in_its_configuration() {
     let mut object = Object::new(DEPLOYMENT);
     object.apply("me", WEB);
     let expected = r#"me Apply: {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}}"#;
     assert_eq!(object.owners(), [expected]);
 }
 
-/// As a kube-apiserver has it: of an object with items that cannot be told apart nobody owns anything, until
-/// somebody applies again to one that can be read.
+/// As in a kube-apiserver: an object with items that cannot be identified has no managers until
+/// somebody applies to it after the items became identifiable.
 #[test]
-fn items_without_keys_have_no_owners() {
+fn objects_with_items_without_keys_have_no_managers() {
     let mut object = Object::new(SERVICE_ACCOUNT);
     let sent = "metadata: {name: s, namespace: ns, labels: {a: b}}\nsecrets: [{}]";
     assert_eq!(object.update("kubectl", sent).owners(), [""; 0]);
@@ -164,9 +165,9 @@ fn items_without_keys_have_no_owners() {
     assert_eq!(object.update("kubectl", sent).owners(), [""; 0]);
 }
 
-/// SSA-09..12, SSA-14..19: conflicts, force, sharing and giving up, in one life.
+/// SSA-09..12, SSA-14..19: conflicts, force, shared ownership and giving up fields, in sequence.
 #[test]
-fn fields_go_from_hand_to_hand() {
+fn conflicts_force_and_giving_up_fields() {
     let mut object = Object::new(CONFIG_MAP);
     object.apply("a", "data: {x: '1', w: '1'}");
     let conflict = object.try_apply("b", "data: {x: '2'}", false).expect_err("a owns x");
@@ -199,9 +200,9 @@ fn fields_go_from_hand_to_hand() {
     assert_eq!(causes[0].message, r#"conflict with "c" using v1"#);
 }
 
-/// SSA-51, SSAI-06, SSAI-09: what changes nothing leaves the times alone.
+/// SSA-51, SSAI-06, SSAI-09: a write without a change keeps the times.
 #[test]
-fn the_same_again_changes_nothing() {
+fn a_repeated_write_keeps_the_times() {
     let mut object = Object::new(DEPLOYMENT);
     object.apply("me", WEB);
     let before = object.live().clone();
@@ -224,9 +225,9 @@ fn entry_of(object: &mut Value) -> &mut Value {
     &mut entries.and_then(Value::as_array_mut).expect("entries")[0]
 }
 
-/// SSAI-01: the oldest of more than ten updaters become `ancient-changes`.
+/// SSAI-01: the oldest of more than ten updaters are merged into `ancient-changes`.
 #[test]
-fn old_updaters_are_forgotten() {
+fn the_oldest_updaters_are_merged() {
     let mut object = Object::new(CONFIG_MAP);
     let mut data = String::new();
     for at in 0..13 {
@@ -241,9 +242,9 @@ fn old_updaters_are_forgotten() {
     assert_eq!(owners[9], r#"m12 Update: {"f:data":{"f:k12":{}}}"#);
 }
 
-/// SSAI-02, SSA-42..44, CF-10: what is there without owners, and how it comes to that.
+/// SSAI-02, SSA-42..44, CF-10: fields without owners, and how an object gets into that state.
 #[test]
-fn managers_can_be_reset() {
+fn clients_can_reset_managed_fields() {
     let mut object = Object::new(CONFIG_MAP);
     object.update("a", "data: {x: '1'}");
     object.update("b", "{metadata: {managedFields: []}, data: {x: '1'}}");
@@ -268,9 +269,9 @@ fn managers_can_be_reset() {
     );
 }
 
-/// SSA-45, SSAI-08: entries can be edited; what cannot be read counts for nothing.
+/// SSA-45, SSAI-08: clients can edit entries; invalid entries are dropped.
 #[test]
-fn managers_can_be_edited() {
+fn clients_can_edit_managed_fields() {
     let entry = |fields_type: &str| {
         format!(
             "{{manager: e, operation: Apply, apiVersion: v1, fieldsType: {fields_type}, fieldsV1: {{f:data: {{f:x: {{}}}}}}}}"
@@ -286,9 +287,9 @@ fn managers_can_be_edited() {
     assert_eq!(object.owners(), [r#"e Apply: {"f:data":{"f:x":{}}}"#]);
 }
 
-/// SSA-34, SSA-46, SSAI-04: parts are written under their own names.
+/// SSA-34, SSA-46, SSAI-04: writes to subresources have entries of their own.
 #[test]
-fn parts_have_their_own_managers() {
+fn subresources_have_their_own_entries() {
     let mut object = Object::new(DEPLOYMENT);
     object.apply("me", WEB);
     object.subresource = "status";
@@ -304,9 +305,9 @@ fn parts_have_their_own_managers() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// SSA-20, SSA-49, SSA-50: what cannot be applied, in upstream's words.
+/// SSA-20, SSA-49, SSA-50: invalid configurations are rejected with upstream's messages.
 #[test]
-fn a_configuration_must_fit() {
+fn an_invalid_configuration_is_rejected() {
     let rows = [
         (
             "{spec: {foo: 1}}",
@@ -348,7 +349,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// SSA-38..41: from client-side apply to server-side apply and back.
 #[test]
-fn kubectl_may_take_over_from_itself() {
+fn kubectl_migrates_from_client_side_apply() {
     let applied = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"w":"1","x":"1"}}"#;
     let body = |x: &str| {
         format!(
@@ -373,10 +374,10 @@ fn kubectl_may_take_over_from_itself() {
     assert_eq!(conflict.expect_err("x was changed").to_string(), expected);
 }
 
-/// Versions that are not served any more take their entries with them (upstream:
-/// TestObsoleteVersions, TestApplyObsoleteVersion).
+/// Entries of versions that are not served any more are dropped (upstream: TestObsoleteVersions,
+/// TestApplyObsoleteVersion).
 #[test]
-fn entries_of_old_versions_go() {
+fn entries_of_unserved_versions_are_dropped() {
     struct Served(TypeId, [&'static str; 2]);
     impl Versions for Served {
         fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)> {
@@ -410,7 +411,7 @@ fn entries_of_old_versions_go() {
 
 /// SSAI-06: entries are sorted by operation, time, manager, version and subresource.
 #[test]
-fn entries_are_sorted() {
+fn entries_are_sorted_as_upstream() {
     let fields = FieldSet::from([&["data"][..]]);
     let mut known = managers::Managers::new();
     for (manager, operation, version, subresource, second) in [

@@ -1,4 +1,4 @@
-//! What holds for any schema, any objects and any writers.
+//! Properties that hold for any schema, any objects and any writers.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,13 @@ use proptest::prelude::*;
 use super::schemas;
 use crate::server_side::fieldset::{FieldSet, Filter, PathElement, order};
 use crate::server_side::managers::{
-    Alike, Failure, Identity, Kind, Managers, Operation, apply, grant, update,
+    Failure, Identity, Kind, Managers, Operation, UniformVersions, apply, grant, update,
 };
-use crate::server_side::typed::{Typing, Without, check, compare, field_set, made, merge, remove};
+use crate::server_side::typed::{
+    Exclusions, Typing, check, compare, created, field_set, merge, remove,
+};
 
-/// A type, as the files of cases write it, and values that fit it.
+/// A type in the notation of the case files, and values of it.
 #[derive(Clone, Debug)]
 enum Sort {
     Number,
@@ -45,7 +47,7 @@ fn sorts() -> impl Strategy<Value = Sort> {
 }
 
 impl Sort {
-    /// The expression of the type; structs go to `types`.
+    /// The type's expression. Structs are added to `types`.
     fn expression(&self, types: &mut Map) -> String {
         match self {
             Self::Number => "number".to_owned(),
@@ -118,7 +120,7 @@ fn object(members: BTreeMap<String, Value>) -> Value {
     Value::Object(members.into_iter().map(|(k, v)| (Str::from(k), v)).collect())
 }
 
-/// A write: by whom, what, and whether an update or an apply, by force.
+/// A write: the manager, the value, whether it is an update or an apply, and whether it is forced.
 type Step = (usize, Value, bool, bool);
 
 /// A granular struct at the root, and some writes to an object of it.
@@ -151,7 +153,7 @@ impl World {
     }
 
     fn step(&mut self, (who, value, is_update, force): Step) -> Result<(), Failure> {
-        let versions = Alike(&self.schema, self.ty);
+        let versions = UniformVersions(&self.schema, self.ty);
         let kind = Kind { versions: &versions, filter: &Filter::ALL };
         let operation = if is_update { Operation::Update } else { Operation::Apply };
         let who = Identity::new(["x", "y", "z"][who], operation, "v1", "");
@@ -181,7 +183,7 @@ fn has_empty(value: &Value) -> bool {
     }
 }
 
-/// Doubles some items of lists, by the bits of `seed`.
+/// Duplicates some items of lists, selected by the bits of `seed`.
 fn double_items(value: &mut Value, seed: &mut u64) {
     match value {
         Value::Array(items) => {
@@ -198,7 +200,7 @@ fn double_items(value: &mut Value, seed: &mut u64) {
     }
 }
 
-/// The leaves of a set that an object does not have.
+/// The leaves of a set that an object lacks.
 fn absent(ty: Typing<'_>, object: &Value, fields: &FieldSet) -> FieldSet {
     fields.clone().leaves().difference(&compare(ty, &Value::object(), object).added)
 }
@@ -206,10 +208,10 @@ fn absent(ty: Typing<'_>, object: &Value, fields: &FieldSet) -> FieldSet {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// After any writes: objects fit, everything that is owned is there, no one owns nothing, what was
-    /// applied is there, and applying it again changes nothing.
+    /// After any writes: objects match their type, every owned field exists, no manager owns an
+    /// empty set, applied fields exist, and repeating an apply changes nothing.
     #[test]
-    fn ownership_holds((root, steps) in histories()) {
+    fn ownership_invariants_hold((root, steps) in histories()) {
         let mut world = World::new(&root);
         for step in steps {
             let before = (world.live.clone(), world.managers.clone());
@@ -229,7 +231,7 @@ proptest! {
                     prop_assert!(absent.is_empty(), "{other} owns what is not there: {absent}");
                 }
             }
-            // What an applier empties becomes null, and empty again when it applies that again.
+            // A value that an applier empties becomes null, and empty again at the next apply.
             if !is_update {
                 let mine = Identity::new(who, Operation::Apply, "v1", "");
                 let fields = world.managers.get(&mine).map(|owned| owned.fields().clone());
@@ -248,9 +250,9 @@ proptest! {
         }
     }
 
-    /// A merge has every field of both and no other, and the applied value of those that both have.
+    /// A merge has every field of both objects and no other; fields of both have the applied value.
     #[test]
-    fn a_merge_invents_nothing((root, steps) in histories()) {
+    fn a_merge_has_only_fields_of_both_objects((root, steps) in histories()) {
         let world = World::new(&root);
         let ty = world.typing();
         let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
@@ -258,12 +260,12 @@ proptest! {
             let mut merged = pair[0].clone();
             let outcome = merge(ty, &mut merged, &pair[1]).expect("it fits");
             prop_assert_eq!(&outcome.change, &compare(ty, &pair[0], &merged));
-            prop_assert_eq!(outcome.is_other(), !order::same(&pair[0], &merged));
+            prop_assert_eq!(outcome.changed_object(), !order::same(&pair[0], &merged));
             let fields = field_set(ty, &pair[0]).union(field_set(ty, &pair[1]));
             prop_assert!(field_set(ty, &merged).is_subset(&fields));
             let over = compare(ty, &pair[1], &merged);
             let emptied = |path: &[PathElement]| !field_set(ty, &pair[0]).has(path);
-            over.modified.for_each(|path| assert!(!emptied(path), "set to what nobody said"));
+            over.modified.for_each(|path| assert!(!emptied(path), "set to what nobody submitted"));
             prop_assert!(over.removed.intersection(&field_set(ty, &merged)).is_empty());
             let mut same = pair[0].clone();
             merge(ty, &mut same, &pair[0]).expect("it fits");
@@ -271,9 +273,9 @@ proptest! {
         }
     }
 
-    /// A merge knows what it did, also where items of what is there come more than once.
+    /// A merge reports its changes, even if live lists have duplicate items.
     #[test]
-    fn a_merge_knows_what_it_did((root, steps) in histories(), seed in any::<u64>()) {
+    fn a_merge_reports_its_changes((root, steps) in histories(), seed in any::<u64>()) {
         let world = World::new(&root);
         let ty = world.typing();
         let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
@@ -283,13 +285,13 @@ proptest! {
             let mut merged = live.clone();
             let outcome = merge(ty, &mut merged, &pair[1]).expect("it fits");
             prop_assert_eq!(&outcome.change, &compare(ty, &live, &merged));
-            prop_assert_eq!(outcome.is_other(), !order::same(&live, &merged));
+            prop_assert_eq!(outcome.changed_object(), !order::same(&live, &merged));
         }
     }
 
-    /// What a new object sets is what a comparison with the empty one says.
+    /// The fields of a new object equal those of a comparison with the empty object.
     #[test]
-    fn new_objects_are_told_without_comparing((root, steps) in histories(), mut seed in any::<u64>()) {
+    fn fields_of_a_create_equal_a_comparison((root, steps) in histories(), mut seed in any::<u64>()) {
         let world = World::new(&root);
         let (ty, empty) = (world.typing(), Value::object());
         let mut values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
@@ -300,13 +302,13 @@ proptest! {
         let (fields, trees) = (set(values.get(1)), set(values.get(2)).leaves());
         let change = compare(ty, &empty, &values[0]).filtered(&Filter::Except(trees.clone()));
         let expected = change.modified.union(change.added).difference(&fields).to_json();
-        let found = made(ty, &empty, &values[0], Without { fields: &fields, trees: &trees });
+        let found = created(ty, &empty, &values[0], Exclusions { fields: &fields, trees: &trees });
         prop_assert_eq!(found.as_deref(), Some(&*expected));
     }
 
-    /// The two directions of a comparison mirror each other, and nothing differs from itself.
+    /// Comparisons in the two directions mirror each other, and an object equals itself.
     #[test]
-    fn comparisons_mirror((root, steps) in histories()) {
+    fn comparisons_are_symmetric((root, steps) in histories()) {
         let world = World::new(&root);
         let ty = world.typing();
         let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
@@ -319,9 +321,9 @@ proptest! {
         }
     }
 
-    /// The only owner of a field takes it away by not applying it any more.
+    /// The only owner of a field removes it by no longer applying it.
     #[test]
-    fn the_last_owner_removes((root, steps) in histories()) {
+    fn the_only_owner_removes_a_field((root, steps) in histories()) {
         let mut world = World::new(&root);
         for (_, value, ..) in steps {
             world.step((0, value.clone(), false, false)).expect("nobody else is there");
@@ -331,12 +333,14 @@ proptest! {
         }
     }
 
-    /// So it does whoever else is there: what nobody else owns, nor anything in it, goes; and what others
-    /// own stays, but for what is in something that was its own.
+    /// This also holds with other managers: fields that no other manager owns, including their
+    /// content, are removed. Fields of others stay, unless they are in a value that was the
+    /// applier's own.
     #[test]
-    fn the_last_of_many_owners_removes((root, steps) in histories(), who in 0..3usize) {
+    fn an_applier_removes_fields_that_no_other_manager_owns((root, steps) in histories(), who in 0..3usize) {
         let mut world = World::new(&root);
-        // An empty list belongs to nobody, and so what it is in to nobody else.
+        // An empty list has no owner, so a field that contains only such lists belongs to no other
+        // manager.
         for step in steps.into_iter().filter(|(_, value, ..)| !has_empty(value)) {
             let _ = world.step(step);
         }
@@ -352,7 +356,7 @@ proptest! {
         let mut of_others = Vec::new();
         others.for_each(|path| of_others.push(path.to_vec()));
         mine.clone().leaves().for_each(|path| {
-            // An item that somebody has a part in keeps its key.
+            // An item in which somebody owns a field keeps its key.
             let is_key = path.last() == Some(&PathElement::field("k"));
             let prefix = if is_key { &path[..path.len() - 1] } else { path };
             if !of_others.iter().any(|other| other.starts_with(prefix)) {
@@ -369,7 +373,7 @@ proptest! {
 
     /// Removing fields leaves none of them.
     #[test]
-    fn removed_is_gone((root, steps) in histories()) {
+    fn removed_fields_are_absent((root, steps) in histories()) {
         let world = World::new(&root);
         let ty = world.typing();
         let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();

@@ -1,10 +1,10 @@
-//! How owners go from an object to its Scale and back: upstream's cases.
+//! Ownership from an object to its Scale and back: upstream's cases.
 
 use pintle_value::{Str, Value, yaml};
 
 use crate::server_side::ScaleOwnership;
 
-/// The count is elsewhere in a third version, and a fourth has no scale.
+/// A third version has the count at another path, and a fourth has no scale.
 fn owners(check: impl FnOnce(ScaleOwnership<'_>)) {
     let name = Str::const_new;
     let usual = [name("spec"), name("replicas")];
@@ -17,7 +17,7 @@ fn owners(check: impl FnOnce(ScaleOwnership<'_>)) {
     check(ScaleOwnership { api_version: "apps/v1", replicas: &replicas });
 }
 
-/// An object with entries, each `manager operation version fields…`; a manager may be
+/// An object with entries in the notation `manager operation version fields…`. A manager may be
 /// `name/subresource`.
 fn object(entries: &[&str]) -> Value {
     let entries = entries.iter().map(|entry| {
@@ -63,7 +63,7 @@ fn entries(object: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_scale_has_the_owners_of_the_count() {
+fn a_scale_has_the_owners_of_the_replica_count() {
     let check = |of_object: &[&str], expected: &[&str]| {
         let mut scale = Value::object();
         owners(|owners| owners.to_scale(&object(of_object), &mut scale));
@@ -99,13 +99,13 @@ fn a_scale_has_the_owners_of_the_count() {
 }
 
 #[test]
-fn the_count_has_the_owners_of_the_scale() {
+fn the_replica_count_has_the_owners_of_the_scale() {
     let check = |of_object: &[&str], of_scale: &[&str], expected: &[&str]| {
         let mut object_ = object(of_object);
         owners(|owners| owners.to_object(&object(of_scale), &mut object_));
         assert_eq!(entries(&object_), expected, "{of_object:?} and {of_scale:?}");
     };
-    // It goes to whoever wrote the Scale, under any name and in any way.
+    // The owner is whoever wrote the Scale, under any name and by any operation.
     check(
         &["test Apply apps/v1 replicas selector"],
         &["scale/scale Update autoscaling/v1 replicas"],
@@ -131,13 +131,13 @@ fn the_count_has_the_owners_of_the_scale() {
         &["scale/scale Update autoscaling/v1 replicas"],
         &["scale/scale Update apps/v1 replicas"],
     );
-    // What else a Scale has belongs to nobody.
+    // Other fields of a Scale have no owner.
     check(
         &["test Apply apps/v1 selector"],
         &["scale/scale Update autoscaling/v1 status"],
         &["test Apply apps/v1 selector"],
     );
-    // Who had it and has it still keeps it.
+    // An owner from before that is still an owner keeps its entry.
     check(
         &["test Apply apps/v1 replicas selector"],
         &["test Apply autoscaling/v1 replicas", "test/scale Apply autoscaling/v1 replicas"],
@@ -163,6 +163,6 @@ fn the_count_has_the_owners_of_the_scale() {
             "test/scale Update apps/v1 replicas",
         ],
     );
-    // Of what is not served any more nothing is known.
+    // Entries of versions that are not served any more are dropped.
     check(&["test Apply apps/v10 selector"], &[], &[]);
 }

@@ -1,4 +1,4 @@
-//! Schemas written down shortly; the files of cases say how.
+//! Schemas in a short notation, which the case files explain.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use pintle_schema::{
 };
 use pintle_value::{Value, json, yaml};
 
-/// The schemas of a file of cases by name, and its rows.
+/// The named schemas of a case file, and its rows.
 pub(in crate::server_side) fn cases(text: &str) -> (BTreeMap<String, Schema>, Vec<Value>) {
     let file = yaml::parse(text.as_bytes()).expect("the file is YAML");
     let schemas = file.get("schemas").and_then(Value::as_object).expect("a file has schemas");
@@ -36,7 +36,7 @@ pub(in crate::server_side) fn schema(types: &Value) -> Schema {
     Schema::new(reader.types.into(), names.into())
 }
 
-/// The schema and the type that an expression in it says.
+/// The schema, and the type that an expression denotes in it.
 pub(in crate::server_side) fn with_type(schema: &Schema, expression: &str) -> (Schema, TypeId) {
     let names = schema.names().iter().map(|(name, _)| name.as_ref()).collect();
     let mut reader = Reader { types: schema.types().to_vec(), names };
@@ -44,7 +44,7 @@ pub(in crate::server_side) fn with_type(schema: &Schema, expression: &str) -> (S
     (Schema::new(reader.types.into(), schema.names().to_vec().into()), ty)
 }
 
-/// Stands among fields for those that are not named.
+/// The pseudo-field for members that are not declared.
 const REST: &str = "...";
 
 struct Reader<'a> {

@@ -1,4 +1,4 @@
-//! Whether what a client applies fits its type. The words are upstream's.
+//! Checks whether an applied configuration matches its type. The messages are upstream's.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,10 +10,10 @@ use pintle_value::{Map, Value};
 use super::{Items, Role, Typing, View, walk};
 use crate::server_side::fieldset::{Builder, FieldSet, PathElement, show};
 
-/// So many problems are named; an object could have any number.
+/// The maximum number of problems that are reported.
 const PROBLEMS_MAX: usize = 100;
 
-/// What is wrong with a configuration; displayed as one text.
+/// The problems of a configuration; displayed as one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Problems(Vec<String>);
 
@@ -29,9 +29,9 @@ impl fmt::Display for Problems {
     }
 }
 
-/// The fields of `value`, as [`super::field_set`] has them, if it has only members that its type knows
-/// and values of the right sort, and its items can be told apart; unless `duplicates` are allowed, no
-/// two are the same.
+/// Returns the fields of `value`, as [`super::field_set`] does. All members must be declared, all
+/// values must have the declared types, and all items must be identifiable; without `duplicates`,
+/// items must be distinct.
 pub(crate) fn check(ty: Typing<'_>, value: &Value, duplicates: bool) -> Result<FieldSet, Problems> {
     let mut checker = Checker { path: Vec::new(), duplicates, problems: Problems::default() };
     let (_, fields) = checker.value(ty, value);
@@ -53,7 +53,7 @@ impl Checker {
         }
     }
 
-    /// Whether the value is a field itself, and the fields in it.
+    /// Returns whether the value itself is a field, and the fields below it.
     fn value(&mut self, ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
         match (ty.shape(), value) {
             (_, Value::Null) | (None | Some(Shape::Scalar(Scalar::Any | Scalar::Fields)), _) => {}
@@ -81,11 +81,11 @@ impl Checker {
             if role == Role::Unknown {
                 self.note("field not declared in schema");
                 self.path.pop();
-                break; // as upstream: one for each object
+                break; // as upstream: at most one for each object
             }
             let (leaf, below) = self.value(ty, value);
             let element = self.path.pop().filter(|_| !whole);
-            let member = leaf || walk::is_bare(value) || role != Role::Field;
+            let member = leaf || walk::is_null_or_empty(value) || role != Role::Field;
             set.extend(element.map(|element| (element, member, below)));
         }
         (whole, set.finish())
@@ -163,7 +163,7 @@ impl Checker {
     }
 }
 
-/// A decoded value as Go's `%#v` has it.
+/// A decoded value in the format of Go's `%#v`.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),

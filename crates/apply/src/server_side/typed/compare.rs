@@ -1,30 +1,30 @@
-//! What changed from one object to another.
+//! Compares two objects: which fields were added, modified or removed.
 
 use pintle_value::{Map, Str, Value};
 
 use super::{Items, Typing, View};
 use crate::server_side::fieldset::{Builder, FieldSet, Filter, PathElement, order};
 
-/// The fields that differ; no field is in two of the sets.
+/// The fields that differ. No field is in two of the sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// Only in the new object.
+    /// Fields that only the new object has.
     pub(crate) added: FieldSet,
-    /// In both, and different.
+    /// Fields that both objects have with different values.
     pub(crate) modified: FieldSet,
-    /// Only in the old one.
+    /// Fields that only the old object has.
     pub(crate) removed: FieldSet,
-    /// Whether what differs has items without a path: they are in none of the sets.
+    /// Whether a changed list has items that cannot be identified. Those are in none of the sets.
     pub(crate) unkeyed: bool,
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// Whether the objects are equal.
     pub(crate) const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// What a filter keeps of it.
+    /// The part of the comparison that passes a filter.
     pub(crate) fn filtered(self, filter: &Filter) -> Self {
         Self {
             added: filter.retain(self.added),
@@ -40,7 +40,7 @@ pub(crate) fn compare(ty: Typing<'_>, old: &Value, new: &Value) -> Comparison {
     walk(ty, old, new).below
 }
 
-/// What changed at one path: of itself, and below it.
+/// The change of one path, and of the paths below it.
 #[derive(Default)]
 pub(super) struct Change {
     added: bool,
@@ -55,32 +55,32 @@ impl Change {
         !(self.added || self.modified || self.removed) && self.below.is_empty()
     }
 
-    /// Something that was not there.
+    /// The change where `value` was added.
     pub(super) fn added(ty: Typing<'_>, value: &Value) -> Self {
         let mut below = Comparison::default();
         below.added = everything(ty, value, &mut below.unkeyed);
         Self { added: true, below, ..Self::default() }
     }
 
-    /// Something that is not there any more.
+    /// The change where `value` was removed.
     fn removed(ty: Typing<'_>, value: &Value) -> Self {
         let mut below = Comparison::default();
         below.removed = everything(ty, value, &mut below.unkeyed);
         Self { removed: true, below, ..Self::default() }
     }
 
-    /// What was there and changed as a whole, or not.
+    /// The change of a value that is compared as a whole.
     fn modified(modified: bool) -> Self {
         Self { modified, ..Self::default() }
     }
 
-    /// The same, after items that cannot be told apart went.
-    pub(super) fn in_place_of_many(self) -> Self {
+    /// The change where one item replaces several items with the same key.
+    pub(super) fn replacing_duplicates(self) -> Self {
         Self { removed: true, ..self }
     }
 }
 
-/// The changes of the children of a path.
+/// Collects the changes of a path's children.
 #[derive(Default)]
 pub(super) struct Children {
     added: Builder,
@@ -98,7 +98,7 @@ impl Children {
         self.unkeyed |= below.unkeyed;
     }
 
-    /// The change of a path that is there before and after.
+    /// The change of a path that both objects have.
     pub(super) fn finish(self) -> Change {
         let below = Comparison {
             added: self.added.finish(),
@@ -110,25 +110,25 @@ impl Children {
     }
 }
 
-/// The change from one value at a path to another.
+/// Compares the old and the new value at a path.
 pub(super) fn walk(ty: Typing<'_>, old: &Value, new: &Value) -> Change {
     let as_a_whole = || Change::modified(!order::same(old, new));
     match ty.view() {
         View::Leaf => as_a_whole(),
-        // Most of an object does not change: to see that takes less than to go through it.
+        // Most of an object is unchanged, and testing for equality is cheaper than walking.
         View::Items(_) | View::Members if old == new => Change::default(),
         View::Items(items) => match (list(old), list(new)) {
             ([], []) => as_a_whole(),
-            (old, new) => of_items(items, old, new),
+            (old, new) => compare_items(items, old, new),
         },
-        // Empty and absent are told apart only where there are no members on either side.
+        // Empty and absent differ only if neither side has members.
         View::Members | View::Deduced => match (members(old), members(new)) {
             ([], []) => as_a_whole(),
             (old_members, new_members) => {
-                let change = of_members(ty, old_members, new_members);
+                let change = compare_members(ty, old_members, new_members);
                 let whole = |value: &Value| !matches!(value, Value::Object(_) | Value::Null);
                 match ty.view() {
-                    // Members come or go beside the change of what the value is.
+                    // The value's own type changes in addition to its members.
                     View::Deduced if whole(old) || whole(new) => {
                         Change { modified: true, ..change }
                     }
@@ -139,14 +139,14 @@ pub(super) fn walk(ty: Typing<'_>, old: &Value, new: &Value) -> Change {
     }
 }
 
-/// All that is below a path that comes or goes: each step on the way is a field itself. Items that
-/// come more than once are one field, whatever is in them.
+/// All paths below a path that is added or removed; each prefix is a member, too. Several items
+/// with the same key are one field without content.
 fn everything(ty: Typing<'_>, value: &Value, unkeyed: &mut bool) -> FieldSet {
     match (ty.view(), value) {
         (View::Items(items), Value::Array(list)) => {
             let mut set = Builder::with_room(list.len());
             let index = items.index(list);
-            *unkeyed |= !index.is_whole;
+            *unkeyed |= !index.all_keyed;
             index.for_each(|element, only| {
                 let below = only.map(|item| everything(items.ty, item, unkeyed));
                 set.add(|| element, true, below.unwrap_or_default());
@@ -165,7 +165,7 @@ fn everything(ty: Typing<'_>, value: &Value, unkeyed: &mut bool) -> FieldSet {
     }
 }
 
-fn of_members(ty: Typing<'_>, mut old: &[(Str, Value)], mut new: &[(Str, Value)]) -> Change {
+fn compare_members(ty: Typing<'_>, mut old: &[(Str, Value)], mut new: &[(Str, Value)]) -> Change {
     let mut children = Children::default();
     loop {
         let name = match (old.first(), new.first()) {
@@ -184,7 +184,7 @@ fn of_members(ty: Typing<'_>, mut old: &[(Str, Value)], mut new: &[(Str, Value)]
     }
 }
 
-/// Takes the value of `name` if it comes next.
+/// Takes the value of `name` if it is the next entry.
 fn take<'v>(entries: &mut &'v [(Str, Value)], name: &str) -> Option<&'v Value> {
     let ((first, value), rest) = entries.split_first()?;
     (first == name).then(|| {
@@ -193,10 +193,11 @@ fn take<'v>(entries: &mut &'v [(Str, Value)], name: &str) -> Option<&'v Value> {
     })
 }
 
-/// Items that come more than once are compared as a whole: what was or is in them has no owner.
-fn of_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
+/// Compares items. Several items with the same key are compared as a whole: their content has no
+/// owner.
+fn compare_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
     let (old, new) = (items.index(old), items.index(new));
-    let unkeyed = !(old.is_whole && new.is_whole);
+    let unkeyed = !(old.all_keyed && new.all_keyed);
     let mut children = Children { unkeyed, ..Children::default() };
     old.zip(&new, |element, old, new| {
         let change = match (old, new) {
@@ -206,7 +207,7 @@ fn of_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
             ([], [(_, new)]) => Change::added(items.ty, new),
             ([_, _, ..], []) => Change { removed: true, ..Change::default() },
             ([], [_, _, ..]) => Change { added: true, ..Change::default() },
-            ([_, _, ..], [(_, new)]) => Change::added(items.ty, new).in_place_of_many(),
+            ([_, _, ..], [(_, new)]) => Change::added(items.ty, new).replacing_duplicates(),
             ([(_, old)], [_, _, ..]) => Change { added: true, ..Change::removed(items.ty, old) },
             ([_, _, ..], [_, _, ..]) => {
                 let equal = old.len() == new.len()

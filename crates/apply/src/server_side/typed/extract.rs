@@ -1,4 +1,4 @@
-//! An object with only some of its fields. Clients do this (client-go's `Extract…`); here it is for
+//! Extracts some fields of an object, as client-go's `Extract…` does. Only tests need it, for
 //! upstream's cases.
 
 use pintle_value::{Map, Value};
@@ -7,7 +7,7 @@ use super::remove::is_empty;
 use super::{Typing, View};
 use crate::server_side::fieldset::{FieldSet, PathElement};
 
-/// Leaves only these fields, atomics as they are. Where there are none, null is.
+/// Keeps only these fields, atomic values unchanged. An empty result becomes null.
 pub(crate) fn extract(ty: Typing<'_>, value: &Value, fields: &FieldSet) -> Value {
     match (ty.view(), value) {
         (_, value) if is_empty(value) => value.clone(),

@@ -1,4 +1,4 @@
-//! The items of a list that have owners of their own.
+//! List items that have their own owners.
 
 use std::cmp::Ordering;
 
@@ -9,16 +9,16 @@ use pintle_value::{Str, Value, json};
 use super::Typing;
 use crate::server_side::fieldset::{PathElement, order};
 
-/// How the items of a list are told apart.
+/// How the items of a list are identified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Items<'s> {
     /// The type of an item.
     pub(crate) ty: Typing<'s>,
-    /// The members that are keys; none where each item is its own key.
+    /// The key fields; empty where an item is identified by its value.
     keys: &'s [std::borrow::Cow<'static, str>],
 }
 
-/// Why an item has no path. The words are upstream's.
+/// Why an item cannot be identified. The messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unkeyed {
     #[error("associative list with keys may not have a null element")]
@@ -43,7 +43,7 @@ impl<'s> Items<'s> {
         Self { ty, keys }
     }
 
-    /// How an item is found in the list.
+    /// Returns the path element that identifies an item.
     pub(crate) fn element(self, item: &Value) -> Result<PathElement, Unkeyed> {
         if self.keys.is_empty() {
             return match item {
@@ -70,12 +70,12 @@ impl<'s> Items<'s> {
         Ok(PathElement::key(fields))
     }
 
-    /// Whether two lists have items of the same elements, in the same order. The items of the second
-    /// are different from each other.
+    /// Whether two lists have the same elements in the same order. The elements of `b` are
+    /// distinct.
     pub(super) fn are_aligned(self, a: &[Value], b: &[Value]) -> bool {
         let same = |a: &Value, b: &Value| match (a, b) {
             (Value::Object(a), Value::Object(b)) if !self.keys.is_empty() => {
-                // A key that the first has makes it an element, which is to be compared only.
+                // A key that `a` has identifies its item, so it is enough to compare.
                 let named = self.keys.iter().any(|key| a.contains_key(key));
                 named
                     && self.keys.iter().all(|key| match (a.get(key), b.get(key)) {
@@ -92,8 +92,8 @@ impl<'s> Items<'s> {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
     }
 
-    /// The value of a key that an item leaves out: the declared default, or what Go has for a member
-    /// that is always written (upstream's OpenAPI calls that its default, too).
+    /// The value of a key that an item omits: the declared default, or Go's zero value for a field
+    /// that is always written (upstream's OpenAPI declares it as the default).
     fn default(self, key: &str) -> Option<Value> {
         let field = self.ty.field(key)?;
         match &field.default {
@@ -117,30 +117,30 @@ impl<'s> Items<'s> {
         }
     }
 
-    /// The items of a list by element; those that have none are left out.
+    /// The items of a list by path element. Items that cannot be identified are left out.
     pub(super) fn index<'v>(self, list: &'v [Value]) -> Index<'v> {
         let keyed = list.iter().filter_map(|item| Some((self.element(item).ok()?, item)));
         Index::of(keyed.collect(), list.len())
     }
 }
 
-/// The items of a list in the order of their elements.
+/// The items of a list, sorted by path element.
 pub(super) struct Index<'v> {
     entries: Vec<(PathElement, &'v Value)>,
-    /// Whether all items have one.
-    pub(super) is_whole: bool,
+    /// Whether every item of the list could be identified.
+    pub(super) all_keyed: bool,
 }
 
 impl<'v> Index<'v> {
     fn of(mut entries: Vec<(PathElement, &'v Value)>, items: usize) -> Self {
-        let is_whole = entries.len() == items;
+        let all_keyed = entries.len() == items;
         if !entries.is_sorted_by(|a, b| a.0 <= b.0) {
             entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal ones keep their order
         }
-        Self { entries, is_whole }
+        Self { entries, all_keyed }
     }
 
-    /// Goes through the elements, each with its item if there is only one of it.
+    /// Calls `each` with each element, and its item if the element is unique.
     pub(super) fn for_each(self, mut each: impl FnMut(PathElement, Option<&'v Value>)) {
         let mut entries = self.entries.into_iter().peekable();
         while let Some((element, item)) = entries.next() {
@@ -152,7 +152,7 @@ impl<'v> Index<'v> {
         }
     }
 
-    /// Goes through the items of equal element of two lists.
+    /// Calls `each` with the items of two lists that have the same element.
     pub(super) fn zip(
         &self,
         other: &Self,
@@ -175,7 +175,7 @@ impl<'v> Index<'v> {
     }
 }
 
-/// Takes the entries that are like the first one.
+/// Takes the leading entries with the same element.
 fn take_equal<'e, 'v>(
     entries: &mut &'e [(PathElement, &'v Value)],
 ) -> &'e [(PathElement, &'v Value)] {

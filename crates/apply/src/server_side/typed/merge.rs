@@ -1,4 +1,4 @@
-//! An applied configuration over what is there.
+//! Merges an applied configuration into a live object.
 
 use pintle_value::Value;
 
@@ -7,24 +7,24 @@ use super::items::Unkeyed;
 use super::{Items, Typing, View};
 use crate::server_side::fieldset::PathElement;
 
-/// What a merge did.
+/// The effects of a merge.
 pub(crate) struct Merged {
-    /// The fields that came or changed, as [`super::compare`] finds them.
+    /// The fields that were added or modified, as [`super::compare`] would report them.
     pub(crate) change: Comparison,
     /// Whether items changed their positions.
     pub(crate) moved: bool,
 }
 
 impl Merged {
-    /// Whether the object is another than before.
-    pub(crate) const fn is_other(&self) -> bool {
+    /// Whether the object differs from before.
+    pub(crate) const fn changed_object(&self) -> bool {
         self.moved || !self.change.is_empty()
     }
 }
 
-/// Sets in `live` all that `applied` has. Items come in the order of `live`, but in that of `applied`
-/// where the two disagree. Nothing goes; an empty list, an empty object and null say nothing of the
-/// items and members that are there.
+/// Sets in `live` everything that `applied` has. Items keep the order of `live` where it does not
+/// contradict that of `applied`. Nothing is removed: an empty list, an empty object or null in
+/// `applied` does not affect existing items and members.
 pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: &Value) -> Result<Merged, Unkeyed> {
     let mut moved = false;
     let change = walk(ty, live, applied, &mut moved)?.below;
@@ -88,10 +88,10 @@ fn walk(
     }
 }
 
-/// The items of one list that stand for those of a path element.
+/// The path elements of a list's items.
 struct Keyed {
     elements: Vec<PathElement>,
-    /// Indices into `elements`, in the order of these.
+    /// Indices into `elements`, sorted by element.
     order: Vec<usize>,
 }
 
@@ -103,7 +103,7 @@ impl Keyed {
         Ok(Self { elements, order })
     }
 
-    /// Where the item, or the first of several, is; and whether it is the only one.
+    /// The index of the first item with this element, and whether it is the only one.
     fn find(&self, element: &PathElement) -> Option<(usize, bool)> {
         let at = self.order.partition_point(|&i| self.elements[i] < *element);
         let is = |at: usize| self.order.get(at).is_some_and(|&i| self.elements[i] == *element);
@@ -111,8 +111,8 @@ impl Keyed {
     }
 }
 
-/// Upstream's order: both lists are gone through at once; items that only `old` has come where they
-/// stand there, items that both have come where they stand in `new`.
+/// Merges two lists in upstream's order, walking both at once: an item that only `old` has comes at
+/// its position in `old`, an item that both have comes at its position in `new`.
 fn merge_items(
     items: Items<'_>,
     list: &mut Vec<Value>,
@@ -120,10 +120,10 @@ fn merge_items(
     moved: &mut bool,
 ) -> Result<Change, Unkeyed> {
     let (of_old, of_new) = (Keyed::new(items, list)?, Keyed::new(items, new)?);
-    // For each item, where the other list has it.
+    // For each item, its index in the other list.
     let in_new: Vec<_> = of_old.elements.iter().map(|e| of_new.find(e).map(|(i, _)| i)).collect();
     let in_old: Vec<_> = of_new.elements.iter().map(|e| of_old.find(e)).collect();
-    // For each position in `new`, the next item that both have.
+    // For each position in `new`, the index of the next item that both lists have.
     let mut next_shared: Vec<Option<usize>> = vec![None; new.len() + 1];
     for (i, shared) in in_old.iter().enumerate().rev() {
         next_shared[i] = shared.map_or(next_shared[i + 1], |_| Some(i));
@@ -141,12 +141,12 @@ fn merge_items(
         let shared = in_new.get(at_old).copied().flatten();
         let next = next_shared[at_new];
         match shared {
-            // It comes when its turn in `new` has come.
+            // A shared item waits for its position in `new`.
             Some(_) if at_new < new.len() && next.is_some() && next != shared => {
                 at_old += 1;
                 continue;
             }
-            // It came, or comes now.
+            // The shared item is already merged, or is merged now.
             Some(i) if i <= at_new => at_old += 1,
             Some(_) => {}
             None if at_old < old.len() => {
@@ -159,7 +159,7 @@ fn merge_items(
         }
         if let Some(applied) = new.get(at_new) {
             let (live, only) = in_old[at_new].unzip();
-            // Which of several equal items would be meant cannot be told: none is merged into.
+            // Of several items with the same key none can be singled out, so none is merged into.
             let same = live.filter(|_| only == Some(true));
             let (item, change) = match same.and_then(|at| Some((at, old[at].take()?))) {
                 Some((at, mut live)) => {
@@ -170,7 +170,7 @@ fn merge_items(
                 None => {
                     let change = Change::added(items.ty, applied);
                     let many = only == Some(false);
-                    (applied.clone(), if many { change.in_place_of_many() } else { change })
+                    (applied.clone(), if many { change.replacing_duplicates() } else { change })
                 }
             };
             list.push(item);

@@ -1,17 +1,17 @@
-//! Objects as field ownership sees them: which parts are owned as a whole, which have members or
-//! items with owners of their own, and how items are told apart.
+//! Objects from the view of field ownership: which values are owned as a whole, which have members
+//! or items with their own owners, and how list items are identified.
 //!
 //! Must not know: managers, versions, metadata.
 //!
-//! Invariants: a walk over objects that are there never fails for what the schema does not know
-//! (such members are taken as their values look); what a client applies is checked first ([`check`]).
+//! Invariants: walking a live object never fails because of fields that the schema lacks (their
+//! types are deduced from their values); an applied configuration is checked first ([`check`]).
 
 mod check;
 mod compare;
+mod created;
 #[cfg(test)]
 mod extract;
 mod items;
-mod made;
 mod merge;
 mod reconcile;
 mod remove;
@@ -23,44 +23,44 @@ use pintle_schema::{Field, ListType, MapType, Scalar, Schema, Shape, TypeId, Unk
 
 pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
+pub(crate) use created::{Exclusions, created};
 #[cfg(test)]
 pub(crate) use extract::extract;
 pub(crate) use items::Items;
-pub(crate) use made::{Without, made};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::remove;
 pub(crate) use walk::{field_set, with_named_fields};
 
-/// What is known of a value's type.
+/// A type in a schema, or an unknown type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Typing<'s> {
     schema: &'s Schema,
-    /// `None` below a value that may be anything.
+    /// `None` below a value of arbitrary type.
     known: Option<(TypeId, &'s Shape)>,
 }
 
-/// How a value is owned.
+/// The granularity at which a value is owned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'s> {
-    /// As a whole.
+    /// The value as a whole.
     Leaf,
-    /// Member by member.
+    /// Each member on its own.
     Members,
-    /// Item by item.
+    /// Each item on its own.
     Items(Items<'s>),
-    /// Member by member if it is an object, else as a whole.
+    /// Deduced from the value: each member on its own if it is an object, else as a whole.
     Deduced,
 }
 
-/// What a type says of one of its members.
+/// The relation of a member to its parent's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is a declared field.
+    /// A declared field.
     Field,
-    /// It is an entry of a map: as an entry it can be owned apart from what is in it.
+    /// An entry of a map. The entry can be owned independently of its content.
     Entry,
-    /// It should not be there.
+    /// A member that the type does not declare.
     Unknown,
 }
 
@@ -86,7 +86,7 @@ impl<'s> Typing<'s> {
         self.schema.field(self.known?.0, name)
     }
 
-    /// Whether its values have members or items, however they are owned.
+    /// Whether its values have members or items, at any granularity of ownership.
     fn is_container(self) -> bool {
         matches!(self.shape(), Some(Shape::List { .. } | Shape::Struct { .. } | Shape::Map { .. }))
     }
@@ -111,7 +111,7 @@ impl<'s> Typing<'s> {
         }
     }
 
-    /// The type of the member `name`, and what it is.
+    /// The type of the member `name`, and its role.
     pub(crate) fn member(self, name: &str) -> (Self, Role) {
         match self.shape() {
             Some(Shape::Struct { unknown, .. }) => {

@@ -1,11 +1,11 @@
-//! Ownership after a change of the schema: what has become atomic is owned as a whole by whoever
-//! owned something in it (SSA-31). The other way (SSA-32) needs nothing: who owned the whole goes on
-//! to own the path of it, and nothing below.
+//! Adapts ownership to a changed schema. A list or map that became atomic is owned as a whole by
+//! every manager that owned something in it (SSA-31). The opposite change needs no work (SSA-32):
+//! the owner of the whole keeps its path and owns nothing below it.
 
 use super::{Typing, View};
 use crate::server_side::fieldset::{FieldSet, PathElement};
 
-/// Makes the set one of a type as it is now; says whether it was another.
+/// Adapts the set to the current type. Returns whether it changed.
 pub(crate) fn reconcile(ty: Typing<'_>, set: &mut FieldSet) -> bool {
     let mut changed = false;
     set.change_nodes(|element, member, below| {

@@ -1,11 +1,11 @@
-//! An object without some of its fields.
+//! Removes fields from an object.
 
 use pintle_value::Value;
 
 use super::{Typing, View};
 use crate::server_side::fieldset::{FieldSet, PathElement};
 
-/// Takes these fields out, with all that is in them. Where nothing is left, null is.
+/// Removes these fields and everything below them. A value that becomes empty becomes null.
 pub(crate) fn remove(ty: Typing<'_>, value: &mut Value, fields: &FieldSet) {
     match (ty.view(), &mut *value) {
         (View::Items(items), Value::Array(list)) => list.retain_mut(|item| {
@@ -22,7 +22,7 @@ pub(crate) fn remove(ty: Typing<'_>, value: &mut Value, fields: &FieldSet) {
             }
             !fields.has_member(&element)
         }),
-        // What is below an atomic goes with it; a single value has nothing below.
+        // Content of an atomic value is removed with it; a scalar has no content.
         (_, value @ (Value::Array(_) | Value::Object(_))) => *value = Value::Null,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Upstream's cases of the walks.
+//! Upstream's cases of walking objects.
 
 use pintle_value::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 use crate::server_side::fieldset::FieldSet;
 use crate::server_side::tests::{report, schemas};
 
-/// What a row does and what is to come of it, both as text.
+/// The result of a row and the expected one, both as text.
 fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
     let value = |member: &str| row.get(member).unwrap_or(&Value::Null);
     let text = |member: &str| value(member).as_str().unwrap_or("{}").to_owned();
@@ -53,7 +53,7 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
 }
 
 #[test]
-fn agrees_with_upstream() {
+fn matches_upstream() {
     let (schemas, rows) = schemas::cases(include_str!("../../../testdata/server_side/typed.yaml"));
     let mut failures = Vec::new();
     for row in &rows {

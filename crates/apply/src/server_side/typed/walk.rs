@@ -1,26 +1,26 @@
-//! Which fields an object has.
+//! Computes the set of an object's fields.
 
 use pintle_value::{Map, Value};
 
 use super::{Items, Role, Typing, View};
 use crate::server_side::fieldset::{Builder, FieldSet, PathElement};
 
-/// The fields of `value`: every leaf, and every map entry and list item on the way.
+/// The fields of `value`: every leaf, and every map entry and list item above a leaf.
 pub(crate) fn field_set(ty: Typing<'_>, value: &Value) -> FieldSet {
     walk(ty, value).1
 }
 
-/// Whether the value is a field itself, and the fields in it.
+/// Returns whether the value itself is a field, and the fields below it.
 pub(super) fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
     match (ty.view(), value) {
         (View::Leaf, _) => (true, FieldSet::new()),
-        (View::Items(items), Value::Array(list)) => (false, of_items(items, list)),
+        (View::Items(items), Value::Array(list)) => (false, compare_items(items, list)),
         (View::Members | View::Deduced, Value::Object(members)) => {
             let mut set = Builder::with_room(members.len());
             for (name, value) in members.iter() {
                 let (ty, role) = ty.member(name);
                 let (leaf, below) = walk(ty, value);
-                let member = leaf || is_bare(value) || role != Role::Field;
+                let member = leaf || is_null_or_empty(value) || role != Role::Field;
                 set.add(|| PathElement::field(name), member, below);
             }
             (false, set.finish())
@@ -32,13 +32,13 @@ pub(super) fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
     }
 }
 
-/// Whether a member is a field for having nothing in it.
-pub(super) fn is_bare(value: &Value) -> bool {
+/// Whether a member is a field because it has no content.
+pub(super) fn is_null_or_empty(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Items that come more than once have one owner, whatever is in them.
-fn of_items(items: Items<'_>, list: &[Value]) -> FieldSet {
+/// Several items with the same key are one field without content.
+fn compare_items(items: Items<'_>, list: &[Value]) -> FieldSet {
     let mut set = Builder::with_room(list.len());
     items.index(list).for_each(|element, only| {
         let below = only.map(|item| walk(items.ty, item).1);
@@ -47,8 +47,8 @@ fn of_items(items: Items<'_>, list: &[Value]) -> FieldSet {
     set.finish()
 }
 
-/// The set with the declared fields above its members: such fields are in no set for themselves, but
-/// go when all that is in them goes.
+/// Adds the declared fields above the set's members. These are in no set themselves, but are
+/// removed together with their content.
 pub(crate) fn with_named_fields(mut set: FieldSet, ty: Typing<'_>) -> FieldSet {
     name_fields(&mut set, ty);
     set

@@ -1,4 +1,4 @@
-//! The types that upstream's cases are about, written down by hand.
+//! The types of upstream's cases.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ fn item() -> Shape {
         ("nonMergingList", ITEMS, REPLACE),
         ("mergingIntList", NUMBERS, merge("")),
         ("nonMergingIntList", NUMBERS, REPLACE),
-        // A pointer to an item upstream, which its cases nevertheless fill with lists.
+        // A pointer to an item upstream, although its cases fill it with lists.
         ("mergeItemPtr", ITEMS, merge("name")),
         ("simpleMap", TEXTS, REPLACE),
         ("replacingItem", RAW, Patch { replace: true, ..REPLACE }),

@@ -1,27 +1,28 @@
-//! What a new object sets, as FieldsV1: what a comparison with the empty object says, written without the
-//! sets in between. Most writes that set many fields are these.
+//! The fields that a create sets, written directly as FieldsV1. The result is that of a comparison
+//! with the empty object, without building the sets. Most writes that set many fields are creates.
 
 use pintle_value::Value;
 
 use super::{Typing, View};
 use crate::server_side::fieldset::{FieldSet, PathElement, Writer, order};
 
-/// What is left out.
+/// The fields to leave out.
 #[derive(Clone, Copy)]
-pub(crate) struct Without<'a> {
-    /// These fields.
+pub(crate) struct Exclusions<'a> {
+    /// Exactly these fields.
     pub(crate) fields: &'a FieldSet,
-    /// These and what is in them.
+    /// These fields and everything below them.
     pub(crate) trees: &'a FieldSet,
 }
 
-/// The fields of an object that are not as they are in the `empty` one, which has items in no list. `None`
-/// where only a comparison can tell: members are in the place of something else, or items have no path.
-pub(crate) fn made(
+/// Returns the fields of an object that differ from those of the `empty` one, whose lists have no
+/// items. `None` where only a comparison can tell: a value of another type is replaced by an
+/// object, or items cannot be identified.
+pub(crate) fn created(
     ty: Typing<'_>,
     empty: &Value,
     new: &Value,
-    without: Without<'_>,
+    without: Exclusions<'_>,
 ) -> Option<Box<str>> {
     let mut walk = Walk { out: Writer::new() };
     walk.below(ty, (Some(empty), new), false, without)?;
@@ -33,26 +34,26 @@ struct Walk {
 }
 
 impl Walk {
-    /// Writes the fields below a path that is a `field` itself or not.
+    /// Writes the fields below a path. `field` says whether that path itself is written.
     fn below(
         &mut self,
         ty: Typing<'_>,
         (empty, new): (Option<&Value>, &Value),
         field: bool,
-        without: Without<'_>,
+        without: Exclusions<'_>,
     ) -> Option<()> {
         match (ty.view(), new) {
             (View::Items(items), Value::Array(list)) => {
                 let index = items.index(list);
-                let mut told = index.is_whole.then_some(());
+                let mut keyed = index.all_keyed.then_some(());
                 index.for_each(|element, only| {
-                    // Items that come more than once are one field, whatever is in them.
+                    // Several items with the same key are one field without content.
                     let item = only.unwrap_or(&Value::Null);
-                    told = told.and_then(|()| {
+                    keyed = keyed.and_then(|()| {
                         self.child(&element, items.ty, (None, item), field, without)
                     });
                 });
-                told
+                keyed
             }
             (View::Members | View::Deduced, Value::Object(members)) => {
                 for (name, new) in members.iter() {
@@ -72,7 +73,7 @@ impl Walk {
         ty: Typing<'_>,
         (empty, new): (Option<&Value>, &Value),
         in_field: bool,
-        without: Without<'_>,
+        without: Exclusions<'_>,
     ) -> Option<()> {
         const NONE: &FieldSet = &FieldSet::new();
         if without.trees.has_member(element) {
@@ -80,7 +81,7 @@ impl Walk {
         }
         let changed = empty.map_or(Some(true), |empty| is_changed(ty, empty, new))?;
         let field = changed && !without.fields.has_member(element);
-        let without = Without {
+        let without = Exclusions {
             fields: without.fields.below(element).unwrap_or(NONE),
             trees: without.trees.below(element).unwrap_or(NONE),
         };
@@ -91,7 +92,7 @@ impl Walk {
     }
 }
 
-/// Whether a value that is there in both objects is another as a whole, apart from what is below it.
+/// Whether a value that both objects have differs as a whole; changes below it do not count.
 fn is_changed(ty: Typing<'_>, empty: &Value, new: &Value) -> Option<bool> {
     let is_container = |value: &Value| match value {
         Value::Array(items) => !items.is_empty(),
@@ -101,7 +102,7 @@ fn is_changed(ty: Typing<'_>, empty: &Value, new: &Value) -> Option<bool> {
     match ty.view() {
         View::Leaf => Some(!order::same(empty, new)),
         _ if !is_container(empty) && !is_container(new) => Some(!order::same(empty, new)),
-        // What has members or items changes below.
+        // Changes of members and items are written below.
         _ => matches!(empty, Value::Null | Value::Object(_)).then_some(false),
     }
 }
