@@ -70,7 +70,7 @@ impl Schemas {
     }
 
     /// Whether a version's schema is still to be compiled, or has rules, which may run up to their budget.
-    pub(crate) fn takes_long(&self, version: &str) -> bool {
+    pub(crate) fn is_expensive(&self, version: &str) -> bool {
         let at = self.by_version.iter().position(|(name, _)| name == version);
         let rules = at.and_then(|at| self.rules.get(at)?.get());
         rules.is_none_or(Option::is_some)

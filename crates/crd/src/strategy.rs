@@ -103,8 +103,8 @@ impl Strategy for Custom {
             .then_some("create not allowed while custom resource definition is terminating")
     }
 
-    fn takes_long(&self) -> bool {
-        self.schema.0.takes_long(&self.schema.1)
+    fn is_expensive(&self) -> bool {
+        self.schema.0.is_expensive(&self.schema.1)
     }
 
     fn coerce(&self, object: &mut Value) {

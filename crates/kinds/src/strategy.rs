@@ -28,7 +28,7 @@ pub(crate) struct Strategy {
     pub qualified_finalizers: bool,
     pub metadata_checked_once: bool,
     pub zeros: Members,
-    pub stand_in: Option<(&'static str, &'static str)>,
+    pub internal_annotation: Option<(&'static str, &'static str)>,
     pub create_on_update: bool,
     pub unconditional_update: bool,
     pub reset_fields: Members,
@@ -127,7 +127,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     qualified_finalizers: true,
     metadata_checked_once: false,
     zeros: &[],
-    stand_in: None,
+    internal_annotation: None,
     create_on_update: false,
     unconditional_update: true,
     reset_fields: &[],
@@ -140,7 +140,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     dependents_warning: None,
     refuse_delete: |_| None,
     graceful: None,
-    deletion: Deletion::Usual,
+    deletion: Deletion::Graceful,
     terminating: |_| {},
     held: |_| false,
     ttl_seconds: None,
@@ -219,8 +219,8 @@ impl registry::Strategy for Strategy {
         self.zeros
     }
 
-    fn stand_in(&self) -> Option<(&'static str, &'static str)> {
-        self.stand_in
+    fn internal_annotation(&self) -> Option<(&'static str, &'static str)> {
+        self.internal_annotation
     }
 
     fn create_on_update(&self) -> bool {
@@ -274,11 +274,11 @@ impl registry::Strategy for Strategy {
         self.deletion
     }
 
-    fn terminating(&self, object: &mut Value) {
+    fn mark_terminating(&self, object: &mut Value) {
         (self.terminating)(object);
     }
 
-    fn held(&self, object: &Value) -> bool {
+    fn blocks_removal(&self, object: &Value) -> bool {
         (self.held)(object)
     }
 
@@ -301,7 +301,7 @@ impl registry::Strategy for Strategy {
         (self.default)(object);
     }
 
-    fn note_origin(&self, object: &mut Value, origin: Origin<'_>) {
+    fn record_origin(&self, object: &mut Value, origin: Origin<'_>) {
         (self.note_origin)(object, origin);
     }
 
@@ -341,7 +341,7 @@ impl registry::Strategy for Strategy {
         }
     }
 
-    fn note_time(&self, new: &mut Value, old: Option<&Value>, now: Now) {
+    fn set_timestamps(&self, new: &mut Value, old: Option<&Value>, now: Now) {
         (self.note_time)(new, old, now);
     }
 

@@ -1,5 +1,4 @@
-//! Actions: objects that are posted to cause an effect and are not stored: a binding, an
-//! eviction. The answer is a Status or an object that nobody stores.
+//! Actions: the effects of posted objects that are not stored, such as a binding or an eviction.
 
 use std::fmt;
 use std::future::Future;
@@ -12,17 +11,17 @@ use crate::Registry;
 use crate::answer::Answer;
 use crate::request::{Context, Target, WriteOptions};
 
-/// What happens when an object of some kind is posted to a resource or a subresource.
+/// The effect of a POST of some kind to a resource or a subresource.
 pub trait Action: Send + Sync {
-    /// The name of the type of what is posted, in the resource's schema.
+    /// The name of the posted type in the resource's schema.
     fn type_name(&self) -> &'static str;
 
-    /// The versions in which it may be posted too, in which it is the same.
+    /// Other versions of the posted kind that are accepted and have the same fields.
     fn old_versions(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Does it. What was posted has passed admission.
+    /// Performs the action. The posted object has passed admission.
     fn perform<'a>(&'a self, request: Request<'a>) -> Performed<'a>;
 }
 
@@ -32,7 +31,7 @@ impl fmt::Debug for dyn Action {
     }
 }
 
-/// What takes the same is the same.
+/// Actions are equal if they take the same type.
 impl PartialEq for dyn Action {
     fn eq(&self, other: &Self) -> bool {
         self.type_name() == other.type_name()
@@ -43,17 +42,17 @@ impl Eq for dyn Action {}
 
 /// A request for an action.
 pub struct Request<'a> {
-    /// Where it takes effect.
+    /// The registry in which it takes effect.
     pub registry: &'a Registry,
-    /// What the URL names.
+    /// The target of the URL.
     pub target: &'a Target,
-    /// What was posted.
+    /// The posted object.
     pub posted: Value,
-    /// How it was posted.
+    /// The options of the POST.
     pub options: &'a WriteOptions,
-    /// Who asks, and when.
+    /// The user and the time of the request.
     pub context: &'a Context,
 }
 
-/// The answer to come.
+/// The future of the answer.
 pub type Performed<'a> = Pin<Box<dyn Future<Output = Result<Answer, Status>> + Send + 'a>>;

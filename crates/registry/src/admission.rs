@@ -1,5 +1,5 @@
-//! The interface of admission: plugins that may change or refuse a write after it is authorized. [`Admission`]
-//! has one hook for each step of a write, in their order.
+//! The interface of admission: plugins that may change or refuse a write after it is authorized.
+//! [`Admission`] has one hook for each step of a write, in their order.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -53,7 +53,8 @@ pub struct Attributes<'a> {
     pub name: &'a str,
     /// The subresource, or `""`.
     pub subresource: &'a str,
-    /// The kind of the written object, if it is not the resource's own: a Scale, or the object of an action.
+    /// The kind of the written object, if it is not the resource's own: a Scale, or the object of
+    /// an action.
     pub kind: Option<&'a GroupVersionKind>,
     /// The new object in its stored form; `None` in deletions.
     pub object: Option<&'a Value>,
@@ -90,16 +91,17 @@ pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send +
 /// The result of [`Admission::mutate_registered`].
 #[derive(Debug, Default)]
 pub struct Mutated {
-    /// The changed object, in the version of the write's resource; `None` if it is unchanged. The write path
-    /// reads it against its schema and sets defaults.
+    /// The changed object, in the version of the write's resource; `None` if it is unchanged. The
+    /// write path reads it against its schema and sets defaults.
     pub object: Option<Value>,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
 }
 
-/// The state of one [`Admission::mutate_registered`] over its two rounds in a write. The second round happens if
-/// any webhook or policy changed the object in the first. It calls only webhooks and policies that ask for
-/// reinvocation and have not seen the last change (upstream: `ReinvocationContext`).
+/// The state of one [`Admission::mutate_registered`] over its two rounds in a write. The second
+/// round happens if any webhook or policy changed the object in the first. It calls only webhooks
+/// and policies that ask for reinvocation and have not seen the last change (upstream:
+/// `ReinvocationContext`).
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Whether this is the second round.
@@ -115,7 +117,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Records a change of the object: those called before that ask for reinvocation are called again.
+    /// Records a change of the object: those called before that ask for reinvocation are called
+    /// again.
     pub fn wake(&mut self) {
         self.changed = true;
         self.due.append(&mut self.asked);
@@ -148,8 +151,8 @@ impl Memory {
 
 /// The hooks of admission, in the order in which a write calls them.
 pub trait Admission: Send + Sync {
-    /// Refuses a write, or lets it pass. Called for the object as the client sent it, and again after a webhook or
-    /// policy changed it.
+    /// Refuses a write, or lets it pass. Called for the object as the client sent it, and again
+    /// after a webhook or policy changed it.
     fn before_mutation(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
         Ok(())
     }
@@ -163,13 +166,14 @@ pub trait Admission: Send + Sync {
         None
     }
 
-    /// Changes the object, which `write` does not have, or refuses the write. Fields that are set here have no
-    /// owner.
+    /// Changes the object, which `write` does not have, or refuses the write. Fields that are set
+    /// here have no owner.
     fn mutate(&self, _: &Attributes<'_>, _: &mut Value, _: &Registry) -> Result<(), Status> {
         Ok(())
     }
 
-    /// Calls the webhooks and policies that users registered to change the object; `None` if none matches.
+    /// Calls the webhooks and policies that users registered to change the object; `None` if none
+    /// matches.
     fn mutate_registered<'a>(
         &'a self,
         _: &'a Attributes<'a>,
@@ -184,8 +188,9 @@ pub trait Admission: Send + Sync {
         &[]
     }
 
-    /// Refuses an object with which its writer would grant rights that it does not have; `None` if it grants none.
-    /// Called after the last change and before validation (upstream: the storage of roles and bindings).
+    /// Refuses an object with which its writer would grant rights that it does not have; `None` if
+    /// it grants none. Called after the last change and before validation (upstream: the storage of
+    /// roles and bindings).
     fn after_mutation<'a>(
         &'a self,
         _: &'a Attributes<'a>,
@@ -202,7 +207,8 @@ pub trait Admission: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Calls the webhooks and policies that users registered to validate the object; `None` if none matches.
+    /// Calls the webhooks and policies that users registered to validate the object; `None` if none
+    /// matches.
     fn validate_registered<'a>(
         &'a self,
         _: &'a Attributes<'a>,

@@ -1,10 +1,11 @@
-//! The allocation seam: what objects of a kind take from a pool that they share, and give back.
+//! Allocation: shared values, such as addresses and ports, that objects of a kind take from a pool
+//! and give back.
 //!
-//! An allocator decides twice in a write. Before the object is prepared it is given what it lacks
-//! (upstream: `BeginCreate`, `BeginUpdate`); when it is committed, the allocator says what must be
-//! written with it. What an object holds is thereby a matter of committed keys alone: they appear with
-//! the object, go with it, and the store sees to it that no key is taken twice. There is nothing to
-//! revert, and nothing that a crash could leave behind.
+//! A write calls its allocator twice. Before the object is prepared, `assign` sets missing values
+//! (upstream: `BeginCreate`, `BeginUpdate`). At the commit, `companions` returns the writes that
+//! must be committed with the object. So an allocation is a committed key: it appears and
+//! disappears with the object, and the store rejects a key that is taken already. Nothing has to be
+//! rolled back, and a crash leaves nothing behind.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use pintle_store::{Change, Expect, Key, Kind, Revision, Template, Write};
 use pintle_value::{Str, Value, json};
 
 use crate::request::Now;
-use crate::write::{Committed, begin, encode, track_own};
+use crate::write::{Committed, encode, initialize, track_server_update};
 use crate::{Object, Registry, Resource};
 
-/// Who gives objects of a kind what they share with others: addresses, ports.
+/// Assigns shared values (addresses, ports) to the objects of a kind.
 ///
-/// It looks at what is committed, keeps nothing itself, and may be wrong about what is free: then the
-/// commit fails, and it is asked again.
+/// It reads committed state and holds none of its own. What it takes for free may be taken by a
+/// concurrent write: then the commit conflicts, and the allocator is called again.
 pub trait Allocator: Send + Sync {
-    /// Gives an object what it lacks, and refuses what it cannot have. `old` is what is stored, on
-    /// updates. A dry run gets something that looks like it.
+    /// Sets the missing values of an object and refuses those that it cannot have. `old` is the
+    /// stored object, on updates. A dry run gets example values.
     fn assign(
         &self,
         registry: &Registry,
@@ -42,21 +43,21 @@ pub trait Allocator: Send + Sync {
     ) -> Result<Vec<Companion>, Status>;
 }
 
-/// What is committed with a write, or else the write is not.
+/// A change that is committed together with a write: both or neither.
 pub struct Companion(pub(crate) Part);
 
 pub(crate) enum Part {
     /// Another write.
     Write(Write),
-    /// An object is not written, but must still be as it was at a revision.
+    /// A precondition: this object is still at this revision.
     Unchanged(Key, Revision),
     /// A change of an object that many writes change.
     Posting(Posting),
 }
 
-/// A change of an object that many writes change, like the sums in a quota's status. It is not worked out
-/// by the writer, whom others would outrun, but when the writer's turn has come, from the state that
-/// those before have left.
+/// A change of an object that many concurrent writes change, such as a quota's status. The writer
+/// does not compute the new state, because other writers would make it stale. The posting computes
+/// it when its batch is committed, from the state that the postings before have made.
 pub(crate) struct Posting {
     pub(crate) resource: Arc<Resource>,
     pub(crate) namespace: Str,
@@ -65,22 +66,22 @@ pub(crate) struct Posting {
     pub(crate) post: Post,
 }
 
-/// Changes the state of an object; leaves it as it is where it does not say [`Posted::Changed`].
+/// Changes an object's state. The state is not used unless the result is [`Posted::Changed`].
 pub type Post = Box<dyn Fn(&mut Value) -> Result<Posted, Status> + Send>;
 
-/// What came of a posting.
+/// The result of a posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// The object is to be written.
+    /// The object must be written.
     Changed,
-    /// The object stays as it is.
+    /// The object is unchanged.
     Unchanged,
-    /// The object is not what the posting was made for: a new one is to be made.
+    /// The object is not the one that the writer saw: the writer must compute a new posting.
     Outdated,
 }
 
 impl Companion {
-    /// Marks something as taken: a key without an object, in a collection that clients do not see.
+    /// Marks a value as taken: a key without an object, in a collection that clients do not see.
     pub fn mark(collection: &str, item: &str, by: &str) -> Self {
         Self(Part::Write(Write {
             key: mark_key(collection, item),
@@ -90,8 +91,7 @@ impl Companion {
         }))
     }
 
-    /// An object must not have been written since: what was found there still holds when the write is
-    /// committed.
+    /// A precondition of the commit: the object was not written since it was read.
     ///
     /// # Errors
     /// If objects of the resource are not stored.
@@ -113,12 +113,12 @@ impl Companion {
 }
 
 impl Registry {
-    /// Whether something is marked as taken.
+    /// Whether a value is marked as taken.
     pub fn is_marked(&self, collection: &str, item: &str) -> bool {
         self.cache.collection(&collection.into()).get(item).is_some()
     }
 
-    /// Takes a mark away, if it is there.
+    /// Returns the removal of a mark, if there is one.
     pub fn unmark(&self, collection: &str, item: &str) -> Option<Companion> {
         let marked = self.cache.collection(&collection.into()).get(item)?;
         Some(Companion(Part::Write(Write {
@@ -129,15 +129,15 @@ impl Registry {
         })))
     }
 
-    /// The end of all marks in a collection.
+    /// Returns the removals of all marks in a collection.
     pub fn marks(&self, collection: &str) -> Vec<Companion> {
         let marks = self.cache.collection(&collection.into());
         let marks = marks.snapshot(self.cache.visible()).objects.into_iter();
         marks.filter_map(|(item, _)| self.unmark(collection, &item)).collect()
     }
 
-    /// Writes an object that no client sees, given in the stored form, if it is unchanged since `found`; returns
-    /// whether it was written.
+    /// Writes an object that no client sees, in the stored form, if it is unchanged since `found`;
+    /// returns whether it was written.
     pub async fn write_hidden(
         &self,
         resource: &Resource,
@@ -155,15 +155,15 @@ impl Registry {
         Ok(matches!(committed, Committed::Done(_)))
     }
 
-    /// A new object of a resource, in its stored form.
+    /// Returns the creation of an object, in its stored form.
     pub fn creation(
         &self,
         resource: &Resource,
         mut tree: Value,
         now: Now,
     ) -> Result<Companion, Status> {
-        track_own(resource, "", None, &mut tree, now);
-        begin(self, resource, &mut tree, now);
+        track_server_update(resource, "", None, &mut tree, now);
+        initialize(self, resource, &mut tree, now);
         let (namespace, name): (Str, Str) =
             (object::namespace(&tree).into(), object::name(&tree).into());
         let namespaced_name = (namespace.as_str(), name.as_str());
@@ -171,7 +171,7 @@ impl Registry {
         Ok(Companion(Part::Write(write)))
     }
 
-    /// The deletion of an object, without regard to finalizers and grace.
+    /// Returns the deletion of an object, regardless of finalizers and grace period.
     pub fn removal(&self, resource: &Resource, object: &Arc<Object>) -> Result<Companion, Status> {
         let namespaced_name = (object.namespace(), object.name());
         let expect = Expect::At(object.revision);

@@ -1,4 +1,4 @@
-//! What the registry answers.
+//! The registry's answers.
 
 use std::sync::Arc;
 
@@ -10,64 +10,68 @@ use crate::{Object, Resource};
 
 /// The answer to a request about one object.
 pub struct Outcome {
-    /// What to send.
+    /// The body of the answer.
     pub answer: Answer,
-    /// 201 or 200.
+    /// Whether an object was created: 201 instead of 200.
     pub created: bool,
-    /// 202: the deletion is accepted and goes on.
+    /// Whether the deletion was accepted and is not complete: 202.
     pub accepted: bool,
-    /// Something was written; without, the answer follows from the state that the request found.
+    /// Whether the request committed a change. If not, the answer depends only on the state that
+    /// was read.
     pub committed: bool,
 }
 
-/// What to send.
+/// The body of an answer.
 pub enum Answer {
-    /// A committed object of the target's resource; send it in the version that was asked for
+    /// A committed object of the target's resource. The caller sends it in the requested version
     /// ([`Resource::view`]).
     Object(Arc<Object>),
-    /// A tree that is not kept like this: a dry run's result, a Scale, a review. It has its `kind` and
-    /// `apiVersion`; the name is that of its type in the resource's schema, for the order of members.
+    /// A tree that is not stored in this form: the result of a dry run, a Scale, a review. It has
+    /// `kind` and `apiVersion`. The text names its type in the resource's schema, for the order of
+    /// members.
     Value(Value, String),
-    /// A Status, as for a completed delete.
+    /// A Status, as after a completed delete.
     Status(Status),
 }
 
 /// A list, not yet encoded.
 pub struct List {
-    /// Of this resource.
+    /// The resource of the objects.
     pub resource: Arc<Resource>,
-    /// The state that it shows.
+    /// The revision of the listed state.
     pub revision: Revision,
-    /// In the order of namespace and name.
+    /// The objects, sorted by namespace and name.
     pub objects: Vec<Arc<Object>>,
-    /// Where the next page begins; `""` at the end.
+    /// Where the next page begins; `""` after the last page.
     pub continue_token: String,
-    /// How many there are after this page, where that is known.
+    /// The number of objects after this page, if known.
     pub remaining: Option<u64>,
 }
 
-/// What a watcher is told.
+/// An event of a watch.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The object is new to the watcher.
+    /// The object was created or entered the selection.
     Added(Arc<Object>),
-    /// It changed.
+    /// The object changed.
     Modified(Arc<Object>),
-    /// It is gone, or no longer selected; the object is the last state, at the revision of the change.
+    /// The object was deleted or left the selection; this is the last state, at the revision of the
+    /// change.
     Deleted(Arc<Object>),
-    /// Everything up to this revision has been told. The flag marks the end of the initial events.
+    /// All events up to a revision were sent.
     Bookmark {
-        /// Everything up to here has been told.
+        /// The revision.
         revision: Revision,
-        /// Carries the annotation `k8s.io/initial-events-end` (SL-02).
+        /// Whether the initial events end here: the annotation `k8s.io/initial-events-end` (SL-02).
         initial_end: bool,
     },
-    /// The watch ends with this failure.
+    /// The watch ends with this error.
     Error(Box<Status>),
 }
 
 impl Event {
-    /// The event, if its object can be read, else that it cannot: for whoever hands the object's bytes on.
+    /// Returns the event, or an error event if its object is unreadable. Callers use it before they
+    /// send the object's bytes.
     #[must_use]
     pub fn checked(self) -> Self {
         match &self {
@@ -81,7 +85,7 @@ impl Event {
         }
     }
 
-    /// The object that it tells of.
+    /// Returns the object of the event.
     pub const fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
@@ -89,7 +93,7 @@ impl Event {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the object of the event, mutable.
     pub(crate) const fn object_mut(&mut self) -> Option<&mut Arc<Object>> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),

@@ -4,14 +4,14 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// One value on a [`Resource`](crate::Resource) that a user of the registry would otherwise look up by the
-/// resource's name at each request. The first call sets its type.
+/// One value on a [`Resource`](crate::Resource) that a user of the registry would otherwise look up
+/// by the resource's name at each request. The first call sets its type.
 #[derive(Default)]
 pub struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
 
 impl Attached {
-    /// The attached value. It is made if there is none; if one of another type is attached, a new value is returned
-    /// and not attached.
+    /// The attached value. It is made if there is none; if one of another type is attached, a new
+    /// value is returned and not attached.
     pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl Fn() -> Arc<T>) -> Arc<T> {
         let attached = self.0.get_or_init(|| make());
         attached.clone().downcast().unwrap_or_else(|_| make())

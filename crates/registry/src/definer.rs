@@ -1,4 +1,5 @@
-//! What defines a resource, where another object does: with that object the resource's objects go.
+//! The object that defines a resource (a CustomResourceDefinition). The resource's objects must not
+//! outlive it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,30 +11,30 @@ use crate::Object;
 /// The object that defines a resource.
 #[derive(Debug)]
 pub struct Definer {
-    /// The collection in which it is stored.
+    /// The collection in which the definer is stored.
     collection: Arc<str>,
-    /// Its name.
+    /// The definer's name.
     name: Str,
     uid: Str,
-    /// The newest version of it that was found to be the same object, and to stay: its bytes are looked at
-    /// once, not for each object that hangs on it.
-    sound: AtomicU64,
+    /// The newest revision at which the definer had this uid and was not terminating. Its bytes are
+    /// decoded once per version, not for each write to the resource.
+    live_at: AtomicU64,
 }
 
-/// What became of what defines a resource.
+/// The state of a definer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Stays,
-    Goes,
-    /// It is another one of that name.
+pub(crate) enum DefinerState {
+    Live,
+    Terminating,
+    /// Deleted, or replaced by another object of that name.
     Gone,
 }
 
 impl Definer {
-    /// The object of that uid.
+    /// The object with this name and uid.
     pub fn new(collection: &str, name: &str, uid: &str) -> Self {
-        let sound = AtomicU64::new(0);
-        Self { collection: collection.into(), name: name.into(), uid: uid.into(), sound }
+        let live_at = AtomicU64::new(0);
+        Self { collection: collection.into(), name: name.into(), uid: uid.into(), live_at }
     }
 
     pub(crate) const fn collection(&self) -> &Arc<str> {
@@ -44,10 +45,10 @@ impl Definer {
         &self.name
     }
 
-    /// Its standing, given the object that is stored under its name.
-    pub(crate) fn standing(&self, found: &Object) -> Standing {
-        if self.sound.load(Ordering::Relaxed) == found.revision.0 {
-            return Standing::Stays;
+    /// Returns the definer's state, given the object that is stored under its name.
+    pub(crate) fn state(&self, found: &Object) -> DefinerState {
+        if self.live_at.load(Ordering::Relaxed) == found.revision.0 {
+            return DefinerState::Live;
         }
         let json = found.json_bytes();
         let metadata = json::member(json, "metadata").and_then(|range| json.get(range));
@@ -55,12 +56,12 @@ impl Definer {
         let uid = json::member(metadata, "uid").and_then(|range| metadata.get(range));
         let uid = uid.and_then(|uid| json::parse(uid).ok());
         if uid.as_ref().and_then(|uid| uid.as_str()) != Some(&*self.uid) {
-            return Standing::Gone;
+            return DefinerState::Gone;
         }
         if json::member(metadata, "deletionTimestamp").is_some() {
-            return Standing::Goes;
+            return DefinerState::Terminating;
         }
-        self.sound.store(found.revision.0, Ordering::Relaxed);
-        Standing::Stays
+        self.live_at.store(found.revision.0, Ordering::Relaxed);
+        DefinerState::Live
     }
 }

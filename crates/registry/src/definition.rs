@@ -1,7 +1,7 @@
-//! A resource definition: everything the engine needs to serve a resource, built-in or custom.
+//! Resource definitions: everything that the engine needs to serve a resource, built-in or custom.
 //!
-//! Only `pintle-kinds` and `pintle-crd` make definitions; the engine, discovery, OpenAPI and the handlers read
-//! them and never ask which crate made one.
+//! Only `pintle-kinds` and `pintle-crd` make definitions. The engine, discovery, OpenAPI and the
+//! handlers read them and never ask which crate made one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -56,29 +56,29 @@ impl Verb {
     }
 }
 
-/// What is told of a deprecated version of a resource.
+/// The deprecation of a version of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deprecation {
-    /// What clients hear.
+    /// The text of the `Warning` header that clients get.
     pub warning: Str,
-    /// The release that no longer has it: `1.16`.
+    /// The first release without the version: `1.16`.
     pub removed_release: Option<Str>,
 }
 
-/// One resource in one version.
+/// The definition of one resource in one version.
 #[derive(Clone)]
 pub struct ResourceDefinition {
-    /// What the URL names.
+    /// Group, version and plural name, as in the URL.
     pub resource: GroupVersionResource,
-    /// The kind of its objects.
+    /// The kind of the resource's objects.
     pub kind: Str,
-    /// The kind of its lists.
+    /// The kind of the resource's lists.
     pub list_kind: Str,
-    /// The name for one of it: `pod`.
+    /// The singular name: `pod`.
     pub singular: Str,
-    /// Namespaced or not.
+    /// Whether the objects live in namespaces.
     pub scope: Scope,
-    /// In discovery's order (sorted).
+    /// The supported verbs, sorted as discovery shows them.
     pub verbs: Vec<Verb>,
     /// Short names for kubectl: `po`.
     pub short_names: Vec<Str>,
@@ -86,69 +86,70 @@ pub struct ResourceDefinition {
     pub categories: Vec<Str>,
     /// The kind whose hash discovery shows as `storageVersionHash`.
     pub storage_kind: GroupVersionKind,
-    /// The resource's types.
+    /// The schema with the resource's types.
     pub schema: Arc<Schema>,
-    /// Its objects' type in `schema`.
+    /// The type of the objects in `schema`.
     pub ty: TypeId,
-    /// How its objects behave.
+    /// The rules for create, update and delete.
     pub strategy: Arc<dyn Strategy>,
-    /// Its subresources, in discovery's order.
+    /// The subresources, in discovery's order.
     pub subresources: Vec<Subresource>,
-    /// Its columns.
+    /// Makes the rows of a Table.
     pub printer: Arc<dyn Printer>,
-    /// Where its objects are stored and in which form; `None` for virtual resources (reviews, bindings),
-    /// which are answered and not stored.
+    /// Where and in which form the objects are stored; `None` for a virtual resource (reviews,
+    /// bindings), whose objects are answered and never stored.
     pub storage: Option<Storage>,
-    /// Who gives its objects what they share with others, where they share something.
+    /// Assigns shared values, such as IP addresses and ports, to the objects.
     pub allocator: Option<Arc<dyn Allocator>>,
-    /// Who is told of changes that were committed, where somebody wants to know.
+    /// Learns of committed changes.
     pub observer: Option<Arc<dyn Observer>>,
-    /// What happens when an object is posted to a virtual resource, where that is for the engine.
+    /// Performs what is posted to a virtual resource, where the engine does so.
     pub action: Option<Arc<dyn Action>>,
-    /// `Some` when using it should warn (DEP-12).
+    /// The deprecation warning, if the version is deprecated (DEP-12).
     pub deprecation: Option<Deprecation>,
-    /// Whether items in JSON lists carry `kind` and `apiVersion` (those of custom resources do).
+    /// Whether items in JSON lists carry `kind` and `apiVersion` (only items of custom resources
+    /// do).
     pub typed_items: bool,
-    /// What OpenAPI says of its types, where the schema's table does not tell it all.
+    /// OpenAPI schemas of the resource's types, where `schema` lacks details.
     pub described: Option<Described>,
 }
 
 impl ResourceDefinition {
-    /// The kind with its group and version.
+    /// Returns the objects' group, version and kind.
     pub fn gvk(&self) -> GroupVersionKind {
         let r = &self.resource;
         GroupVersionKind::new(r.group.clone(), r.version.clone(), self.kind.clone())
     }
 
-    /// The kind as errors name it.
+    /// Returns the kind with its group, as errors name it.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(self.resource.group.clone(), self.kind.clone())
     }
 
-    /// The resource as errors name it.
+    /// Returns the resource with its group, as errors name it.
     pub fn group_resource(&self) -> GroupResource {
         self.resource.group_resource()
     }
 
-    /// `apps/v1`: the `apiVersion` of its objects.
+    /// Returns the `apiVersion` of the objects: `apps/v1`.
     pub fn api_version(&self) -> String {
         self.resource.group_version().to_string()
     }
 
-    /// The key that an object would have in upstream's etcd.
+    /// Returns the key that upstream uses for an object in etcd.
     pub fn etcd_key(&self, namespace: &str, name: &str) -> String {
         let prefix = self.storage.as_ref().map_or("", |storage| storage.etcd.prefix.as_str());
         let slash = if namespace.is_empty() { "" } else { "/" };
         format!("{ETCD_PREFIX}/{prefix}/{namespace}{slash}{name}")
     }
 
-    /// The type of the stored form of its objects.
+    /// Returns the type of the stored form of the objects.
     pub fn stored_type(&self) -> TypeId {
         let conversion = self.storage.as_ref().and_then(|s| s.conversion);
         conversion.map_or(self.ty, |c| c.ty)
     }
 
-    /// Turns a tree of the stored form into one of this version.
+    /// Converts a tree from the stored form to this version.
     pub fn to_served(&self, tree: &mut Value) {
         if let Some(conversion) = self.storage.as_ref().and_then(|storage| storage.conversion) {
             (conversion.from_stored)(tree);
@@ -156,7 +157,7 @@ impl ResourceDefinition {
         }
     }
 
-    /// Turns a tree of this version into one of the stored form.
+    /// Converts a tree from this version to the stored form.
     pub fn to_stored(&self, tree: &mut Value) {
         if let Some(conversion) = self.storage.as_ref().and_then(|storage| storage.conversion) {
             (conversion.to_stored)(tree);
@@ -164,149 +165,151 @@ impl ResourceDefinition {
         }
     }
 
-    /// Gives a converted tree the zeros that its type writes, and takes those that it leaves out.
+    /// Adds the zero values that `ty` writes to a converted tree, and removes those that it omits.
     fn conform(&self, conversion: Conversion, ty: TypeId, tree: &mut Value) {
         if conversion.conforms
             && let Err(error) = pintle_schema::conform(&self.schema, ty, tree)
         {
             let (version, kind) = (self.api_version(), &self.kind);
-            tracing::error!(%version, %kind, "a converted object is not of its type: {error}");
+            tracing::error!(%version, %kind, "a converted object does not match its type: {error}");
         }
     }
 
-    /// Sets what an object of this version leaves unsaid: the declared defaults, and the kind's own.
+    /// Sets absent members to the schema's declared defaults and to the kind's own defaults.
     pub fn set_defaults(&self, tree: &mut Value) {
         pintle_schema::default::apply(&self.schema, self.ty, tree);
         self.strategy.default(tree);
     }
 
-    /// The verbs that discovery shows: while nothing may be created, none that writes.
+    /// Returns the verbs that discovery shows: no writing verb while the strategy refuses creates.
     pub fn shown_verbs(&self) -> impl Iterator<Item = Verb> + '_ {
         let all = self.strategy.refuse_create().is_none();
         let writes = |verb: &Verb| matches!(verb, Verb::Create | Verb::Patch | Verb::Update);
         self.verbs.iter().copied().filter(move |verb| all || !writes(verb))
     }
 
-    /// Whether its objects live in namespaces.
+    /// Whether the objects live in namespaces.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
 
-    /// The subresource of that name.
+    /// Finds a subresource by name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 }
 
-/// What upstream's keys in etcd begin with.
+/// The prefix of all of upstream's keys in etcd.
 pub(crate) const ETCD_PREFIX: &str = "/registry";
 
-/// Where a resource's objects are stored.
+/// Where and how a resource's objects are stored.
 #[derive(Clone)]
 pub struct Storage {
-    /// The collection in the store: `pods`, `apps/deployments`. Versions of a resource share one.
+    /// The collection in the store: `pods`, `apps/deployments`. All versions of a resource share
+    /// it.
     pub collection: Arc<str>,
-    /// How upstream stores them in etcd.
+    /// How upstream stores the objects in etcd.
     pub etcd: Etcd,
-    /// How this version's objects become the stored form and back; `None` where this version is the
-    /// stored form.
+    /// Converts between this version and the stored form; `None` where this version is the stored
+    /// form.
     pub conversion: Option<Conversion>,
-    /// Converts between that form and the stored one, where they differ: versions of custom resources are
-    /// converted by webhooks, and objects may have been stored under an older schema.
+    /// Converts between the strategy's form and the stored form of a custom resource: its objects
+    /// may be stored in another version, which a webhook converts, or under an older schema.
     pub converter: Option<Arc<dyn StorageConverter>>,
-    /// The object that defines the resource, if there is one: objects cannot be created while it is
-    /// terminating, or after it is gone.
+    /// The object that defines the resource (a CustomResourceDefinition). No object can be created
+    /// while the definer is terminating or after it is deleted.
     pub definer: Option<Arc<Definer>>,
 }
 
-/// How upstream keeps a resource's objects in etcd.
+/// How upstream stores a resource's objects in etcd.
 #[derive(Clone, Debug)]
 pub struct Etcd {
-    /// What follows `/registry/` in the keys, which some errors name: `pods`, `minions`.
+    /// The key prefix after `/registry/`, which some errors name: `pods`, `minions`.
     pub prefix: Str,
-    /// What the values are.
+    /// The encoding of the values.
     pub form: EtcdForm,
 }
 
-/// The values in upstream's etcd. Where nothing else is said they are of the stored version.
+/// The encoding of values in upstream's etcd. All but `Unserved` are of the storage version.
 #[derive(Clone, Copy, Debug)]
 pub enum EtcdForm {
-    /// Kubernetes' Protobuf.
+    /// Kubernetes' Protobuf envelope.
     Protobuf,
-    /// JSON, members in the order of their declaration.
+    /// JSON with members in the order of their declaration.
     Json,
     /// JSON of a version that is not served.
     Unserved(&'static UnservedVersion),
-    /// JSON of objects without a Go type: members sorted.
+    /// JSON of objects without a Go type, with sorted members.
     Sorted,
 }
 
-/// A version that upstream keeps objects in and serves no longer.
+/// A version that upstream still stores objects in but no longer serves.
 #[derive(Debug)]
 pub struct UnservedVersion {
     /// The `apiVersion` of its objects.
     pub api_version: &'static str,
-    /// Writes an object of the stored form as JSON of this version.
+    /// Encodes an object of the stored form as JSON of this version.
     pub write: fn(Value, &mut Vec<u8>),
-    /// Turns an object of this version into the stored form, `apiVersion` included.
+    /// Converts an object of this version to the stored form, `apiVersion` included.
     pub read: fn(&mut Value),
 }
 
-/// Converts objects between the strategy's form and the stored one. Unlike a [`Conversion`] it may fail,
-/// and may call a webhook.
+/// Converts objects between the strategy's form and the stored form. Unlike a [`Conversion`], it
+/// may fail and may call a webhook.
 pub trait StorageConverter: Send + Sync {
-    /// Whether the stored form is the strategy's: an object written through this definition is then read
-    /// without conversion.
+    /// Whether the stored form is the strategy's form, so that an object which this definition
+    /// wrote is read without conversion.
     fn writes_own_form(&self) -> bool;
 
-    /// Whether conversion changes more than the `apiVersion`: labels and selectable fields may then differ
-    /// between versions.
+    /// Whether a conversion changes more than the `apiVersion`. If so, labels and selectable fields
+    /// may differ between versions.
     fn converts(&self) -> bool;
 
-    /// From the strategy's form to the stored one.
+    /// Converts from the strategy's form to the stored form.
     fn to_storage(&self, objects: Vec<Value>) -> Converting<'_>;
 
-    /// From the stored form to the strategy's, by the definition as it is now.
+    /// Converts from the stored form to the strategy's form, by the current definition.
     fn to_own_form(&self, objects: Vec<Value>) -> Converting<'_>;
 
-    /// Objects of any of the kind's versions as objects of this one.
+    /// Converts objects of any version of the kind to `version`.
     fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> Converting<'a>;
 }
 
-/// The converted objects: as many as were given, in the same order.
+/// The future of converted objects: as many as the input has, in the same order.
 pub type Converting<'a> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Status>> + Send + 'a>>;
 
-/// How a version's objects become the form that the strategy sees and back; both ways lose nothing.
+/// The functions between a built-in version and the stored form. Both directions are lossless.
 #[derive(Clone, Copy)]
 pub struct Conversion {
-    /// The stored form's type in the resource's schema.
+    /// The type of the stored form in the resource's schema.
     pub ty: TypeId,
-    /// From this version to the stored form, `apiVersion` included.
+    /// Converts from this version to the stored form, `apiVersion` included.
     pub to_stored: fn(&mut Value),
-    /// From the stored form to this version, `apiVersion` included.
+    /// Converts from the stored form to this version, `apiVersion` included.
     pub from_stored: fn(&mut Value),
-    /// Whether the types of the two forms differ in which zeros they write, and the functions leave that
-    /// to their callers ([`ResourceDefinition::to_stored`], [`ResourceDefinition::to_served`]).
+    /// True if the two types write different zero values and the functions leave it to
+    /// [`ResourceDefinition::to_stored`] and [`ResourceDefinition::to_served`] to add or remove
+    /// them.
     pub conforms: bool,
 }
 
-/// What a subresource does.
+/// A subresource of a resource.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// Its name in the URL.
+    /// The name in the URL.
     pub name: Str,
-    /// The kind that it reads and writes.
+    /// The kind of request and response bodies.
     pub kind: GroupVersionKind,
-    /// What clients may do with it.
+    /// The supported verbs.
     pub verbs: Vec<Verb>,
-    /// How it behaves.
+    /// What the engine does for a request.
     pub behaviour: SubresourceBehaviour,
-    /// What makes rows of it; `None` where it cannot be answered as a Table.
+    /// Makes the rows of a Table; `None` if the subresource has no Table.
     pub printer: Option<Arc<dyn Printer>>,
 }
 
 impl Subresource {
-    /// The kind of what is written, where it is not the object or a part of it.
+    /// Returns the kind of the body, where the body is not the object or a part of it.
     pub(crate) fn own_kind(&self) -> Option<&GroupVersionKind> {
         match self.behaviour {
             SubresourceBehaviour::Scale(_)
@@ -318,36 +321,36 @@ impl Subresource {
     }
 }
 
-/// The behaviours that the engine knows.
+/// What the engine does for a subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubresourceBehaviour {
-    /// Writes touch only these members of the object (and its metadata); everything else is reset to
-    /// what is stored: `status`, `approval`, `ephemeralcontainers`. Reads give the whole object.
+    /// Reads return the whole object. Writes change only these members and the metadata; the other
+    /// members keep their stored values: `status`, `approval`, `ephemeralcontainers`.
     Part(Members),
-    /// `autoscaling/v1` Scale.
+    /// Reads and writes an `autoscaling/v1` Scale.
     Scale(Arc<ScalePaths>),
     /// `namespaces/finalize`: the only way to change `spec.finalizers`.
     Finalize,
-    /// What is posted makes something happen: `binding`, `eviction`.
+    /// A POST performs an action and stores no object of its own: `binding`, `eviction`.
     Action(Arc<dyn Action>),
-    /// It connects the client to something else: `log`, `exec`, `proxy`. Not for the engine.
+    /// Connects the client to another server: `log`, `exec`, `proxy`. The engine does not serve it.
     Connect,
-    /// `serviceaccounts/token`: answered by the server itself, and not stored.
+    /// `serviceaccounts/token`: the server answers it and stores nothing.
     Token,
-    /// In discovery and OpenAPI, answered with 501-like `Status` until its own issue brings it.
+    /// In discovery and OpenAPI, but not implemented: answered with an error `Status`.
     Unserved,
 }
 
-/// Where the numbers of a Scale are in its object, as members from the object's root.
+/// The paths of a Scale's values in its object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// The wanted count: `["spec", "replicas"]`.
+    /// The desired count: `["spec", "replicas"]`.
     pub spec_replicas: Vec<Str>,
-    /// The actual count.
+    /// The observed count.
     pub status_replicas: Vec<Str>,
-    /// The label selector, where there is one: text, a map, or a LabelSelector.
+    /// The label selector, if the kind has one: a string, a map, or a LabelSelector.
     pub selector: Option<Vec<Str>>,
 }
 
-/// Members of an object, each as a path from its root: `&[&["status"]]`.
+/// Paths of members from an object's root: `&[&["status"]]`.
 pub type Members = &'static [&'static [&'static str]];

@@ -1,7 +1,7 @@
-//! Further encodings of committed objects. Each is made on first use, cached with its object, and shared by
-//! all readers and watchers (law 3).
+//! Further encodings of committed objects. Each is made on first use, cached with its object, and
+//! shared by all readers and watchers (law 3).
 //!
-//! Must not know: who asks for which encoding, and why.
+//! It must not know who asks for which encoding, and why.
 //!
 //! Invariants:
 //! - The encodings of all objects together take no more memory than the [`EncodingCache`] allows.
@@ -87,13 +87,13 @@ pub struct Encoded {
     content: Content,
 }
 
-/// The bytes of an encoding: the watch frame of the write that made the object's version, with the object in it;
-/// only the object in encodings without watches.
+/// The bytes of an encoding: the watch frame of the write that made the object's version, with the
+/// object in it. In encodings without watches, only the object.
 #[derive(Debug, Default)]
 struct Content {
     bytes: Bytes,
-    /// The length of the frame, or of the object without one. The bytes after it are the beginning of the object
-    /// as an item of a list, where that differs from its beginning as a document.
+    /// The length of the frame, or of the object without one. The bytes after it are the beginning
+    /// of the object as an item of a list, where that differs from its beginning as a document.
     frame: usize,
     /// The object as a document of its own.
     document: Range<usize>,
@@ -104,12 +104,13 @@ struct Content {
 }
 
 impl Encoded {
-    /// The object as a document of its own.
+    /// Returns the object as a document of its own.
     pub fn document(&self) -> Bytes {
         self.content.bytes.slice(self.content.document.clone())
     }
 
-    /// The object as an item of a list, in encodings where it begins as in a document: Protobuf messages.
+    /// Returns the object as an item of a list, in encodings where the item begins as the document
+    /// does: Protobuf messages.
     pub fn item(&self) -> Bytes {
         self.content.bytes.slice(self.content.item.clone())
     }
@@ -126,13 +127,14 @@ impl Encoded {
         table::write_at(&self.content.bytes, &self.content.ages, now, out);
     }
 
-    /// The watch frame of the write that made this version, if the watcher is to get an event of that type.
+    /// Returns the watch frame of the write that made this version, if it has the event type
+    /// `kind`.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
         let frame = || self.content.bytes.slice(..self.content.frame);
         (kind == self.kind && self.extra.is_watched()).then(frame)
     }
 
-    /// The row of a Table that a printer makes of an object.
+    /// Makes the row of a Table from an object.
     pub fn row(printer: &dyn Printer, object: &Value) -> Self {
         let content = Content::row(printer, object);
         Self { resource: 0, extra: Extra::Row, kind: Kind::Created, content }
@@ -175,7 +177,7 @@ impl Encoded {
         self.resource == resource && self.extra == extra
     }
 
-    /// The memory of the encoding in bytes, with the structures that refer to it.
+    /// Returns the memory of the encoding in bytes, with the structures that refer to it.
     fn size(&self) -> usize {
         const OVERHEAD: usize =
             size_of::<Encoded>() + size_of::<Arc<Encoded>>() + cache::ENTRY_BYTES;
@@ -194,7 +196,7 @@ impl Content {
         Self { frame: bytes.len(), item: document.clone(), document, ..Self::of(bytes) }
     }
 
-    /// An encoding that `write` writes; it returns the range of the object in its envelope.
+    /// Makes an encoding with `write`, which returns the range of the object in its envelope.
     fn message(kind: Kind, write: impl FnOnce(&mut Vec<u8>) -> Range<usize>) -> Self {
         let (mut message, mut bytes) = (Vec::with_capacity(1024), Vec::new());
         let item = protobuf::list_item(write(&mut message));
@@ -204,7 +206,8 @@ impl Content {
         Self { frame, document: begin..frame, item, ..Self::of(bytes) }
     }
 
-    /// Whether items of a list have `apiVersion` and `kind`.
+    /// Makes a CBOR encoding; `is_typed` tells whether items of a list have `apiVersion` and
+    /// `kind`.
     fn cbor(kind: Kind, object: &Value, is_typed: bool) -> Self {
         let (mut document, mut bytes) = (Vec::with_capacity(1024), Vec::new());
         let rest = cbor::write_object(object, &mut document);
@@ -224,7 +227,7 @@ impl Content {
         Self { ages: ages.into(), ..Self::text(|out| *out = json) }
     }
 
-    /// An encoding without a frame, which is the same as an item of a list.
+    /// Makes an encoding without a frame, which is the same as an item of a list.
     fn text(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut bytes = Vec::new();
         write(&mut bytes);
@@ -232,14 +235,14 @@ impl Content {
         Self { frame: all.end, document: all.clone(), item: all, ..Self::of(bytes) }
     }
 
-    /// The bytes, without spare capacity.
+    /// Takes the bytes without spare capacity.
     fn of(bytes: Vec<u8>) -> Self {
         Self { bytes: Bytes::from(bytes.into_boxed_slice()), ..Self::default() }
     }
 }
 
-/// An object as a tree in a resource's version. Unreadable objects are refused before they are encoded
-/// ([`Object::check`]); if one comes here nevertheless, the tree has its name and is not an empty object.
+/// Decodes an object and converts it to a resource's version. Callers refuse unreadable objects
+/// before ([`Object::check`]); if one arrives nevertheless, the tree has its name and is not empty.
 fn shown(resource: &Resource, object: &Object) -> Value {
     resource.tree(object).unwrap_or_else(|_| object.identity(resource))
 }
@@ -254,7 +257,7 @@ fn unstamp(tree: &mut Value) {
 /// The type of a PartialObjectMetadata.
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
 
-/// The object's metadata alone.
+/// Returns a PartialObjectMetadata of the object.
 fn partial(resource: &Resource, object: &Object) -> Value {
     let metadata = if resource.is_stored_version() {
         let bytes = object.json_bytes();
@@ -264,7 +267,7 @@ fn partial(resource: &Resource, object: &Object) -> Value {
     };
     let converted = || {
         let mut object = shown(resource, object);
-        resource.forget_stand_in(&mut object);
+        resource.remove_internal_annotation(&mut object);
         object.get("metadata").cloned()
     };
     let metadata = metadata.or_else(converted);
@@ -275,7 +278,7 @@ fn partial(resource: &Resource, object: &Object) -> Value {
     ])
 }
 
-/// The type of the watch event of a write.
+/// Returns the type of a write's watch event.
 pub const fn event_type(kind: Kind) -> &'static str {
     match kind {
         Kind::Created => "ADDED",
@@ -284,13 +287,14 @@ pub const fn event_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The cached encodings of one object. Most objects have none, so the list is made with the first one.
+/// The cached encodings of one object. Most objects have none, so the list is made with the first
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Encodings(OnceLock<Box<Mutex<Vec<Arc<Encoded>>>>>);
 
 impl Encodings {
-    /// The cached encoding, or a new one that `make` makes; true if it is new. Concurrent callers wait, so
-    /// that it is made once.
+    /// Returns the cached encoding, or a new one that `make` makes; true if it is new. Concurrent
+    /// callers wait, so that it is made once.
     fn get_or_make(
         &self,
         resource: u64,
@@ -307,7 +311,7 @@ impl Encodings {
         (encoded, true)
     }
 
-    /// The cached encoding.
+    /// Returns the cached encoding.
     fn cached(&self, resource: u64, extra: Extra) -> Option<Arc<Encoded>> {
         let cached = self.0.get()?.lock();
         cached.iter().find(|encoded| encoded.is(resource, extra)).cloned()
@@ -321,7 +325,7 @@ impl Encodings {
 }
 
 impl Resource {
-    /// The object in this resource's version and in a further encoding.
+    /// Returns the object in this resource's version and in a further encoding.
     pub fn encoded(&self, object: &Arc<Object>, extra: Extra) -> Arc<Encoded> {
         let make = || Encoded::of(self, object, extra);
         let (encoded, is_new) = object.encodings.get_or_make(self.number, extra, make);
@@ -339,8 +343,8 @@ impl Resource {
         object.encodings.cached(self.number, extra).is_some()
     }
 
-    /// The length of an object as an item of a list ([`Encoded::item`]), where it is known. The length of a
-    /// message stays known after its encoding was evicted.
+    /// Returns the length of an object as an item of a list ([`Encoded::item`]), if known. The
+    /// length of a Protobuf message stays known after its encoding was evicted.
     pub fn item_len(&self, object: &Object, extra: Extra) -> Option<usize> {
         let of_cached =
             || object.encodings.cached(self.number, extra).map(|e| e.content.item.len());

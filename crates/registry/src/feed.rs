@@ -1,9 +1,10 @@
-//! A feed: the objects of a resource, and then their changes, for an index or a controller that must see every
-//! change.
+//! A feed: the objects of a resource, and then their changes, for an index or a controller that
+//! must see every change.
 //!
 //! Unlike a watch, a feed has no selection and no other versions, and never waits: its owner calls
 //! [`Feed::take`] when it needs to be up to date. The owner of many feeds waits for the
-//! [head](Registry::heads), and then asks only the collections that [changed](Registry::changed_since).
+//! [head](Registry::heads), and then asks only the collections that
+//! [changed](Registry::changed_since).
 //!
 //! Invariant: [`Feed::take`] returns every write that was acknowledged before the call.
 
@@ -37,12 +38,12 @@ impl Registry {
         Feed { cache: self.cache.clone(), resource: resource.clone(), cursor: None }
     }
 
-    /// The names of the collections that changed after a head: of many feeds, those that have changes.
+    /// Returns the names of the collections that changed after a head.
     pub fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
         self.cache.changed_since(head)
     }
 
-    /// The revision up to which reads see writes, and every later one.
+    /// Returns a receiver of the revision up to which reads see writes, and of every later one.
     pub fn heads(&self) -> watch::Receiver<Head> {
         self.cache.heads()
     }
@@ -54,8 +55,8 @@ impl Feed {
         self.cursor.as_ref().is_some_and(Cursor::caught_up)
     }
 
-    /// The changes since the last call. The first call returns all objects; so does a call after the log was
-    /// trimmed past the feed's position.
+    /// The changes since the last call. The first call returns all objects; so does a call after
+    /// the log was trimmed past the feed's position.
     ///
     /// # Errors
     /// If the resource is virtual.

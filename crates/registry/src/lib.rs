@@ -1,9 +1,10 @@
-//! The resource engine: resource definitions, the write path, lists, watches and the cache.
+//! The resource engine: resource definitions, the write path, lists, watches and the watch cache.
 //!
-//! Purpose: everything that is the same for every resource. A handler turns a request into a call on
-//! [`Registry`]; the registry answers with shared encoded objects or with a [`pintle_meta::Status`].
+//! It holds everything that is the same for every resource. A handler turns a request into a call
+//! on [`Registry`]; the registry answers with shared encoded objects or with a
+//! [`pintle_meta::Status`].
 //!
-//! Must not know: HTTP, or any particular kind.
+//! It must not know HTTP or any particular kind.
 
 pub mod action;
 pub mod admission;

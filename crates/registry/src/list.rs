@@ -1,4 +1,4 @@
-//! Lists: a snapshot of a collection, selected and cut into pages.
+//! Lists: a snapshot of a collection, filtered and divided into pages.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::revision::{self, Wanted};
 use crate::select::Selection;
 use crate::{Object, Registry, Resource, work};
 
-/// How long a reader waits for a revision that is yet to come: upstream's `blockTimeout`.
+/// How long a read waits for a future revision: upstream's `blockTimeout`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Lists a collection, in one namespace or in all.
@@ -49,13 +49,13 @@ pub(crate) async fn list(
     Ok(list)
 }
 
-/// How much work it is to go through objects, up to what decides about it ([`work::ahead`]).
+/// Estimates the work of scanning `objects` for [`work::ahead`], up to its threshold.
 pub(crate) fn survey<'a>(
     objects: impl Iterator<Item = &'a Arc<Object>>,
     selection: &Selection,
     limit: u64,
 ) -> usize {
-    /// An object that is only counted costs as much as so many bytes that are read.
+    /// The cost of an object that is only counted, in bytes that are decoded.
     const COUNTED_BYTES: usize = 64;
     let is_by_content = selection.is_by_content();
     let of_one = |object: &Arc<Object>| {
@@ -73,12 +73,11 @@ pub(crate) fn survey<'a>(
     bytes
 }
 
-/// Reads out of objects what selectors look at, where their writers did not leave it: those that were read
-/// back from the disk.
+/// Indexes objects that have no index yet: those that were read from disk.
 pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, resource: &Resource) {
     let mut bytes = 0;
     for object in objects.filter(|object| !object.is_indexed()) {
-        // Whoever is given one that cannot be read says so.
+        // An unreadable object becomes an error when it is returned.
         let _ = object.index(resource);
         bytes += object.size();
         if bytes > work::STRETCH_BYTES {
@@ -88,7 +87,7 @@ pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, re
     }
 }
 
-/// The state that is wanted, and the key where the page begins.
+/// Returns the requested state, and the key at which the page begins.
 async fn state(
     registry: &Registry,
     target: &Target,
@@ -130,21 +129,21 @@ async fn state(
     }
 }
 
-/// Where the page after an item begins, as continue tokens have it: relative to what is listed, the
-/// namespace or all of them. No key holds a NUL.
+/// Returns the start key in a continue token for the page after an item, relative to the listed
+/// namespace or to all of them. No key contains a NUL.
 fn start_after(item: &str, namespace: &str) -> String {
     let relative = item.strip_prefix(namespace).unwrap_or(item);
     format!("/{}\0", relative.strip_prefix('/').unwrap_or(relative))
 }
 
-/// The item at which a page begins, of what a continue token has.
+/// Returns the item at which a page begins, from the start key of a continue token.
 fn item_at(start: &str, namespace: &str) -> String {
     let relative = start.strip_prefix('/').unwrap_or(start);
     if namespace.is_empty() { relative.to_owned() } else { format!("{namespace}/{relative}") }
 }
 
-/// A collection's state just after a revision, out of the cache's log, or else out of the store: a page of
-/// a list may be asked of a server that was not there for the page before. `None` where neither knows it.
+/// Returns a collection's state just after a revision, from the cache's log or else from the store:
+/// the previous page of a list may have come from another server. `None` if neither has it.
 async fn recall(
     registry: &Registry,
     target: &Target,
@@ -155,10 +154,10 @@ async fn recall(
         return Ok(Some(objects));
     }
     let Some(storage) = &target.resource.storage else { return Ok(None) };
-    // One at a time: each holds a whole collection beside the one in the cache.
-    let _turn = registry.recalls.lock().await;
+    // One read at a time, because each holds a second copy of a collection in memory.
+    let _permit = registry.recalls.lock().await;
     if let Some(objects) = collection.snapshot_at(revision) {
-        return Ok(Some(objects)); // who had the turn before wanted the same
+        return Ok(Some(objects)); // the previous permit holder read the same state
     }
     match registry.store.list(&storage.collection, "", At::Revision(revision)).await {
         Ok(records) => {
@@ -185,8 +184,8 @@ pub(crate) async fn reach(
     Err(Status::too_large_resource_version(revision.0, cache.visible().0))
 }
 
-/// Cuts one page of what is selected; what is left is counted only where counting needs no selection
-/// (CHK-08).
+/// Takes one page of the selected objects. The remaining ones are counted only where the list has
+/// no selector (CHK-08).
 fn page<'a>(
     target: &Target,
     revision: Revision,
@@ -225,8 +224,9 @@ mod tests {
     use super::{item_at, start_after};
 
     #[test]
-    fn a_page_begins_where_a_kube_apiserver_would_begin_it() {
-        // The item that a page ends with, the listed namespace, and the token's start (kube-apiserver v1.36.3).
+    fn a_continue_token_starts_where_a_kube_apiserver_starts() {
+        // The last item of a page, the listed namespace, and the start key (kube-apiserver
+        // v1.36.3).
         for (item, namespace, start) in [
             ("default/kubernetes", "default", "/kubernetes\0"),
             ("default/kubernetes", "", "/default/kubernetes\0"),

@@ -1,4 +1,4 @@
-//! What the registry measures: of each collection, and of admission as a whole.
+//! The registry's measures: of each collection, and of admission.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,28 +9,28 @@ use pintle_store::Revision;
 
 use crate::admission::Operation;
 
-/// Upstream's buckets of how long readers wait for a revision.
+/// Upstream's buckets for the time that readers wait for a revision.
 pub static READ_WAIT_BOUNDS: [u64; 13] =
     nanoseconds([0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0]);
-/// Upstream's buckets of how long admission takes.
+/// Upstream's buckets for the duration of admission.
 pub static ADMISSION_BOUNDS: [u64; 6] = nanoseconds([0.005, 0.025, 0.1, 0.5, 1.0, 2.5]);
 
-/// What was read of a collection.
+/// Counters of the reads of a collection.
 #[derive(Debug)]
 pub struct Reads {
     /// Lists.
     pub lists: Counter,
-    /// Objects that lists looked at.
+    /// Objects that lists scanned.
     pub looked_at: Counter,
-    /// Objects that lists gave.
+    /// Objects that lists returned.
     pub listed: Counter,
-    /// Lists of the newest state, which is that of the store.
+    /// Consistent lists: of the newest state in the store.
     pub consistent: Counter,
-    /// Objects that watches began with.
+    /// Objects in initial events of watches.
     pub initial_events: Counter,
-    /// Watches that ended because what they were still to tell is no longer known.
-    pub outrun: Counter,
-    /// Objects that could not be read.
+    /// Watches that ended because the log was trimmed past them.
+    pub lagged: Counter,
+    /// Objects that could not be decoded or decrypted.
     pub unreadable: Counter,
     /// How long readers waited for a revision.
     pub waits: Distribution,
@@ -44,44 +44,44 @@ impl Default for Reads {
             listed: Counter::default(),
             consistent: Counter::default(),
             initial_events: Counter::default(),
-            outrun: Counter::default(),
+            lagged: Counter::default(),
             unreadable: Counter::default(),
             waits: Distribution::new(&READ_WAIT_BOUNDS),
         }
     }
 }
 
-/// A collection at one moment.
+/// The size and counters of a collection at one moment.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Its name.
+    /// The collection's name.
     pub name: Arc<str>,
-    /// How many objects it holds.
+    /// The number of objects.
     pub objects: usize,
-    /// The size of their JSON.
+    /// The size of their JSON in bytes.
     pub bytes: usize,
-    /// The newest change.
+    /// The revision of the newest change.
     pub revision: Revision,
-    /// How many changes there were since the server started, and those that it found.
+    /// The number of changes, including the objects that were read at the start.
     pub changes: u64,
-    /// What was read.
+    /// Counters of reads.
     pub reads: Arc<Reads>,
 }
 
-/// The two halves of admission.
+/// The phases of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Those who change objects.
+    /// Plugins that change objects.
     Admit,
-    /// Those who refuse what is valid.
+    /// Plugins that refuse valid objects.
     Validate,
 }
 
 impl Phase {
-    /// Both.
+    /// Both phases.
     pub const ALL: [Self; 2] = [Self::Admit, Self::Validate];
 
-    /// Upstream's name.
+    /// Returns upstream's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Admit => "admit",
@@ -90,13 +90,13 @@ impl Phase {
     }
 }
 
-/// How long something about admission took, by phase, operation, and whether it ended in a refusal. What
-/// never happened takes no room.
+/// Durations of admission, by phase, operation, and whether it refused the write. A combination
+/// that never occurred takes no memory.
 #[derive(Debug, Default)]
 pub struct PhaseDurations([OnceLock<Distribution>; Phase::ALL.len() * Operation::ALL.len() * 2]);
 
 impl PhaseDurations {
-    /// Measures a phase.
+    /// Runs and measures a phase.
     pub(crate) async fn measured<T>(
         &self,
         phase: Phase,
@@ -109,13 +109,13 @@ impl PhaseDurations {
         result
     }
 
-    /// Counts a duration.
+    /// Records a duration.
     pub fn took(&self, phase: Phase, operation: Operation, rejected: bool, took: Duration) {
         let cell = &self.0[index(phase, operation, rejected)];
         cell.get_or_init(|| Distribution::new(&ADMISSION_BOUNDS)).took(took);
     }
 
-    /// What was counted, if anything was.
+    /// Returns the recorded durations, if there are any.
     pub fn observed(&self, phase: Phase, operation: Operation, rejected: bool) -> Option<Observed> {
         self.0[index(phase, operation, rejected)].get().map(Distribution::observed)
     }

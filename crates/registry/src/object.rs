@@ -1,4 +1,4 @@
-//! A committed object: its one encoding, and what selection needs of it.
+//! A committed object: its one encoding, and the index that selectors use.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,44 +12,44 @@ use pintle_value::{Str, Value, json};
 use crate::encodings::Encodings;
 use crate::{Resource, ResourceDefinition, SelectableField};
 
-/// An object as it is stored and sent. Shared by the cache, every list and every watch.
+/// An object as it is stored and sent. The cache, all lists and all watches share it.
 ///
-/// The bytes are the watch frame of the write that made this version (`{"type":"MODIFIED","object":`
-/// … `}` and a newline), and the object's JSON is a slice of it: encoded once, held once. An object
-/// that was read back from the disk has no frame around it.
+/// The bytes are the watch frame of the write that made this version
+/// (`{"type":"MODIFIED","object":` … `}` and a newline). The object's JSON is a slice of the frame,
+/// so each object is encoded once and held once. An object that was read from disk has no frame.
 #[derive(Debug)]
 pub struct Object {
     bytes: Bytes,
-    /// Whether there is a frame around it. Where the object is follows from that and the kind: there are
-    /// many objects, so what follows is not kept.
+    /// Whether the bytes include the frame. The JSON's range follows from this and from `kind`; it
+    /// is not stored, to save memory.
     is_framed: bool,
     kind: Kind,
-    /// See [`Object::message_len`]; 0 where it is not known.
+    /// See [`Object::message_len`]; 0 if unknown.
     message_len: AtomicU32,
-    /// It is known that its bytes can be read.
+    /// True once the bytes are known to be valid JSON.
     is_readable: AtomicBool,
-    /// `namespace/name`, or `name`: the key in its collection.
+    /// The key in its collection: `namespace/name`, or `name`.
     pub item: Arc<str>,
-    /// The write that made this version.
+    /// The revision of the write that made this version.
     pub revision: Revision,
     index: OnceLock<Arc<Index>>,
-    /// The number of the resource whose view of the object these very bytes are known to be; only asked
-    /// where a definition has a [`crate::StorageConverter`].
+    /// The number of a resource whose version of the object these bytes are known to be. It is used
+    /// only by definitions with a [`crate::StorageConverter`].
     view_of: AtomicU64,
-    /// What it is in other encodings.
+    /// Further encodings of the object.
     pub(crate) encodings: Encodings,
 }
 
-/// Why a stored object cannot be used: its bytes are not what this program writes. It is never taken for
-/// an empty object.
+/// The error of a stored object whose bytes are not what this program writes, or which could not be
+/// decrypted. An unreadable object is never treated as an empty one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored object {item:?} of revision {revision} cannot be read: {why}")]
 pub struct Unreadable {
-    /// Its namespace and name.
+    /// The object's namespace and name.
     pub item: Arc<str>,
-    /// The write that made this version of it.
+    /// The revision of the write that made this version.
     pub revision: Revision,
-    /// What is wrong with its bytes, or why they could not be decrypted.
+    /// The decoding error, or why decryption failed.
     pub why: String,
 }
 
@@ -59,21 +59,22 @@ impl From<Unreadable> for Status {
     }
 }
 
-/// What selectors look at, apart from name and namespace.
+/// What selectors match, apart from name and namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// Labels, sorted by key.
     pub labels: Vec<(Str, Str)>,
     /// The values of the resource's selectable fields, in the order of `Strategy::fields`.
     pub fields: Vec<Str>,
-    /// Which fields they are ([`Resource::fields_id`]): a definition may come to have others.
+    /// Identifies these fields ([`Resource::fields_id`]), because a definition's fields can change.
     pub(crate) fields_id: u64,
-    /// See [`Object::is_view_of`]; 0 where nothing is known.
+    /// See [`Object::is_view_of`]; 0 if unknown.
     pub(crate) view_of: u64,
 }
 
 impl Index {
-    /// Reads the index out of an object of the stored form, or of an excerpt that has what it goes by.
+    /// Reads the index out of an object of the stored form, or out of an excerpt with the same
+    /// members.
     pub fn of(object: &Value, fields: &[SelectableField]) -> Self {
         let labels = pintle_meta::object::labels(object);
         Self {
@@ -88,7 +89,7 @@ impl Index {
         }
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
         Some(&self.labels[at].1)
@@ -96,7 +97,7 @@ impl Index {
 }
 
 impl Object {
-    /// The object that a record holds. The note of the registry's own writes is the object's index.
+    /// Makes the object of a record. The registry attaches the index as a note to its own writes.
     pub(crate) fn from_record(record: &Record) -> Self {
         let index = OnceLock::new();
         let view_of = AtomicU64::new(0);
@@ -105,7 +106,8 @@ impl Object {
             index.get_or_init(|| note);
         }
         let is_framed = record.body == framed(record.kind, record.bytes.len());
-        // What has a note was encoded by this process, from a tree that could be read.
+        // The registry attaches a note only to a tree that it has just encoded, so the bytes are
+        // valid.
         let is_readable = AtomicBool::new(index.get().is_some());
         Self {
             bytes: if is_framed { record.bytes.clone() } else { record.value() },
@@ -126,7 +128,7 @@ impl Object {
         why_undecryptable(&self.bytes).is_some()
     }
 
-    /// An object without a frame, whose bytes were just encoded.
+    /// Makes an object without a frame from bytes that were just encoded.
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
         let encodings = Encodings::default();
@@ -146,7 +148,7 @@ impl Object {
         }
     }
 
-    /// The object's last state, at the revision of its deletion.
+    /// Returns the last state of a deleted object, with the revision of its deletion.
     pub(crate) fn deleted_at(&self, revision: Revision) -> Self {
         let json = self.json_bytes();
         let bytes = match json::at(json, &["metadata", "resourceVersion"]) {
@@ -154,24 +156,23 @@ impl Object {
                 let version = (&json[..version.start], &json[version.end..]);
                 [version.0, format!("\"{revision}\"").as_bytes(), version.1].concat().into()
             }
-            None => self.json(), // a mark, or what cannot be read
+            None => self.json(), // a placeholder, or unreadable bytes
         };
         Self::bare(bytes, self.item.clone(), revision, Kind::Deleted)
     }
 
-    /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
-    /// first.
+    /// Returns the JSON of the stored form, compact. Objects of built-in kinds begin with `kind`
+    /// and `apiVersion`.
     pub fn json(&self) -> Bytes {
         self.bytes.slice(self.body())
     }
 
-    /// The object's JSON, borrowed.
+    /// Returns the JSON, borrowed.
     pub fn json_bytes(&self) -> &[u8] {
         &self.bytes[self.body()]
     }
 
-    /// The watch frame of the write that made this version, if that is what a watcher should be told
-    /// (`kind`) and the frame is at hand.
+    /// Returns the stored watch frame, if it has the event type `kind` that the watcher must get.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
         (kind == self.kind && self.is_framed).then(|| self.bytes.clone())
     }
@@ -181,18 +182,18 @@ impl Object {
         if self.is_framed { framed(self.kind, len) } else { 0..len }
     }
 
-    /// Whether these very bytes are what a resource shows of the object.
+    /// Whether these bytes are known to be the object in a resource's version.
     pub(crate) fn is_view_of(&self, resource: u64) -> bool {
         self.view_of.load(Ordering::Relaxed) == resource
     }
 
-    /// Remembers that these very bytes are what a resource shows of the object.
+    /// Records that these bytes are the object in a resource's version.
     pub(crate) fn mark_view_of(&self, resource: u64) {
         self.view_of.store(resource, Ordering::Relaxed);
     }
 
-    /// How long the object is as a Protobuf message in a list, if it has been one: lists say so before
-    /// their items, and the message itself is often no longer kept.
+    /// Returns the length of the object as a Protobuf list item, once it was encoded. A list writes
+    /// the length before the item, and the encoding itself may have been evicted.
     pub(crate) fn message_len(&self) -> Option<usize> {
         let len = self.message_len.load(Ordering::Relaxed);
         usize::try_from(len).ok().filter(|len| *len > 0)
@@ -203,38 +204,38 @@ impl Object {
         self.message_len.store(u32::try_from(len).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// What became of the key when this version was made.
+    /// Returns which change made this version.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The memory that the object's bytes take.
+    /// Returns the number of bytes that the object takes in memory.
     pub const fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The namespace, `""` for a cluster-scoped object.
+    /// Returns the namespace, `""` for a cluster-scoped object.
     pub fn namespace(&self) -> &str {
         self.item.split_once('/').map_or("", |(namespace, _)| namespace)
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         self.item.split_once('/').map_or(&*self.item, |(_, name)| name)
     }
 
-    /// The stored form as a tree.
+    /// Decodes the stored form.
     ///
     /// # Errors
-    /// If the bytes are not what an encoder wrote.
+    /// If the bytes are not valid.
     pub fn tree(&self) -> Result<Value, Unreadable> {
         json::parse_without(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
     }
 
-    /// Makes sure that the object can be read, before its bytes are given to anybody. It is looked at once.
+    /// Checks that the bytes are valid before a caller hands them out. The result is remembered.
     ///
     /// # Errors
-    /// If the bytes are not what an encoder wrote.
+    /// If the bytes are not valid.
     pub fn check(&self) -> Result<(), Unreadable> {
         if !self.is_readable.load(Ordering::Relaxed) {
             json::check(self.json_bytes()).map_err(|why| self.unreadable(why))?;
@@ -248,7 +249,8 @@ impl Object {
         Unreadable { item: self.item.clone(), revision: self.revision, why }
     }
 
-    /// What is left of an object that cannot be read: where it is and what it is called.
+    /// Returns an object with only type, name, namespace and resource version, in place of an
+    /// unreadable one.
     pub(crate) fn identity(&self, resource: &Resource) -> Value {
         let mut tree = Value::object();
         resource.stamp(&mut tree);
@@ -261,27 +263,27 @@ impl Object {
         tree
     }
 
-    /// The members at `paths` of the stored form: much is said of many objects by few members, and the rest
-    /// is not decoded for it.
+    /// Decodes only the members at `paths` of the stored form. It is used where few members of many
+    /// objects are needed.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the bytes are not valid.
     pub fn excerpt(&self, paths: &[&[&str]]) -> Result<Value, Unreadable> {
-        self.check()?; // the rest, which is passed over
+        self.check()?; // `json::excerpt` skips the rest unchecked
         json::excerpt(self.json_bytes(), paths).map_err(|why| self.unreadable(why))
     }
 
-    /// Whether what selectors look at is at hand.
+    /// Whether the index was read already.
     pub(crate) fn is_indexed(&self) -> bool {
         self.index.get().is_some()
     }
 
-    /// What selectors of a resource look at.
+    /// Returns the index that a resource's selectors use.
     pub(crate) fn index(&self, resource: &Resource) -> Result<&Index, Unreadable> {
         self.index_by(resource.strategy.fields(), |tree| resource.index(tree))
     }
 
-    /// What selectors look at; read out of the object on first use where the writer did not leave it.
+    /// Returns the index; reads it out of the object on first use if the writer did not attach it.
     ///
     /// # Errors
     /// If the object cannot be read.
@@ -301,7 +303,7 @@ impl Object {
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// The members that selectors look at.
+    /// Decodes the members that selectors read.
     pub(crate) fn selectable(&self, fields: &[SelectableField]) -> Result<Value, Unreadable> {
         let mut paths = vec![vec!["metadata", "labels"]];
         paths.extend(fields.iter().flat_map(|field| field.value.reads()));
@@ -309,15 +311,15 @@ impl Object {
     }
 }
 
-/// Members that their schema keeps unread.
+/// Members that stay undecoded JSON.
 const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 
-/// Where the object is in a watch frame of so many bytes.
+/// Returns the range of the object in a watch frame of `len` bytes.
 const fn framed(kind: Kind, len: usize) -> Range<usize> {
     frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
 }
 
-/// Encodes an object of the stored form for the store, with the frame that its watchers get.
+/// Encodes an object of the stored form for the store, within its watch frame.
 pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Kind) -> Template {
     let head = frame_head(kind);
     let mut bytes = Vec::with_capacity(1024);
@@ -333,7 +335,7 @@ pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Ki
     Template::framed(bytes, body, hole)
 }
 
-/// What stands before the object in a watch frame.
+/// Returns the bytes of a watch frame before the object.
 pub const fn frame_head(kind: Kind) -> &'static [u8] {
     match kind {
         Kind::Created => br#"{"type":"ADDED","object":"#,
@@ -342,5 +344,5 @@ pub const fn frame_head(kind: Kind) -> &'static [u8] {
     }
 }
 
-/// What stands after the object in a watch frame.
+/// The bytes of a watch frame after the object.
 pub const FRAME_TAIL: &[u8] = b"}\n";

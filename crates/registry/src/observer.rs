@@ -1,11 +1,11 @@
-//! The observation seam: who is told of what this server has committed, after it is done.
+//! Observers of committed changes.
 
 use pintle_value::Value;
 
-/// Who looks on while objects of a kind change, and has no part in it: what measures their use.
+/// Measures committed changes of a kind's objects without taking part in the write.
 ///
-/// It sees what came through this server alone, each commit once, and neither dry runs nor attempts that failed.
+/// An observer sees each commit of this server once, and neither dry runs nor failed attempts.
 pub trait Observer: Send + Sync {
-    /// An object was changed from one state to another. It is called on the way of the answer, and must be short.
+    /// Called after an update was committed and before it is answered; it must be short.
     fn updated(&self, old: &Value, new: &Value);
 }

@@ -1,4 +1,4 @@
-//! The registry: resources by name, and one call for each verb.
+//! The registry: the served resources by name, and one method for each verb.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -23,30 +23,31 @@ use crate::request::{
 use crate::revision;
 use crate::select::Selection;
 use crate::watch::Watch;
-use crate::write::{RetryQueues, Tills, Write};
+use crate::write::{PostingQueues, RetryQueues, Write};
 use crate::{Object, Resource, ResourceDefinition};
 
-/// How many objects of a collection are deleted at the same time: together they share the store's
-/// batches.
+/// How many objects of a collection are deleted concurrently. Concurrent deletions share the
+/// store's batches.
 const DELETIONS_MAX: usize = 64;
 
-/// How a registry is set up.
+/// The options of a registry.
 pub struct Options {
     /// The store, whose log the registry reads.
     pub store: Box<dyn Opening>,
-    /// Who may still refuse a write.
+    /// The admission chain.
     pub admission: Arc<dyn Admission>,
-    /// Fills a buffer with random bytes, for uids and generated names.
+    /// Fills a buffer with random bytes, for UIDs and generated names.
     pub entropy: fn(&mut [u8]),
-    /// Whether a garbage collector runs: only then do deletions leave finalizers for it.
+    /// Whether a garbage collector runs. Without one, deletions add no finalizers for it.
     pub garbage_collection: bool,
-    /// The bound on each collection's log of changes, for watches and exact lists, in bytes of memory.
+    /// The bound on each collection's log of changes, in bytes of memory. Watches and lists at an
+    /// exact resource version read the log.
     pub history_bytes_max: usize,
     /// The bound on the encoding cache, in bytes.
     pub encodings_bytes_max: usize,
 }
 
-/// All resources and what can be done with them.
+/// All served resources and the verbs on them.
 pub struct Registry {
     pub(crate) cache: Arc<Cache>,
     pub(crate) store: Arc<dyn Store>,
@@ -54,27 +55,27 @@ pub struct Registry {
     pub(crate) entropy: fn(&mut [u8]),
     pub(crate) garbage_collection: bool,
     pub(crate) retry_queues: RetryQueues,
-    pub(crate) tills: Tills,
-    /// The right to read a collection's old state out of the store.
+    pub(crate) posting_queues: PostingQueues,
+    /// The permit to read an old state of a collection from the store.
     pub(crate) recalls: tokio::sync::Mutex<()>,
-    /// How long admission took.
+    /// The durations of the admission phases.
     pub admission_phases: PhaseDurations,
     encoding_cache: Arc<EncodingCache>,
     served: ArcSwap<Served>,
-    /// The number of the next resource.
+    /// The number of the next resource definition.
     next_number: AtomicU64,
 }
 
 /// The served resources: a snapshot that is replaced as a whole.
 struct Served {
     number: u64,
-    /// Copied at little cost: one definition of thousands changes at a time.
+    /// A persistent map, because one definition of thousands changes at a time.
     by_name: OrdMap<GroupVersionResource, Arc<Resource>>,
     all: Arc<[Arc<Resource>]>,
 }
 
 impl Registry {
-    /// Opens the store, which fills the cache, and serves `definitions`.
+    /// Opens the store, which fills the watch cache, and serves `definitions`.
     pub async fn open(
         options: Options,
         definitions: Vec<ResourceDefinition>,
@@ -89,7 +90,7 @@ impl Registry {
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
             retry_queues: RetryQueues::new(),
-            tills: Tills::new(),
+            posting_queues: PostingQueues::new(),
             recalls: tokio::sync::Mutex::new(()),
             admission_phases: PhaseDurations::default(),
             encoding_cache: Arc::new(EncodingCache::new(options.encodings_bytes_max)),
@@ -100,18 +101,18 @@ impl Registry {
         Ok(registry)
     }
 
-    /// The resource that a URL names, if it is served.
+    /// Returns the served resource of that name.
     pub fn resource(&self, name: &GroupVersionResource) -> Option<Arc<Resource>> {
         self.served.load().by_name.get(name).cloned()
     }
 
-    /// Every served resource, for discovery; a snapshot, with a number that changes with the set.
+    /// Returns a snapshot of all served resources, and a number that changes with it.
     pub fn resources(&self) -> (u64, Arc<[Arc<Resource>]>) {
         let served = self.served.load();
         (served.number, served.all.clone())
     }
 
-    /// A resource in all versions that are served, itself included.
+    /// Returns all served versions of a resource, itself included.
     pub fn versions_of(&self, resource: &Resource) -> Vec<Arc<Resource>> {
         let served = self.served.load();
         let Some(storage) = &resource.storage else {
@@ -123,46 +124,46 @@ impl Registry {
         served.all.iter().filter(is_one).cloned().collect()
     }
 
-    /// Serves further resources, or other definitions of served ones.
+    /// Serves more resources, or new definitions of served ones.
     pub fn define(&self, definitions: Vec<ResourceDefinition>) {
         self.redefine(&[], definitions);
     }
 
-    /// Serves some resources no longer, and others anew, all at once. The watches of definitions that
-    /// go or are replaced end.
+    /// Removes resources and serves new definitions in one step. Watches of removed and replaced
+    /// definitions end.
     pub fn redefine(&self, removed: &[GroupVersionResource], definitions: Vec<ResourceDefinition>) {
-        let new = definitions.into_iter().map(|definition| self.made(definition)).collect();
+        let new = definitions.into_iter().map(|definition| self.new_resource(definition)).collect();
         let before = self.replace(removed, new);
         before.iter().for_each(|resource| resource.retire());
     }
 
-    /// Serves other definitions of resources whose objects look as before: their watches go on.
+    /// Replaces definitions without ending watches: the objects look as before.
     pub fn revise(&self, definitions: Vec<ResourceDefinition>) {
         let served = self.served.load();
         let new = definitions.into_iter().map(|definition| {
-            let resource = self.made(definition);
+            let resource = self.new_resource(definition);
             match served.by_name.get(&resource.resource) {
-                Some(old) => resource.succeeding(old),
+                Some(old) => resource.taking_over_watches_of(old),
                 None => resource,
             }
         });
         self.replace(&[], new.collect());
     }
 
-    /// A resource that no URL names: for the server's own work on objects of a version that is not
+    /// Makes a resource that no URL names. The server uses it for objects of a version that is not
     /// served.
     pub fn unserved(&self, definition: ResourceDefinition) -> Arc<Resource> {
-        Arc::new(self.made(definition))
+        Arc::new(self.new_resource(definition))
     }
 
-    fn made(&self, definition: ResourceDefinition) -> Resource {
+    fn new_resource(&self, definition: ResourceDefinition) -> Resource {
         let storage = definition.storage.as_ref();
         let collection = storage.map(|storage| self.cache.collection(&storage.collection));
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         Resource::new(definition, collection, self.encoding_cache.clone(), number)
     }
 
-    /// Replaces the snapshot of what is served; gives what went or was replaced.
+    /// Replaces the snapshot of served resources; returns the removed and the replaced ones.
     fn replace(&self, removed: &[GroupVersionResource], new: Vec<Resource>) -> Vec<Arc<Resource>> {
         let new: Vec<_> = new.into_iter().map(Arc::new).collect();
         let named = |one: &Resource| new.iter().find(|r| r.resource == one.resource);
@@ -185,7 +186,7 @@ impl Registry {
         gone(&before)
     }
 
-    /// An outcome whose object is as the target's definition shows it.
+    /// Converts an outcome's object to the target's version.
     async fn answered(target: &Target, mut outcome: Outcome) -> Result<Outcome, Status> {
         if let Answer::Object(object) = &mut outcome.answer {
             let answered = target.resource.answered(vec![object.clone()]).await?;
@@ -194,67 +195,69 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// How far readers see.
+    /// Returns the newest state that readers can see.
     pub fn head(&self) -> Head {
         self.cache.head()
     }
 
-    /// What each collection holds and what was read of it, for metrics.
+    /// Returns the size of each collection and counters of its reads, for metrics.
     pub fn stored(&self) -> Vec<Stored> {
         self.cache.stored()
     }
 
-    /// How many bytes the store takes on the disk, where it is on one.
+    /// Returns the store's size on disk, if it is on disk.
     pub fn disk_bytes(&self) -> Option<u64> {
         self.store.disk_bytes()
     }
 
-    /// Whether writes are taken; the error says why not.
+    /// Returns an error with the reason if the store takes no writes.
     pub fn check(&self) -> Result<(), pintle_store::Error> {
         self.store.check()
     }
 
-    /// Whether they are taken soon enough for this server to be given requests; the error says why not.
+    /// Returns an error with the reason if the store is too slow or unable to take writes, so that
+    /// the server is not ready.
     pub fn ready(&self) -> Result<(), pintle_store::Error> {
         self.store.ready()
     }
 
-    /// Closes the store, when the writes under way are done: there are no others then.
+    /// Closes the store. The caller makes sure that no write is in progress.
     pub async fn close(&self) {
         self.store.close().await;
     }
 
-    /// Forgets states before `floor`, in memory and in the store.
+    /// Drops states before `floor` from memory and from the store.
     pub async fn compact(&self, floor: Revision) -> Result<(), pintle_store::Error> {
         self.trim(floor);
         self.store.compact(floor).await
     }
 
-    /// Forgets states before `floor`, in memory.
+    /// Drops states before `floor` from memory.
     pub fn trim(&self, floor: Revision) {
         self.cache.trim(floor);
     }
 
-    /// The object of a resource, as it is now, if there is one.
+    /// Returns the newest cached state of an object.
     pub fn peek(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Arc<Object>> {
         resource.collection().ok()?.get(&crate::resource::item(namespace, name))
     }
 
-    /// All objects of a resource, in the stored form.
+    /// Returns all objects of a resource, in the stored form.
     pub fn objects(&self, resource: &Resource) -> impl Iterator<Item = Arc<Object>> + use<> {
         let collection = resource.collection().ok();
         let objects = collection.map(|c| c.snapshot(self.cache.visible()).objects);
         objects.into_iter().flatten().map(|(_, object)| object)
     }
 
-    /// The objects of a resource in a namespace, as they are now.
+    /// Returns the cached objects of a resource in a namespace.
     pub fn objects_in(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Object>> {
         let Ok(collection) = resource.collection() else { return Vec::new() };
         let snapshot = collection.snapshot(self.cache.visible());
         snapshot.within(namespace, "").cloned().collect()
     }
 
-    /// One object. `resource_version` as the client gave it, `""` for the newest (RV-G1 … RV-G3).
+    /// Reads one object. `resource_version` is the client's; `""` asks for the newest (RV-G1 …
+    /// RV-G3).
     pub async fn get(&self, target: &Target, resource_version: &str) -> Result<Outcome, Status> {
         match revision::parse(resource_version)? {
             None => self.catch_up().await?,
@@ -275,22 +278,22 @@ impl Registry {
         }
     }
 
-    /// A collection, in one namespace or in all.
+    /// Lists a collection, in one namespace or in all.
     pub async fn list(&self, target: &Target, options: &ListOptions) -> Result<List, Status> {
         let mut list = list::list(self, target, options).await?;
         list.objects = target.resource.answered(list.objects).await?;
         Ok(list)
     }
 
-    /// What becomes of a collection from now on, or from a resource version on.
+    /// Watches a collection from now on, or from a resource version on.
     pub async fn watch(&self, target: &Target, options: &ListOptions) -> Result<Watch, Status> {
         Watch::start(self, target, options).await
     }
 
-    // The write path is long. What leads to it is boxed, so that it is compiled here once, and not again in
-    // each crate that writes something.
+    // The write path is long. Its entry points return boxed futures, so that it is compiled once
+    // here and not again in each calling crate.
 
-    /// POST to a collection, or to a subresource that is created.
+    /// Handles POST to a collection or to a subresource.
     pub fn create<'a>(
         &'a self,
         target: &'a Target,
@@ -309,8 +312,8 @@ impl Registry {
         })
     }
 
-    /// Reads what is posted to a virtual resource, or to a subresource of a kind of its own, lets the
-    /// admission chain have its say, and does nothing with it: somebody else answers (PATH-13).
+    /// Decodes a body that is posted to a virtual resource or to a subresource with its own kind,
+    /// and runs admission on it. Nothing is stored: the caller answers (PATH-13).
     pub fn receive<'a>(
         &'a self,
         target: &'a Target,
@@ -334,7 +337,8 @@ impl Registry {
         })
     }
 
-    /// Asks the admission chain about a connection through an object, which is made by these options.
+    /// Runs admission for a connection through an object (`connect`); `connection` holds its
+    /// options.
     pub fn admit_connection<'a>(
         &'a self,
         target: &'a Target,
@@ -347,7 +351,7 @@ impl Registry {
         })
     }
 
-    /// PUT.
+    /// Handles PUT.
     pub fn update<'a>(
         &'a self,
         target: &'a Target,
@@ -363,7 +367,7 @@ impl Registry {
         })
     }
 
-    /// PATCH.
+    /// Handles PATCH.
     pub fn patch<'a>(
         &'a self,
         target: &'a Target,
@@ -374,8 +378,8 @@ impl Registry {
         may_create: &'a dyn MayCreate,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
-            let applies = matches!(patch_type, PatchType::Apply(_));
-            let write = Write { applies, ..self.write(target, options, context, may_create) };
+            let is_apply = matches!(patch_type, PatchType::Apply(_));
+            let write = Write { is_apply, ..self.write(target, options, context, may_create) };
             let attempt = || write.patch(patch, patch_type);
             let outcome = self.decide(options.dry_run, context, attempt);
             Self::answered(target, outcome.await?).await
@@ -389,10 +393,10 @@ impl Registry {
         context: &'a Context,
         may_create: &'a dyn MayCreate,
     ) -> Write<'a> {
-        Write { registry: self, target, options, context, applies: false, scale: None, may_create }
+        Write { registry: self, target, options, context, is_apply: false, scale: None, may_create }
     }
 
-    /// DELETE of one object.
+    /// Handles DELETE of one object.
     pub fn delete<'a>(
         &'a self,
         target: &'a Target,
@@ -411,7 +415,7 @@ impl Registry {
         })
     }
 
-    /// DELETE of a collection: the deleted objects, as a list (STRAT-06).
+    /// Handles DELETE of a collection; returns the deleted objects (STRAT-06).
     pub fn delete_collection<'a>(
         &'a self,
         target: &'a Target,
@@ -420,11 +424,12 @@ impl Registry {
         context: &'a Context,
     ) -> Waited<'a, List> {
         Box::pin(async move {
-            // Nothing is told of dependents where it is not even clear which objects are meant.
+            // Options are checked first, so that an invalid request gets no warning about
+            // dependents.
             revision::check_list(selection)?;
             Selection::of(target, selection)?;
             crate::write::warn_of_dependents(target, options, context);
-            // Upstream reads the collection in pages, which are of exactly the version that is asked for.
+            // Upstream reads the collection in pages, all of exactly the requested version.
             let mut selection = selection.clone();
             if selection.version_match.is_empty() && !selection.resource_version.is_empty() {
                 selection.version_match = match &*selection.resource_version {
@@ -442,7 +447,7 @@ impl Registry {
                 };
                 match self.delete_object(&one, options, context).await {
                     Err(status) if status.code != 404 => Err(status),
-                    Ok(_) | Err(_) => Ok(()), // gone meanwhile is as good as deleted
+                    Ok(_) | Err(_) => Ok(()), // another client deleted it
                 }
             });
             deletions.buffer_unordered(DELETIONS_MAX).try_for_each(|()| ready(Ok(()))).await?;

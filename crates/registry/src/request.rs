@@ -1,4 +1,4 @@
-//! What a caller asks of the registry: a target, options, and perhaps a body.
+//! Requests to the registry: the target, the options, and a body.
 
 use std::fmt;
 use std::future::ready;
@@ -14,10 +14,10 @@ use pintle_value::{Str, Value};
 use crate::Resource;
 use crate::admission::Waited;
 
-/// What a request is about.
+/// The resource, object or collection that a request names.
 #[derive(Clone)]
 pub struct Target {
-    /// The resource, in the version that was asked for.
+    /// The resource, in the requested version.
     pub resource: Arc<Resource>,
     /// The namespace in the URL; `""` for cluster-scoped resources and for all namespaces.
     pub namespace: Str,
@@ -27,85 +27,87 @@ pub struct Target {
     pub subresource: Str,
 }
 
-/// Who asks, and when: everything of the outside world that a write depends on.
+/// The user, the time, and everything else outside the registry that a write depends on.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The time of the request.
     pub now: Now,
-    /// Who asks.
+    /// The user who sends the request.
     pub user: Arc<User>,
     /// The `User-Agent`, from which a field manager's name is derived.
     pub user_agent: Str,
-    /// What the client should hear.
+    /// Texts for `Warning` headers.
     pub warnings: Warnings,
-    /// How long it waited for webhooks, in nanoseconds: whoever asks them adds it.
+    /// How long the request waited for webhooks, in nanoseconds; each caller of a webhook adds to
+    /// it.
     pub waited: Arc<Counter>,
-    /// Whether what was refused is refused for good.
+    /// Whether a refusal is final.
     pub refusal: Refusal,
-    /// Who records the request, if it is audited.
+    /// Records the request for the audit log, if it is audited.
     pub recorder: Option<Arc<dyn Recorder>>,
 }
 
-/// Records a request for an audit log. It belongs to the request and not to its outcome, as warnings do.
+/// Records a request for the audit log. It belongs to the request and not to its outcome, as
+/// warnings do.
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// The object in the request's body, in the version that the client sent: what its metadata says counts
-    /// where the URL says nothing.
+    /// Records the object in the request's body, in the version that the client sent. Its metadata
+    /// gives the name and namespace where the URL does not.
     fn object(&self, sent: &Value);
 
     /// Whether [`Self::request_object`] is recorded.
     fn wants_objects(&self) -> bool;
 
-    /// The request's object, or what else its body is, as JSON.
+    /// Records the request's object, or another body, as JSON.
     fn request_object(&self, json: Bytes);
 
-    /// Something to be known about the request. What is said first of a key counts.
+    /// Adds an audit annotation. The first value of a key counts.
     fn annotate(&self, key: &str, value: &str);
 }
 
-/// Whether the refusal of a request stands on whatever state it would be decided again. It belongs to the
+/// Whether a refusal is final: a retry on a newer state would be refused, too. It belongs to the
 /// request, as its warnings do.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal(Arc<AtomicBool>);
 
 impl Refusal {
-    /// Notes that it stands.
-    pub(crate) fn note(&self) {
+    /// Marks the refusal as final.
+    pub(crate) fn make_final(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it stands.
-    pub(crate) fn stands(&self) -> bool {
+    /// Whether the refusal is final.
+    pub(crate) fn is_final(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Texts for `Warning` headers. They belong to the request and not to its outcome: a client hears them
-/// whether or not its request succeeds (FV-06, DEP-12).
+/// Texts for `Warning` headers. They belong to the request and not to its outcome: a client gets
+/// them even if its request fails (FV-06, DEP-12).
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// One more.
+    /// Adds a text.
     pub fn add(&self, text: impl Into<String>) {
         self.0.lock().push(text.into());
     }
 
-    /// More of them.
+    /// Adds texts.
     pub fn extend(&self, texts: impl IntoIterator<Item = String>) {
         self.0.lock().extend(texts);
     }
 
-    /// How many there are.
+    /// Returns the number of texts.
     pub(crate) fn len(&self) -> usize {
         self.0.lock().len()
     }
 
-    /// Forgets all but so many of the first.
+    /// Drops all but the first `count` texts.
     pub(crate) fn truncate(&self, count: usize) {
         self.0.lock().truncate(count);
     }
 
-    /// All so far, in their order.
+    /// Removes and returns all texts, in their order.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
@@ -125,12 +127,12 @@ impl Now {
     }
 }
 
-/// A request body that has not been read yet.
+/// A request body that has not been decoded yet.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// The bytes as they came.
+    /// The bytes as the client sent them.
     pub bytes: Bytes,
-    /// What they are.
+    /// The encoding of the bytes.
     pub encoding: Encoding,
 }
 
@@ -160,20 +162,20 @@ pub enum PatchType {
     Apply(Encoding),
 }
 
-/// What to do about unknown and duplicate fields.
+/// What the server does about unknown and duplicate fields: the `fieldValidation` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop them silently.
+    /// Drops them silently.
     Ignore,
-    /// Drop them and warn.
+    /// Drops them and warns.
     #[default]
     Warn,
-    /// Refuse.
+    /// Refuses the request.
     Strict,
 }
 
 impl FieldValidation {
-    /// The word for it.
+    /// Returns the value of the parameter.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ignore => "Ignore",
@@ -183,10 +185,10 @@ impl FieldValidation {
     }
 }
 
-/// Whether the client may also create, where what it asked for was a change: PUT to a free name and
-/// apply create, and upstream asks once more then.
+/// Decides whether an update of a missing object may create it. PUT and apply can create, and
+/// upstream then authorizes the verb `create`, too.
 pub trait MayCreate: Send + Sync {
-    /// The error is the refusal.
+    /// Returns the refusal as the error.
     fn ask(&self) -> Waited<'_, ()>;
 }
 
@@ -196,7 +198,7 @@ impl<F: Fn() -> Result<(), Status> + Send + Sync> MayCreate for F {
     }
 }
 
-/// The answer to [`MayCreate`] for those who may do anything: the server itself.
+/// The [`MayCreate`] of the server itself, which may do anything.
 ///
 /// # Errors
 /// Never.
@@ -207,24 +209,24 @@ pub const fn granted() -> Result<(), Status> {
 /// Options of create, update and patch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Everything but the commit.
+    /// Whether the write is not committed.
     pub dry_run: bool,
-    /// Who owns what this changes; `""` where it is to be derived from the user agent.
+    /// The manager that will own the changed fields; `""` to derive it from the user agent.
     pub field_manager: Str,
-    /// What to do about unknown and duplicate fields, where the client says so.
+    /// The client's `fieldValidation`, if the request has it.
     pub field_validation: Option<FieldValidation>,
-    /// Apply only: take what others own.
+    /// Apply only: takes over fields that conflict with other managers.
     pub force: bool,
 }
 
 impl WriteOptions {
-    /// What to do about unknown and duplicate fields.
+    /// Returns what to do about unknown and duplicate fields.
     pub fn strictness(&self) -> FieldValidation {
         self.field_validation.unwrap_or_default()
     }
 }
 
-/// What becomes of the dependents of a deleted object.
+/// What happens to the dependents of a deleted object: `propagationPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     Orphan,
@@ -233,7 +235,7 @@ pub enum Propagation {
 }
 
 impl Propagation {
-    /// The word for it.
+    /// Returns the value of the field.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Orphan => "Orphan",
@@ -249,47 +251,47 @@ pub const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPot
 /// Options of delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// Everything but the commit.
+    /// Whether the deletion is not committed.
     pub dry_run: bool,
-    /// How long the object may live on; `None` for the kind's default.
+    /// The grace period; `None` for the kind's default.
     pub grace_period_seconds: Option<i64>,
-    /// Only if the object has this uid.
+    /// A precondition: the object's uid.
     pub uid: Option<Str>,
-    /// Only if the object has this resource version.
+    /// A precondition: the object's resource version.
     pub resource_version: Option<Str>,
-    /// What becomes of dependents.
+    /// What happens to dependents.
     pub propagation: Option<Propagation>,
-    /// The deprecated way to say it.
+    /// `orphanDependents`: the deprecated form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// The object cannot be read, and goes all the same, whatever it may have said of who it waits for. One
-    /// that can be read does not go.
+    /// Deletes an unreadable object at once, without its finalizers and grace period, which cannot
+    /// be read. A readable object is not deleted.
     pub ignore_read_errors: bool,
 }
 
-/// How a given resource version is to be taken.
+/// How `resourceVersion` selects a state: `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
-    /// The state just after it.
+    /// The state just after the revision.
     Exact,
     /// That state or a newer one.
     NotOlderThan,
 }
 
-/// Options of list, watch and deletecollection, as the client gave them: [`ListOptions::check`] tells
-/// which combinations make sense.
+/// Options of list, watch and deletecollection, as the client sent them. The module `revision`
+/// checks their combinations.
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
     /// `labelSelector`, `""` for everything.
     pub label_selector: Str,
     /// `fieldSelector`, `""` for everything.
     pub field_selector: Str,
-    /// `resourceVersion`, `""` where it is not given.
+    /// `resourceVersion`, `""` if absent.
     pub resource_version: Str,
-    /// `resourceVersionMatch`, as given; `""` where it is not.
+    /// `resourceVersionMatch`, unparsed; `""` if absent.
     pub version_match: Str,
-    /// `limit`, 0 where it is not given.
+    /// `limit`, 0 if absent.
     pub limit: u64,
-    /// `continue`, `""` where it is not given.
+    /// `continue`, `""` if absent.
     pub continue_token: Str,
     /// `allowWatchBookmarks`
     pub bookmarks: bool,

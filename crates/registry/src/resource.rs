@@ -1,4 +1,4 @@
-//! A served resource: its definition, and its collection in the cache.
+//! A served resource: its definition, and its collection in the watch cache.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,28 +19,27 @@ use crate::{
     Attached, FieldText, Object, Owned, ResourceDefinition, StorageConverter, Unreadable, work,
 };
 
-/// The type of metadata.
+/// The schema's name of `metadata`'s type.
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// A served resource.
 pub struct Resource {
-    /// What it is.
+    /// The definition that it serves.
     pub definition: ResourceDefinition,
-    /// What its users attach to it.
+    /// Values that users of the registry attach to the resource.
     pub attached: Attached,
-    /// Its objects; `None` for a virtual resource.
+    /// The objects in the watch cache; `None` for a virtual resource.
     collection: Option<Arc<Collection>>,
-    /// Bounds the memory of further encodings of its objects.
+    /// Holds further encodings of the objects within a bound.
     pub(crate) encoding_cache: Arc<EncodingCache>,
-    /// Tells this definition from all others that there were.
+    /// A number that no other definition has had since the start.
     pub(crate) number: u64,
-    /// Tells the selectable fields of a definition that may change from those that it had before; 0
-    /// where they never change.
+    /// Identifies the set of selectable fields of a definition that can change; 0 for a definition
+    /// that cannot.
     pub(crate) fields_id: u64,
-    /// Set when another definition replaces this one, or it is removed.
+    /// Becomes true when the definition is replaced or removed.
     retired: Arc<watch::Sender<bool>>,
-    /// What writes to it can make somebody the owner of: first to itself, then to its subresources in
-    /// their order.
+    /// The fields that a writer can own: of the object first, then of each subresource in order.
     filters: Box<[Filter]>,
 }
 
@@ -52,12 +51,12 @@ impl Deref for Resource {
     }
 }
 
-/// How much there is of a resource.
+/// The number and size of a resource's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// How many objects.
+    /// The number of objects.
     pub objects: usize,
-    /// The size of their JSON.
+    /// The size of their JSON in bytes.
     pub bytes: usize,
 }
 
@@ -89,23 +88,23 @@ impl Resource {
         }
     }
 
-    /// What selectors look at in an object of the stored form.
+    /// Reads the index (labels and selectable fields) out of an object of the stored form.
     pub(crate) fn index(&self, object: &Value) -> Index {
         let fields_id = self.fields_id;
         Index { fields_id, ..Index::of(object, self.strategy.fields()) }
     }
 
-    /// How much work objects of so many bytes are, as [`work::ahead`] takes it.
+    /// Returns how much work `bytes` of objects are, for [`work::ahead`].
     pub(crate) fn work(&self, bytes: usize) -> usize {
-        if self.strategy.takes_long() { usize::MAX } else { bytes }
+        if self.strategy.is_expensive() { usize::MAX } else { bytes }
     }
 
-    /// Replaces another resource, whose watches go on and end with this one's.
-    pub(crate) fn succeeding(self, other: &Self) -> Self {
+    /// Takes over the watches of the definition that this one replaces.
+    pub(crate) fn taking_over_watches_of(self, other: &Self) -> Self {
         Self { retired: other.retired.clone(), ..self }
     }
 
-    /// What writes to a part of it, or to itself (`""`), can make somebody the owner of.
+    /// Returns the fields that a writer of a subresource, or of the object (`""`), can own.
     pub(crate) fn filter(&self, subresource: &str) -> &Filter {
         let part = self.subresources.iter().position(|part| part.name == subresource);
         &self.filters[part.map_or(0, |part| part + 1)]
@@ -116,25 +115,25 @@ impl Resource {
         self.retired.send_replace(true);
     }
 
-    /// Returns when the resource is defined in another way, or no longer. Cancel safe.
+    /// Waits until the definition is replaced or removed. Cancel safe.
     pub(crate) async fn retired(&self) {
         // The sender lives as long as `self`.
         let _ = self.retired.subscribe().wait_for(|retired| *retired).await;
     }
 
-    /// The resource's objects; a `Status` for a virtual resource, which has none.
+    /// Returns the collection, or a `Status` for a virtual resource.
     pub(crate) fn collection(&self) -> Result<&Arc<Collection>, Status> {
         self.collection
             .as_ref()
             .ok_or_else(|| Status::method_not_allowed(&self.group_resource(), "this verb"))
     }
 
-    /// How much there is of it; nothing of a virtual one.
+    /// Returns the number and size of the objects; zero for a virtual resource.
     pub fn extent(&self) -> Extent {
         self.collection.as_ref().map(|collection| collection.extent()).unwrap_or_default()
     }
 
-    /// The store's key of an object.
+    /// Returns an object's key in the store.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> Result<Key, Status> {
         let storage = self.storage.as_ref();
         let storage = storage
@@ -142,23 +141,23 @@ impl Resource {
         Ok(Key { collection: storage.collection.clone(), item: item(namespace, name).into() })
     }
 
-    /// The metadata of an object in JSON, as it is shown by itself.
+    /// Returns the JSON of an object's metadata, as PartialObjectMetadata shows it.
     pub fn metadata<'j>(&self, object: &'j [u8]) -> Option<Cow<'j, [u8]>> {
         let metadata = object.get(json::member(object, "metadata")?)?;
-        if self.strategy.stand_in().is_none() {
+        if self.strategy.internal_annotation().is_none() {
             return Some(Cow::Borrowed(metadata));
         }
         let mut tree = Value::from([("metadata", json::parse(metadata).ok()?)]);
-        self.forget_stand_in(&mut tree);
+        self.remove_internal_annotation(&mut tree);
         let (ty, mut shown) =
             (self.schema.find(METADATA_TYPE)?, Vec::with_capacity(metadata.len()));
         pintle_schema::encode::write(&self.schema, ty, tree.get("metadata")?, &mut shown);
         Some(Cow::Owned(shown))
     }
 
-    /// Takes out of an object's metadata what stands there for something else.
-    pub(crate) fn forget_stand_in(&self, object: &mut Value) {
-        let Some((name, _)) = self.strategy.stand_in() else { return };
+    /// Removes the annotation that stands for a member of upstream's internal form.
+    pub(crate) fn remove_internal_annotation(&self, object: &mut Value) {
+        let Some((name, _)) = self.strategy.internal_annotation() else { return };
         let metadata = object::metadata_mut(object);
         let Some(annotations) = metadata.get_mut("annotations") else { return };
         annotations.make_object().remove(name);
@@ -167,13 +166,13 @@ impl Resource {
         }
     }
 
-    /// An object of this resource of which nothing is known but its metadata.
+    /// Returns an object with zero values only, as upstream's decoder creates one.
     pub fn zero(&self) -> Value {
         let mut object = pintle_schema::zero(&self.schema, self.ty);
         let members = object.make_object();
         members.insert("kind", Value::from(self.kind.as_str()));
         members.insert("apiVersion", Value::from(self.api_version()));
-        if let Some((name, zero)) = self.strategy.stand_in() {
+        if let Some((name, zero)) = self.strategy.internal_annotation() {
             members.entry_object("metadata").entry_object("annotations").insert(name, zero);
         }
         for path in self.strategy.zeros() {
@@ -185,8 +184,8 @@ impl Resource {
         object
     }
 
-    /// The JSON of an object in this resource's version: the stored bytes themselves where this is the
-    /// stored version.
+    /// Returns an object's JSON in this resource's version: the stored bytes, if this is the stored
+    /// version.
     pub fn view(&self, object: &Arc<Object>) -> Bytes {
         match self.conversion() {
             None => object.json(),
@@ -194,32 +193,33 @@ impl Resource {
         }
     }
 
-    /// Whether stored bytes are this version's bytes.
+    /// Whether the stored bytes are of this version.
     pub fn is_stored_version(&self) -> bool {
         self.conversion().is_none()
     }
 
-    /// Whether this is the storage version: an object written now is read without conversion.
+    /// Whether this is the storage version, so that an object written now is read without
+    /// conversion.
     pub fn is_storage_version(&self) -> bool {
         self.is_stored_version() && self.converter().is_none_or(StorageConverter::writes_own_form)
     }
 
-    /// The object as a tree in this resource's version.
+    /// Decodes an object and converts it to this resource's version.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the stored bytes cannot be decoded.
     pub fn tree(&self, object: &Object) -> Result<Value, Status> {
         let mut tree = self.stored_tree(object)?;
         self.to_served(&mut tree);
         Ok(tree)
     }
 
-    /// The object as a tree of the stored form.
+    /// Decodes an object without converting it.
     fn stored_tree(&self, object: &Object) -> Result<Value, Status> {
         object.tree().map_err(|why| self.unreadable(&why))
     }
 
-    /// Makes sure that objects can be read before anybody is given their bytes.
+    /// Checks that stored bytes are valid before a caller hands them out.
     pub(crate) fn check<'o>(
         &self,
         objects: impl IntoIterator<Item = &'o Arc<Object>>,
@@ -240,12 +240,12 @@ impl Resource {
         self.storage.as_ref().and_then(|storage| storage.conversion)
     }
 
-    /// Converts between the strategy's form and the stored one, where they differ.
+    /// Returns the converter between the strategy's form and the stored form, if there is one.
     pub(crate) fn converter(&self) -> Option<&dyn StorageConverter> {
         self.storage.as_ref()?.converter.as_deref()
     }
 
-    /// A stored object as a tree of the strategy's form.
+    /// Decodes an object and converts it to the strategy's form.
     pub(crate) async fn current(&self, object: &Object) -> Result<Value, Status> {
         let tree = self.stored_tree(object)?;
         match self.converter() {
@@ -258,27 +258,27 @@ impl Resource {
         }
     }
 
-    /// Whether the stored bytes of an object are its strategy's form already.
+    /// Whether the stored bytes of an object are in the strategy's form already.
     pub(crate) fn is_stored_form(&self, object: &Object) -> bool {
         self.converter().is_none() || object.is_view_of(self.number)
     }
 
-    /// The stored form of a tree of the strategy's form.
+    /// Converts a tree from the strategy's form to the stored form.
     pub(crate) async fn to_storage<'t>(&self, tree: &'t Value) -> Result<Cow<'t, Value>, Status> {
         let Some(converter) = self.converter() else { return Ok(Cow::Borrowed(tree)) };
         let stored = converter.to_storage(vec![tree.clone()]).await?;
         Ok(Cow::Owned(stored.into_iter().next().unwrap_or_default()))
     }
 
-    /// A tree as it would be read after it was stored: the storage version may lack some of its fields.
+    /// Returns the tree as a later read would: the storage version may lack some of its fields.
     pub(crate) async fn read_back(&self, tree: Value) -> Result<Value, Status> {
         let Some(converter) = self.converter() else { return Ok(tree) };
         let read = converter.to_own_form(converter.to_storage(vec![tree]).await?).await?;
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Stored objects as they are answered: those whose stored bytes differ from this definition's view are
-    /// converted together, and made anew.
+    /// Returns the objects in this definition's version. Those whose stored bytes differ are
+    /// converted with one call of the converter and encoded again.
     pub(crate) async fn answered(
         &self,
         mut objects: Vec<Arc<Object>>,
@@ -329,7 +329,7 @@ fn fields_id(definition: &ResourceDefinition) -> u64 {
     hasher.finish()
 }
 
-/// The key of an object in its collection.
+/// Returns an object's key in its collection.
 pub(crate) fn item(namespace: &str, name: &str) -> Str {
     if namespace.is_empty() {
         name.into()

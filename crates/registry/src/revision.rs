@@ -1,4 +1,4 @@
-//! What clients say about revisions: `resourceVersion`, its match, and continue tokens.
+//! `resourceVersion`, `resourceVersionMatch`, and continue tokens of requests.
 
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{DecodeError, Engine, alphabet};
@@ -8,25 +8,26 @@ use pintle_value::{Path, Value, json};
 
 use crate::request::ListOptions;
 
-/// Which state of a collection a list is of: the cells of the documents' table (RV-L01 … RV-L21).
+/// The state of a collection that a list asks for: the cells of the reference's table (RV-L01 …
+/// RV-L21).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// The newest state there is: every write that was acknowledged is in it.
+    /// The newest state, with every acknowledged write.
     Newest,
-    /// Whatever state is at hand (`0`).
+    /// Any cached state (`0`).
     Any,
-    /// That revision's state or a newer one.
+    /// The state of that revision or a newer one.
     NotOlderThan(Revision),
-    /// Exactly that revision's state.
+    /// Exactly the state of that revision.
     Exact(Revision),
     /// The next page of a list: exactly that state, from a key on.
     Continue { revision: Revision, from: String },
-    /// The next page of a list whose state is gone: the newest state, from a key on.
+    /// The next page of a list whose state was compacted: the newest state, from a key on.
     ContinueInconsistent { from: String },
 }
 
 impl Wanted {
-    /// Reads it out of list options that passed [`check_list`].
+    /// Derives the state from list options that passed [`check_list`].
     pub(crate) fn of(options: &ListOptions) -> Result<Self, Status> {
         if !options.continue_token.is_empty() {
             let wanted = decode_token(&options.continue_token)?;
@@ -48,7 +49,7 @@ impl Wanted {
     }
 }
 
-/// Reads a `resourceVersion`; `None` where it is not given.
+/// Parses a `resourceVersion`; `None` if absent.
 pub(crate) fn parse(text: &str) -> Result<Option<Revision>, Status> {
     if text.is_empty() {
         return Ok(None);
@@ -64,7 +65,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Revision>, Status> {
     )))
 }
 
-/// Which combinations of options a list may have (RV-L10 … RV-L20, RV-21, SL-07).
+/// Refuses invalid combinations of a list's options (RV-L10 … RV-L20, RV-21, SL-07).
 pub(crate) fn check_list(options: &ListOptions) -> Result<(), Status> {
     let mut errors = Vec::new();
     let path = Path::new("resourceVersionMatch");
@@ -92,7 +93,7 @@ pub(crate) fn check_list(options: &ListOptions) -> Result<(), Status> {
     invalid_options(&errors)
 }
 
-/// Which combinations of options a watch may have (SL-03).
+/// Refuses invalid combinations of a watch's options (SL-03).
 pub(crate) fn check_watch(options: &ListOptions) -> Result<(), Status> {
     let mut errors = Vec::new();
     let path = Path::new("resourceVersionMatch");
@@ -107,7 +108,8 @@ pub(crate) fn check_watch(options: &ListOptions) -> Result<(), Status> {
     if !wanted.is_empty() && wanted != "NotOlderThan" {
         errors.push(field::Error::not_supported(&path, &wanted.into(), &["NotOlderThan"]));
     }
-    // A watch from no version or from any begins with the state, as if that had been asked for.
+    // A watch without a version or with `0` starts with initial events, as if the client had asked
+    // for them.
     let from_state = options.send_initial_events.is_none()
         && matches!(options.resource_version.as_str(), "" | "0");
     if !options.continue_token.is_empty() && (from_state || !wanted.is_empty()) {
@@ -124,8 +126,8 @@ fn invalid_options(errors: &[field::Error]) -> Result<(), Status> {
     Err(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", errors))
 }
 
-/// Where the next page begins, in upstream's form (`k8s.io/apiserver/pkg/storage/continue.go`). The
-/// revision `None` makes a token that goes on with whatever state is newest.
+/// Encodes a continue token in upstream's form (`k8s.io/apiserver/pkg/storage/continue.go`). With
+/// the revision `None` the next page comes from the newest state.
 pub(crate) fn encode_token(revision: Option<Revision>, from: &str) -> String {
     let revision = revision.map_or(-1, |r| i64::try_from(r.0).unwrap_or(i64::MAX));
     let token = Value::from([
@@ -137,7 +139,7 @@ pub(crate) fn encode_token(revision: Option<Revision>, from: &str) -> String {
 }
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-/// The bits of a last symbol that count for nothing may be any, as for Go.
+/// As Go, it ignores the unused bits of the last symbol.
 const TOKEN: GeneralPurpose =
     GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
@@ -146,7 +148,7 @@ fn decode_token(text: &str) -> Result<Wanted, Status> {
         Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
     let bytes = TOKEN.decode(text).map_err(|error| {
-        // Where Go's decoder stops.
+        // The offset at which Go's decoder stops.
         let at = match error {
             DecodeError::InvalidByte(at, _) => at,
             DecodeError::InvalidLastSymbol { offset, .. } => offset,
@@ -169,7 +171,7 @@ fn decode_token(text: &str) -> Result<Wanted, Status> {
     if from.is_empty() {
         return Err(refuse("encoded start key empty (version meta.k8s.io/v1)"));
     }
-    // It is a path that leads nowhere else.
+    // The key must not point outside of the collection.
     let path = from.strip_prefix('/').unwrap_or(from);
     if path.split('/').any(|step| matches!(step, "" | "." | "..")) {
         return Err(refuse(from));
@@ -185,7 +187,7 @@ fn decode_token(text: &str) -> Result<Wanted, Status> {
 mod tests {
     use super::*;
 
-    /// What a token is refused for, without the words that all refusals begin with.
+    /// Checks the reason for which a token is refused.
     fn check(token: &str, why: &str) {
         let status = decode_token(token).expect_err("it is refused");
         let expected = format!("invalid continue token: continue key is not valid: {why}");
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_comes_back() {
+    fn an_encoded_token_decodes_to_the_same_position() {
         for (revision, from) in
             [(Some(Revision(7)), "ns/a\0"), (Some(Revision(1)), "a"), (None, "a\0")]
         {

@@ -1,4 +1,4 @@
-//! Selection: which objects of a collection a list or a watch is about.
+//! Selection: the objects that a list or a watch returns.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use pintle_value::Str;
 use crate::request::{ListOptions, Target};
 use crate::{Object, Resource, StorageConverter, Unreadable};
 
-/// The longest selector that is read, in bytes: a URL can carry no more.
+/// The longest accepted selector, in bytes. A URL cannot carry a longer one.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
 
-/// Which objects, by name, labels and fields.
+/// The selected objects, by namespace, name, labels and fields.
 pub(crate) struct Selection {
     labels: labels::Selector,
     fields: Vec<FieldTest>,
@@ -26,16 +26,16 @@ struct FieldTest {
     equal: bool,
 }
 
-/// A selectable member.
+/// A field that selectors can use.
 enum Field {
     Name,
     Namespace,
-    /// Its position in the object's index.
+    /// The index of the field in the object's `Index`.
     Indexed(usize),
 }
 
 impl Selection {
-    /// Reads the selectors of a request (SEL-01, SEL-02).
+    /// Parses the selectors of a request (SEL-01, SEL-02).
     pub(crate) fn of(target: &Target, options: &ListOptions) -> Result<Self, Status> {
         let resource = &target.resource;
         for text in [&options.label_selector, &options.field_selector] {
@@ -62,32 +62,33 @@ impl Selection {
         Ok(Self { labels, fields: tests, resource: resource.clone(), namespace })
     }
 
-    /// Whether everything in the namespace is selected.
+    /// Whether it selects all objects of the namespace.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()
     }
 
-    /// Whether objects are selected by more than where they are and how they are called.
+    /// Whether it uses labels or fields other than name and namespace.
     pub(crate) fn is_by_content(&self) -> bool {
         !self.labels.is_everything()
             || self.fields.iter().any(|test| matches!(test.field, Field::Indexed(_)))
     }
 
-    /// Whether objects are selected by what they are in the resource's version, which is not what is
-    /// kept: to be asked of what [`Resource::answered`] gives.
+    /// Whether selectors must see objects in the resource's version, because it differs from the
+    /// stored form in more than `apiVersion`. Then they apply to the result of
+    /// [`Resource::answered`].
     pub(crate) fn is_of_view(&self) -> bool {
         self.is_by_content() && self.resource.converter().is_some_and(StorageConverter::converts)
     }
 
-    /// Whether an object is where and called what is selected.
+    /// Whether an object's namespace and name match.
     pub(crate) fn is_named(&self, object: &Object) -> bool {
         let mut names = self.fields.iter().filter(|test| !matches!(test.field, Field::Indexed(_)));
         (self.namespace.is_empty() || object.namespace() == self.namespace)
             && names.all(|test| test.passes(object, &self.resource))
     }
 
-    /// Whether an object is selected. One that cannot be read is, unless its name says otherwise: who would
-    /// be given it refuses.
+    /// Whether an object is selected. An unreadable object matches all labels and fields, so that
+    /// the list or watch fails instead of omitting it.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         (self.namespace.is_empty() || object.namespace() == self.namespace)
             && self.fields.iter().all(|test| test.passes(object, &self.resource))

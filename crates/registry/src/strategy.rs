@@ -1,7 +1,7 @@
-//! How objects of a kind behave: upstream's strategies.
+//! The behaviour of a kind on create, update and delete: upstream's strategies.
 //!
-//! Built-in kinds are rows of data that implement [`Strategy`]; a custom resource's strategy is made
-//! of its definition. The engine asks the trait and nothing else.
+//! Built-in kinds implement [`Strategy`] with rows of data; a custom resource's strategy is made
+//! from its definition. The engine calls only the trait.
 
 use std::borrow::Cow;
 
@@ -11,61 +11,63 @@ use pintle_value::{Str, Value};
 use crate::definition::Members;
 use crate::request::Now;
 
-/// How objects of a kind behave.
+/// The behaviour of a kind.
 ///
-/// Methods get the tree and change it in place; they do no I/O. `default` sees the version that the
-/// client sent; all the others see the stored form. What is not said here is as for most kinds.
+/// Methods get the tree and change it in place; they do no I/O. `default` and `coerce` see the
+/// version that the client sent; all other methods see the stored form. The default implementations
+/// fit most kinds.
 pub trait Strategy: Send + Sync {
-    /// The rule for names.
+    /// The rule for `metadata.name`.
     fn name_rule(&self) -> NameRule {
         NameRule::DnsSubdomain
     }
 
-    /// A `generateName` is made a name by something random at its end. Where it is not, it is the name.
+    /// Whether `generateName` gets a random suffix. If not, it is used as the name itself.
     fn generates_names(&self) -> bool {
         true
     }
 
-    /// Finalizers must be qualified names, but for Kubernetes' own (upstream: the built-in kinds
-    /// that check their metadata themselves).
+    /// Whether finalizers other than Kubernetes' own must be qualified names (upstream: built-in
+    /// kinds that validate their metadata themselves).
     fn qualified_finalizers(&self) -> bool {
         false
     }
 
-    /// An update's metadata is checked for all kinds alike and not by the kind again, so that what is wrong
-    /// has one cause and not two.
+    /// Whether the kind leaves validation of an update's metadata to the generic rules. Kinds that
+    /// repeat it report an invalid member twice.
     fn metadata_checked_once(&self) -> bool {
         false
     }
 
-    /// An annotation that the versions which are served have in place of a member of upstream's internal
-    /// form, and its zero value: where nothing but metadata is shown, it is not among it.
-    fn stand_in(&self) -> Option<(&'static str, &'static str)> {
+    /// The annotation and its zero value that served versions use for a member of upstream's
+    /// internal form. PartialObjectMetadata does not show it.
+    fn internal_annotation(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 
-    /// Optional members that upstream's internal form has as plain numbers, so that its zero objects have them.
+    /// Optional members that are plain numbers in upstream's internal form, so that its zero
+    /// objects have them.
     fn zeros(&self) -> Members {
         &[]
     }
 
-    /// PUT to a name that is free creates (STRAT-01).
+    /// Whether PUT creates a missing object (STRAT-01).
     fn create_on_update(&self) -> bool {
         false
     }
 
-    /// PUT without a resource version overwrites (STRAT-02).
+    /// Whether PUT without a resource version overwrites (STRAT-02).
     fn unconditional_update(&self) -> bool {
         false
     }
 
-    /// Which members a write to the resource itself resets to what they were: mostly `status`.
+    /// The members that a write to the resource itself resets to their old values: mostly `status`.
     fn reset_fields(&self) -> Members {
         &[]
     }
 
-    /// What the writers of a part (a subresource, or `""` for the object itself) can own; upstream's
-    /// reset fields. Of metadata, what the writers of a part cannot own is also reset to what it was.
+    /// The fields that a writer of a part (a subresource, or `""` for the object itself) can own;
+    /// upstream's reset fields. A write to a part also resets metadata that it cannot own.
     fn owned(&self, part: &str) -> Owned {
         match part {
             "" => Owned::Except(self.reset_fields()),
@@ -79,123 +81,122 @@ pub trait Strategy: Send + Sync {
         Generation::None
     }
 
-    /// DELETE answers with the object instead of a Status (STRAT-03).
+    /// Whether DELETE answers with the object instead of a Status (STRAT-03).
     fn delete_returns_object(&self) -> bool {
         false
     }
 
-    /// What becomes of the objects that have this one as their owner, where a DELETE does not say.
+    /// What happens to dependents when a DELETE has no `propagationPolicy`.
     fn dependents(&self) -> Dependents {
         Dependents::Collected
     }
 
-    /// How long a DELETE lets the object live on.
+    /// The default grace period of a DELETE.
     fn grace_period(&self, object: &Value) -> GracePeriod {
         let _ = object;
         GracePeriod::None
     }
 
-    /// How the deletion of an object begins.
+    /// What marking an object as deleted changes besides `deletionTimestamp`.
     fn deletion(&self) -> Deletion {
-        Deletion::Usual
+        Deletion::Graceful
     }
 
-    /// Changes an object whose deletion begins and cannot be finished at once (a namespace's phase).
-    fn terminating(&self, object: &mut Value) {
+    /// Changes an object that is marked as deleted and cannot be removed yet (a namespace's phase).
+    fn mark_terminating(&self, object: &mut Value) {
         let _ = object;
     }
 
-    /// Whether something besides `metadata.finalizers` keeps a deleted object from going (a
+    /// Whether something other than `metadata.finalizers` blocks the removal of a deleted object (a
     /// namespace's `spec.finalizers`).
-    fn held(&self, object: &Value) -> bool {
+    fn blocks_removal(&self, object: &Value) -> bool {
         let _ = object;
         false
     }
 
-    /// Whether to read or check an object may take long however small it is: the kind's users wrote
-    /// expressions for it, or its schema is still to be compiled.
-    fn takes_long(&self) -> bool {
+    /// Whether decoding or validating even a small object can take long: the kind has users' CEL
+    /// expressions, or its schema is not compiled yet.
+    fn is_expensive(&self) -> bool {
         false
     }
 
-    /// Objects of the kind vanish by themselves after so many seconds (events: an hour).
+    /// After how many seconds the store removes an object (events: an hour).
     fn ttl_seconds(&self) -> Option<u64> {
         None
     }
 
-    /// Members by which lists and watches may be selected, besides name and namespace (SEL-01).
+    /// The members that field selectors can use, besides name and namespace (SEL-01).
     fn fields(&self) -> &[SelectableField] {
         &[]
     }
 
-    /// The refusal of a field selector that names none of them, in a version.
+    /// The error message for a field selector with an unsupported label.
     fn unknown_field(&self, _api_version: &str, label: &str) -> String {
         unknown_field(self.fields(), label)
     }
 
-    /// Leaves out of a body what its schema takes for nothing said. What is applied says what it says:
-    /// there a null stays, and is judged (upstream: coercion belongs to decoding).
+    /// Drops nulls that the schema does not accept from a body. An apply configuration keeps them,
+    /// and validation judges them (upstream: coercion is part of decoding).
     fn coerce(&self, object: &mut Value) {
         let _ = object;
     }
 
-    /// Sets what the kind's defaults say, on every decode of the kind.
+    /// Sets the kind's own defaults, whenever an object is decoded.
     fn default(&self, object: &mut Value) {
         let _ = object;
     }
 
-    /// Notes in a new object where it comes from, whatever the client says of that.
-    fn note_origin(&self, object: &mut Value, origin: Origin<'_>) {
+    /// Records the origin of a new object in it, whatever the client wrote there.
+    fn record_origin(&self, object: &mut Value, origin: Origin<'_>) {
         let _ = (object, origin);
     }
 
-    /// Changes a new object before it is validated: drops what clients may not set.
+    /// Changes a new object before validation: drops what clients may not set.
     fn prepare_create(&self, object: &mut Value) {
         let _ = object;
     }
 
-    /// Changes an updated object before it is validated; `old` is what is stored.
+    /// Changes an updated object before validation; `old` is the stored object.
     fn prepare_update(&self, new: &mut Value, old: &Value) {
         let _ = (new, old);
     }
 
-    /// Why no object may be created for now, where that is so.
+    /// Returns why no object can be created now, if so.
     fn refuse_create(&self) -> Option<&'static str> {
         None
     }
 
-    /// Why the object of this name may not be deleted, where that is so.
+    /// Returns why the object of this name cannot be deleted, if so.
     fn refuse_delete(&self, name: &str) -> Option<&'static str> {
         let _ = name;
         None
     }
 
-    /// What a client should hear that deletes objects and does not say what becomes of their dependents.
+    /// The warning for a client that deletes objects without a `propagationPolicy`.
     fn dependents_warning(&self) -> Option<&'static str> {
         None
     }
 
-    /// Changes an object of which only a part was written, before it is validated; `part` is the
-    /// subresource (`status`).
+    /// Changes an object before validation when only the part `part` (a subresource) was written.
     fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
         let _ = (new, old, part);
     }
 
-    /// Notes in an object when something in it came to be. It comes after the other preparation; `old`
-    /// is what is stored.
-    fn note_time(&self, new: &mut Value, old: Option<&Value>, now: Now) {
+    /// Sets timestamps for changes in an object. It runs after the other preparation; `old` is the
+    /// stored object.
+    fn set_timestamps(&self, new: &mut Value, old: Option<&Value>, now: Now) {
         let _ = (new, old, now);
     }
 
-    /// Whether [`Strategy::validate`] leaves to the schema the rules that the schema declares. A kind
-    /// that checks everything itself, in upstream's order, says no.
+    /// Whether the engine validates the rules that the schema declares. A kind whose `validate`
+    /// checks everything itself, in upstream's order, returns false.
     fn declared_rules(&self) -> bool {
         true
     }
 
-    /// What is wrong with an object beyond what the schema's rules say. `old` is what is stored, on
-    /// updates; `part` is the subresource that is written, `""` for the object itself. What is borne
-    /// because the update leaves it as it was may be told in `warnings`.
+    /// Validates an object beyond the schema's rules. `old` is the stored object, on updates;
+    /// `part` is the written subresource, `""` for the object itself. Errors that ratcheting
+    /// tolerates, because the update does not change the field, may become `warnings`.
     fn validate(
         &self,
         new: &Value,
@@ -207,34 +208,34 @@ pub trait Strategy: Send + Sync {
         field::Errors::new()
     }
 
-    /// What a client should hear about an object that is accepted.
+    /// Returns warnings about an accepted object.
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         let _ = (new, old);
         Vec::new()
     }
 
-    /// What a client should hear about a part of an object that is accepted.
+    /// Returns warnings about an accepted write to a subresource.
     fn part_warnings(&self, new: &Value, old: &Value, part: &str) -> Vec<String> {
         let _ = (new, old, part);
         Vec::new()
     }
 }
 
-/// What is known of a new object besides what it says.
+/// Facts about a new object that are not in its body.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// Who asks for it.
+    /// The user who creates it.
     pub author: &'a User,
-    /// Whether the client gave it labels; if not, those that it has are defaults.
+    /// Whether the client set labels. If not, existing labels are defaults.
     pub is_labelled: bool,
 }
 
-/// Which fields the writers of a part of an object can own.
+/// The fields that writers of a part of an object can own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owned {
-    /// All but these and what is in them.
+    /// All fields except these and their descendants.
     Except(Members),
-    /// None but these and what is in them; `*` stands for every item of a list.
+    /// Only these fields and their descendants; `*` stands for every item of a list.
     Only(Members),
 }
 
@@ -247,16 +248,16 @@ pub enum NameRule {
     DnsLabel,
     /// A DNS-1035 label: services.
     Dns1035Label,
-    /// Anything that can stand in a path: RBAC.
+    /// Anything that can be a path segment: RBAC.
     PathSegment,
-    /// A rule of the kind's own.
+    /// A rule of the kind.
     Custom(fn(name: &str, prefix: bool) -> Vec<String>),
-    /// A rule of the kind's own, that goes by the object and what it replaces.
+    /// A rule of the kind that depends on the object and on its old state.
     OfObject(fn(new: &Value, old: Option<&Value>, name: &str, prefix: bool) -> Vec<String>),
 }
 
 impl NameRule {
-    /// What is wrong with a name of an object; `prefix` for the beginning of a generated one.
+    /// Returns the errors of a name; `prefix` is true for the prefix of a generated name.
     pub fn check(self, new: &Value, old: Option<&Value>, name: &str, prefix: bool) -> Vec<String> {
         match self {
             Self::OfObject(rule) => rule(new, old, name, prefix),
@@ -269,7 +270,7 @@ impl NameRule {
     }
 }
 
-/// What most kinds say of a field label that is none of theirs.
+/// Returns most kinds' error message for an unsupported field label.
 pub fn unknown_field(fields: &[SelectableField], label: &str) -> String {
     if fields.is_empty() {
         let known = "only \"metadata.name\", \"metadata.namespace\"";
@@ -281,12 +282,13 @@ pub fn unknown_field(fields: &[SelectableField], label: &str) -> String {
 /// When `metadata.generation` grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// The kind has none.
+    /// The kind has no generation.
     None,
     /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
     Spec,
-    /// As [`Generation::Spec`], and it also grows when an empty list takes the place of none, or none that of an
-    /// empty list, though neither is kept (upstream: `reflect.DeepEqual` in place of `Semantic.DeepEqual`).
+    /// As [`Generation::Spec`], and it also grows when an empty list replaces an absent one or the
+    /// reverse, though the stored object has neither (upstream: `reflect.DeepEqual` instead of
+    /// `Semantic.DeepEqual`).
     SpecAsSent,
     /// It starts at 1 and grows when any member other than `metadata` changes.
     Content,
@@ -296,8 +298,9 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// When it grows as a part is written: what the kind looks at beyond its spec, it looks at where the
-    /// whole object is written (upstream: in the strategy of the resource, not in that of its status).
+    /// Returns when the generation grows on a write to a part. The additional member counts only in
+    /// a write to the whole object (upstream: it is in the strategy of the resource, not of its
+    /// status).
     pub(crate) const fn of_part(self) -> Self {
         match self {
             Self::SpecAnd(_) => Self::Spec,
@@ -306,40 +309,41 @@ impl Generation {
     }
 }
 
-/// How the deletion of an object begins (upstream: namespaces and definitions have storage of their own).
+/// What marking an object as deleted changes (upstream: namespaces and definitions have storage of
+/// their own).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// With a period of grace, a new generation, and what is to become of its dependents.
-    Usual,
-    /// With the last of these only.
-    Heeding,
-    /// With nothing but the mark.
-    Marking,
+    /// The grace period, the generation, and the finalizer for dependents.
+    Graceful,
+    /// Only the finalizer for dependents.
+    DependentsOnly,
+    /// Only `deletionTimestamp`.
+    MarkOnly,
 }
 
-/// What becomes of the dependents of a deleted object (upstream: `GarbageCollectionPolicy`).
+/// What happens to the dependents of a deleted object (upstream: `GarbageCollectionPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {
-    /// They go after it, unless the client says otherwise.
+    /// The garbage collector deletes them, unless the client asks otherwise.
     Collected,
-    /// They stay, unless the client says otherwise.
+    /// They lose the owner reference and stay, unless the client asks otherwise.
     Orphaned,
-    /// It has none, whatever the client says.
+    /// Nothing, whatever the client asks: the kind has no dependents.
     None,
 }
 
-/// How long after a DELETE an object lives on, in seconds.
+/// The default grace period of a kind, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GracePeriod {
-    /// The kind knows no grace: it goes at once.
+    /// The kind has no grace period: the object is removed at once.
     None,
-    /// This one needs none: it is marked as going, and goes at once.
+    /// The object needs no grace period: it is marked as deleted and removed at once.
     Zero,
-    /// So long, unless the client says otherwise.
+    /// This many seconds, unless the client asks otherwise.
     Seconds(i64),
 }
 
-/// A member by which lists and watches may be selected.
+/// A member that field selectors can use.
 #[derive(Clone, Debug)]
 pub struct SelectableField {
     /// The label in `fieldSelector`: `spec.nodeName`.
@@ -351,17 +355,17 @@ pub struct SelectableField {
 /// Paths of members.
 pub type Paths = &'static [&'static [&'static str]];
 
-/// Where the text of a selectable member is; `""` where it is absent.
+/// How to get the text of a selectable member; `""` where it is absent.
 #[derive(Clone, Debug)]
 pub enum FieldText {
-    /// A function tells, of an object that has at least what is at these paths.
+    /// By a function of an object that has at least the members at these paths.
     By(fn(&Value) -> Str, Paths),
-    /// At this path of members: numbers and booleans in words.
+    /// From the member at this path: numbers and booleans as text.
     At(Vec<Str>),
 }
 
 impl FieldText {
-    /// The text of an object's member.
+    /// Returns the text for an object.
     pub fn of(&self, object: &Value) -> Str {
         match self {
             Self::By(text, _) => text(object),
@@ -369,7 +373,7 @@ impl FieldText {
         }
     }
 
-    /// The members that the text depends on.
+    /// Returns the members that the text depends on.
     pub fn reads(&self) -> Vec<Vec<&str>> {
         match self {
             Self::By(_, paths) => paths.iter().map(|path| path.to_vec()).collect(),
@@ -378,7 +382,7 @@ impl FieldText {
     }
 }
 
-/// The text at a path as selectors see it: numbers and booleans in words, `""` where there is none.
+/// Returns the text at a path as selectors see it: numbers and booleans as text, `""` if absent.
 pub fn text_at<S: AsRef<str>>(object: &Value, path: &[S]) -> Str {
     match object.at(path) {
         Some(Value::String(text)) => text.clone(),

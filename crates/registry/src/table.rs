@@ -1,7 +1,7 @@
-//! Tables: what a kind's printer gives, before anything is encoded.
+//! Tables: the columns and rows that a kind's printer makes, before they are encoded.
 //!
-//! Must not know: the time. A row is kept with its object, so a cell that tells how long ago something
-//! was holds when it was.
+//! It must not know the time. Rows are cached with their objects, so a cell that shows an age
+//! stores a time stamp.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,20 +9,20 @@ use std::fmt;
 use pintle_meta::duration;
 use pintle_value::{Str, Value, json};
 
-/// Prints objects of one kind as rows.
+/// Makes Table rows from objects of one kind.
 pub trait Printer: Send + Sync {
-    /// The columns, always all of them.
+    /// The columns, those of `-o wide` included.
     fn columns(&self) -> &[Column];
 
-    /// The row of an object (in the version that was asked for).
+    /// Makes the row of an object, which is in the requested version.
     fn row(&self, object: &Value) -> Row;
 
-    /// How the rows of one page of a list are ordered; `None` keeps the list's order.
+    /// The order of the rows of one page; `None` keeps the list's order.
     fn order(&self) -> Option<RowOrder> {
         None
     }
 
-    /// Where the Tables of the kind differ from those of most.
+    /// How Tables of the kind differ from most.
     fn manner(&self) -> Manner {
         Manner::default()
     }
@@ -34,22 +34,22 @@ impl fmt::Debug for dyn Printer {
     }
 }
 
-/// How the Tables of a kind are written. Clients see the difference, so it is upstream's.
+/// Variants of Tables that clients can see; upstream's kinds differ in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
-    /// Every Table of a watch has the columns, not only the first.
+    /// Each Table of a watch has the columns, not only the first.
     pub repeats_columns: bool,
-    /// A Table without rows has `null` for them.
+    /// `rows` of a Table without rows is `null`.
     pub null_rows: bool,
 }
 
-/// Which of two objects has its row first.
+/// Compares the objects of two rows.
 pub type RowOrder = fn(&Value, &Value) -> Ordering;
 
 /// Seconds since 1970, UTC.
 pub type UnixSeconds = i64;
 
-/// One column.
+/// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// The title.
@@ -58,33 +58,33 @@ pub struct Column {
     pub kind: &'static str,
     /// A hint such as `name`, or `""`.
     pub format: Str,
-    /// For people.
+    /// The description for users.
     pub description: Str,
-    /// 0 is always shown, 1 with `-o wide`.
+    /// 0 is always shown, 1 only with `-o wide`.
     pub priority: i32,
 }
 
-/// One row: as many cells as there are columns.
+/// A row: as many cells as there are columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What it tells.
+    /// The cells.
     pub cells: Vec<Cell>,
-    /// Conditions of the row (finished pods are `Completed`), in their JSON form.
+    /// The conditions of the row (finished pods are `Completed`), in their JSON form.
     pub conditions: Vec<Value>,
 }
 
-/// One cell.
+/// A cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A string, an integer, a number, a boolean or nothing: the same at any time.
+    /// A string, an integer, a number, a boolean or null that does not depend on the time.
     Fixed(Value),
-    /// How long ago a time was, with a text on either side.
+    /// The age of a time stamp, within a text.
     Since {
-        /// The text before.
+        /// The text before the age.
         before: Str,
-        /// The time.
+        /// The time stamp.
         time: UnixSeconds,
-        /// The text behind.
+        /// The text after the age.
         after: Str,
     },
 }
@@ -96,12 +96,12 @@ impl<V: Into<Value>> From<V> for Cell {
 }
 
 impl Cell {
-    /// How long ago a time was, and nothing else.
+    /// Makes a cell with only the age of a time stamp.
     pub const fn since(time: UnixSeconds) -> Self {
         Self::Since { before: Str::const_new(""), time, after: Str::const_new("") }
     }
 
-    /// What the cell tells at a time.
+    /// Returns the value of the cell at a time.
     pub fn at(&self, now: UnixSeconds) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
@@ -119,15 +119,15 @@ fn age(time: UnixSeconds, now: UnixSeconds) -> String {
 /// The members of a row's condition, in upstream's order.
 const CONDITION_MEMBERS: [&str; 4] = ["type", "status", "reason", "message"];
 
-/// A row as JSON that lacks its end, `{"cells":[…],"conditions":[…]`, and what goes by the time.
+/// A row as JSON without its end, `{"cells":[…],"conditions":[…]`, and the ages to insert.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     pub(crate) json: Vec<u8>,
-    /// Within strings of the JSON.
+    /// The ages, at offsets within strings of the JSON.
     pub(crate) ages: Vec<Age>,
 }
 
-/// Where in a text it is to be told how long ago a time was.
+/// An age to insert into a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Age {
     at: usize,
@@ -160,17 +160,17 @@ impl Printed {
             Cell::Fixed(value) => json::write(value, &mut self.json),
             Cell::Since { before, time, after } => {
                 json::write_string(before, &mut self.json);
-                self.json.pop(); // the quote
+                self.json.pop(); // the closing quote
                 self.ages.push(Age { at: self.json.len(), time: *time });
-                let behind = self.json.len();
+                let quote = self.json.len();
                 json::write_string(after, &mut self.json);
-                self.json.remove(behind); // the other quote
+                self.json.remove(quote); // the other quote
             }
         }
     }
 }
 
-/// Writes a printed row as it is at a time.
+/// Writes a printed row with its ages at a time.
 pub(crate) fn write_at(json: &[u8], ages: &[Age], now: UnixSeconds, out: &mut Vec<u8>) {
     let mut written = 0;
     for Age { at, time } in ages {

@@ -1,4 +1,5 @@
-//! Objects whose values could not be decrypted: they are read again, since the key may have come back.
+//! Objects whose values could not be decrypted: they are read again, because the key may be
+//! available again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,22 +8,22 @@ use pintle_store::{At, Error, Key, why_undecryptable};
 
 use crate::Registry;
 
-/// How many of the objects that could not be decrypted are read again.
+/// Which undecryptable objects are read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Every one: the keys have changed.
+    /// All of them, because the keys have changed.
     All,
-    /// One of each collection, another one with each number. The others only follow if it can be decrypted, so
-    /// that keys that stay away cost little.
+    /// One object of each collection, another one for each number. The others are read only if it
+    /// can be decrypted, so that a missing key costs few reads.
     Probe(usize),
 }
 
 impl Registry {
-    /// Reads objects again whose values could not be decrypted, and serves those that can be decrypted now.
-    /// Gives their number. Watches of a collection that has some end as if its history were lost.
+    /// Reads undecryptable objects again and serves those that can be decrypted now; returns their
+    /// number. Watches of their collections end as if the history were lost.
     ///
     /// # Errors
-    /// Why the store cannot be read.
+    /// If the store cannot be read.
     pub async fn retry_undecryptable(&self, retry: Retry) -> Result<usize, Error> {
         let mut count = 0;
         for (collection, items) in self.cache.undecryptable() {

@@ -1,4 +1,4 @@
-//! Watches: what a client is told of a collection's log.
+//! Watches: a collection's log, filtered for one client.
 
 use std::sync::Arc;
 
@@ -14,25 +14,24 @@ use crate::revision;
 use crate::select::Selection;
 use crate::{Object, Registry, Resource, work};
 
-/// A running watch. Dropping it costs nobody anything.
+/// A running watch. Dropping it ends it.
 pub struct Watch {
     cache: Arc<Cache>,
     resource: Arc<Resource>,
     selection: Selection,
-    /// What is to be told before more is taken from the log: at first the initial events, or the one
-    /// error.
+    /// Events to return before the log is read further: first the initial events, or one error.
     waiting: Vec<Event>,
-    /// What was taken from the log and not yet looked at.
+    /// Changes that were read from the log and are not events yet.
     unread: Vec<Change>,
     /// `None` after an error.
     cursor: Option<Cursor>,
-    /// Changes up to here are not told.
+    /// Changes up to this revision are skipped.
     after: Revision,
     bookmarks: bool,
 }
 
 impl Watch {
-    /// Begins a watch: the cells RV-W1 … RV-W3, and streaming lists (SL).
+    /// Starts a watch: the cases RV-W1 … RV-W3, and streaming lists (SL).
     pub(crate) async fn start(
         registry: &Registry,
         target: &Target,
@@ -43,7 +42,7 @@ impl Watch {
         let asked = revision::parse(&options.resource_version)?;
         let since = asked.filter(|revision| *revision > Revision(0));
         if asked.is_none() {
-            registry.catch_up().await?; // it begins with the newest state
+            registry.catch_up().await?; // the watch starts with the newest state
         }
         let cache = &*registry.cache;
         let mut watch = Self {
@@ -60,7 +59,7 @@ impl Watch {
             (Some(true), since) => {
                 match reach(cache, target.resource.collection()?, since.unwrap_or_default()).await {
                     Ok(()) => watch.begin_with_state(&target.namespace).await?,
-                    // Upstream's cache has begun to answer by then.
+                    // Upstream's watch cache has sent the response headers by then.
                     Err(status) => watch.waiting = vec![Event::Error(Box::new(status))],
                 }
             }
@@ -70,14 +69,14 @@ impl Watch {
                 watch.cursor =
                     Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
             }
-            // Likewise where nothing is asked for (upstream: `SetListOptionsDefaults`).
+            // As with initial events (upstream: `SetListOptionsDefaults`).
             (None, None) => watch.begin_with_state(&target.namespace).await?,
             (_, Some(since)) => watch.begin_after(since)?,
         }
         Ok(watch)
     }
 
-    /// The whole state as ADDED events, their end marked for who wants bookmarks, then what changes.
+    /// Starts with all objects as ADDED events, then a bookmark if the client wants bookmarks.
     async fn begin_with_state(&mut self, namespace: &Str) -> Result<(), Status> {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
@@ -102,7 +101,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Only what changed after a revision; an ERROR event where that is no longer known (WATCH-06).
+    /// Starts with the changes after a revision, or with an ERROR event if the log was trimmed past
+    /// it (WATCH-06).
     fn begin_after(&mut self, since: Revision) -> Result<(), Status> {
         self.after = since;
         match Cursor::after(self.resource.collection()?.clone(), since) {
@@ -116,9 +116,9 @@ impl Watch {
         Ok(())
     }
 
-    /// The next events, at least one, in order; waits until there are some. After an
-    /// [`Event::Error`] nothing follows: this then waits for ever. `None` when the resource is defined
-    /// in another way, or no longer: the watch is over. Cancel safe.
+    /// Waits for the next events and returns at least one. After an [`Event::Error`] it waits
+    /// forever. `None` when the resource's definition is replaced or removed: the watch is over.
+    /// Cancel safe.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         if self.waiting.is_empty() {
             let resource = self.resource.clone();
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// The pending events, with objects converted to the resource's version.
+    /// Returns the pending events, with objects converted to the resource's version.
     async fn answered(&self) -> Result<Vec<Event>, Status> {
         let mut events = self.waiting.clone();
         if self.resource.converter().is_none() {
@@ -155,7 +155,7 @@ impl Watch {
         Ok(events)
     }
 
-    /// The next events, with objects in the stored form.
+    /// Waits for the next events, with objects in the stored form.
     async fn changes(&mut self) -> Vec<Event> {
         loop {
             let Some(cursor) = &mut self.cursor else { return std::future::pending().await };
@@ -164,7 +164,7 @@ impl Watch {
                     Ok(changes) => self.unread = changes,
                     Err(Lagged) => {
                         let collection = self.resource.collection();
-                        collection.iter().for_each(|collection| collection.reads.outrun.add(1));
+                        collection.iter().for_each(|collection| collection.reads.lagged.add(1));
                         self.cursor = None;
                         let status = Status::expired(
                             "The resourceVersion for the provided watch is too old.",
@@ -173,7 +173,7 @@ impl Watch {
                     }
                 }
             }
-            match self.seen().await {
+            match self.convert_unread().await {
                 Ok(()) => {
                     let changes = std::mem::take(&mut self.unread);
                     let events: Vec<_> = changes.iter().filter_map(|c| self.event(c)).collect();
@@ -189,9 +189,9 @@ impl Watch {
         }
     }
 
-    /// Makes of the changes that are not looked at yet what the resource's version shows of them, where
-    /// selection goes by that.
-    async fn seen(&mut self) -> Result<(), Status> {
+    /// Converts the unread changes to the resource's version, where selectors depend on the
+    /// version.
+    async fn convert_unread(&mut self) -> Result<(), Status> {
         if !self.selection.is_of_view() {
             return Ok(());
         }
@@ -208,18 +208,18 @@ impl Watch {
         Ok(())
     }
 
-    /// A bookmark for what has been told so far, where the client wants bookmarks and nothing is
-    /// waiting to be told: the handler calls this by its own clock, about once a minute (BM-01).
+    /// Returns a bookmark if the client wants bookmarks and no event is pending. The handler calls
+    /// it by its own clock, about once a minute (BM-01).
     pub fn bookmark(&self) -> Option<Revision> {
-        let nothing_waits = self.waiting.is_empty() && self.unread.is_empty();
-        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && nothing_waits)?;
-        // Read first: everything up to here is in the log by the time that the cursor is looked at.
+        let nothing_pending = self.waiting.is_empty() && self.unread.is_empty();
+        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && nothing_pending)?;
+        // `visible` is read first: all changes up to it are in the log when the cursor is compared.
         let visible = self.cache.visible();
         cursor.caught_up().then(|| visible.max(self.after))
     }
 
-    /// What a change is to this watcher: entering the selection is an addition, leaving it a deletion
-    /// (WATCH-09).
+    /// Returns the event of a change for this watcher: an object that enters the selection is
+    /// added, one that leaves it is deleted (WATCH-09).
     fn event(&self, change: &Change) -> Option<Event> {
         let object = &change.object;
         if object.revision <= self.after {
@@ -234,15 +234,16 @@ impl Watch {
             (true, true) => Some(Event::Modified(object.clone())),
             (true, false) => {
                 let previous = change.previous.as_ref()?;
-                Some(Event::Deleted(Arc::new(self.moved(previous, object.revision))))
+                Some(Event::Deleted(Arc::new(self.at_revision(previous, object.revision))))
             }
             (false, false) => None,
         }
     }
 
-    /// An object as it was, at the revision of the change by which it left the selection (OAS-16).
-    fn moved(&self, object: &Object, revision: Revision) -> Object {
-        // Of one that cannot be read, at least it is told which it is that goes.
+    /// Returns an object's previous state, at the revision of the change by which it left the
+    /// selection (OAS-16).
+    fn at_revision(&self, object: &Object, revision: Revision) -> Object {
+        // The event for an unreadable object has at least its name.
         let mut tree = object.tree().unwrap_or_else(|_| object.identity(&self.resource));
         pintle_meta::object::set_text(&mut tree, "resourceVersion", revision.to_string());
         let mut bytes = Vec::with_capacity(object.size());

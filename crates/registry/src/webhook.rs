@@ -1,5 +1,6 @@
-//! Webhooks: where they are, and the seam by which they are called. How a request travels is the caller's
-//! matter.
+//! Webhooks: their endpoints, and the interface for calling them.
+//!
+//! It must not know how requests are sent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,63 +10,63 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pintle_value::{Str, Value};
 
-/// Where a webhook is.
+/// The endpoint of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `https://…`; for a service, with its name as host: `https://name.namespace.svc:443/path`.
+    /// `https://…`; a service is the host: `https://name.namespace.svc:443/path`.
     pub url: String,
-    /// The service, where it is one: its namespace, its name, its port.
+    /// Namespace, name and port of the service, if it is one.
     pub service: Option<(Str, Str, u16)>,
-    /// PEM, which alone is trusted; empty for the system's authorities. A certificate in it is trusted
-    /// even where it is no authority, as Go does.
+    /// The trusted certificates in PEM; empty for the system's authorities. As in Go, a certificate
+    /// in it is trusted even if it is not an authority.
     pub ca_bundle: Vec<u8>,
 }
 
-/// The body of an answer with status 200, or why there is none.
+/// The body of a response with status 200, or the error.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, Unanswered>> + Send + 'a>>;
 
-/// Why there is no answer.
+/// Why a webhook gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unanswered {
-    /// In the words of upstream's client.
+    /// The error, in the words of upstream's client.
     pub why: String,
-    /// The status that the webhook's server answered with, or 503 where it did not answer.
+    /// The status code of the webhook's response, or 503 if there was none.
     pub code: u16,
-    /// Whether the server says that another attempt may succeed.
+    /// Whether the server says that a retry may succeed.
     pub is_transient: bool,
 }
 
 impl Unanswered {
-    /// Nothing came back.
+    /// The webhook did not respond.
     pub const fn silent(why: String) -> Self {
         Self { why, code: 503, is_transient: false }
     }
 }
 
-/// Carries requests to webhooks.
+/// Sends requests to webhooks.
 pub trait Caller: Send + Sync {
-    /// POSTs JSON, within a time, and gives the answer, of bounded length.
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, patience: Duration) -> Answer<'a>;
+    /// POSTs JSON and returns the response of bounded length, or an error after the timeout.
+    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, timeout: Duration) -> Answer<'a>;
 
-    /// A new uid.
+    /// Makes a uid for a review.
     fn uid(&self) -> Str;
 
-    /// The time, for [`Self::converted`].
+    /// Returns the time, for [`Self::converted`].
     fn now(&self) -> Instant;
 
-    /// Counts a conversion that began at a time and has ended now.
+    /// Measures a conversion that started at `began` and has ended.
     fn converted(&self, conversion: &Conversion<'_>, began: Instant);
 }
 
-/// A conversion that a webhook was asked for.
+/// A conversion by a webhook.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion<'a> {
-    /// The name of the definition that names the webhook.
+    /// The name of the CustomResourceDefinition with the webhook.
     pub definition: &'a str,
-    /// The version that the first object was in, without its group.
+    /// The version of the first object, without its group.
     pub from: &'a str,
-    /// The version that was wanted, without its group.
+    /// The requested version, without its group.
     pub to: &'a str,
     /// Why it failed, if it did.
     pub failure: Option<ConversionFailure>,
@@ -74,50 +75,51 @@ pub struct Conversion<'a> {
 /// Why a conversion failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConversionFailure {
-    /// There was no answer.
+    /// The webhook did not respond.
     Call,
-    /// What was answered is no answer to what was asked, or says that the webhook failed.
+    /// The response is not a valid review, or reports a failure.
     MalformedResponse,
-    /// There are other numbers of objects in the question and in the answer.
+    /// The response has another number of objects than the request.
     PartialResponse,
-    /// An object of the answer is not the one that was sent in the version that was wanted.
+    /// A converted object has another version or identity than requested.
     InvalidConvertedObject,
 }
 
 impl Endpoint {
-    /// What a `clientConfig` says.
+    /// Reads the endpoint from a `clientConfig`.
     pub fn of(config: &Value) -> Self {
         let ca_bundle = config.str_at(&["caBundle"]).and_then(|text| STANDARD.decode(text).ok());
         let ca_bundle = ca_bundle.unwrap_or_default();
         if let Some(url) = config.str_at(&["url"]) {
-            return Self { url: asked_url(url), service: None, ca_bundle };
+            return Self { url: normalized_url(url), service: None, ca_bundle };
         }
         let text = |key: &str| config.str_at(&["service", key]).unwrap_or_default();
         let port = config.at(&["service", "port"]).and_then(Value::as_int).unwrap_or(443);
         let port = u16::try_from(port).unwrap_or(443);
-        let (namespace, name, path) = (text("namespace"), text("name"), asked_path(text("path")));
+        let (namespace, name, path) =
+            (text("namespace"), text("name"), normalized_path(text("path")));
         let url = format!("https://{name}.{namespace}.svc:{port}{path}");
         Self { url, service: Some((namespace.into(), name.into(), port)), ca_bundle }
     }
 
-    /// Tells the webhook how long is waited for it, as upstream's client does.
+    /// Adds the timeout to the URL, as upstream's client does.
     pub fn within(mut self, seconds: u64) -> Self {
         self.url.push_str(&format!("?timeout={seconds}s"));
         self
     }
 }
 
-/// A URL as upstream's client asks for it: what is behind the path says nothing.
-fn asked_url(url: &str) -> String {
+/// Normalizes a URL as upstream's client does: without query and fragment.
+fn normalized_url(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let host = url.find("://").map_or(0, |at| at + 3);
     let path = url[host..].find('/').map_or(url.len(), |at| host + at);
-    format!("{}{}", &url[..path], asked_path(&url[path..]))
+    format!("{}{}", &url[..path], normalized_path(&url[path..]))
 }
 
-/// A path as upstream's client asks for it (Go's `path.Join`). Harnesses write doubled slashes, and a Go
-/// server answers those with a redirection, on which what was posted is lost.
-fn asked_path(path: &str) -> String {
+/// Normalizes a path as upstream's client does (Go's `path.Join`). A Go server answers doubled
+/// slashes with a redirection, which loses the posted body.
+fn normalized_path(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_asked_for_as_upstream_does() {
+    fn a_url_is_normalized_as_upstream_does() {
         for (url, expected) in [
             ("https://a", "https://a/?timeout=30s"),
             ("https://a:1", "https://a:1/?timeout=30s"),
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_asked_for_as_upstream_does() {
+    fn a_service_url_is_built_as_upstream_does() {
         for (path, expected) in
             [("", "/"), ("/", "/"), ("/a", "/a"), ("a", "/a"), ("//a//b/", "/a/b")]
         {

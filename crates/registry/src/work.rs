@@ -1,17 +1,17 @@
-//! Announces how much computing a request has ahead, where it becomes known: from the size of a body, of a
-//! stored object or of a collection.
+//! Work announcements: how much a request will compute, from the size of a body, of stored objects
+//! or of a collection.
 //!
-//! Nothing interrupts a future while it is polled, and the threads that poll are few. So the server
-//! [watches](watched) the polls of a request, and moves requests with much work ahead to a separate thread.
-//! Code announces such work first ([`ahead`]) and divides long work ([`pause`]). Both do nothing outside of
-//! [`watched`].
+//! Nothing interrupts a future while it is polled, and few threads poll. So the server
+//! [watches](watched) the polls of a request and moves requests with much work to a separate
+//! thread. Code announces such work before it starts ([`ahead`]) and divides long work ([`pause`]).
+//! Both do nothing outside of [`watched`].
 
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// How many bytes one poll may read, compare or encode on a shared thread: about 4 ms of the slowest kind of
-/// work.
+/// How many bytes one poll may decode, compare or encode on a shared thread: about 4 ms of the
+/// slowest kind of work.
 pub const SHARED_BYTES_MAX: usize = 32 * 1024;
 
 /// After how many bytes long work yields: about 10 ms of the slowest kind of work.
@@ -31,8 +31,8 @@ thread_local! {
     static WATCHED: Cell<Option<(Thread, bool)>> = const { Cell::new(None) };
 }
 
-/// Runs a poll on a thread of that sort; true if the future asks for a [separate](Thread::Separate) one for its
-/// next poll.
+/// Runs a poll on a thread of that sort; true if the future asks for a [separate](Thread::Separate)
+/// one for its next poll.
 pub fn watched<T>(thread: Thread, poll: impl FnOnce() -> T) -> (T, bool) {
     let before = WATCHED.replace(Some((thread, false)));
     let done = poll();
@@ -57,7 +57,7 @@ pub async fn pause() {
     leave(|_| true).await;
 }
 
-/// Ends the poll if it is watched and its thread is one that `from` selects; the next poll is on a separate
+/// Ends the poll if it is watched and `from` selects its thread; the next poll is on a separate
 /// thread.
 async fn leave(from: impl Fn(Thread) -> bool) {
     let mut left = false;
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// The thread of each poll of a future.
+    /// Returns the thread of each poll of a future.
     fn threads(future: impl Future<Output = ()>) -> Vec<Thread> {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());

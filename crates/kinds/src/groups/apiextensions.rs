@@ -59,7 +59,7 @@ const DEFINITION: Strategy = Strategy {
         }
     },
     // The first deletion only begins: the objects go first.
-    deletion: Deletion::Marking,
+    deletion: Deletion::MarkOnly,
     held: |definition| !object::is_terminating(definition),
     terminating: pintle_crd::life::begin_deletion,
     validate: pintle_crd::validate,

@@ -12,15 +12,15 @@ use tokio::sync::Notify;
 use crate::Object;
 use crate::measures::{Reads, Stored};
 
-/// The live set; cloning it is a snapshot and costs nothing.
+/// The live set. It is persistent, so that a clone is a cheap snapshot.
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
 
-/// One change of one object. Cheap to clone.
+/// A change of one object. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// The new state; for a deletion the last one, at the revision of the deletion.
+    /// The new state; for a deletion, the last state at the revision of the deletion.
     pub(crate) object: Arc<Object>,
-    /// What was there before.
+    /// The state before the change.
     pub(crate) previous: Option<Arc<Object>>,
 }
 
@@ -29,46 +29,47 @@ pub(crate) struct Collection {
     pub(super) state: RwLock<State>,
     /// Woken after each batch of changes.
     pub(super) changed: Notify,
-    /// What was read.
+    /// Counters of reads.
     pub(crate) reads: Arc<Reads>,
-    /// The last states that were worked out for exact reads: pages of one list share one.
+    /// The newest of the reconstructed past states. Pages of one list share a state.
     recalled: Mutex<VecDeque<(Revision, Objects)>>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
-    /// The size of the live objects' JSON.
+    /// The size of the live objects' JSON in bytes.
     live_bytes: usize,
     /// The items of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
     pub(super) log: VecDeque<Change>,
-    /// The memory that the log's changes take, and would give back if they were forgotten; but for
-    /// those whose object is the newest of its key.
+    /// The memory that dropping the log's changes would free, in bytes. It counts the newest object
+    /// of a key, too, which stays in the live set.
     log_bytes: usize,
-    /// The number of the log's first change; a cursor holds the number of the change it wants next.
+    /// The number of the log's first change. A cursor holds the number of the change that it reads
+    /// next.
     pub(super) first: u64,
-    /// The newest revision that the log has forgotten: states before it cannot be told.
+    /// The newest revision that was dropped from the log. Earlier states cannot be reconstructed.
     pub(super) floor: Revision,
-    /// The newest change.
+    /// The revision of the newest change.
     pub(super) last: Revision,
 }
 
 /// A consistent state of a collection.
 pub(crate) struct Snapshot {
-    /// Its objects, in key order.
+    /// The objects, in key order.
     pub(crate) objects: Objects,
-    /// The revision that the state is that of.
+    /// The revision of the state.
     pub(crate) revision: Revision,
     /// The number of the first change after it.
     pub(crate) next: u64,
 }
 
-/// What a change takes beside its object's bytes: the object, its index, and the change's place in the
-/// log (`docs/performance.md`, "beside its JSON").
+/// The memory of a change in addition to its object's bytes: the object, its index, and the entry
+/// in the log (`docs/performance.md`, "beside its JSON").
 const CHANGE_BYTES: usize = 256;
 
-/// How many worked-out past states a collection remembers.
+/// How many reconstructed past states a collection caches.
 const RECALLED_MAX: usize = 4;
 
 impl Collection {
@@ -82,7 +83,7 @@ impl Collection {
         }
     }
 
-    /// Applies committed writes, in order; gives the revision of the newest before them.
+    /// Applies committed writes, in order; returns the revision of the newest change before them.
     pub(super) fn apply(&self, records: &[Record], log_bytes_max: usize) -> Revision {
         let mut state = self.state.write();
         let before = state.last;
@@ -100,7 +101,7 @@ impl Collection {
         before
     }
 
-    /// Begins anew with a state, without a history before it. All cursors are lagged.
+    /// Replaces the state and drops the history. All cursors lag.
     pub(super) fn reset(&self, records: &[&Record], head: Revision) {
         let objects = records.iter().map(|record| Arc::new(Object::from_record(record)));
         let live: Objects = objects.map(|object| (object.item.clone(), object)).collect();
@@ -111,14 +112,14 @@ impl Collection {
         self.changed.notify_waiters();
     }
 
-    /// The items of the objects whose values could not be decrypted.
+    /// Returns the keys of the objects whose values could not be decrypted.
     pub(super) fn undecryptable(&self) -> BTreeSet<Arc<str>> {
         self.state.read().undecryptable.clone()
     }
 
-    /// Replaces objects whose values could not be decrypted by what was read of them since. An object that
-    /// was written meanwhile stays as it is. Begins anew without a history: followers that could not read
-    /// the old objects must read the state again, so all cursors are lagged.
+    /// Replaces objects whose values could not be decrypted with newly read ones. An object that
+    /// was written since stays. Followers could not read the old objects and must list again, so
+    /// the history is dropped and all cursors lag.
     pub(super) fn replace_undecryptable(&self, records: &[Record]) {
         let mut state = self.state.write();
         let mut live = state.live.clone();
@@ -134,12 +135,12 @@ impl Collection {
         self.changed.notify_waiters();
     }
 
-    /// The object of a key.
+    /// Returns the object of a key.
     pub(crate) fn get(&self, item: &str) -> Option<Arc<Object>> {
         self.state.read().live.get(item).cloned()
     }
 
-    /// What it holds, under its name.
+    /// Returns the collection's size and counters, for metrics.
     pub(super) fn stored(&self, name: Arc<str>) -> Stored {
         let state = self.state.read();
         Stored {
@@ -152,14 +153,14 @@ impl Collection {
         }
     }
 
-    /// How much there is now.
+    /// Returns the number and size of the live objects.
     pub(crate) fn extent(&self) -> crate::Extent {
         let state = self.state.read();
         crate::Extent { objects: state.live.len(), bytes: state.live_bytes }
     }
 
-    /// The newest state. `visible` is what the cache had made visible before this call: the state is at
-    /// least that new.
+    /// Returns the newest state. It includes everything up to `visible`, which the cache had made
+    /// visible before the call.
     pub(crate) fn snapshot(&self, visible: Revision) -> Snapshot {
         let state = self.state.read();
         Snapshot {
@@ -169,7 +170,7 @@ impl Collection {
         }
     }
 
-    /// The state just after `revision`; `None` where the log no longer tells.
+    /// Returns the state just after `revision`; `None` if the log does not reach back to it.
     pub(crate) fn snapshot_at(&self, revision: Revision) -> Option<Objects> {
         if let Some((_, objects)) = self.recalled.lock().iter().find(|(r, _)| *r == revision) {
             return Some(objects.clone());
@@ -195,8 +196,8 @@ impl Collection {
         Some(objects)
     }
 
-    /// The state just after a revision, as the store tells it. What is still the same is shared with the
-    /// newest state.
+    /// Makes the state just after a revision from the store's records. Objects that are still
+    /// current are shared with the live set.
     pub(crate) fn recall(&self, revision: Revision, records: &[Record]) -> Objects {
         let live = self.state.read().live.clone();
         let object = |record: &Record| match live.get(&record.key.item) {
@@ -215,7 +216,7 @@ impl Collection {
         recalled.truncate(RECALLED_MAX);
     }
 
-    /// Forgets changes up to `floor`.
+    /// Drops changes up to `floor` from the log.
     pub(super) fn trim(&self, floor: Revision) {
         self.recalled.lock().retain(|(revision, _)| *revision >= floor);
         let mut state = self.state.write();
@@ -227,7 +228,7 @@ impl Collection {
 }
 
 impl State {
-    /// A state without a history before it, whose next change has this number.
+    /// Makes a state without history, whose next change has the number `first`.
     fn begin(live: Objects, first: u64, head: Revision) -> Self {
         let is_undecryptable = |object: &&Arc<Object>| object.is_undecryptable();
         Self {
@@ -245,8 +246,8 @@ impl State {
         }
     }
 
-    /// The object that a record makes. A deletion by another process has no value: its object is what was
-    /// there; `None` if nothing was.
+    /// Makes the object of a record. A deletion by another process carries no value: the object is
+    /// the live one, or `None` if the key has none.
     fn object(&self, record: &Record) -> Option<Object> {
         if record.kind == Kind::Deleted && record.body.is_empty() {
             return Some(self.live.get(&record.key.item)?.deleted_at(record.revision));
@@ -267,7 +268,7 @@ impl State {
         self.live_bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
         if object.revision <= self.floor {
-            return; // the state at the store's floor, not a change after it
+            return; // part of the initial state, not a change
         }
         self.log_bytes += object.size() + CHANGE_BYTES;
         self.log.push_back(Change { object, previous });
@@ -281,18 +282,18 @@ impl State {
         }
     }
 
-    /// The number of the next change to come.
+    /// Returns the number that the next change will get.
     pub(super) fn end(&self) -> u64 {
         self.first + self.log.len() as u64
     }
 
-    /// The position in the log of the first change after `revision`.
+    /// Returns the index in the log of the first change after `revision`.
     pub(super) fn after(&self, revision: Revision) -> usize {
         self.log.partition_point(|change| change.object.revision <= revision)
     }
 }
 
-/// The objects of a namespace (`""`: of all), from a key on. A key is `namespace/name`.
+/// Returns the objects of a namespace (`""` for all), from a key on. A key is `namespace/name`.
 pub(crate) fn within<'a>(
     objects: &'a Objects,
     namespace: &str,
@@ -309,7 +310,7 @@ pub(crate) fn within<'a>(
 }
 
 impl Snapshot {
-    /// The objects of a namespace (`""`: of all), from a key on.
+    /// Returns the objects of a namespace (`""` for all), from a key on.
     pub(crate) fn within(&self, namespace: &str, from: &str) -> impl Iterator<Item = &Arc<Object>> {
         within(&self.objects, namespace, from)
     }

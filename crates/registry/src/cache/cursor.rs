@@ -1,4 +1,5 @@
-//! A cursor over a collection's log: all that a watcher is to the cache.
+//! A cursor: the position of a watcher in a collection's log. The cache holds no other state for a
+//! watcher.
 
 use std::sync::Arc;
 
@@ -16,16 +17,17 @@ pub(crate) struct Cursor {
 #[derive(Debug)]
 pub(crate) struct Lagged;
 
-/// How many changes one call returns, so that a watcher that catches up holds the lock only briefly.
+/// How many changes one call returns. The bound keeps the time short for which a lagging watcher
+/// holds the lock.
 const BATCH_MAX: usize = 512;
 
 impl Cursor {
-    /// At the change numbered `next`.
+    /// Makes a cursor at the change with the number `next`.
     pub(crate) const fn at(collection: Arc<Collection>, next: u64) -> Self {
         Self { collection, next }
     }
 
-    /// Just after `revision`; fails where the log no longer reaches back so far.
+    /// Makes a cursor just after `revision`; fails if the log does not reach back to it.
     pub(crate) fn after(collection: Arc<Collection>, revision: Revision) -> Result<Self, Lagged> {
         let state = collection.state.read();
         if revision < state.floor {
@@ -36,12 +38,12 @@ impl Cursor {
         Ok(Self { collection, next })
     }
 
-    /// The next changes, at least one; waits for them. Cancel safe: the cursor moves only when changes
-    /// are returned.
+    /// Waits for the next changes and returns at least one. Cancel safe: the cursor moves only when
+    /// changes are returned.
     pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Lagged> {
         loop {
             let collection = self.collection.clone();
-            // Registered before looking, so that a change in between is not missed.
+            // The waiter registers before it reads the log, so that it misses no change in between.
             let changed = collection.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -53,7 +55,7 @@ impl Cursor {
         }
     }
 
-    /// The next changes, if there are any yet.
+    /// Returns the next changes, if there are any.
     pub(crate) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
         let state = self.collection.state.read();
         let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
@@ -64,7 +66,7 @@ impl Cursor {
         Ok(changes)
     }
 
-    /// Whether the cursor has seen every change there is.
+    /// Whether the cursor has returned every change.
     pub(crate) fn caught_up(&self) -> bool {
         self.next == self.collection.state.read().end()
     }

@@ -1,15 +1,15 @@
-//! The cache: every stored object in memory, and the log of recent changes.
+//! The watch cache: every stored object in memory, and a log of recent changes.
 //!
-//! Purpose: all reads. The store's commits come in as a [`Follower`]; lists, gets and watches look at
-//! one [`Collection`] each. Nothing here waits for the disk.
+//! It serves all reads. The store's commits arrive through [`Follower`]; a list, get or watch reads
+//! one [`Collection`]. Nothing here waits for the disk.
 //!
-//! Must not know: definitions beyond what selection needs, requests, encodings.
+//! It must not know definitions beyond what selection needs, requests, or encodings.
 //!
 //! Invariants:
 //! - A reader that saw revision V sees every change up to V, in every collection.
-//! - Changes of one revision become visible together, and a collection has one of each revision, unless
-//!   another program on a shared database wrote several in one transaction. So a watcher that was cut off
-//!   goes on after the last revision that it saw.
+//! - Changes of one revision become visible together. A collection has one change at each revision,
+//!   unless another program on a shared database wrote several in one transaction. So a watcher
+//!   that was disconnected can resume after the last revision that it saw.
 //! - A collection's log is the exact sequence of its changes after its floor.
 
 mod collection;
@@ -34,29 +34,29 @@ pub(crate) use cursor::{Cursor, Lagged};
 /// All collections.
 pub(crate) struct Cache {
     collections: RwLock<HashMap<Arc<str>, Arc<Collection>>>,
-    /// What is applied in every collection.
+    /// The head: all changes up to it are applied in every collection.
     visible: watch::Sender<Head>,
-    /// The revision before which no collection can tell its state.
+    /// The revision before which no collection can reconstruct its state.
     floor: AtomicU64,
-    /// How much of each collection's log is kept, in bytes of memory.
+    /// The bound on each collection's log, in bytes of memory.
     log_bytes_max: usize,
-    /// The collections that were ever written to, each at its newest change. Locked while anything is
-    /// applied, so that changes of the cache come one after the other.
+    /// The collections that were ever written to, each with the head of its newest change. The lock
+    /// is held while changes are applied, so that they are applied one batch after the other.
     by_newest: Mutex<BTreeSet<(Head, Arc<str>)>>,
 }
 
-/// How far the cache is. Heads only grow, while revisions do not: a database that is restored from a
-/// backup goes back.
+/// The newest state that the cache has. Heads only grow, even if revisions go back because a
+/// database was restored from a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Head {
-    /// How often the history was lost and the state read anew.
+    /// How often the history was lost and the state was read again.
     resets: u64,
     /// The newest revision that readers see.
     pub revision: Revision,
 }
 
 impl Cache {
-    /// An empty cache to follow a store whose floor is `floor`.
+    /// Makes an empty cache that will follow a store with this floor.
     pub(crate) fn new(floor: Revision, log_bytes_max: usize) -> Self {
         Self {
             collections: RwLock::default(),
@@ -67,17 +67,17 @@ impl Cache {
         }
     }
 
-    /// The newest revision that readers see.
+    /// Returns the newest revision that readers see.
     pub(crate) fn visible(&self) -> Revision {
         self.head().revision
     }
 
-    /// How far the cache is now.
+    /// Returns the current head.
     pub(crate) fn head(&self) -> Head {
         *self.visible.borrow()
     }
 
-    /// The collections that changed after a head: of all that is visible none is left out.
+    /// Returns the collections that changed after a head. It misses none of the visible changes.
     pub(crate) fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
         let by_newest = self.by_newest.lock();
         let newest_first = by_newest.iter().rev();
@@ -89,22 +89,22 @@ impl Cache {
         changed
     }
 
-    /// How far the cache is, and every head after it.
+    /// Returns a receiver of the current head and all later ones.
     pub(crate) fn heads(&self) -> watch::Receiver<Head> {
         self.visible.subscribe()
     }
 
-    /// Waits until `revision` is visible, for a bounded time; `false` if it did not come.
-    pub(crate) async fn wait_for(&self, revision: Revision, patience: Duration) -> bool {
+    /// Waits until `revision` is visible; returns `false` after the timeout.
+    pub(crate) async fn wait_for(&self, revision: Revision, timeout: Duration) -> bool {
         if self.visible() >= revision {
             return true;
         }
         let mut visible = self.visible.subscribe();
         let reached = visible.wait_for(|head| head.revision >= revision);
-        tokio::time::timeout(patience, reached).await.is_ok_and(|r| r.is_ok())
+        tokio::time::timeout(timeout, reached).await.is_ok_and(|r| r.is_ok())
     }
 
-    /// The collection of that name, made if it is new.
+    /// Returns the collection of that name; makes it if it is new.
     pub(crate) fn collection(&self, name: &Arc<str>) -> Arc<Collection> {
         if let Some(collection) = self.collections.read().get(name) {
             return collection.clone();
@@ -114,7 +114,7 @@ impl Cache {
         collections.entry(name.clone()).or_insert_with(|| Arc::new(Collection::new(floor))).clone()
     }
 
-    /// Forgets changes up to `floor` in every log.
+    /// Drops changes up to `floor` from every log.
     pub(crate) fn trim(&self, floor: Revision) {
         self.floor.fetch_max(floor.0, Ordering::Relaxed);
         for collection in self.collections.read().values() {
@@ -122,15 +122,15 @@ impl Cache {
         }
     }
 
-    /// The keys whose values could not be decrypted, by collection.
+    /// Returns the keys whose values could not be decrypted, by collection.
     pub(crate) fn undecryptable(&self) -> Vec<(Arc<str>, BTreeSet<Arc<str>>)> {
         let collections = self.collections.read();
         let found = collections.iter().map(|(name, c)| (name.clone(), c.undecryptable()));
         found.filter(|(_, items)| !items.is_empty()).collect()
     }
 
-    /// Replaces objects of a collection whose values could not be decrypted by what was read since. Counts as
-    /// a loss of the history, so that followers read the collection again.
+    /// Replaces objects of a collection whose values could not be decrypted with newly read ones.
+    /// It counts as a loss of the history, so that followers read the collection again.
     pub(crate) fn replace_undecryptable(&self, name: &Arc<str>, records: &[Record]) {
         let mut by_newest = self.by_newest.lock();
         self.collection(name).replace_undecryptable(records);
@@ -142,7 +142,7 @@ impl Cache {
         self.visible.send_replace(new);
     }
 
-    /// What each collection holds, by their names.
+    /// Returns the sizes and counters of the collections, sorted by name.
     pub(crate) fn stored(&self) -> Vec<Stored> {
         let collections = self.collections.read();
         let mut stored: Vec<_> =
@@ -156,7 +156,7 @@ impl Follower for Cache {
     fn apply(&self, records: &[Record], head: Revision) {
         let mut by_newest = self.by_newest.lock();
         let resets = self.head().resets;
-        // Runs of one collection are applied under one lock.
+        // Consecutive records of one collection are applied under one lock.
         for run in records.chunk_by(|a, b| a.key.collection == b.key.collection) {
             let (name, newest) = (&run[0].key.collection, run[run.len() - 1].revision);
             let before = self.collection(name).apply(run, self.log_bytes_max);

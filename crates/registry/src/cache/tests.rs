@@ -1,4 +1,5 @@
-//! The cache against a naive model: every state kept in full, every change in one list.
+//! Tests of the cache against a naive model, which holds every state in full and every change in
+//! one list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::{Cache, Collection, Cursor, Head, Lagged};
 /// One step of a history.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Writes an item, or deletes it if it is there and the flag says so.
+    /// Writes an item; deletes it if it exists and `delete` is true.
     Write { item: u8, delete: bool },
-    /// Forgets history up to so many revisions before the newest.
+    /// Trims the history up to `back` revisions before the newest.
     Trim { back: u64 },
-    /// Asks for the state so many revisions back, so that worked-out states get remembered.
+    /// Reads the state `back` revisions before the newest, so that reconstructed states get cached.
     Recall { back: u64 },
 }
 
@@ -39,7 +40,7 @@ fn record(revision: u64, item: &str, kind: Kind) -> Record {
     Record { revision: Revision(revision), key, kind, bytes, body, note: None }
 }
 
-/// Applies records of which the last one is the newest there is.
+/// Applies records and makes the last one's revision the head.
 fn apply(cache: &Cache, records: &[Record]) {
     cache.apply(records, records[records.len() - 1].revision);
 }
@@ -99,10 +100,10 @@ fn changes_after(
 }
 
 proptest! {
-    /// Exact states and cursors agree with the model at every revision since the floor, and below the
-    /// floor both say that it is gone.
+    /// Past states and cursors agree with the model at every revision since the floor. Below the
+    /// floor both fail.
     #[test]
-    fn history_is_what_happened(steps in prop::collection::vec(step(), 1..120)) {
+    fn past_states_and_cursors_agree_with_the_model(steps in prop::collection::vec(step(), 1..120)) {
         let cache = Cache::new(Revision(0), usize::MAX);
         let collection = cache.collection(&"things".into());
         let mut model = Model { states: vec![State::new()], ..Model::default() };
@@ -140,11 +141,10 @@ proptest! {
 }
 
 #[test]
-fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
+fn a_log_over_its_bound_is_trimmed_and_only_slow_cursors_lag() {
     let cache = Cache::new(Revision(0), 600);
     let collection = cache.collection(&"things".into());
-    let mut slow =
-        Cursor::after(collection.clone(), Revision(0)).expect("nothing is forgotten yet");
+    let mut slow = Cursor::after(collection.clone(), Revision(0)).expect("the log is complete");
     for revision in 1..=100 {
         apply(
             &cache,
@@ -153,17 +153,17 @@ fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
     }
     assert!(slow.take().is_err());
     assert!(Cursor::after(collection.clone(), Revision(1)).is_err());
-    let told = changes_after(&collection, 98).expect("the newest changes are kept");
+    let told = changes_after(&collection, 98).expect("the newest changes are in the log");
     assert_eq!(told, [(99, Some(98)), (100, Some(99))]);
 }
 
-/// Wherever a watcher of a collection is cut off, also between two writes that were committed together,
-/// it misses nothing when it goes on from the last revision that it was told.
+/// A disconnected watcher that resumes after the last revision that it saw misses nothing, even
+/// between two writes of one group.
 #[tokio::test]
-async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
+async fn a_watcher_that_resumes_within_a_group_misses_nothing() {
     let cache = Arc::new(Cache::new(Revision(0), usize::MAX));
-    let store = pintle_store::memory(u64::MAX).expect("memory is to be had");
-    let store = Box::new(store).read_to(cache.clone()).await.expect("nothing is in it");
+    let store = pintle_store::memory(u64::MAX).expect("a store in memory opens");
+    let store = Box::new(store).read_to(cache.clone()).await.expect("an empty store opens");
     let write = |collection: &str, item: &str| Write {
         key: Key { collection: collection.into(), item: item.into() },
         expect: Expect::Absent,
@@ -174,7 +174,7 @@ async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
     let group = Group { first: write("things", "a"), rest, unchanged: Vec::new() };
     store.commit_together(group).await.expect("all keys are new");
     let collection = cache.collection(&"things".into());
-    let all = changes_after(&collection, 0).expect("nothing is forgotten");
+    let all = changes_after(&collection, 0).expect("the log is complete");
     assert_eq!(all.len(), 3);
     for seen in 1..=all.len() {
         let last = all[seen - 1].0;
@@ -183,7 +183,7 @@ async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
 }
 
 #[test]
-fn state_at_the_floor_is_not_history() {
+fn the_state_at_the_floor_is_not_in_the_log() {
     let cache = Cache::new(Revision(10), usize::MAX);
     apply(&cache, &[record(3, "a", Kind::Created), record(7, "b", Kind::Updated)]);
     apply(&cache, &[record(11, "a", Kind::Updated)]);
@@ -204,7 +204,7 @@ async fn a_waiting_cursor_wakes_for_the_next_change() {
 }
 
 #[test]
-fn a_collection_that_changed_is_told_once() {
+fn a_changed_collection_is_reported_once() {
     let cache = Cache::new(Revision(0), usize::MAX);
     for (revision, collection) in [(1, "things"), (2, "others"), (3, "things")] {
         let mut record = record(revision, "a", Kind::Updated);
@@ -221,9 +221,9 @@ fn a_collection_that_changed_is_told_once() {
     assert!(changed(3).is_empty());
 }
 
-/// A deletion by another process comes without the last state: it is what was there.
+/// A deletion by another process has no value: the event carries the last cached state.
 #[test]
-fn a_deletion_without_a_value_shows_what_was_there() {
+fn a_deletion_without_a_value_carries_the_last_state() {
     let cache = Cache::new(Revision(0), usize::MAX);
     let json = r#"{"kind":"Thing","metadata":{"name":"a","resourceVersion":"1"},"data":{"x":"y"}}"#;
     let mut made = record(1, "a", Kind::Created);
@@ -238,16 +238,16 @@ fn a_deletion_without_a_value_shows_what_was_there() {
     assert_eq!(state_at(&collection, 6), Some(State::new()));
     let mut cursor = Cursor::after(collection, Revision(1)).expect("kept");
     let told = cursor.take().expect("kept");
-    assert_eq!(told.len(), 1, "what nobody had is not told");
+    assert_eq!(told.len(), 1, "the deletion of an unknown object is no event");
     assert_eq!(told[0].object.kind(), Kind::Deleted);
     let expected = json.replace(r#""resourceVersion":"1""#, r#""resourceVersion":"5""#);
     assert_eq!(told[0].object.json(), expected);
 }
 
-/// When the history is lost, what follows has the new state, cursors are lagged, and every collection
-/// counts as changed, also where revisions went back.
+/// After a loss of history readers see the new state, cursors lag, and every collection counts as
+/// changed, even if revisions went back.
 #[test]
-fn a_state_that_is_read_anew_replaces_everything() {
+fn a_reset_replaces_the_state_of_all_collections() {
     let cache = Cache::new(Revision(0), usize::MAX);
     let mut other = record(8, "c", Kind::Created);
     other.key.collection = "others".into();
@@ -260,16 +260,16 @@ fn a_state_that_is_read_anew_replaces_everything() {
     assert_eq!(cache.visible(), Revision(4));
     assert_eq!(state_at(&collection, 4), Some([("b".into(), 3)].into()));
     assert_eq!(state_at(&cache.collection(&"others".into()), 4), Some(State::new()));
-    assert!(cursor.take().is_err(), "what happened meanwhile is not known");
+    assert!(cursor.take().is_err(), "the changes in between are lost");
     let changed: Vec<_> = cache.changed_since(before);
     assert_eq!(changed.iter().map(|name| &**name).collect::<Vec<_>>(), ["others", "things"]);
     apply(&cache, &[record(5, "b", Kind::Updated)]);
     assert_eq!(changes_after(&collection, 4).expect("kept"), [(5, Some(3))]);
 }
 
-/// A head may move without a change in sight.
+/// The head may advance without a change.
 #[tokio::test]
-async fn a_head_without_records_lets_readers_go_on() {
+async fn a_head_without_records_wakes_readers() {
     let cache = Cache::new(Revision(0), usize::MAX);
     cache.apply(&[], Revision(7));
     assert!(cache.wait_for(Revision(7), Duration::from_secs(3)).await);

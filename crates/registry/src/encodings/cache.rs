@@ -1,8 +1,8 @@
 //! The bound on the memory of further encodings, with random eviction.
 //!
-//! Random eviction is what repeated reads of a long list need: when the list is a little longer than the
-//! cache, most of it stays, while least-recently-used eviction would always drop the entry that is read
-//! next.
+//! Random eviction is what repeated reads of a long list need: when the list is a little longer
+//! than the cache, most of it stays, while least-recently-used eviction would always drop the entry
+//! that is read next.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::Encoded;
 use crate::Object;
 
-/// What an entry takes beside its encoding, in bytes.
+/// The memory of an entry in addition to its encoding, in bytes.
 pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
 
 /// Bounds the memory of all further encodings, which their objects hold.
@@ -29,7 +29,7 @@ struct Entries {
     seed: u64,
 }
 
-/// An encoding that its object holds. Neither is kept alive by the entry.
+/// An encoding that its object holds. The entry keeps neither alive.
 #[derive(Debug)]
 struct Entry {
     object: Weak<Object>,
@@ -38,12 +38,12 @@ struct Entry {
 }
 
 impl EncodingCache {
-    /// A cache of at most `bytes_max` bytes.
+    /// Makes a cache of at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, entries: Mutex::default() }
     }
 
-    /// Counts a new encoding of an object, and evicts others where the bound is exceeded.
+    /// Counts a new encoding of an object, and evicts others while the bound is exceeded.
     pub(super) fn insert(&self, object: &Arc<Object>, encoded: &Arc<Encoded>) {
         let entry = Entry {
             object: Arc::downgrade(object),
@@ -58,7 +58,7 @@ impl EncodingCache {
         }
     }
 
-    /// The counted bytes.
+    /// Returns the counted bytes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.entries.lock().bytes
@@ -70,7 +70,7 @@ impl Entries {
     /// accumulate.
     const SWEPT: usize = 2;
 
-    /// Adds an entry; gives the entries that are evicted for it.
+    /// Adds an entry; returns the entries that are evicted for it.
     fn add(&mut self, entry: Entry, bytes_max: usize) -> Vec<Entry> {
         for _ in 0..Self::SWEPT {
             let at = self.choose_random();
@@ -95,8 +95,8 @@ impl Entries {
         entry
     }
 
-    /// The index of a random entry. A simple sequence could fall into step with a list that is read
-    /// repeatedly, so the numbers are mixed (SplitMix64).
+    /// Returns the index of a random entry. The numbers are mixed (SplitMix64), because a simple
+    /// sequence could run in step with a list that is read repeatedly.
     fn choose_random(&mut self) -> usize {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;

@@ -12,12 +12,12 @@ fn encoded(bytes: usize) -> Encoded {
     Encoded { resource: 1, extra: Extra::Protobuf, kind: Kind::Created, content }
 }
 
-/// What an encoding takes beside its bytes, in bytes.
+/// The memory of an encoding in addition to its bytes.
 fn beside() -> usize {
     encoded(0).size()
 }
 
-/// Asks for an encoding of so many bytes; tells whether it had to be made.
+/// Asks for an encoding of `bytes` bytes; returns whether it had to be made.
 fn want(cache: &EncodingCache, object: &Arc<Object>, bytes: usize) -> bool {
     let (encoded, is_new) = object.encodings.get_or_make(1, Extra::Protobuf, || encoded(bytes));
     if is_new {

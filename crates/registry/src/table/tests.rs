@@ -9,7 +9,7 @@ fn printed(row: &Row, now: UnixSeconds) -> String {
 }
 
 #[test]
-fn a_row_goes_by_the_time() {
+fn a_row_shows_ages_at_the_time_of_the_request() {
     let restarts = Cell::Since { before: "3 (".into(), time: 40, after: " ago)".into() };
     let cells = vec!["a".into(), restarts, Cell::since(0), Cell::from(3_i64)];
     let condition = [("type", "Completed"), ("message", ""), ("status", "True"), ("other", "x")];
@@ -36,7 +36,7 @@ fn any_cell() -> impl Strategy<Value = Cell> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_what_the_cells_tell(
+    fn a_printed_row_has_the_values_of_its_cells(
         cells in proptest::collection::vec(any_cell(), 0..6),
         now in any::<i64>(),
     ) {

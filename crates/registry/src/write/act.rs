@@ -1,4 +1,4 @@
-//! POST of what makes something happen.
+//! POST of an object that performs an action.
 
 use pintle_apply::server_side::{Filter, Ownership, UniformVersions};
 use pintle_meta::{GroupVersionKind, Status, object};
@@ -13,7 +13,7 @@ use crate::definition::SubresourceBehaviour;
 use crate::request::{Body, Encoding, Target};
 use crate::work;
 
-/// What a POST of an object that is not stored does.
+/// Returns the action that a POST to the target performs, if it performs one.
 pub(crate) fn action(target: &Target) -> Option<&dyn Action> {
     if target.subresource.is_empty() {
         return target.resource.action.as_deref();
@@ -25,7 +25,7 @@ pub(crate) fn action(target: &Target) -> Option<&dyn Action> {
 }
 
 impl Write<'_> {
-    /// Reads what is posted, asks the admission chain, and lets it happen.
+    /// Decodes the posted object, runs admission, and performs the action.
     pub(crate) async fn act(&self, body: &Body, action: &dyn Action) -> Result<Outcome, Status> {
         work::ahead(body.bytes.len()).await;
         let resource = &self.target.resource;
@@ -44,14 +44,14 @@ impl Write<'_> {
         let Draft { mut tree, .. } = draft;
         tree.make_object().insert("kind", kind.kind.clone());
         tree.make_object().insert("apiVersion", api_version.clone());
-        self.record_as(&tree, &resource.schema, ty);
+        self.audit_object_as(&tree, &resource.schema, ty);
         self.set_namespace(&mut tree)?;
         let name = if self.target.name.is_empty() {
             object::name(&tree).to_owned()
         } else {
             self.target.name.to_string()
         };
-        self.pass(&name, &mut tree, ty, (&kind.kind, &versions)).await?;
+        self.admit_posted(&name, &mut tree, ty, (&kind.kind, &versions)).await?;
         let answer = action
             .perform(Request {
                 registry: self.registry,
@@ -64,7 +64,7 @@ impl Write<'_> {
         Ok(Outcome { created: true, ..Outcome::ok(answer) })
     }
 
-    /// Reads what is posted and asks the admission chain: for what others answer (PATH-13).
+    /// Decodes the posted object and runs admission: the caller performs the rest (PATH-13).
     pub(crate) async fn receive(
         &self,
         body: &Body,
@@ -79,7 +79,7 @@ impl Write<'_> {
         let object = tree.make_object();
         object.insert("kind", kind.kind.clone());
         object.insert("apiVersion", version.clone());
-        self.record_as(&tree, &self.target.resource.schema, ty);
+        self.audit_object_as(&tree, &self.target.resource.schema, ty);
         let ownership = Ownership {
             versions: &UniformVersions(&self.target.resource.schema, ty),
             api_version: &version,
@@ -90,11 +90,11 @@ impl Write<'_> {
         let (manager, now) = (self.manager(), self.context.now.unix_micros);
         ownership.track_update(None, &mut tree, &manager, now);
         let name = &self.target.name;
-        self.pass(name, &mut tree, ty, (named.0, &[named.1])).await?;
+        self.admit_posted(name, &mut tree, ty, (named.0, &[named.1])).await?;
         Ok(tree)
     }
 
-    /// Asks the admission chain about a connection.
+    /// Runs admission for a connection.
     pub(crate) async fn connect(&self, mut connection: Value) -> Result<(), Status> {
         if let Some(part) = self.target.resource.subresource(&self.target.subresource) {
             let object = connection.make_object();
@@ -102,14 +102,14 @@ impl Write<'_> {
             object.insert("apiVersion", part.kind.group_version().to_string());
         }
         let (operation, name) = (Operation::Connect, self.target.name.as_str());
-        // How the connection is made is not told by what others make of its options.
+        // Changes that webhooks make to a connection's options are ignored.
         let read = |_, object: &Value| Ok(object.clone());
-        self.change_by(operation, name, &mut connection, None, &read).await?;
+        self.mutate_with(operation, name, &mut connection, None, &read).await?;
         self.call_validating(operation, name, &connection, None).await
     }
 
-    /// Asks the admission chain about what is posted.
-    async fn pass(
+    /// Runs admission on a posted object.
+    async fn admit_posted(
         &self,
         name: &str,
         posted: &mut Value,
@@ -121,7 +121,7 @@ impl Write<'_> {
             let body = Body { bytes, encoding: Encoding::Json };
             Ok(self.decode_any(&body, &self.target.resource.schema, ty, kind)?.tree)
         };
-        self.change_by(Operation::Create, name, posted, None, &read).await?;
+        self.mutate_with(Operation::Create, name, posted, None, &read).await?;
         self.call_validating(Operation::Create, name, posted, None).await
     }
 }

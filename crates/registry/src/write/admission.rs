@@ -1,5 +1,5 @@
-//! The calls of admission in the write path, in the order of a write; [`mutate`](super::mutate) has the calls of
-//! webhooks and policies that may change the object.
+//! The calls of admission in the write path, in the order of a write. [`mutate`](super::mutate) has
+//! the calls of webhooks and policies that may change the object.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ use crate::definition::Subresource;
 use crate::measures::Phase;
 
 impl Write<'_> {
-    /// Runs the admission plugins up to the mutation: they may refuse the write, wait, and change the new state.
+    /// Runs the admission plugins of the mutating phase: they may refuse the write, wait, and
+    /// change the object.
     pub(super) async fn call_mutating_plugins(
         &self,
         operation: Operation,
@@ -27,10 +28,10 @@ impl Write<'_> {
             return Err(Status::forbidden(&self.target.resource.group_resource(), name, why));
         }
         let (admission, registry) = (&self.registry.admission, self.registry);
-        let before = old.map(|old| self.seen(old));
+        let before = old.map(|old| self.admission_view(old));
         let before = before.as_deref();
         {
-            let seen = self.seen(object);
+            let seen = self.admission_view(object);
             let attributes = self.attributes(operation, name, Some(&seen), before);
             admission.before_mutation(&attributes, registry)?;
             if let Some(prerequisite) = admission.await_prerequisite(&attributes, registry) {
@@ -40,7 +41,7 @@ impl Write<'_> {
         self.mutate_by_plugins(operation, name, object, before)
     }
 
-    /// Has the admission plugins change the new state.
+    /// Runs the plugins' `mutate` on the object.
     pub(super) fn mutate_by_plugins(
         &self,
         operation: Operation,
@@ -55,7 +56,7 @@ impl Write<'_> {
         self.registry.admission.mutate(&attributes, object, self.registry)
     }
 
-    /// What the admission plugins want to be committed with a write.
+    /// Returns the changes that admission plugins want to commit with the write.
     pub(super) fn admission_companions(
         &self,
         operation: Operation,
@@ -67,7 +68,7 @@ impl Write<'_> {
         self.registry.admission.before_commit(&attributes, self.registry)
     }
 
-    /// Runs the validating phase on a new state that the kind's own validation accepts.
+    /// Runs the validating phase on an object that passed the kind's validation.
     pub(super) async fn call_validating(
         &self,
         operation: Operation,
@@ -75,7 +76,7 @@ impl Write<'_> {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        let (seen, old) = (self.seen(object), old.map(|old| self.seen(old)));
+        let (seen, old) = (self.admission_view(object), old.map(|old| self.admission_view(old)));
         let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
         let reviewed = async {
             let warnings = &self.context.warnings;
@@ -84,23 +85,23 @@ impl Write<'_> {
                 self.registry.admission.validate_registered(&attributes, self.registry)
             {
                 let reviewed = reviewed.await;
-                warnings.extend(reviewed.inspect_err(|_| self.refuse_for_good(old.is_none()))?);
+                warnings.extend(reviewed.inspect_err(|_| self.make_refusal_final(old.is_none()))?);
             }
             Ok(())
         };
         self.registry.admission_phases.measured(Phase::Validate, operation, reviewed).await
     }
 
-    /// Records that a webhook or a policy refused a write. A create is then not tried again: they saw what the
-    /// client sent, which no newer state changes, and upstream calls them once.
-    pub(super) fn refuse_for_good(&self, is_creation: bool) {
+    /// Makes the refusal of a create by a webhook or policy final. They saw only what the client
+    /// sent, which no newer state changes, and upstream calls them once.
+    pub(super) fn make_refusal_final(&self, is_creation: bool) {
         if is_creation {
-            self.context.refusal.note();
+            self.context.refusal.make_final();
         }
     }
 
     /// The object as admission sees it: a Scale for the subresource `scale`.
-    pub(super) fn seen<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
+    pub(super) fn admission_view<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
         match self.scale {
             Some(paths) => Cow::Owned(paths.scale(object)),
             None => Cow::Borrowed(object),

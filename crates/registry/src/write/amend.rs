@@ -1,5 +1,5 @@
-//! Changes by the server itself, to what only it may change: nobody is asked, nothing is reset, and the
-//! change is made again while others write in between (upstream: `GuaranteedUpdate`).
+//! Internal changes of members that only the server may set: without authorization, admission and
+//! resets, and retried after a conflict (upstream: `GuaranteedUpdate`).
 
 use pintle_meta::Status;
 use pintle_store::{Expect, Kind};
@@ -11,19 +11,19 @@ use super::update::ATTEMPTS_MAX;
 use crate::Registry;
 use crate::request::{Context, Target};
 
-/// What an attempt came to.
+/// The result of an attempt.
 enum Attempt {
-    /// It is written.
+    /// The change is committed.
     Committed(Value),
-    /// There is nothing to write, or nothing may be.
+    /// Nothing was committed: a dry run, or the change has no effect.
     Unwritten(Value),
-    /// Someone else wrote in between.
-    Raced,
+    /// Another writer changed the object.
+    Conflict,
 }
 
 impl Registry {
-    /// Changes the object that a target names, in its stored form, and returns what it is then. The
-    /// change is told the state that it starts from, and may refuse.
+    /// Applies `change` to an object in its stored form and returns the new state. `change` sees
+    /// the state that it starts from and may refuse. It runs again after a conflict.
     pub async fn amend(
         &self,
         target: &Target,
@@ -36,7 +36,7 @@ impl Registry {
         for _ in 0..ATTEMPTS_MAX {
             let unwritten = match self.try_amend(target, dry_run, context, &mut change).await {
                 Ok(Attempt::Committed(new)) => return Ok(new),
-                Ok(Attempt::Raced) => {
+                Ok(Attempt::Conflict) => {
                     queued = self.queue_retry(target, queued).await?;
                     continue;
                 }
@@ -74,7 +74,7 @@ impl Registry {
         let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
         match self.commit(resource, namespaced_name, &stored, expect, kind, companions).await? {
             Committed::Done(object) => Ok(Attempt::Committed(resource.current(&object).await?)),
-            Committed::Conflict | Committed::CompanionConflict => Ok(Attempt::Raced),
+            Committed::Conflict | Committed::CompanionConflict => Ok(Attempt::Conflict),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Server-side apply: a configuration becomes part of the object that is there, or makes it.
+//! Server-side apply: merges a configuration into an object, or creates it.
 
 use pintle_apply::server_side::Configuration;
 use pintle_meta::{Status, object};
@@ -11,7 +11,7 @@ use crate::request::Encoding;
 use crate::work;
 
 impl Write<'_> {
-    /// PATCH with a configuration (SSA-01).
+    /// Handles PATCH with an apply configuration (SSA-01).
     pub(super) async fn apply(&self, patch: &[u8], encoding: Encoding) -> Result<Outcome, Status> {
         work::ahead(self.target.resource.work(patch.len())).await;
         let configuration = match encoding {
@@ -26,7 +26,9 @@ impl Write<'_> {
         for _ in 0..ATTEMPTS_MAX {
             match self.try_apply(&configuration).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced => queued = self.registry.queue_retry(self.target, queued).await?,
+                Attempt::Conflict => {
+                    queued = self.registry.queue_retry(self.target, queued).await?
+                }
             }
         }
         Err(self.stale())
@@ -56,16 +58,17 @@ impl Write<'_> {
         self.set_namespace(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         match &existing {
-            // The version is the one that was merged into, unless the client says another.
+            // A version in the configuration is a precondition; otherwise the write replaces the
+            // version that it merged into.
             Some(existing) => match self.replace(existing, draft).await? {
-                Attempt::Raced if says_version(&configuration.value) => Err(self.stale()),
+                Attempt::Conflict if says_version(&configuration.value) => Err(self.stale()),
                 attempt => Ok(attempt),
             },
             None => {
                 self.may_create.ask().await?;
                 match self.create_draft(draft).await {
                     Err(status) if self.existing().is_some() && is_taken(&status) => {
-                        Ok(Attempt::Raced)
+                        Ok(Attempt::Conflict)
                     }
                     outcome => outcome.map(Attempt::Done),
                 }
@@ -73,16 +76,16 @@ impl Write<'_> {
         }
     }
 
-    /// Keys that come more than once in a configuration are all that can be wrong with its form
-    /// besides what its types refuse (FV-04).
+    /// Reports duplicate keys of a configuration. Other field problems are errors of its types
+    /// (FV-04).
     pub(super) fn check_duplicates(&self, configuration: &Configuration) -> Result<(), Status> {
-        self.heed(configuration.duplicates.iter().cloned(), || {
+        self.report_field_problems(configuration.duplicates.iter().cloned(), || {
             let error = configuration.strict_error().unwrap_or_default();
             Status::bad_request(format!("error strict decoding YAML: {error}"))
         })
     }
 
-    /// A configuration that names a uid is of an object that is there.
+    /// Refuses a configuration with a uid if the object does not exist.
     fn check_no_uid(&self, tree: &Value) -> Result<(), Status> {
         let uid = object::uid(tree);
         if uid.is_empty() {

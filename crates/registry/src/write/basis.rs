@@ -1,15 +1,15 @@
-//! The state that a write is decided on.
+//! The state on which a write is decided.
 //!
-//! On a shared database the cache may lack what other processes were acknowledged a moment ago. A commit
-//! names the revision that its object must have, and those of what it hangs on: where it succeeds, the state
-//! at hand was current. So a write begins with that state, and only what commits nothing is decided again
-//! after catching up, if there was something to catch up with: a refusal, or a write that changes nothing
-//! (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or left out on its cache's state, if
-//! that was not the newest).
+//! On a shared database the cache may lack writes that other processes acknowledged a moment ago. A
+//! commit checks the revisions of the object and of everything that the write depends on: if it
+//! succeeds, the cached state was current. So a write starts with the cached state. Only what
+//! commits nothing (a refusal, or a write without effect) is decided again after the cache caught
+//! up, if it was behind (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or
+//! skipped on a stale cached state).
 //!
 //! Invariants:
-//! - No refusal and no omission is answered that a fresh state does not call for.
-//! - A write whose outcome is unknown is not decided again: it may have been done.
+//! - A refusal, or an answer without a commit, is always based on a fresh state.
+//! - A write whose outcome is unknown is not repeated: it may have been committed.
 
 use pintle_meta::Status;
 
@@ -17,24 +17,25 @@ use crate::answer::Outcome;
 use crate::request::Context;
 use crate::{Head, Registry, list};
 
-/// How current the state is that a write is decided on.
+/// How current the state of a decision is.
 pub(super) struct Basis {
     is_fresh: bool,
-    /// How far the cache was before the decision.
+    /// The head of the cache before the decision.
     head: Head,
-    /// How many warnings there were before.
+    /// The number of warnings before the decision.
     warnings: usize,
 }
 
 impl Basis {
-    /// Whether the state has all that was acknowledged before the request came.
+    /// Whether the state includes everything that was acknowledged before the request arrived.
     pub(super) const fn is_fresh(&self) -> bool {
         self.is_fresh
     }
 }
 
 impl Registry {
-    /// Runs a write on the state at hand, and once more on a fresh one where it commits nothing.
+    /// Runs a write on the cached state, and again on a fresh state if the first run commits
+    /// nothing.
     pub(crate) async fn decide<F: Future<Output = Result<Outcome, Status>>>(
         &self,
         dry_run: bool,
@@ -45,7 +46,7 @@ impl Registry {
         let outcome = attempt().await;
         let is_decided = match &outcome {
             Ok(outcome) => outcome.committed,
-            Err(status) => is_failure(status) || context.refusal.stands(),
+            Err(status) => is_failure(status) || context.refusal.is_final(),
         };
         if basis.is_fresh || is_decided {
             return outcome;
@@ -53,8 +54,8 @@ impl Registry {
         if self.refresh(&mut basis, context).await? { attempt().await } else { outcome }
     }
 
-    /// What a write begins with: the state at hand, or a fresh one where none other will do. A dry run commits
-    /// nothing in any case.
+    /// Begins a write on the cached state. A dry run begins on a fresh state, because it commits
+    /// nothing.
     pub(super) async fn basis(&self, dry_run: bool, context: &Context) -> Result<Basis, Status> {
         let is_fresh = dry_run || !self.store.is_shared();
         if is_fresh {
@@ -63,8 +64,8 @@ impl Registry {
         Ok(Basis { is_fresh, head: self.cache.head(), warnings: context.warnings.len() })
     }
 
-    /// Makes the state fresh on which a write is decided again; false if the state was fresh already, and the
-    /// decision stands. What was said of a decision that does not stand is not said twice.
+    /// Makes the state fresh for a second decision and drops the warnings of the first. Returns
+    /// false if the cached state was current, so that the first decision stands.
     pub(super) async fn refresh(
         &self,
         basis: &mut Basis,
@@ -79,7 +80,7 @@ impl Registry {
         Ok(is_stale)
     }
 
-    /// Waits until readers see every write that was acknowledged before the call, by whichever server on
+    /// Waits until readers see every write that was acknowledged before the call, by any server on
     /// the same database.
     pub async fn catch_up(&self) -> Result<(), Status> {
         let fresh = self.store.fresh().await.map_err(Status::internal)?;
@@ -90,8 +91,8 @@ impl Registry {
     }
 }
 
-/// Whether a write failed, and was not refused: it may have been committed all the same, so it must not be
-/// done again.
+/// Whether a write failed instead of being refused. It may have been committed, so it must not be
+/// repeated.
 pub(super) const fn is_failure(status: &Status) -> bool {
     status.code >= 500
 }

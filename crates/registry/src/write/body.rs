@@ -1,6 +1,6 @@
-//! Reading a body: bytes against the schema.
+//! Decoding of a body against the schema.
 //!
-//! What it must say about itself is in [`super::coordinates`].
+//! [`super::coordinates`] checks the kind, version, name and namespace in it.
 
 use std::fmt::Write as _;
 
@@ -14,19 +14,19 @@ use super::{Draft, Write};
 use crate::request::{Body, Encoding};
 
 impl Write<'_> {
-    /// Reads a body that holds an object of the resource.
+    /// Decodes a body with an object of the resource.
     pub(crate) fn decode(&self, body: &Body) -> Result<Draft, Status> {
         let resource = &self.target.resource;
         let kind = (resource.kind.as_str(), resource.api_version());
         let mut draft = self.decode_as(body, &resource.schema, resource.ty, (kind.0, &kind.1))?;
-        // What an object without a Go type says of its kind stays, so that it is found invalid where all is.
+        // A custom resource with another kind in its body fails later, in validation.
         if draft.tree.str_at(&["kind"]).is_none_or(|said| !resource.typed_items || said == kind.0) {
             resource.stamp(&mut draft.tree);
         }
         Ok(draft)
     }
 
-    /// Reads a body that holds an object of some kind, given with its `apiVersion`.
+    /// Decodes a body with an object of the kind `kind` and `apiVersion` `api_version`.
     pub(crate) fn decode_as(
         &self,
         body: &Body,
@@ -37,7 +37,8 @@ impl Write<'_> {
         self.decode_any(body, schema, ty, (kind, &[api_version]))
     }
 
-    /// Likewise, where an object of the kind is the same in several versions; the first is the usual.
+    /// As [`Self::decode_as`], for a kind that has the same fields in several versions; the first
+    /// is the default.
     pub(super) fn decode_any(
         &self,
         body: &Body,
@@ -64,19 +65,19 @@ impl Write<'_> {
         let said = api_versions.iter().find(|version| **version == said).unwrap_or(&api_version);
         let coordinates = self.check_coordinates(&decoded.value, kind, said);
         let problems = match (&coordinates, resource.typed_items && resource.kind == kind) {
-            (_, true) => self.told(&decoded),
+            (_, true) => self.reported_problems(&decoded),
             (Err(_), false) => Vec::new(),
             (Ok(()), false) => decoded.problems,
         };
         let strict = || refuse(&Problem::strict(&problems));
-        self.heed(problems.iter().map(ToString::to_string), strict)?;
+        self.report_field_problems(problems.iter().map(ToString::to_string), strict)?;
         coordinates?;
-        Ok(Draft { tree: decoded.value, tracked: false, whole: true })
+        Ok(Draft { tree: decoded.value, tracked: false, is_body: true })
     }
 }
 
 impl Write<'_> {
-    /// What a text that cannot be read says of its kind, which may be why.
+    /// Checks the kind in a body that cannot be decoded: a wrong kind may be the cause.
     fn check_kind(&self, body: &Body, kind: &str, api_version: &str) -> Result<(), Status> {
         let tree = match body.encoding {
             Encoding::Json => json::parse(&body.bytes),
@@ -101,7 +102,8 @@ fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
             let problems = decode::conform(schema, ty, &mut value)?;
             Ok(Decoded { value, problems })
         }
-        // Field validation is for text: what a message has no field for is dropped without a word.
+        // Field validation covers text encodings only: unknown fields of a Protobuf message are
+        // dropped.
         Encoding::Protobuf => {
             let value = protobuf::decode(schema, ty, &body.bytes)?;
             Ok(Decoded { value, problems: Vec::new() })
@@ -109,14 +111,14 @@ fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
     }
 }
 
-/// Why a text does not even say of what kind it is, which upstream asks before all else: it is none, or
-/// its top is not an object, or what it says of its kind is no text.
+/// Returns the error of a body whose kind cannot be determined, which upstream does first: invalid
+/// text, no object at the top, or a kind that is not a string.
 fn without_kind(body: &Body, error: &Error) -> Option<String> {
     const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                        Kind string \"json:\\\"kind,omitempty\\\"\" }";
     let why = match (body.encoding, error) {
         (Encoding::Yaml, Error::Syntax(error)) => {
-            // Upstream's reader of bodies does not say what it was about to do.
+            // Upstream's body decoder omits this prefix.
             let why = error.to_string();
             let bare = why.strip_prefix("error converting YAML to JSON: ");
             return Some(bare.filter(|why| why.starts_with("yaml: ")).unwrap_or(&why).to_owned());
@@ -142,7 +144,7 @@ fn without_kind(body: &Body, error: &Error) -> Option<String> {
     Some(format!("couldn't get version/kind; json parse error: {why}"))
 }
 
-/// 400: nobody knows what the body is; its beginning is shown.
+/// The Status 400 for a body of unknown type; it shows the beginning of the body.
 fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
     let shown = summary(body);
     Status::bad_request(format!(
@@ -150,7 +152,7 @@ fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
     ))
 }
 
-/// The beginning of a body, as text where that is JSON.
+/// Returns the beginning of a body: as text if it looks like JSON, else in hexadecimal.
 pub(super) fn summary(body: &[u8]) -> String {
     const SHOWN_BYTES: usize = 30;
     let start = &body[..body.len().min(SHOWN_BYTES)];

@@ -1,4 +1,4 @@
-//! The last step: encode, commit against the expected revision, answer.
+//! Commits: encodes an object and commits it at the expected revision.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use pintle_value::{OBJECT_DEPTH_MAX, Value};
 use super::Write;
 use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
-use crate::definer::Standing;
+use crate::definer::DefinerState;
 use crate::object::template;
 use crate::request::Now;
 use crate::{Object, Registry, Resource, StorageConverter};
 
 /// The outcome of a commit.
 pub(crate) enum Committed {
-    /// It is durable and visible.
+    /// The write is durable and visible.
     Done(Arc<Object>),
-    /// The key is not as expected; the caller decides what that means.
+    /// The key is not at the expected revision; the caller decides what that means.
     Conflict,
-    /// A companion of the write is not as expected: for example, another object was given the address that
-    /// was assigned to this one.
+    /// A companion is not at its expected revision: for example, another object took the assigned
+    /// address.
     CompanionConflict,
 }
 
 impl Committed {
-    /// What the records of a group say: the object is what the last of those that begin it, and are of one
-    /// key, left of it.
+    /// Returns the outcome of a committed group. Its first records, with the same key, are those of
+    /// the object; the last of them is its state.
     pub(super) fn by(records: &[Record]) -> Result<Self, Status> {
         let key = records.first().map(|record| &record.key);
         let last = records.iter().take_while(|record| Some(&record.key) == key).last();
@@ -39,7 +39,8 @@ impl Committed {
 }
 
 impl Registry {
-    /// Writes `tree`, of the stored form, and its companions, if the key is as expected.
+    /// Commits `tree`, of the stored form, with its companions, if the key is at the expected
+    /// revision.
     pub(super) async fn commit(
         &self,
         resource: &Resource,
@@ -78,9 +79,9 @@ impl Registry {
         }
     }
 
-    /// The precondition of a new object whose resource is defined by another object: that definition is
+    /// Returns the precondition for creating an object whose resource has a definer: the definer is
     /// unchanged and not terminating.
-    pub(super) fn definer(
+    pub(super) fn definer_precondition(
         &self,
         resource: &Resource,
         name: &str,
@@ -90,17 +91,18 @@ impl Registry {
         let key = Key { collection: definer.collection().clone(), item: definer.name().into() };
         let found = self.cache.collection(&key.collection).get(&key.item);
         let found = found.ok_or_else(Status::no_such_path)?;
-        match definer.standing(&found) {
-            Standing::Stays => Ok(Some(Companion(Part::Unchanged(key, found.revision)))),
-            Standing::Gone => Err(Status::no_such_path()),
-            Standing::Goes => {
+        match definer.state(&found) {
+            DefinerState::Live => Ok(Some(Companion(Part::Unchanged(key, found.revision)))),
+            DefinerState::Gone => Err(Status::no_such_path()),
+            DefinerState::Terminating => {
                 let why = "create not allowed while custom resource definition is terminating";
                 Err(Status::forbidden(&resource.group_resource(), name, why))
             }
         }
     }
 
-    /// What must be written with an object of a resource that goes from one state to another.
+    /// Returns what the allocator must write when an object of a resource changes from `old` to
+    /// `new`.
     pub(super) fn companions(
         &self,
         resource: &Resource,
@@ -117,12 +119,12 @@ impl Registry {
 
 /// The error of a write that the store did not commit.
 pub(super) fn not_committed(error: Error) -> Status {
-    tracing::error!(%error, "a write was not committed");
+    tracing::error!(%error, "the store did not commit a write; its client gets an error");
     Status::internal(error)
 }
 
-/// The write of an object, encoded, if it is neither too large nor nested too deep to be read again. All
-/// that becomes an object goes through here.
+/// Encodes an object as a write, if it is neither too large nor nested too deep to be read again.
+/// Every stored object is encoded here.
 pub(crate) fn encode(
     resource: &Resource,
     (namespace, name): (&str, &str),
@@ -131,7 +133,7 @@ pub(crate) fn encode(
     kind: Kind,
 ) -> Result<pintle_store::Write, Status> {
     let key = resource.key(namespace, name)?;
-    // A deleted object was stored, perhaps by a release with another bound.
+    // A deleted object was stored before, perhaps by a release with another bound.
     if kind != Kind::Deleted && !tree.nests_within(OBJECT_DEPTH_MAX) {
         return Err(Status::bad_request(format!(
             "the object is nested more than {OBJECT_DEPTH_MAX} levels deep, its managed fields included"
@@ -153,8 +155,8 @@ pub(crate) fn encode(
 }
 
 impl Write<'_> {
-    /// Writes a state of the target's object, and what belongs to it. One that is too large is written
-    /// without its managers, unless it is all about them (SSAI-08).
+    /// Commits a state of the target's object with its companions. If the object is too large, it
+    /// is committed without `managedFields`, except by an apply (SSAI-08).
     pub(super) async fn commit(
         &self,
         name: &str,
@@ -169,7 +171,7 @@ impl Write<'_> {
             Err(refusal) if is_too_large(&refusal) => {
                 let mut bare = tree.clone();
                 let managers = object::metadata_mut(&mut bare).remove("managedFields");
-                if self.applies || managers.is_none() {
+                if self.is_apply || managers.is_none() {
                     return Err(refusal);
                 }
                 encode(resource, namespaced_name, &bare, expect, kind)?
@@ -179,7 +181,8 @@ impl Write<'_> {
         registry.commit_encoded(write, companions).await
     }
 
-    /// An answer whose object is not in the store: a dry run's, or of an object that the write removed.
+    /// Makes an answer from an object that is not in the store: of a dry run, or removed by the
+    /// write.
     pub(super) fn uncommitted(&self, mut tree: Value) -> Answer {
         let resource = &self.target.resource;
         resource.to_served(&mut tree);
@@ -188,12 +191,12 @@ impl Write<'_> {
 }
 
 impl Outcome {
-    /// 200 with an answer; nothing was written.
+    /// Returns 200 with an answer; nothing was committed.
     pub(crate) const fn ok(answer: Answer) -> Self {
         Self { answer, created: false, accepted: false, committed: false }
     }
 
-    /// 200 with an answer, after a commit.
+    /// Returns 200 with an answer after a commit.
     pub(crate) const fn committed(answer: Answer) -> Self {
         Self { answer, created: false, accepted: false, committed: true }
     }
@@ -201,14 +204,14 @@ impl Outcome {
 
 /// The largest object that is stored, in bytes: etcd's default limit of a request.
 const OBJECT_BYTES_MAX: usize = 1536 * 1024;
-/// The largest that upstream's client of etcd sends.
+/// The largest request that upstream's etcd client sends.
 const SENT_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// How etcd refuses an object that is larger than it takes, which upstream hands on as it is …
+/// etcd's error for a request that is too large, which upstream passes on …
 const TOO_LARGE: &str = "etcdserver: request is too large";
-/// … and how its client does, which is asked first.
+/// … and the error of upstream's client, which checks first.
 const TOO_LARGE_TO_SEND: &str = "trying to send message larger than max";
 
-/// How an object is refused that is too large.
+/// The error message for an object that is too large.
 fn too_large(template: &pintle_store::Template, resource: &Resource, tree: &Value) -> String {
     let bytes = template.len().min(message_len(resource, tree));
     if bytes > SENT_BYTES_MAX {
@@ -224,7 +227,7 @@ fn is_too_large(refusal: &Status) -> bool {
     refusal.message == TOO_LARGE || refusal.message.contains(TOO_LARGE_TO_SEND)
 }
 
-/// The length of an object in Protobuf, which is what upstream stores of kinds that have messages.
+/// Returns the length of an object in Protobuf, which upstream stores for kinds that have messages.
 fn message_len(resource: &Resource, tree: &Value) -> usize {
     if resource.typed_items {
         return usize::MAX;

@@ -1,8 +1,8 @@
-//! First-in-first-out queues of writers that retry after a conflict. Of many writers of one object each makes
-//! progress, and together they make no more attempts than there are writers.
+//! First-in-first-out queues of writers that retry after a conflict. Each of many writers of one
+//! object makes progress, and together they make at most one attempt per writer and commit.
 //!
-//! Invariants: a first attempt never queues; no writer queues longer than [`QUEUE_TIMEOUT`], because the
-//! writer ahead may be waiting for a webhook that itself writes the object.
+//! Invariants: a first attempt never queues; no writer queues longer than [`QUEUE_TIMEOUT`],
+//! because the writer ahead may be waiting for a webhook that itself writes the object.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
@@ -13,7 +13,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::Registry;
 use crate::request::Target;
 
-/// All objects share this many queues; writers of objects that share one only wait a little longer.
+/// All objects share this many queues. Writers of two objects in one queue only wait a little
+/// longer.
 const QUEUES: usize = 64;
 /// Longer than many commits take, shorter than the timeout of webhooks.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,8 +40,8 @@ impl RetryQueues {
 }
 
 impl Registry {
-    /// Queues a writer whose attempt conflicted, and then waits for the state that it conflicted with. A writer
-    /// that is at the head of its queue already stays there.
+    /// Queues a writer after a conflict, then waits for the state that it conflicted with. A writer
+    /// at the head of its queue stays there.
     pub(super) async fn queue_retry<'a>(
         &'a self,
         target: &Target,

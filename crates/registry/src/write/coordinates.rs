@@ -1,5 +1,4 @@
-//! What an object says about itself: its kind and version, its name and namespace. They must be those of
-//! the URL, or may go without saying.
+//! Kind, version, name and namespace in an object: they must match the URL, or be absent.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,8 @@ use super::body::summary;
 use crate::Resource;
 
 impl Write<'_> {
-    /// A body that names a kind must name the right one (PATH-15: it need not name any).
+    /// Refuses a body with another kind or version. They may be absent for built-in kinds
+    /// (PATH-15).
     pub(super) fn check_coordinates(
         &self,
         tree: &Value,
@@ -56,8 +56,8 @@ impl Write<'_> {
         refuse(&no_conversion((said_version, said_kind), (api_version, kind)))
     }
 
-    /// What a patch made must still be of the kind; it is read as a body is, but what is wrong is the
-    /// patch's (STRAT-09).
+    /// Checks that a patched object still has its kind. It is decoded as a body is, but errors name
+    /// the patch (STRAT-09).
     pub(super) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
         let resource = &self.target.resource;
         let api_version = resource.api_version();
@@ -97,7 +97,7 @@ impl Write<'_> {
             check_typed(tree, &resource.kind, &api_version)?;
             return self.check_own_kind(tree);
         }
-        // What is not said is as it was.
+        // Absent members keep their old values.
         let kind = if kind.is_empty() { resource.kind.to_string() } else { kind };
         let version = if version.is_empty() { api_version } else { version };
         let (_, served) = self.registry.resources();
@@ -110,8 +110,8 @@ impl Write<'_> {
         refuse(&no_conversion((&version, &kind), (&resource.api_version(), &resource.kind)))
     }
 
-    /// An object that no Go type stands for may say that it is of another kind until it is validated
-    /// (upstream: `ValidateTypeMeta`).
+    /// Refuses a custom resource with another kind. Upstream does so only in validation
+    /// (`ValidateTypeMeta`).
     pub(super) fn check_own_kind(&self, tree: &Value) -> Result<(), Status> {
         let resource = &self.target.resource;
         let said = tree.str_at(&["kind"]).unwrap_or(&resource.kind);
@@ -124,10 +124,10 @@ impl Write<'_> {
         Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
     }
 
-    /// What is told of the form of an object that no Go type stands for, which may be another object than
-    /// is meant (upstream: `unstructuredSchemaCoercer`): where it says that it is of the kind, but of another
-    /// version, no schema knows anything but its metadata; in one of another kind nothing else is looked at.
-    pub(super) fn told(&self, decoded: &Decoded) -> Vec<Problem> {
+    /// Returns the field problems to report of a custom resource, whose body may be of another kind
+    /// or version (upstream: `unstructuredSchemaCoercer`). In another version of its kind, all
+    /// members except metadata are unknown; in another kind, only metadata is checked.
+    pub(super) fn reported_problems(&self, decoded: &Decoded) -> Vec<Problem> {
         let (resource, tree) = (&self.target.resource, &decoded.value);
         let said = |member| tree.str_at(&[member]).unwrap_or_default();
         let (kind, (group, version)) =
@@ -157,8 +157,8 @@ impl Write<'_> {
         told
     }
 
-    /// The namespace in the body must be the one in the URL, or none (META-32). A cluster-scoped object
-    /// loses what it says of one.
+    /// Refuses a namespace in the body that differs from the URL's (META-32). Removes it from a
+    /// cluster-scoped object.
     pub(super) fn set_namespace(&self, tree: &mut Value) -> Result<(), Status> {
         let wanted = &self.target.namespace;
         let said: Str = pintle_meta::object::namespace(tree).into();
@@ -172,7 +172,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// The name in the body must be the one in the URL (META-32).
+    /// Refuses a name in the body that differs from the URL's (META-32).
     pub(super) fn check_name(&self, tree: &Value) -> Result<(), Status> {
         let wanted = &self.target.name;
         let said = pintle_meta::object::name(tree);
@@ -199,11 +199,11 @@ impl Write<'_> {
     }
 }
 
-/// Kinds that are registered though no resource has them.
+/// Kinds of the API machinery that are registered without a resource.
 pub(super) const META_KINDS: &[&str] =
     &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
 
-/// Whether what says that it is of such a kind can be read as one.
+/// Checks that an object with such a kind can be decoded as one.
 fn check_meta(kind: &str, tree: &Value) -> Result<(), pintle_schema::Error> {
     let schema = pintle_schema::builtin();
     let name = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}");
@@ -211,8 +211,8 @@ fn check_meta(kind: &str, tree: &Value) -> Result<(), pintle_schema::Error> {
     pintle_schema::decode::conform(schema, ty, &mut tree.clone()).map(|_| ())
 }
 
-/// An object that no Go type stands for must say what it is, and in which version (upstream:
-/// `UnstructuredJSONScheme`). One of another kind is read, and found invalid: [`Write::check_own_kind`].
+/// Refuses a custom resource without kind, or with another version (upstream:
+/// `UnstructuredJSONScheme`). Another kind fails later, in [`Write::check_own_kind`].
 fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
     let said = |member| tree.str_at(&[member]).unwrap_or_default();
     if said("kind").is_empty() {
@@ -243,7 +243,7 @@ fn not_registered(kind: &str, api_version: &str) -> String {
     )
 }
 
-/// One kind is no other, in the words of Go's conversion.
+/// The error of Go's conversion between two kinds.
 fn no_conversion(from: (&str, &str), to: (&str, &str)) -> String {
     let version = from.0.rsplit('/').next().unwrap_or_default();
     let package = internal_package(to.0);
@@ -251,7 +251,8 @@ fn no_conversion(from: (&str, &str), to: (&str, &str)) -> String {
 }
 
 impl Resource {
-    /// What Go calls the type of the resource's objects, or of lists of them, in upstream's internal form.
+    /// Returns Go's name for the internal type of the resource's objects or lists, which some
+    /// errors contain.
     pub fn internal_type(&self, is_list: bool) -> String {
         match (self.typed_items, is_list) {
             (true, false) => "*unstructured.Unstructured".to_owned(),
@@ -264,7 +265,7 @@ impl Resource {
     }
 }
 
-/// The Go package of a group's internal types, as upstream's words have it.
+/// Returns the Go package of a group's internal types, which some errors contain.
 fn internal_package(api_version: &str) -> &str {
     match api_version.rsplit_once('/').map_or("", |(group, _)| group) {
         "" | "events.k8s.io" => "core",

@@ -1,4 +1,4 @@
-//! Creates objects: POST, and PUT to a name that is free.
+//! Creation of objects: POST, and PUT or apply to a missing object.
 
 use pintle_meta::{Reason, Status, names, object, uid};
 use pintle_store::{Expect, Kind};
@@ -12,34 +12,34 @@ use crate::answer::{Answer, Outcome};
 use crate::request::{Body, Now};
 use crate::{Origin, Registry, Resource, work};
 
-/// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
+/// How many generated names are tried (META-30; upstream: maxNameGenerationCreateAttempts).
 const NAME_ATTEMPTS_MAX: usize = 8;
 
-/// Retries after losing an allocation race: each time, another object was given what this one was assigned.
+/// How many retries after an allocation conflict: another object took the assigned value.
 const ALLOCATION_CONFLICTS_MAX: usize = 100;
 
-/// Retries while other writers change what the write depends on: its namespace, its resource's definition,
-/// its quotas.
+/// How many retries while other writers change what the write depends on: its namespace, its
+/// resource's definition, its quotas.
 const COMPANION_CONFLICTS_MAX: usize = 1000;
 
 /// The outcome of an attempt to create an object.
 enum Tried {
     /// The answer.
     Done(Answer),
-    /// The name is taken.
+    /// The name exists already.
     Taken,
-    /// Another object was given what was assigned to this one.
+    /// Another object took a value that was assigned to this one.
     AllocationConflict,
 }
 
 impl Write<'_> {
-    /// POST to the collection.
+    /// Handles POST to a collection.
     pub(crate) async fn create(&self, body: &Body) -> Result<Outcome, Status> {
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
-        self.record(&draft.tree);
+        self.audit_object(&draft.tree);
         self.set_namespace(&mut draft.tree)?;
-        // Upstream's storage refuses it, which a dry run does not reach.
+        // In upstream the storage refuses it, which a dry run does not reach.
         if !object::resource_version(&draft.tree).is_empty() && !self.options.dry_run {
             return Err(Status::failure(
                 Reason::Unknown,
@@ -49,21 +49,21 @@ impl Write<'_> {
         self.create_draft(draft).await
     }
 
-    /// Creates a decoded object: POST, and PUT to a free name where the kind allows that.
+    /// Creates a decoded object: for POST, and for PUT or apply to a missing object.
     pub(super) async fn create_draft(&self, draft: Draft) -> Result<Outcome, Status> {
         let Draft { mut tree, tracked, .. } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
         let is_labelled = object::labels(&tree).is_some_and(|labels| !labels.is_empty());
         self.store_form(&mut tree, tracked);
-        self.context.warnings.extend(metadata::unite_owners(&mut tree));
+        self.context.warnings.extend(metadata::deduplicate_owners(&mut tree));
         // Fields that admission or the server sets have no owner.
         if !tracked {
-            metadata::forget_system(&mut tree);
+            metadata::remove_system_fields(&mut tree);
             self.track(None, &mut tree).await;
         }
-        self.change(Operation::Create, &given, &mut tree, None).await?;
-        metadata::begin(
+        self.mutate(Operation::Create, &given, &mut tree, None).await?;
+        metadata::initialize(
             &mut tree,
             resource.strategy.generation(),
             self.registry.new_uid(),
@@ -73,7 +73,7 @@ impl Write<'_> {
         copy_members(&mut tree, &unset, resource.strategy.reset_fields());
 
         let origin = Origin { author: &self.context.user, is_labelled };
-        resource.strategy.note_origin(&mut tree, origin);
+        resource.strategy.record_origin(&mut tree, origin);
 
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
@@ -92,7 +92,7 @@ impl Write<'_> {
             }
             self.assign(&mut tree, None)?;
             resource.strategy.prepare_create(&mut tree);
-            resource.strategy.note_time(&mut tree, None, self.context.now);
+            resource.strategy.set_timestamps(&mut tree, None, self.context.now);
             self.validate(&tree, None)?;
             self.context.warnings.extend(resource.strategy.warnings(&tree, None));
             let name = object::name(&tree);
@@ -118,7 +118,7 @@ impl Write<'_> {
         }
     }
 
-    /// Has the kind's allocator assign shared values to an object.
+    /// Lets the kind's allocator assign shared values to an object.
     pub(super) fn assign(&self, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
         match &self.target.resource.allocator {
             Some(allocator) => allocator.assign(self.registry, new, old, self.options.dry_run),
@@ -133,7 +133,7 @@ impl Write<'_> {
         if self.options.dry_run {
             let companions =
                 self.admission_companions(Operation::Create, name, Some(tree), None)?;
-            self.registry.rehearse(&companions)?;
+            self.registry.dry_run_postings(&companions)?;
             if self.registry.peek(resource, namespace, name).is_some() {
                 return Ok(Tried::Taken);
             }
@@ -149,7 +149,7 @@ impl Write<'_> {
                 Some(tree),
                 None,
             )?);
-            companions.extend(self.registry.definer(resource, name)?);
+            companions.extend(self.registry.definer_precondition(resource, name)?);
             let (expect, kind) = (Expect::Absent, Kind::Created);
             match self.commit(name, &stored, expect, kind, companions).await? {
                 Committed::Done(object) => return Ok(Tried::Done(Answer::Object(object))),
@@ -157,14 +157,14 @@ impl Write<'_> {
                 Committed::CompanionConflict if resource.allocator.is_some() => {
                     return Ok(Tried::AllocationConflict);
                 }
-                // The object itself does not depend on the companions that changed.
+                // Nothing in the object depends on the companions, so only the commit is retried.
                 Committed::CompanionConflict => self.registry.catch_up().await?,
             }
         }
         Err(self.stale())
     }
 
-    /// The error for a name that is taken (META-30, META-31, DEL-13).
+    /// Returns the error for a name that exists already (META-30, META-31, DEL-13).
     fn taken(&self, name: &str, generated: bool) -> Status {
         let resource = &self.target.resource;
         let mut status = Status::already_exists(&resource.group_resource(), name);
@@ -196,7 +196,7 @@ impl Registry {
 }
 
 /// Sets the metadata of a new object that the server itself creates.
-pub(crate) fn begin(registry: &Registry, resource: &Resource, tree: &mut Value, now: Now) {
+pub(crate) fn initialize(registry: &Registry, resource: &Resource, tree: &mut Value, now: Now) {
     resource.stamp(tree);
-    metadata::begin(tree, resource.strategy.generation(), registry.new_uid(), now);
+    metadata::initialize(tree, resource.strategy.generation(), registry.new_uid(), now);
 }

@@ -1,4 +1,5 @@
-//! DELETE: at once, after a grace period, or when the last finalizer is gone.
+//! DELETE: removes an object at once, after its grace period, or when its last finalizer is
+//! removed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,16 +19,16 @@ use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
 
-/// What is to be done with an object that a client wants gone.
+/// What a deletion does with an object now.
 enum Step {
-    /// It goes now, in this state.
+    /// Removes it, in this state.
     Remove(Value),
-    /// It goes now, and whoever watches is told first that it is marked.
+    /// Marks it as deleted, which watchers see, and removes it in the same commit.
     MarkAndRemove(Value),
-    /// It stays for now, in this state.
+    /// Keeps it for now, in this state.
     Keep(Value),
-    /// It is on its way already.
-    Nothing,
+    /// Changes nothing: an earlier deletion is in progress.
+    Unchanged,
 }
 
 impl Registry {
@@ -49,12 +50,13 @@ impl Registry {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
             work::ahead(existing.size()).await;
-            // As upstream has it, what cannot be shown in the version of the request cannot go by it.
+            // As in upstream, an object that cannot be converted to the request's version cannot be
+            // deleted by it.
             let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;
             self.admit_deletion(target, options, context, &tree).await?;
             let step = self.next_step(target, options, context, tree);
-            if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
+            if let Some(outcome) = self.execute(target, options, context, &existing, step).await? {
                 return Ok(outcome);
             }
             queued = self.queue_retry(target, queued).await?;
@@ -62,7 +64,7 @@ impl Registry {
         Err(Status::stale(&resource.group_resource(), &target.name))
     }
 
-    /// Deletes an object that cannot be read, and no other (upstream: `corruptObjectDeleter`).
+    /// Deletes an unreadable object, and refuses a readable one (upstream: `corruptObjectDeleter`).
     async fn delete_unreadable(
         &self,
         target: &Target,
@@ -81,7 +83,7 @@ impl Registry {
                 return Err(Status::invalid(&kind, &target.name, &[error]));
             };
             work::ahead(existing.size()).await;
-            if let Some(outcome) = self.take_unreadable(target, options, &existing).await? {
+            if let Some(outcome) = self.try_delete_unreadable(target, options, &existing).await? {
                 return Ok(outcome);
             }
             queued = self.queue_retry(target, queued).await?;
@@ -89,9 +91,10 @@ impl Registry {
         Err(Status::stale(&resource.group_resource(), &target.name))
     }
 
-    /// Removes an object that cannot be read; `None` if someone wrote it in between. Nobody is asked, for there
-    /// is nothing to ask about (upstream: `corruptObjectDeleter`); watchers are told its name.
-    async fn take_unreadable(
+    /// Removes an unreadable object; `None` after a conflict. Admission is not called, because
+    /// there is no object to show it (upstream: `corruptObjectDeleter`). Watchers get an object
+    /// with only its name.
+    async fn try_delete_unreadable(
         &self,
         target: &Target,
         options: &DeleteOptions,
@@ -109,14 +112,14 @@ impl Registry {
                 Committed::Done(_) => {}
                 Committed::Conflict | Committed::CompanionConflict => return Ok(None),
             }
-            tracing::warn!(object = %existing.item, "an object that cannot be read was deleted");
+            tracing::warn!(object = %existing.item, "deleted an unreadable object; its finalizers were ignored");
         }
         let status = Status::deleted(&resource.group_resource(), &target.name, "");
         let committed = !options.dry_run;
         Ok(Some(Outcome { committed, ..Outcome::ok(Answer::Status(status)) }))
     }
 
-    /// Asks the admission chain, and whoever is asked elsewhere.
+    /// Runs admission, webhooks and policies included.
     async fn admit_deletion(
         &self,
         target: &Target,
@@ -148,7 +151,7 @@ impl Registry {
         phases.measured(Phase::Validate, Operation::Delete, validated).await
     }
 
-    /// Decides, without doing anything (upstream: rest.BeforeDelete and markAsDeleting).
+    /// Decides what the deletion does now (upstream: rest.BeforeDelete and markAsDeleting).
     fn next_step(
         &self,
         target: &Target,
@@ -158,22 +161,24 @@ impl Registry {
     ) -> Step {
         let strategy = &*target.resource.strategy;
         let (deletion, begins) = (strategy.deletion(), !object::is_terminating(&tree));
-        if deletion != Deletion::Usual && !begins && strategy.held(&tree) {
-            return Step::Nothing;
+        if deletion != Deletion::Graceful && !begins && strategy.blocks_removal(&tree) {
+            return Step::Unchanged;
         }
         let finalizers = match deletion {
-            Deletion::Marking if begins => object::finalizers(&tree).map(str::to_owned).collect(),
+            Deletion::MarkOnly if begins => object::finalizers(&tree).map(str::to_owned).collect(),
             _ => self.finalizers(&tree, options, strategy.dependents()),
         };
-        let held = !finalizers.is_empty() || strategy.held(&tree);
+        let is_blocked = !finalizers.is_empty() || strategy.blocks_removal(&tree);
         let period = strategy.grace_period(&tree);
         let due = due(&tree, options, period, context.now.unix_micros);
         match due {
-            Due::Pending => return Step::Nothing,
-            Due::At(_, 0) if !held && period == GracePeriod::None => return Step::Remove(tree),
-            Due::Passed if !held => return Step::Remove(tree),
+            Due::Pending => return Step::Unchanged,
+            Due::At(_, 0) if !is_blocked && period == GracePeriod::None => {
+                return Step::Remove(tree);
+            }
+            Due::Passed if !is_blocked => return Step::Remove(tree),
             Due::Passed if object::finalizers(&tree).eq(&finalizers) && has_grace(&tree) => {
-                return Step::Nothing;
+                return Step::Unchanged;
             }
             _ => {}
         }
@@ -187,23 +192,23 @@ impl Registry {
             metadata.entry_or(GRACE, || 0.into());
         }
         if let Due::At(time, seconds) = due {
-            let grace = (deletion == Deletion::Usual).then_some(seconds);
+            let grace = (deletion == Deletion::Graceful).then_some(seconds);
             if begins && grace.is_some() {
                 metadata::bump_generation(&mut tree);
             }
             metadata::mark_deleting(&mut tree, time, grace);
             if begins {
-                strategy.terminating(&mut tree);
+                strategy.mark_terminating(&mut tree);
             }
-            if !held && seconds == 0 {
+            if !is_blocked && seconds == 0 {
                 return Step::MarkAndRemove(tree);
             }
         }
         Step::Keep(tree)
     }
 
-    /// Does what was decided; `None` if someone else wrote in between.
-    async fn take(
+    /// Executes a step; `None` after a conflict.
+    async fn execute(
         &self,
         target: &Target,
         options: &DeleteOptions,
@@ -216,7 +221,7 @@ impl Registry {
         let (state, kind) = match step {
             Step::Remove(state) | Step::MarkAndRemove(state) => (state, Kind::Deleted),
             Step::Keep(state) => (state, Kind::Updated),
-            Step::Nothing => {
+            Step::Unchanged => {
                 return Ok(Some(Outcome::ok(Answer::Object(existing.clone()))));
             }
         };
@@ -235,7 +240,7 @@ impl Registry {
                 let attributes = deletion(target, options, context, &state);
                 companions.extend(self.admission.before_commit(&attributes, self)?);
             }
-            // What goes is told as it was stored.
+            // The DELETED event shows the object as it was stored.
             let stored = match gone && !marked {
                 true if resource.is_stored_form(existing) => Cow::Borrowed(&state),
                 true => Cow::Owned(existing.tree()?),
@@ -257,14 +262,15 @@ impl Registry {
         } else {
             answer
         };
-        // 202 only for those who said orphanDependents=false and must wait (STRAT-04).
+        // 202 only if the client set orphanDependents=false and the deletion is not complete
+        // (STRAT-04).
         let accepted = !gone && options.orphan_dependents == Some(false);
         let committed = !options.dry_run;
         Ok(Some(Outcome { accepted, committed, ..Outcome::ok(answer) }))
     }
 
-    /// The finalizers of an object that is to go, among them those by which the garbage collector
-    /// learns what to do with its dependents.
+    /// Returns the finalizers of an object that is being deleted. They include those that tell the
+    /// garbage collector what to do with dependents.
     fn finalizers(
         &self,
         tree: &Value,
@@ -293,7 +299,7 @@ impl Registry {
     }
 }
 
-/// Tells a client what becomes of the dependents, where the kind's answer may surprise it.
+/// Adds the kind's warning about dependents to a DELETE that does not say what happens to them.
 pub(crate) fn warn_of_dependents(target: &Target, options: &DeleteOptions, context: &Context) {
     if options.propagation.is_none() && options.orphan_dependents.is_none() {
         let warning = target.resource.strategy.dependents_warning();
@@ -301,7 +307,7 @@ pub(crate) fn warn_of_dependents(target: &Target, options: &DeleteOptions, conte
     }
 }
 
-/// A deletion as admission sees it.
+/// Returns the deletion's attributes for admission.
 fn deletion<'a>(
     target: &'a Target,
     options: &'a DeleteOptions,
@@ -334,18 +340,18 @@ const GRACE: &str = "deletionGracePeriodSeconds";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// When an object that is to go does so, if nothing holds it.
+/// When a deleted object can be removed, if no finalizer blocks it.
 enum Due {
-    /// Later than now, as was said before: this client does not shorten it.
+    /// At the end of its current grace period, which this request does not shorten.
     Pending,
-    /// Then, in microseconds, after a grace of so many seconds.
+    /// At this time in microseconds, after a grace period of this many seconds.
     At(i64, i64),
-    /// It waits for nothing but finalizers.
+    /// Its grace period is over.
     Passed,
 }
 
-/// What a client wants of an object, or, if it is on its way, of the time that is left to it. A grace
-/// period can only shrink (DEL-06).
+/// Returns when the object can be removed. A request for an object that is being deleted can only
+/// shorten the grace period (DEL-06).
 fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> Due {
     if !object::is_terminating(tree) {
         let grace = grace_seconds(period, options);
@@ -364,7 +370,7 @@ fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> 
     }
 }
 
-/// How long the object may live on: what the client says, else what the kind says.
+/// Returns the grace period: the client's, or else the kind's.
 const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     match period {
         GracePeriod::None | GracePeriod::Zero => 0,
@@ -375,18 +381,18 @@ const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     }
 }
 
-/// A period as it is added to a time. Upstream's are of nanoseconds in 64 bits, which is 292 years: no
-/// client has to read a year of five digits.
+/// Converts a grace period for adding it to a time. Upstream's durations are nanoseconds in 64
+/// bits, at most 292 years, so that years keep four digits.
 fn micros(seconds: i64) -> i64 {
     seconds.min(i64::MAX / 1_000_000_000) * 1_000_000
 }
 
-/// Upstream takes a negative period for one second.
+/// Upstream treats a negative period as one second.
 const fn at_least_a_second(said: i64) -> i64 {
     if said < 0 { 1 } else { said }
 }
 
-/// The options must make sense together (KCM-01).
+/// Refuses options that contradict each other (KCM-01).
 fn check(options: &DeleteOptions) -> Result<(), Status> {
     if options.propagation.is_none() || options.orphan_dependents.is_none() {
         return Ok(());
@@ -398,7 +404,7 @@ fn check(options: &DeleteOptions) -> Result<(), Status> {
     Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &[error]))
 }
 
-/// The object must be the one that the client means (DEL-09).
+/// Checks the uid and resource version that the client expects (DEL-09).
 fn check_preconditions(
     target: &Target,
     options: &DeleteOptions,
@@ -406,8 +412,8 @@ fn check_preconditions(
 ) -> Result<(), Status> {
     let resource = &target.resource;
     let conflict = |what: &str, wanted: &str, stored: &str, hint: &str| {
-        // What has a deletion of its own checks them by itself, in its own words.
-        if resource.strategy.deletion() != Deletion::Usual {
+        // In upstream these kinds check preconditions in their own storage, with another message.
+        if resource.strategy.deletion() != Deletion::Graceful {
             let why = format!(
                 "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {stored}"
             );
@@ -417,7 +423,7 @@ fn check_preconditions(
             "the {what} in the precondition ({wanted}) does not match the {what} in record \
              ({stored}). {hint}"
         );
-        // Upstream names the kind here, of the stored form, where every other conflict names the resource.
+        // Upstream names the kind of the stored form here. All other conflicts name the resource.
         let stored = tree.str_at(&["apiVersion"]).unwrap_or_default();
         let group = stored.split_once('/').map_or("", |(group, _)| group);
         let named = GroupResource::new(group, &*resource.kind);

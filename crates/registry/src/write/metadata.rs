@@ -1,4 +1,4 @@
-//! The metadata that the server sets, whatever the client says.
+//! Metadata that the server sets, whatever the client sends.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,23 @@ use pintle_value::{Str, Value, order::Ordered};
 use crate::Generation;
 use crate::request::Now;
 
-/// Members that only the server sets; a client's values are dropped when an object is created. A generation
-/// stays where the kind counts none, as upstream has it.
+/// Members that only the server sets; those of a new object are dropped. As in upstream,
+/// `generation` is not among them: a kind without generations keeps it.
 const SYSTEM: &[&str] =
     &["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// Takes away what a client says of what only the server sets (upstream: `WipeObjectMetaSystemFields`).
-pub(super) fn forget_system(tree: &mut Value) {
+/// Removes members that only the server sets (upstream: `WipeObjectMetaSystemFields`).
+pub(super) fn remove_system_fields(tree: &mut Value) {
     let metadata = metadata_mut(tree);
     for field in SYSTEM {
         metadata.remove(field);
     }
 }
 
-/// Gives a new object its metadata. The generation of a kind that has none stays what the client says, as
-/// upstream's strategies leave it.
-pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now) {
-    forget_system(tree);
+/// Sets the metadata of a new object. A kind without generations keeps the client's `generation`,
+/// as in upstream's strategies.
+pub(super) fn initialize(tree: &mut Value, generation: Generation, uid: Str, now: Now) {
+    remove_system_fields(tree);
     let metadata = metadata_mut(tree);
     metadata.insert("uid", uid);
     metadata.insert("creationTimestamp", time::format(now.unix_micros));
@@ -35,8 +35,8 @@ pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now
     }
 }
 
-/// Keeps what an update cannot change (upstream: rest.BeforeUpdate).
-pub(super) fn carry_over(new: &mut Value, old: &Value) {
+/// Restores members that an update cannot change (upstream: rest.BeforeUpdate).
+pub(super) fn keep_immutable(new: &mut Value, old: &Value) {
     let old_metadata = old.get("metadata").and_then(Value::as_object);
     let metadata = metadata_mut(new);
     let mut keep = |field: &str, only_if_absent: bool| {
@@ -62,7 +62,7 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// Whether the generation grows: anything but metadata and status changed (META-06).
+/// Whether the generation grows (META-06).
 pub(super) fn is_new_generation(new: &Value, old: &Value, generation: Generation) -> bool {
     match generation {
         Generation::None => false,
@@ -75,7 +75,7 @@ pub(super) fn is_new_generation(new: &Value, old: &Value, generation: Generation
     }
 }
 
-/// The next generation, for objects that have one.
+/// Increments the generation of an object that has one.
 pub(super) fn bump_generation(tree: &mut Value) {
     let generation = object::generation(tree);
     if generation > 0 {
@@ -93,8 +93,8 @@ fn spec_differs(new: &Value, old: &Value) -> bool {
     !members(new).eq(members(old))
 }
 
-/// Makes owner references that stand twice stand once, and says so (STRAT-08).
-pub(super) fn unite_owners(tree: &mut Value) -> Option<String> {
+/// Removes duplicate owner references; returns a warning if there were any (STRAT-08).
+pub(super) fn deduplicate_owners(tree: &mut Value) -> Option<String> {
     let owners = metadata_mut(tree).get_mut("ownerReferences").and_then(Value::as_array_mut)?;
     let mut seen = BTreeSet::new();
     let is_first: Vec<bool> = owners.iter().map(|owner| seen.insert(Ordered(owner))).collect();
@@ -118,7 +118,7 @@ pub(super) fn unite_owners(tree: &mut Value) -> Option<String> {
     Some(warning)
 }
 
-/// Marks an object as going, at a time, in so many seconds of grace where its kind tells them.
+/// Marks an object as deleted, with a grace period if its kind has one.
 pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds: Option<i64>) {
     let metadata = metadata_mut(tree);
     metadata.insert("deletionTimestamp", time::format(at_unix_micros));
@@ -127,9 +127,9 @@ pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds
     }
 }
 
-/// Whether an object that is being deleted has nothing left to wait for (DEL-05; upstream:
+/// Whether a deleted object has neither finalizers nor a grace period left (DEL-05; upstream:
 /// ShouldDeleteDuringUpdate).
-pub(super) fn may_go(new: &Value, old: &Value) -> bool {
+pub(super) fn may_remove(new: &Value, old: &Value) -> bool {
     let grace = old.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
     object::is_terminating(old)
         && grace.unwrap_or(0) == 0

@@ -1,14 +1,14 @@
-//! The write path (law 6): decode, default, own, admit, prepare, validate, encode, commit, answer. Create,
-//! update, every patch, subresources and finalizers are this path with other steps filled in; a dry
-//! run is this path without the commit.
+//! The write path (law 6): decode, default, track ownership, admit, prepare, validate, encode,
+//! commit, answer. Create, update, every patch, subresources and finalizers take this path with
+//! different steps; a dry run takes it without the commit.
 //!
-//! Must not know: which kind it writes; that is in the definition's strategy.
+//! It must not know which kind it writes; that is in the definition's strategy.
 
 mod act;
 mod admission;
 mod amend;
 mod apply;
-mod audited;
+mod audit;
 mod basis;
 mod body;
 mod commit;
@@ -39,43 +39,44 @@ use crate::request::{Context, FieldValidation, MayCreate, Target, WriteOptions};
 pub(crate) use act::action;
 pub(crate) use commit::{Committed, encode};
 pub(crate) use contention::RetryQueues;
-pub(crate) use create::begin;
+pub(crate) use create::initialize;
 pub(crate) use delete::warn_of_dependents;
-pub(crate) use ownership::track_own;
-pub(crate) use posting::Tills;
+pub(crate) use ownership::track_server_update;
+pub(crate) use posting::PostingQueues;
 pub(crate) use scale::scale_paths;
 
-/// One write request on its way.
+/// A write request in progress.
 pub(crate) struct Write<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) target: &'a Target,
     pub(crate) options: &'a WriteOptions,
     pub(crate) context: &'a Context,
-    /// Whether a configuration is applied, which is nothing without its managers.
-    pub(crate) applies: bool,
-    /// What is changed of the object is its Scale, and that is what admission sees.
+    /// True for server-side apply. An apply without `managedFields` tracking is an error.
+    pub(crate) is_apply: bool,
+    /// Set for a write to the `scale` subresource: admission sees the Scale in place of the object.
     pub(crate) scale: Option<&'a ScalePaths>,
-    /// Asked before a write that names an object makes it.
+    /// Decides whether an update of a missing object may create it.
     pub(crate) may_create: &'a dyn MayCreate,
 }
 
-/// What a client sent, as a tree.
+/// A client's object as a tree.
 #[derive(Clone)]
 pub(crate) struct Draft {
     /// In the version that the client sent, until [`Write::store_form`].
     pub(crate) tree: Value,
-    /// Its managed fields say already who owns what.
+    /// Whether `managedFields` are up to date already.
     pub(crate) tracked: bool,
-    /// It is a body, all of it: the uid that it names must be that of the object which is there. What a
-    /// patch makes of a uid is a change of what must not change (upstream: only the object info of an
-    /// update has preconditions, and controllers take a patch's 422 for "it is another object now").
-    pub(crate) whole: bool,
+    /// Whether the draft is a complete request body (create or update), so that a uid in it is a
+    /// precondition. A patch that changes the uid instead changes an immutable field (upstream:
+    /// only the object info of an update has preconditions, and controllers take a patch's 422 to
+    /// mean that the object was replaced).
+    pub(crate) is_body: bool,
 }
 
 impl Write<'_> {
-    /// What is wrong with the form of what a client sent, and can be borne, is refused, told or ignored,
-    /// as the client wants it.
-    fn heed(
+    /// Reports unknown and duplicate fields as the request's `fieldValidation` says: an error,
+    /// warnings, or nothing.
+    fn report_field_problems(
         &self,
         problems: impl ExactSizeIterator<Item = String>,
         refusal: impl FnOnce() -> Status,
@@ -88,17 +89,17 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// The declared defaults and the kind's own, then the stored form.
-    fn store_form(&self, tree: &mut Value, applied: bool) {
+    /// Sets the declared defaults and the kind's own, then converts to the stored form.
+    fn store_form(&self, tree: &mut Value, is_apply: bool) {
         let resource = &self.target.resource;
-        if !applied {
+        if !is_apply {
             resource.strategy.coerce(tree);
         }
         resource.set_defaults(tree);
         resource.to_stored(tree);
     }
 
-    /// Everything that is wrong with an object of the stored form, as one Status (VAL-01, VAL-06).
+    /// Validates an object of the stored form; returns all errors as one Status (VAL-01, VAL-06).
     fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
         let resource = &self.target.resource;
         self.check_own_kind(new)?;
@@ -109,7 +110,7 @@ impl Write<'_> {
             pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
         if let Some(old) = old {
             let found = pintle_meta::validation::object_meta_update(new, old, &path);
-            // Upstream looks at it for every kind, and most kinds do so again: a cause for each.
+            // Upstream reports these for every kind, and most kinds report them a second time.
             if !resource.strategy.metadata_checked_once() {
                 errors.extend(found.iter().cloned());
             }
@@ -118,11 +119,11 @@ impl Write<'_> {
         if resource.strategy.qualified_finalizers() {
             errors.extend(unqualified_finalizers(new));
         }
-        let mut borne = Vec::new();
-        let own = resource.strategy.validate(new, old, &self.target.subresource, &mut borne);
-        self.context.warnings.extend(borne);
+        let mut tolerated = Vec::new();
+        let own = resource.strategy.validate(new, old, &self.target.subresource, &mut tolerated);
+        self.context.warnings.extend(tolerated);
         if resource.strategy.declared_rules() {
-            // What a kind says of a field counts; the table's rule would only say it again.
+            // The kind's own error about a field replaces that of the schema's rule.
             let (schema, ty) = (&resource.schema, resource.stored_type());
             let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();
             let said: HashSet<&str> = own.iter().map(|error| &*error.field).collect();
@@ -135,7 +136,8 @@ impl Write<'_> {
         if errors.is_empty() {
             return Ok(());
         }
-        // The kind is that of the stored form: an Event is one of the core group in every version.
+        // The Status names the group of the stored form: an Event is of the core group in every
+        // version.
         let api_version = new.str_at(&["apiVersion"]).unwrap_or_default();
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let kind = GroupKind::new(group, resource.kind.clone());

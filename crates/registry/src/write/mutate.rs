@@ -1,9 +1,9 @@
-//! The mutating phase: plugins, and the admission policies and webhooks that users registered.
+//! The mutating phase: plugins, then the admission policies and webhooks that users registered.
 //!
-//! Each sees the object as the one before it left it. If a policy or webhook changed the object, the plugins are
-//! called once more, for instance for containers that were added; then the policies and webhooks that ask for
-//! reinvocation (upstream: `plugin/webhook/.../reinvocationcontext.go`). After the last of them, admission
-//! refuses an object that grants rights which its writer does not have.
+//! Each sees the object as the previous one left it. If a policy or webhook changed the object, the
+//! plugins are called once more, for instance for added containers; then the policies and webhooks
+//! that ask for reinvocation (upstream: `plugin/webhook/.../reinvocationcontext.go`). After the
+//! last change, admission refuses an object that grants rights which its writer does not have.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::admission::{Memory, Operation};
 use crate::measures::Phase;
 use crate::request::{Body, Encoding, FieldValidation, WriteOptions};
 
-/// Reads an object that a webhook or policy returned.
+/// Decodes an object that a webhook or policy returned.
 type ReadBack<'a> = dyn Fn(Value, &Value) -> Result<Value, Status> + Send + Sync + 'a;
 
 impl Write<'_> {
-    /// Runs the mutating phase on a new state in the stored form, and refuses the result if it grants rights that
-    /// its writer does not have.
-    pub(super) async fn change(
+    /// Runs the mutating phase on an object in the stored form, and refuses the result if it grants
+    /// rights that its writer does not have.
+    pub(super) async fn mutate(
         &self,
         operation: Operation,
         name: &str,
@@ -29,8 +29,8 @@ impl Write<'_> {
         old: Option<&Value>,
     ) -> Result<(), Status> {
         let read = |changed, object: &Value| self.read_back(changed, object, old);
-        self.change_by(operation, name, object, old, &read).await?;
-        let (seen, before) = (self.seen(object), old.map(|old| self.seen(old)));
+        self.mutate_with(operation, name, object, old, &read).await?;
+        let (seen, before) = (self.admission_view(object), old.map(|old| self.admission_view(old)));
         let attributes = self.attributes(operation, name, Some(&seen), before.as_deref());
         match self.registry.admission.after_mutation(&attributes, self.registry) {
             Some(checked) => checked.await,
@@ -38,8 +38,9 @@ impl Write<'_> {
         }
     }
 
-    /// Runs the mutating phase on an object that grants nothing; `read` reads what a webhook or policy returns.
-    pub(super) async fn change_by(
+    /// Runs the mutating phase on an object that grants no rights; `read` decodes the results of
+    /// webhooks and policies.
+    pub(super) async fn mutate_with(
         &self,
         operation: Operation,
         name: &str,
@@ -54,7 +55,8 @@ impl Write<'_> {
         self.registry.admission_phases.measured(Phase::Admit, operation, changed).await
     }
 
-    /// Calls the webhooks and policies that users registered, and again those that asked for reinvocation.
+    /// Calls the webhooks and policies that users registered, and again those that ask for
+    /// reinvocation.
     async fn mutate_by_registered(
         &self,
         operation: Operation,
@@ -63,14 +65,14 @@ impl Write<'_> {
         old: Option<&Value>,
         read: &ReadBack<'_>,
     ) -> Result<(), Status> {
-        let before = old.map(|old| self.seen(old));
+        let before = old.map(|old| self.admission_view(old));
         let before = before.as_deref();
         let asked = (operation, name, before);
         let mut memories = BTreeMap::new();
         self.call_registered(asked, object, read, &mut memories, false).await?;
         if memories.values().any(|memory| memory.changed) {
             {
-                let seen = self.seen(object);
+                let seen = self.admission_view(object);
                 let attributes = self.attributes(operation, name, Some(&seen), before);
                 self.registry.admission.before_mutation(&attributes, self.registry)?;
             }
@@ -94,12 +96,12 @@ impl Write<'_> {
                 memory.begin_again(object);
             }
             let mutated = {
-                let seen = self.seen(object);
+                let seen = self.admission_view(object);
                 let attributes = self.attributes(operation, name, Some(&seen), before);
                 match mutator.mutate_registered(&attributes, self.registry, &mut memory) {
                     Some(mutated) => {
                         let mutated = mutated.await;
-                        mutated.inspect_err(|_| self.refuse_for_good(before.is_none()))?
+                        mutated.inspect_err(|_| self.make_refusal_final(before.is_none()))?
                     }
                     None => continue,
                 }
@@ -114,7 +116,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Reads an object that a webhook or policy returned like a client's: against the schema, with defaults.
+    /// Decodes an object that a webhook or policy returned, as a client's body: against the schema,
+    /// with defaults.
     fn read_back(
         &self,
         changed: Value,
@@ -123,7 +126,7 @@ impl Write<'_> {
     ) -> Result<Value, Status> {
         if let Some(paths) = self.scale {
             let mut tree = object.clone();
-            paths.set(&mut tree, paths.wanted(&changed));
+            paths.set(&mut tree, paths.replicas(&changed));
             return Ok(tree);
         }
         let body = Body { bytes: json::to_string(&changed).into(), encoding: Encoding::Json };
@@ -137,7 +140,7 @@ impl Write<'_> {
         self.store_form(&mut tree, false);
         if let Some(old) = old {
             tree = self.confine(tree, old);
-            metadata::carry_over(&mut tree, old);
+            metadata::keep_immutable(&mut tree, old);
         }
         Ok(tree)
     }

@@ -1,8 +1,8 @@
-//! Who owns what after a write: the seam between the write path and [`pintle_apply::server_side`].
+//! Field ownership in the write path, by [`pintle_apply::server_side`].
 //!
-//! Ownership is worked out when a write may no longer be changed by its client, before admission and the kind
-//! work on it: what the server sets by itself is nobody's (upstream: the field manager runs in the
-//! handlers, before the strategy).
+//! Ownership is computed from the client's object, before admission and the strategy change it:
+//! fields that the server sets have no owner (upstream: the field manager runs in the handlers,
+//! before the strategy).
 
 use std::sync::Arc;
 
@@ -16,14 +16,15 @@ use super::{Draft, Write};
 use crate::Resource;
 use crate::request::Now;
 
-/// The manager that the server itself is.
+/// The field manager of the server's own changes.
 const SERVER: &str = "kube-apiserver";
 
-/// The longest name of a manager that is taken from a user agent, in bytes.
+/// The longest manager name that is taken from a user agent, in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
 
 impl Write<'_> {
-    /// Who writes: as the client says, or by its user agent up to the first `/` (SSA-05, SSAI-03).
+    /// Returns the field manager: the client's `fieldManager`, or the user agent up to the first
+    /// `/` (SSA-05, SSAI-03).
     pub(super) fn manager(&self) -> Str {
         if !self.options.field_manager.is_empty() {
             return self.options.field_manager.clone();
@@ -39,8 +40,8 @@ impl Write<'_> {
         manager
     }
 
-    /// Records in `new` which fields of `old` the writer changed, or all fields of a new object; both are in the
-    /// stored form.
+    /// Records in `new` which fields of `old` the writer changed, or all fields of a new object;
+    /// both are in the stored form.
     pub(super) async fn track(&self, old: Option<&Value>, new: &mut Value) {
         let resource = &self.target.resource;
         let (schema, ty) = (&resource.schema, resource.stored_type());
@@ -58,13 +59,13 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let (manager, now) = (self.manager(), self.context.now.unix_micros);
         let mut versions = self.versions();
-        if versions.may_ask(old) || versions.may_ask(Some(new)) {
+        if versions.needs_converter(old) || versions.needs_converter(Some(new)) {
             let tracked = |ownership: &Ownership<'_>| {
                 let mut new = new.clone();
                 ownership.track_update(old, &mut new, &manager, now);
                 new
             };
-            *new = self.settled(&mut versions, tracked).await;
+            *new = self.with_conversions(&mut versions, tracked).await;
             return;
         }
         let api_version = resource.api_version();
@@ -83,8 +84,8 @@ impl Write<'_> {
         move_managers(&mut changed, new);
     }
 
-    /// Merges a configuration into what is there, or into nothing: a draft that needs no tracking. All
-    /// of it is of the version that the client speaks.
+    /// Merges an apply configuration into the live object or into nothing; the draft is tracked
+    /// already. All objects are in the request's version.
     pub(super) async fn merge(
         &self,
         live: Option<Value>,
@@ -95,9 +96,9 @@ impl Write<'_> {
         let namespaced_name = (object::namespace(applied), object::name(applied));
         let force = self.options.force;
         let mut versions = self.versions();
-        let merged = if versions.may_ask(live.as_ref()) {
+        let merged = if versions.needs_converter(live.as_ref()) {
             let merged = |o: &Ownership<'_>| o.apply(live.clone(), applied, &manager, force, now);
-            self.settled(&mut versions, merged).await
+            self.with_conversions(&mut versions, merged).await
         } else {
             let api_version = resource.api_version();
             let ownership = self.ownership(&versions, &api_version);
@@ -114,11 +115,11 @@ impl Write<'_> {
             );
             Status::failure(pintle_meta::Reason::Unknown, failed)
         })?;
-        Ok(Draft { tree, tracked: true, whole: false })
+        Ok(Draft { tree, tracked: true, is_body: false })
     }
 
-    /// What `step` comes to once all that it wants in other versions is there.
-    async fn settled<T>(
+    /// Runs `step` until all versions that it needs are converted; returns its last result.
+    async fn with_conversions<T>(
         &self,
         versions: &mut KindVersions<'_>,
         step: impl Fn(&Ownership<'_>) -> T,
@@ -126,13 +127,13 @@ impl Write<'_> {
         let api_version = self.target.resource.api_version();
         loop {
             let outcome = step(&self.ownership(versions, &api_version));
-            if !versions.ask().await {
+            if !versions.convert_pending().await {
                 return outcome;
             }
         }
     }
 
-    /// Field ownership as it is for the target.
+    /// Returns the ownership rules of the target.
     fn ownership<'a>(
         &'a self,
         versions: &'a KindVersions<'_>,
@@ -148,15 +149,15 @@ impl Write<'_> {
         }
     }
 
-    /// The versions of the target's kind.
+    /// Returns the versions of the target's kind.
     pub(super) fn versions(&self) -> KindVersions<'_> {
         KindVersions::new(&self.target.resource, self.registry.resources().1)
     }
 }
 
-/// Notes what the server itself makes of an object of the stored form beside a request (upstream: by its
-/// loopback client).
-pub(crate) fn track_own(
+/// Tracks a change that the server itself makes to an object of the stored form, outside of a
+/// request (upstream: its loopback client).
+pub(crate) fn track_server_update(
     resource: &Resource,
     subresource: &str,
     old: Option<&Value>,
@@ -174,7 +175,7 @@ pub(crate) fn track_own(
     ownership.track_update(old, new, SERVER, now.unix_micros);
 }
 
-/// Gives `to` the managers of `from`.
+/// Moves `managedFields` of `from` to `to`.
 pub(super) fn move_managers(from: &mut Value, to: &mut Value) {
     let managers = object::metadata_mut(from).remove("managedFields");
     let metadata = object::metadata_mut(to);

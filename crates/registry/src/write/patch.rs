@@ -1,6 +1,6 @@
-//! PATCH: a change of what is there now, tried again while others write in between.
+//! PATCH: changes the current state, and is retried after a conflict.
 //!
-//! Applying a configuration is in [`super::apply`].
+//! [`super::apply`] has server-side apply.
 
 use pintle_apply::PatchType as Algorithm;
 use pintle_meta::quote::plain;
@@ -15,7 +15,7 @@ use crate::work;
 use pintle_schema::{Schema, TypeId};
 
 impl Write<'_> {
-    /// PATCH of an object or of one of its parts.
+    /// Handles PATCH of an object or of a subresource.
     pub(crate) async fn patch(&self, patch: &[u8], kind: PatchType) -> Result<Outcome, Status> {
         let algorithm = match kind {
             PatchType::Json => Algorithm::Json,
@@ -35,7 +35,8 @@ impl Write<'_> {
             resource.to_served(&mut current);
             let schema = (&*resource.schema, resource.ty);
             let mut draft = self.patched(&current, patch, algorithm, schema)?;
-            // A strategic merge patch is not read anew, so nobody looks at the kind in it.
+            // Upstream does not decode the result of a strategic merge patch again, so it ignores
+            // the kind in it.
             if algorithm != Algorithm::StrategicMerge {
                 self.check_patched(&draft.tree)?;
             }
@@ -46,14 +47,16 @@ impl Write<'_> {
                 object::resource_version(&draft.tree) != object::resource_version(&current);
             match self.replace(&existing, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => queued = self.registry.queue_retry(self.target, queued).await?,
+                Attempt::Conflict if conditional => return Err(self.stale()),
+                Attempt::Conflict => {
+                    queued = self.registry.queue_retry(self.target, queued).await?
+                }
             }
         }
         Err(self.stale())
     }
 
-    /// What a tree becomes under a patch, in the form that a decoded body has.
+    /// Returns the result of a patch, conformed to the schema as a decoded body is.
     pub(super) fn patched(
         &self,
         current: &Value,
@@ -70,13 +73,13 @@ impl Write<'_> {
             .map_err(|e| refused(&e.to_string()))?;
         problems.extend(of_fields.iter().map(ToString::to_string));
         let strict = || refused(&format!("strict decoding error: {}", problems.join(", ")));
-        self.heed(problems.iter().cloned(), strict)?;
-        Ok(Draft { tree, tracked: false, whole: false })
+        self.report_field_problems(problems.iter().cloned(), strict)?;
+        Ok(Draft { tree, tracked: false, is_body: false })
     }
 }
 
-/// What a patch made, as upstream shows it: members of the object sorted, and what is in them in the order of
-/// their declaration.
+/// Returns a patch's result as upstream prints it: the object's members sorted, nested members in
+/// the order of their declaration.
 fn shown(schema: &Schema, ty: TypeId, made: &Value) -> String {
     let Some(members) = made.as_object() else { return json::to_string(made) };
     let members = members.iter().map(|(key, value)| {
@@ -89,8 +92,8 @@ fn shown(schema: &Schema, ty: TypeId, made: &Value) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// The Status of a patch whose result is not an object of the kind (STRAT-09). It shows what the patch
-/// made, or the strategic merge patch itself as Go prints it, and names no object.
+/// Returns the Status of a patch whose result is not an object of the kind (STRAT-09). It shows the
+/// result, or the strategic merge patch itself as Go prints it, and names no object.
 fn refused(
     algorithm: Algorithm,
     patch: &[u8],

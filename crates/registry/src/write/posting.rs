@@ -1,16 +1,18 @@
-//! Writes that change an object together with others: each with its own object, and all of them with one
-//! that they share, like the pods of a namespace with the status of its quota.
+//! Postings: writes that also change a shared object, such as the status of their namespace's
+//! quota.
 //!
-//! If each wrote the shared object by itself, one of a batch would win and all others would lose and try
-//! again. So they queue at a till, which is one for a namespace. Whoever finds it closed opens it: a task
-//! takes all who wait, posts what they have to post one after the other, and commits them as one group
-//! with one new state of what they share. The next group forms meanwhile.
+//! If each write changed the shared object by itself, one of a batch would succeed and the others
+//! would conflict and retry. So writes with postings queue, in one queue per namespace. The first
+//! writer starts a worker, a task that repeats: it takes all queued writes, applies their postings
+//! one after the other, and commits them as one group with one new state of the shared object.
+//! Meanwhile the queue fills again.
 //!
 //! Invariants:
-//! - A posting is committed with its write, once, or not at all; what it was worked out from is what the
-//!   group replaces.
-//! - Who is refused is refused by a state that is committed.
-//! - A writer who goes away leaves a write that is done or not, and nobody waiting.
+//! - A posting is committed together with its write, exactly once, or not at all. The group
+//!   replaces the state from which the posting was computed.
+//! - A posting that refuses its write refuses it on a committed state.
+//! - If a writer is cancelled, its write is committed or not, and the other writers do not wait for
+//!   it.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -24,40 +26,40 @@ use pintle_value::Value;
 use tokio::sync::oneshot;
 
 use super::commit::{Committed, encode, not_committed};
-use super::ownership::track_own;
+use super::ownership::track_server_update;
 use crate::allocation::{Companion, Part, Posted, Posting};
 use crate::cache::Cache;
 use crate::request::Now;
 use crate::{Object, Registry, Resource};
 
-/// Namespaces share this many tills; those that share one are only committed together.
-const TILLS: usize = 64;
-/// Writes in one group at most: as many as are admitted at once, nearly, and few enough that the first does
-/// not wait noticeably for the last.
+/// Namespaces share this many queues. Those that share one are only committed together.
+const QUEUES: usize = 64;
+/// The most writes in one group: about as many as run concurrently, and few enough that the first
+/// does not wait noticeably for the last.
 const GROUP_WRITES_MAX: usize = 256;
-/// Bytes in one group, after which no more writes are taken into it: some milliseconds of a disk's time.
+/// A group takes no more writes after this many bytes: some milliseconds of disk time.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// The tills of a registry.
-pub(crate) struct Tills([Arc<Mutex<Till>>; TILLS]);
+/// The queues of a registry.
+pub(crate) struct PostingQueues([Arc<Mutex<PostingQueue>>; QUEUES]);
 
 #[derive(Default)]
-struct Till {
-    waiting: Vec<Customer>,
-    /// A task serves it.
-    is_open: bool,
+struct PostingQueue {
+    waiting: Vec<QueuedWrite>,
+    /// Whether a worker runs.
+    has_worker: bool,
 }
 
-/// A write with what it has to post.
-struct Customer {
+/// A queued write with its postings.
+struct QueuedWrite {
     group: Group,
     postings: Vec<Posting>,
     reply: oneshot::Sender<Result<Committed, Status>>,
 }
 
-impl Customer {
-    /// Answers; who has gone away need not know.
-    fn answer(self, answer: Result<Committed, Status>) {
+impl QueuedWrite {
+    /// Sends the outcome, unless the writer was cancelled.
+    fn send(self, answer: Result<Committed, Status>) {
         let _ = self.reply.send(answer);
     }
 
@@ -71,48 +73,49 @@ impl Customer {
     }
 }
 
-impl Tills {
+impl PostingQueues {
     pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|_| Arc::default()))
     }
 
-    fn of(&self, namespace: &str) -> &Arc<Mutex<Till>> {
+    fn of(&self, namespace: &str) -> &Arc<Mutex<PostingQueue>> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(namespace);
-        let number = usize::try_from(hash % TILLS as u64).unwrap_or_default();
+        let number = usize::try_from(hash % QUEUES as u64).unwrap_or_default();
         &self.0[number]
     }
 }
 
 impl Registry {
-    /// Commits a group with what it has to post, when its turn has come.
+    /// Queues a group with its postings and waits for the outcome.
     pub(super) async fn post(
         &self,
         group: Group,
         postings: Vec<Posting>,
     ) -> Result<Committed, Status> {
         let namespace = postings.first().map_or("", |posting| &posting.namespace);
-        let till = self.tills.of(namespace);
+        let queue = self.posting_queues.of(namespace);
         let (reply, answer) = oneshot::channel();
-        let is_open = {
-            let mut till = till.lock();
-            till.waiting.push(Customer { group, postings, reply });
-            mem::replace(&mut till.is_open, true)
+        let has_worker = {
+            let mut queue = queue.lock();
+            queue.waiting.push(QueuedWrite { group, postings, reply });
+            mem::replace(&mut queue.has_worker, true)
         };
-        if !is_open {
-            let cashier = Cashier {
-                till: till.clone(),
+        if !has_worker {
+            let worker = Worker {
+                queue: queue.clone(),
                 store: self.store.clone(),
                 cache: self.cache.clone(),
                 is_done: false,
             };
-            tokio::spawn(cashier.serve());
+            tokio::spawn(worker.run());
         }
-        let closed = || Status::internal("the server stops, or a write failed badly");
+        let closed =
+            || Status::internal("the server stops, or the worker of a posting queue failed");
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Posts for nobody: whether it could be done now.
-    pub(super) fn rehearse(&self, companions: &[Companion]) -> Result<(), Status> {
+    /// Applies postings without a commit, for a dry run.
+    pub(super) fn dry_run_postings(&self, companions: &[Companion]) -> Result<(), Status> {
         for Companion(part) in companions {
             let Part::Posting(posting) = part else { continue };
             let found = self.peek(&posting.resource, &posting.namespace, &posting.name);
@@ -124,82 +127,83 @@ impl Registry {
     }
 }
 
-/// Serves a till until nobody waits.
-struct Cashier {
-    till: Arc<Mutex<Till>>,
+/// Commits the writes of a queue until it is empty.
+struct Worker {
+    queue: Arc<Mutex<PostingQueue>>,
     store: Arc<dyn Store>,
     cache: Arc<Cache>,
-    /// The till is closed as it should be.
+    /// Whether the worker ended because the queue was empty.
     is_done: bool,
 }
 
-/// A till that is left in the middle is closed: who waits is told, and the next one opens it again.
-impl Drop for Cashier {
+/// If the worker is dropped before, its queued writes fail, and the next write starts a new worker.
+impl Drop for Worker {
     fn drop(&mut self) {
         if !self.is_done {
-            *self.till.lock() = Till::default();
+            *self.queue.lock() = PostingQueue::default();
         }
     }
 }
 
-impl Cashier {
-    async fn serve(mut self) {
+impl Worker {
+    async fn run(mut self) {
         let mut left = Vec::new();
         loop {
             {
-                let mut till = self.till.lock();
-                left.append(&mut till.waiting);
+                let mut queue = self.queue.lock();
+                left.append(&mut queue.waiting);
                 if left.is_empty() {
-                    till.is_open = false;
+                    queue.has_worker = false;
                     self.is_done = true;
                     return;
                 }
             }
-            let mut round =
-                Round { joins_writes: self.store.grouping() == Grouping::Each, ..Round::default() };
-            left.into_iter().for_each(|customer| round.take(customer, &self.cache));
-            left = round.commit(&*self.store).await;
+            let mut batch =
+                Batch { joins_writes: self.store.grouping() == Grouping::Each, ..Batch::default() };
+            left.into_iter().for_each(|queued| batch.take(queued, &self.cache));
+            left = batch.commit(&*self.store).await;
         }
     }
 }
 
-/// Those who are committed together.
+/// The writes of one group.
 #[derive(Default)]
-struct Round {
-    /// Whether the store commits the writes of several customers as one.
+struct Batch {
+    /// Whether the store can commit the writes of several writers as one group.
     joins_writes: bool,
-    taken: Vec<Customer>,
-    /// Who is not to be committed, and why; that counts once what it follows from is committed.
-    refused: Vec<(Customer, Result<Committed, Status>)>,
-    /// Whose turn is the next.
-    later: Vec<Customer>,
-    /// What the postings change.
+    accepted: Vec<QueuedWrite>,
+    /// Writes that are not committed, with the reason. A reason counts once the state that it
+    /// follows from is committed.
+    rejected: Vec<(QueuedWrite, Result<Committed, Status>)>,
+    /// Writes for the next group.
+    deferred: Vec<QueuedWrite>,
+    /// The objects that postings change.
     shared: HashMap<Key, Shared>,
-    /// The keys that are written, those of what is shared apart.
+    /// The keys of the writes, without those of shared objects.
     keys: HashSet<Key>,
     unchanged: HashMap<Key, Revision>,
     bytes: usize,
 }
 
-/// An object that is posted to.
+/// An object that postings change.
 struct Shared {
     resource: Arc<Resource>,
     object: Arc<Object>,
-    /// What it is after the postings of those who are taken.
+    /// The state after the postings of the accepted writes.
     tree: Value,
-    /// When it was posted to last, where that changed it.
+    /// The time of the last posting that changed it.
     changed: Option<Now>,
 }
 
 impl Shared {
-    /// Its write, where it is changed: a change of its status by the server itself.
+    /// Returns the write of the changed object: an update of its status by the server.
     fn write(&self) -> Option<Result<Write, Status>> {
         let Self { resource, object, tree, changed: Some(now) } = self else { return None };
         let mut tree = tree.clone();
         let tracked = object.tree().map(|old| {
-            // Of what no client sees nobody owns anything.
+            // An object without a status subresource is internal, so its fields have no owner.
             if resource.subresource("status").is_some() {
-                track_own(resource, "status", Some(&old), &mut tree, *now);
+                track_server_update(resource, "status", Some(&old), &mut tree, *now);
             }
         });
         let namespaced_name = (object.namespace(), object.name());
@@ -209,44 +213,44 @@ impl Shared {
     }
 }
 
-impl Round {
-    /// Takes a customer in, if that can be.
-    fn take(&mut self, customer: Customer, cache: &Cache) {
-        if !self.has_room_for(&customer) {
-            return self.later.push(customer);
+impl Batch {
+    /// Adds a write to the group, rejects it, or defers it to the next group.
+    fn take(&mut self, queued: QueuedWrite, cache: &Cache) {
+        if !self.has_room_for(&queued) {
+            return self.deferred.push(queued);
         }
-        match self.post(&customer, cache) {
-            Some(refusal) => self.refused.push((customer, refusal)),
+        match self.post(&queued, cache) {
+            Some(rejection) => self.rejected.push((queued, rejection)),
             None => {
-                self.keys.extend(customer.keys().cloned());
-                self.unchanged.extend(customer.group.unchanged.iter().cloned());
-                self.bytes += customer.bytes();
-                self.taken.push(customer);
+                self.keys.extend(queued.keys().cloned());
+                self.unchanged.extend(queued.group.unchanged.iter().cloned());
+                self.bytes += queued.bytes();
+                self.accepted.push(queued);
             }
         }
     }
 
-    /// A group has each key once, and hangs on one state of what it hangs on.
-    fn has_room_for(&self, customer: &Customer) -> bool {
+    /// Whether the group can take the write: each key occurs once, and preconditions agree.
+    fn has_room_for(&self, queued: &QueuedWrite) -> bool {
         let is_other = |(key, revision): &(Key, Revision)| {
             self.unchanged.get(key).is_some_and(|known| known != revision)
         };
-        self.taken.is_empty()
+        self.accepted.is_empty()
             || self.joins_writes
-                && self.taken.len() < GROUP_WRITES_MAX
+                && self.accepted.len() < GROUP_WRITES_MAX
                 && self.bytes < GROUP_BYTES_MAX
-                && !customer
+                && !queued
                     .keys()
                     .any(|key| self.keys.contains(key) || self.shared.contains_key(key))
-                && !customer.group.unchanged.iter().any(is_other)
+                && !queued.group.unchanged.iter().any(is_other)
     }
 
-    /// Posts what a customer has to post: all of it, or nothing; then why.
-    fn post(&mut self, customer: &Customer, cache: &Cache) -> Option<Result<Committed, Status>> {
-        let mut keys = Vec::with_capacity(customer.postings.len());
-        for posting in &customer.postings {
-            match self.open(posting, cache) {
-                Ok(Some(key)) if customer.keys().any(|own| *own == key) => {
+    /// Applies all postings of a write or none; returns the rejection, if one refuses.
+    fn post(&mut self, queued: &QueuedWrite, cache: &Cache) -> Option<Result<Committed, Status>> {
+        let mut keys = Vec::with_capacity(queued.postings.len());
+        for posting in &queued.postings {
+            match self.load(posting, cache) {
+                Ok(Some(key)) if queued.keys().any(|own| *own == key) => {
                     let why = format_args!("a write of {} posts to itself", key.item);
                     return Some(Err(Status::internal(why)));
                 }
@@ -258,15 +262,15 @@ impl Round {
                 Err(status) => return Some(Err(status)),
             }
         }
-        // What is posted first is taken back if what comes behind it is refused.
+        // A rejection rolls back the postings before it.
         let is_only = keys.len() == 1;
         let mut before = Vec::new();
-        for (posting, key) in customer.postings.iter().zip(&keys) {
+        for (posting, key) in queued.postings.iter().zip(&keys) {
             let Some(shared) = self.shared.get_mut(key) else { continue };
             if !is_only {
                 before.push((key, shared.tree.clone(), shared.changed));
             }
-            let refusal = match (posting.post)(&mut shared.tree) {
+            let rejection = match (posting.post)(&mut shared.tree) {
                 Ok(Posted::Changed) => {
                     shared.changed = Some(posting.now);
                     continue;
@@ -280,13 +284,13 @@ impl Round {
                     (shared.tree, shared.changed) = (tree, changed);
                 }
             }
-            return Some(refusal);
+            return Some(rejection);
         }
         None
     }
 
-    /// Has the object at hand that is posted to; `None` where it is gone.
-    fn open(&mut self, posting: &Posting, cache: &Cache) -> Result<Option<Key>, Status> {
+    /// Loads the object of a posting; `None` if it does not exist.
+    fn load(&mut self, posting: &Posting, cache: &Cache) -> Result<Option<Key>, Status> {
         let key = posting.resource.key(&posting.namespace, &posting.name)?;
         if !self.shared.contains_key(&key) {
             let found = cache.collection(&key.collection).get(&key.item);
@@ -298,10 +302,10 @@ impl Round {
         Ok(Some(key))
     }
 
-    /// All that is to be written, and what it hangs on.
+    /// Returns the store's group: all writes and all preconditions.
     fn group(&self) -> Result<Option<Group>, Status> {
-        let taken = self.taken.iter().map(|customer| &customer.group);
-        let mut writes: Vec<_> = taken
+        let accepted = self.accepted.iter().map(|queued| &queued.group);
+        let mut writes: Vec<_> = accepted
             .flat_map(|group| std::iter::once(&group.first).chain(&group.rest))
             .cloned()
             .collect();
@@ -314,62 +318,63 @@ impl Round {
         Ok(writes.next().map(|first| Group { first, rest: writes.collect(), unchanged }))
     }
 
-    /// Commits the group and answers; gives those who are to come again.
-    async fn commit(mut self, store: &dyn Store) -> Vec<Customer> {
+    /// Commits the group and sends the outcomes; returns the writes for the next group.
+    async fn commit(mut self, store: &dyn Store) -> Vec<QueuedWrite> {
         let group = match self.group() {
             Ok(Some(group)) => group,
-            Ok(None) => return self.close(None),
-            Err(status) => return self.close(Some(&status)),
+            Ok(None) => return self.finish(None),
+            Err(status) => return self.finish(Some(&status)),
         };
         match store.commit_together(group).await {
             Ok(records) => {
                 let mut records = records.into_iter();
-                for customer in mem::take(&mut self.taken) {
-                    let count = 1 + customer.group.rest.len();
+                for queued in mem::take(&mut self.accepted) {
+                    let count = 1 + queued.group.rest.len();
                     let own: Vec<Record> = records.by_ref().take(count).collect();
-                    customer.answer(Committed::by(&own));
+                    queued.send(Committed::by(&own));
                 }
-                self.close(None)
+                self.finish(None)
             }
             Err(Error::Conflict { .. }) => {
-                let key = self.taken.first().map(|customer| customer.group.first.key.clone());
-                self.without(key.as_ref())
+                let key = self.accepted.first().map(|queued| queued.group.first.key.clone());
+                self.split_by_conflict(key.as_ref())
             }
-            Err(Error::CompanionConflict { key }) => self.without(Some(&key)),
+            Err(Error::CompanionConflict { key }) => self.split_by_conflict(Some(&key)),
             Err(error) => {
                 let status = not_committed(error);
-                self.close(Some(&status))
+                self.finish(Some(&status))
             }
         }
     }
 
-    /// Answers those who are refused, and those who are taken where nothing came of it; gives the others.
-    fn close(self, failure: Option<&Status>) -> Vec<Customer> {
-        for (customer, refusal) in self.refused {
-            customer.answer(refusal);
+    /// Sends the outcomes of rejected writes, and of accepted ones if the commit failed; returns
+    /// the deferred ones.
+    fn finish(self, failure: Option<&Status>) -> Vec<QueuedWrite> {
+        for (queued, rejection) in self.rejected {
+            queued.send(rejection);
         }
-        for customer in self.taken {
+        for queued in self.accepted {
             let why = || Status::internal("a write was not committed");
-            customer.answer(Err(failure.cloned().unwrap_or_else(why)));
+            queued.send(Err(failure.cloned().unwrap_or_else(why)));
         }
-        self.later
+        self.deferred
     }
 
-    /// Answers those for whom a key is not as expected; gives the others, of whom nothing is committed.
-    /// Where it is what they share, all come again.
-    fn without(self, key: Option<&Key>) -> Vec<Customer> {
-        let refused = self.refused.into_iter().map(|(customer, _)| customer);
+    /// Sends conflicts to the writes that depend on `key`; returns the others, of which nothing was
+    /// committed. If `key` is a shared object, all writes are retried.
+    fn split_by_conflict(self, key: Option<&Key>) -> Vec<QueuedWrite> {
+        let rejected = self.rejected.into_iter().map(|(queued, _)| queued);
         let mut left = Vec::new();
-        for customer in self.taken.into_iter().chain(refused).chain(self.later) {
+        for queued in self.accepted.into_iter().chain(rejected).chain(self.deferred) {
             let is_it = |other: &Key| Some(other) == key;
-            if is_it(&customer.group.first.key) {
-                customer.answer(Ok(Committed::Conflict));
-            } else if customer.keys().any(is_it)
-                || customer.group.unchanged.iter().any(|(other, _)| is_it(other))
+            if is_it(&queued.group.first.key) {
+                queued.send(Ok(Committed::Conflict));
+            } else if queued.keys().any(is_it)
+                || queued.group.unchanged.iter().any(|(other, _)| is_it(other))
             {
-                customer.answer(Ok(Committed::CompanionConflict));
+                queued.send(Ok(Committed::CompanionConflict));
             } else {
-                left.push(customer);
+                left.push(queued);
             }
         }
         left

@@ -1,5 +1,5 @@
-//! Records of the server's own: objects of a resource that no URL names. Nobody is asked about them,
-//! nobody owns their fields, and they are written over whatever is there.
+//! Internal records: objects of a resource that no URL names. They are written without admission
+//! and field ownership, over any existing state.
 
 use pintle_meta::Status;
 use pintle_store::{Expect, Kind};
@@ -10,7 +10,7 @@ use super::update::ATTEMPTS_MAX;
 use crate::{Registry, Resource};
 
 impl Registry {
-    /// Writes a record, made of what is there now.
+    /// Writes a record that `make` makes from the current one.
     pub async fn put_record(
         &self,
         resource: &Resource,
@@ -34,7 +34,7 @@ impl Registry {
         Err(Status::stale(&resource.group_resource(), namespaced_name.1))
     }
 
-    /// Removes a record, if it is there.
+    /// Removes a record, if it exists.
     pub async fn remove_record(
         &self,
         resource: &Resource,

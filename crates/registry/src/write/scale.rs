@@ -23,7 +23,7 @@ const API_VERSION: &str = "autoscaling/v1";
 /// The subresource's name.
 pub(super) const SCALE: &str = "scale";
 
-/// The paths, where the target is a scale subresource.
+/// Returns the paths of the Scale, if the target is a scale subresource.
 pub(crate) fn scale_paths(target: &Target) -> Option<&ScalePaths> {
     target.resource.subresource(&target.subresource)?.scale()
 }
@@ -38,14 +38,14 @@ impl Subresource {
 }
 
 impl Resource {
-    /// Where its Scale is, if it has one.
+    /// Returns the paths of its Scale, if it has one.
     fn scale(&self) -> Option<&ScalePaths> {
         self.subresource(SCALE)?.scale()
     }
 }
 
 impl ScalePaths {
-    /// The Scale of an object of the stored form.
+    /// Makes the Scale of an object of the stored form.
     pub(super) fn scale(&self, tree: &Value) -> Value {
         let mut metadata = Map::new();
         for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -61,7 +61,7 @@ impl ScalePaths {
             status.insert("selector", selector);
         }
         let mut spec = Map::new();
-        // A count of 0 is left out, as upstream's encoding does.
+        // As in upstream's encoding, a count of 0 is omitted.
         if let Value::Int(n @ 1..) = count(&self.spec_replicas) {
             spec.insert("replicas", n);
         }
@@ -74,12 +74,12 @@ impl ScalePaths {
         ])
     }
 
-    /// The count that a Scale wants.
-    pub(super) fn wanted(&self, scale: &Value) -> i64 {
+    /// Returns the replica count that a Scale requests.
+    pub(super) fn replicas(&self, scale: &Value) -> i64 {
         scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0)
     }
 
-    /// Sets the count of an object.
+    /// Sets the replica count of an object.
     pub(super) fn set(&self, tree: &mut Value, wanted: i64) {
         if let Some((last, parents)) = self.spec_replicas.split_last() {
             let parent = parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
@@ -87,13 +87,13 @@ impl ScalePaths {
         }
     }
 
-    /// The Scale of an object as an answer.
+    /// Returns the Scale of an object as an answer.
     pub(crate) fn answer(&self, tree: &Value) -> Answer {
         Answer::Value(self.scale(tree), TYPE_NAME.to_owned())
     }
 }
 
-/// A selector as text: kinds keep text, a map, or a LabelSelector.
+/// Returns a selector as text; kinds store text, a map, or a LabelSelector.
 fn selector_text(selector: Option<&Value>) -> String {
     let Some(selector) = selector else { return String::new() };
     let is_label_selector =
@@ -111,7 +111,7 @@ fn selector_text(selector: Option<&Value>) -> String {
 }
 
 impl Write<'_> {
-    /// PUT of a Scale.
+    /// Handles PUT of a Scale.
     pub(super) async fn update_scale(
         &self,
         body: &Body,
@@ -119,12 +119,12 @@ impl Write<'_> {
     ) -> Result<Outcome, Status> {
         let schema = &self.target.resource.schema;
         let sent = self.decode_as(body, schema, self.scale_type()?, ("Scale", API_VERSION))?;
-        self.record_as(&sent.tree, schema, self.scale_type()?);
+        self.audit_object_as(&sent.tree, schema, self.scale_type()?);
         let conditional = !object::resource_version(&sent.tree).is_empty();
         self.change_scale(paths, |_, _| Ok((sent.clone(), conditional))).await
     }
 
-    /// PATCH of a Scale.
+    /// Handles PATCH of a Scale.
     pub(super) async fn patch_scale(
         &self,
         patch: &[u8],
@@ -142,7 +142,7 @@ impl Write<'_> {
         self.change_scale(paths, patched).await
     }
 
-    /// PATCH of a Scale with a configuration.
+    /// Handles server-side apply of a Scale.
     pub(super) async fn apply_scale(
         &self,
         configuration: &Configuration,
@@ -156,17 +156,17 @@ impl Write<'_> {
             let current = Some(current.clone());
             let merged = ownership.apply(current, applied, &manager, force, now);
             let mut tree = merged.map_err(|error| error.status())?;
-            // What fits the type as it is applied may still be no value of it.
+            // A merged value can still violate the type.
             pintle_schema::conform(schema, ty, &mut tree)
                 .map_err(|e| Status::failure(pintle_meta::Reason::Unknown, e.to_string()))?;
             self.check_duplicates(configuration)?;
-            Ok((Draft { tree, tracked: true, whole: false }, conditional))
+            Ok((Draft { tree, tracked: true, is_body: false }, conditional))
         };
         self.change_scale(paths, applied).await
     }
 
-    /// Changes the Scale of the object as it is, again while others write in between: unless the
-    /// change is of one version only.
+    /// Changes the Scale of the current object; retries after a conflict unless the change has a
+    /// resource version as precondition.
     async fn change_scale(
         &self,
         paths: &ScalePaths,
@@ -202,18 +202,20 @@ impl Write<'_> {
                 ownership.track_update(Some(&current), &mut scale.tree, &manager, now);
             }
             owners.to_object(&scale.tree, &mut tree);
-            match self.rescale(&existing, tree, scale, paths).await? {
+            match self.write_scale(&existing, tree, scale, paths).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => queued = self.registry.queue_retry(self.target, queued).await?,
+                Attempt::Conflict if conditional => return Err(self.stale()),
+                Attempt::Conflict => {
+                    queued = self.registry.queue_retry(self.target, queued).await?
+                }
             }
         }
         Err(self.stale())
     }
 
-    /// Writes the wanted count of a Scale into its object, whose owners are known, through the
-    /// object's own write path.
-    async fn rescale(
+    /// Writes the replica count of a Scale to its object, through the object's own write path.
+    /// Ownership is tracked already.
+    async fn write_scale(
         &self,
         existing: &Arc<Object>,
         mut tree: Value,
@@ -221,8 +223,8 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Attempt, Status> {
         self.check_name(&scale.tree)?;
-        let wanted = paths.wanted(&scale.tree);
-        // Of a custom resource it is the member that is wrong, not the Scale.
+        let wanted = paths.replicas(&scale.tree);
+        // For a custom resource, validation reports the member of the object instead.
         if wanted < 0 && !self.target.resource.typed_items {
             let path = Path::new("spec").field("replicas");
             let why = "must be greater than or equal to 0";
@@ -235,17 +237,16 @@ impl Write<'_> {
         for field in ["resourceVersion", "uid"] {
             let said = object::text(&scale.tree, field).to_owned();
             if field == "resourceVersion" || !said.is_empty() {
-                // Without a version, the one that was just read: the count is set whatever came
-                // before it.
+                // Without a precondition, the version that was just read is used.
                 let said = if said.is_empty() { existing.revision.to_string() } else { said };
                 object::set_text(&mut tree, field, said);
             }
         }
         paths.set(&mut tree, wanted);
-        let draft = Draft { tree, tracked: true, whole: scale.whole };
+        let draft = Draft { tree, tracked: true, is_body: scale.is_body };
         let outcome = match whole.replace(existing, draft).await? {
             Attempt::Done(outcome) => outcome,
-            Attempt::Raced => return Ok(Attempt::Raced),
+            Attempt::Conflict => return Ok(Attempt::Conflict),
         };
         let answer = match &outcome.answer {
             Answer::Object(object) => paths.answer(&target.resource.current(object).await?),

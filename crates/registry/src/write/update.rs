@@ -1,4 +1,4 @@
-//! PUT and everything that ends in one: an object that is there gets a new state.
+//! PUT, and the part of all updates that replaces an existing object.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
 use crate::{Generation, Object, Owned, revision, work};
 
-/// How often a change that names no revision is tried again when others write in between. Each failure
-/// means that some other write went through, so progress is made; the bound only stops the absurd.
+/// How often an unconditional update is retried after a conflict. Each conflict means that another
+/// write was committed, so there is progress; this is only a safety limit.
 pub(super) const ATTEMPTS_MAX: usize = 100;
 
-/// What an attempt came to.
+/// The result of an attempt.
 pub(super) enum Attempt {
     /// The answer.
     Done(Outcome),
-    /// Someone else wrote in between.
-    Raced,
+    /// Another writer changed the object.
+    Conflict,
 }
 
 impl Write<'_> {
-    /// PUT to an object or to one of its parts.
+    /// Handles PUT of an object or of a subresource.
     pub(crate) async fn update(&self, body: &Body) -> Result<Outcome, Status> {
         if let Some(paths) = super::scale_paths(self.target) {
             return self.update_scale(body, paths).await;
         }
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
-        self.record(&draft.tree);
+        self.audit_object(&draft.tree);
         self.set_namespace(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         let create =
@@ -44,7 +44,8 @@ impl Write<'_> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
-                    // Who knows its uid means an object that was there: it does not come back.
+                    // A uid in the body names a deleted object, which an update must not create
+                    // again.
                     self.check_uid(&draft.tree, &Value::Null)?;
                     self.may_create.ask().await?;
                     return self.create_draft(draft).await;
@@ -53,16 +54,16 @@ impl Write<'_> {
             };
             match self.replace(&existing, draft.clone()).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {
+                Attempt::Conflict if object::resource_version(&draft.tree).is_empty() => {
                     queued = self.registry.queue_retry(self.target, queued).await?;
                 }
-                Attempt::Raced => return Err(self.stale()),
+                Attempt::Conflict => return Err(self.stale()),
             }
         }
         Err(self.stale())
     }
 
-    /// The object that the URL names, as it is now.
+    /// Returns the cached object that the URL names.
     pub(super) fn existing(&self) -> Option<Arc<Object>> {
         let target = self.target;
         self.registry.peek(&target.resource, &target.namespace, &target.name)
@@ -76,51 +77,53 @@ impl Write<'_> {
         Status::stale(&self.target.resource.group_resource(), &self.target.name)
     }
 
-    /// One attempt to replace `existing` by what a client sent, in the version that it sent.
+    /// Tries once to replace `existing` with the client's object, which is in the version that it
+    /// sent.
     pub(super) async fn replace(
         &self,
         existing: &Arc<Object>,
         draft: Draft,
     ) -> Result<Attempt, Status> {
-        let Draft { tree: mut new, tracked, whole } = draft;
+        let Draft { tree: mut new, tracked, is_body } = draft;
         let warnings = &self.context.warnings;
         let resource = &self.target.resource;
         work::ahead(resource.work(existing.size())).await;
         let old = resource.current(existing).await?;
-        if whole {
+        if is_body {
             self.check_uid(&new, &old)?;
         }
         self.check_version(&new, existing.revision)?;
         self.store_form(&mut new, tracked);
         let part = self.target.subresource.as_str();
-        // Upstream's managers own what they meant to change of a part, whether the part has it or not.
-        let late = !tracked && self.is_part();
-        if !late {
+        // Upstream tracks a part's writer as owner of all fields that it meant to change, even of
+        // those outside of the part.
+        let confined_late = !tracked && self.is_part();
+        if !confined_late {
             new = self.confine(new, &old);
         }
-        metadata::carry_over(&mut new, &old);
-        // It is upstream's storage that forgets it, and a dry run ends before.
+        metadata::keep_immutable(&mut new, &old);
+        // Upstream's storage removes it, which a dry run does not reach.
         if !self.options.dry_run {
             object::metadata_mut(&mut new).remove("selfLink");
         }
-        warnings.extend(metadata::unite_owners(&mut new));
+        warnings.extend(metadata::deduplicate_owners(&mut new));
         let name = &self.target.name;
-        // What admission makes of an object belongs to nobody.
+        // Fields that admission sets have no owner.
         if !tracked {
             self.track(Some(&old), &mut new).await;
-            if late {
+            if confined_late {
                 new = self.confine(new, &old);
             }
         }
-        self.change(Operation::Update, name, &mut new, Some(&old)).await?;
+        self.mutate(Operation::Update, name, &mut new, Some(&old)).await?;
         if part.is_empty() {
             self.assign(&mut new, Some(&old))?;
             resource.strategy.prepare_update(&mut new, &old);
         } else {
             resource.strategy.prepare_part(&mut new, &old, part);
         }
-        resource.strategy.note_time(&mut new, Some(&old), self.context.now);
-        self.grow_generation(&mut new, &old);
+        resource.strategy.set_timestamps(&mut new, Some(&old), self.context.now);
+        self.update_generation(&mut new, &old);
         self.validate(&new, Some(&old))?;
         warnings.extend(if part.is_empty() {
             resource.strategy.warnings(&new, Some(&old))
@@ -129,12 +132,12 @@ impl Write<'_> {
         });
         self.call_validating(Operation::Update, name, &new, Some(&old)).await?;
         pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut new);
-        self.settle(existing, &old, new).await
+        self.commit_update(existing, &old, new).await
     }
 
-    /// Grows the generation where the object becomes another. Empty lists that will not be kept are no change, but
-    /// for some kinds.
-    fn grow_generation(&self, new: &mut Value, old: &Value) {
+    /// Increments the generation if the object changed. For most kinds an empty list that is not
+    /// stored is no change.
+    fn update_generation(&self, new: &mut Value, old: &Value) {
         let resource = &self.target.resource;
         let generation = resource.strategy.generation();
         let generation =
@@ -148,47 +151,49 @@ impl Write<'_> {
         }
     }
 
-    /// Commits the new state: as nothing if nothing changed, as a deletion if that was all that a
-    /// deletion waited for.
-    async fn settle(
+    /// Commits the new state: not at all if nothing changed, as a deletion if the update removed
+    /// the last finalizer of a deleted object.
+    async fn commit_update(
         &self,
         existing: &Arc<Object>,
         old: &Value,
         new: Value,
     ) -> Result<Attempt, Status> {
         let resource = &self.target.resource;
-        let goes = metadata::may_go(&new, old) && !resource.strategy.held(&new);
+        let is_removed = metadata::may_remove(&new, old) && !resource.strategy.blocks_removal(&new);
         let mut new = new;
-        if !goes && self.is_stored(existing, old, &new).await? {
+        if !is_removed && self.is_stored(existing, old, &new).await? {
             if self.is_current().await? {
                 return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
             }
             new = old.clone();
         }
-        let operation = if goes { Operation::Delete } else { Operation::Update };
-        let (name, left) = (self.target.name.as_str(), (!goes).then_some(&new));
-        let charges = self.admission_companions(operation, name, left, Some(old))?;
+        let operation = if is_removed { Operation::Delete } else { Operation::Update };
+        let (name, remaining) = (self.target.name.as_str(), (!is_removed).then_some(&new));
+        let charges = self.admission_companions(operation, name, remaining, Some(old))?;
         if self.options.dry_run {
-            self.registry.rehearse(&charges)?;
+            self.registry.dry_run_postings(&charges)?;
             let answer = self.uncommitted(resource.read_back(new).await?);
             return Ok(Attempt::Done(Outcome::ok(answer)));
         }
-        // What goes is told as it was stored; the client is told what it made of it.
-        let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
+        // The DELETED event shows the object as it was stored; the client gets its own update.
+        let (kind, state) = if is_removed { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
         let mut companions =
-            self.registry.companions(resource, Some(old), left, self.context.now)?;
+            self.registry.companions(resource, Some(old), remaining, self.context.now)?;
         companions.extend(charges);
         let state = resource.to_storage(state).await?;
         let expect = Expect::At(existing.revision);
         Ok(match self.commit(&self.target.name, &state, expect, kind, companions).await? {
-            Committed::Done(_) if goes => Attempt::Done(Outcome::committed(self.uncommitted(new))),
+            Committed::Done(_) if is_removed => {
+                Attempt::Done(Outcome::committed(self.uncommitted(new)))
+            }
             Committed::Done(object) => {
                 if let Some(observer) = &resource.observer {
                     observer.updated(old, &new);
                 }
                 Attempt::Done(Outcome::committed(Answer::Object(object)))
             }
-            Committed::Conflict | Committed::CompanionConflict => Attempt::Raced,
+            Committed::Conflict | Committed::CompanionConflict => Attempt::Conflict,
         })
     }
 
@@ -201,20 +206,22 @@ impl Write<'_> {
         if resource.converter().is_none() || existing.is_view_of(resource.number) {
             return Ok(true);
         }
-        // A write of an unchanged object brings its stored form up to date with the definition.
+        // An update without a change still rewrites the object in the definition's current stored
+        // form.
         Ok(server_side::same_but_for_times(&*resource.to_storage(new).await?, &existing.tree()?))
     }
 
-    /// Whether what is kept has the form in which it would be written. Writing what was read brings it up to
-    /// date: so storage is migrated (upstream: `GuaranteedUpdate` compares the bytes).
+    /// Whether the stored bytes have the form in which this release would write them. If not, an
+    /// update without a change rewrites them; storage migration relies on it (upstream:
+    /// `GuaranteedUpdate` compares the bytes).
     async fn is_current(&self) -> Result<bool, Status> {
         let Target { resource, namespace, name, .. } = self.target;
         let key = resource.key(namespace, name)?;
         self.registry.store.is_current(&key).await.map_err(Status::internal)
     }
 
-    /// The resource version that a client sent must be the stored one; whether it must send one is the
-    /// kind's choice (UPD-01, UPD-04).
+    /// Refuses a resource version that is not the stored one. The kind decides whether an update
+    /// must have one (UPD-01, UPD-04).
     fn check_version(&self, new: &Value, current: Revision) -> Result<(), Status> {
         let resource = &self.target.resource;
         match revision::parse(object::resource_version(new))? {
@@ -234,8 +241,8 @@ impl Write<'_> {
         }
     }
 
-    /// A uid that a client sent must be the stored one, so that nothing is made anew where an object
-    /// has gone (STRAT-07).
+    /// Refuses a uid that is not the stored one, so that an update does not apply to a new object
+    /// of that name (STRAT-07).
     fn check_uid(&self, new: &Value, old: &Value) -> Result<(), Status> {
         let (said, stored) = (object::uid(new), object::uid(old));
         if said.is_empty() || said == stored {
@@ -243,21 +250,21 @@ impl Write<'_> {
         }
         let Target { resource, namespace, name, .. } = self.target;
         let key = resource.etcd_key(namespace, name);
-        // Upstream's dry run asks above the part of its storage that puts the prefix before keys.
+        // Upstream's dry run checks in a layer above the one that adds the prefix to keys.
         let prefix = if self.options.dry_run { ETCD_PREFIX } else { "" };
         let key = key.strip_prefix(prefix).unwrap_or(&key);
         let facts = ("UID", said, stored);
         Err(Status::failed_precondition(&resource.group_resource(), name, key, facts))
     }
 
-    /// Whether the target is a part of an object that has members of its own.
+    /// Whether the target is a subresource with members of its own, such as `status`.
     fn is_part(&self) -> bool {
         let part = self.target.resource.subresource(&self.target.subresource);
         matches!(part.map(|part| &part.behaviour), Some(SubresourceBehaviour::Part(_)))
     }
 
-    /// Lets through only what the target may change: on the resource itself everything but the reset
-    /// members, on a part only that part and metadata.
+    /// Resets what the target may not change: on the resource itself the reset members, on a
+    /// subresource everything but its members and the metadata.
     pub(super) fn confine(&self, mut new: Value, old: &Value) -> Value {
         let resource = &self.target.resource;
         let part = resource.subresource(&self.target.subresource);
@@ -286,7 +293,7 @@ impl Write<'_> {
     }
 }
 
-/// Resets what of metadata the writers of a part cannot set. Who owns what is not among it.
+/// Resets the metadata that writers of a subresource cannot set. `managedFields` are not reset.
 fn reset_metadata(to: &mut Value, from: &Value, unowned: Members) {
     for path in unowned.iter().filter(|path| path.first() == Some(&"metadata")) {
         let mut managers = Value::object();
@@ -296,7 +303,7 @@ fn reset_metadata(to: &mut Value, from: &Value, unowned: Members) {
     }
 }
 
-/// Makes the members of `to` what they are in `from`, absence included.
+/// Copies members from `from` to `to`; removes those that `from` lacks.
 pub(super) fn copy_members(to: &mut Value, from: &Value, members: &[&[&str]]) {
     for path in members {
         let Some((last, parents)) = path.split_last() else { continue };

@@ -1,15 +1,14 @@
-//! The versions of a kind as field ownership sees them: their types, and an object of one as an object
-//! of another.
+//! The versions of a kind for field ownership: their types, and conversion between them.
 //!
-//! Ownership is worked out in one go, without waiting; a conversion webhook must be waited for. So a
-//! conversion that nobody asked for yet is noted, and fails; then it is asked for, and ownership is
-//! worked out once more.
+//! Ownership is computed without waiting, but a conversion webhook has to be awaited. So a
+//! conversion whose result is missing is recorded as pending and fails. The caller then awaits the
+//! pending conversions and computes ownership again.
 //!
-//! Versions that are not served are none: a webhook is not asked for what nobody can read (upstream asks
-//! it, <https://issue.k8s.io/111937>, and fails where it does not know them any more).
+//! Versions that are not served count as unknown: no webhook is called for what no client can read
+//! (upstream calls it, <https://issue.k8s.io/111937>, and fails if it no longer knows the version).
 //!
-//! Invariant: ownership is a function of the write and of the conversions so far, so every time it
-//! gets further than the time before.
+//! Invariant: ownership is a function of the write and of the known conversions, so each run needs
+//! fewer new ones than the run before.
 
 use std::sync::Arc;
 
@@ -26,27 +25,27 @@ pub(super) struct KindVersions<'a> {
     resource: &'a Resource,
     /// All served versions of the kind: the resources that share its collection.
     all: Arc<[Arc<Resource>]>,
-    /// The conversions that were asked for, and their results.
-    known: Vec<(Wanted, Result<Value, String>)>,
-    /// What is to be asked for.
-    wanted: Mutex<Vec<Wanted>>,
+    /// The results of conversions so far.
+    known: Vec<(Conversion, Result<Value, String>)>,
+    /// The conversions that are needed next.
+    pending: Mutex<Vec<Conversion>>,
 }
 
-/// An object that is wanted in another version.
+/// A conversion of an object to another version.
 #[derive(PartialEq)]
-struct Wanted {
+struct Conversion {
     object: Value,
     api_version: String,
 }
 
 impl<'a> KindVersions<'a> {
     pub(super) fn new(resource: &'a Resource, all: Arc<[Arc<Resource>]>) -> Self {
-        Self { resource, all, known: Vec::new(), wanted: Mutex::default() }
+        Self { resource, all, known: Vec::new(), pending: Mutex::default() }
     }
 
-    /// Whether somebody owns fields of an object in another version than the resource's, which it
-    /// takes more than a function to convert to.
-    pub(super) fn may_ask(&self, object: Option<&Value>) -> bool {
+    /// Whether managers own fields of an object in another version, and a converter is needed to
+    /// convert it.
+    pub(super) fn needs_converter(&self, object: Option<&Value>) -> bool {
         if self.resource.converter().is_none() {
             return false;
         }
@@ -56,13 +55,13 @@ impl<'a> KindVersions<'a> {
         entries.iter().any(|entry| entry.str_at(&["apiVersion"]) != Some(&own))
     }
 
-    /// Asks for what is wanted; says whether that was anything.
-    pub(super) async fn ask(&mut self) -> bool {
-        let mut wanted = std::mem::take(&mut *self.wanted.lock());
+    /// Runs the pending conversions; returns false if there are none.
+    pub(super) async fn convert_pending(&mut self) -> bool {
+        let mut wanted = std::mem::take(&mut *self.pending.lock());
         let Some(api_version) = wanted.first().map(|first| first.api_version.clone()) else {
             return false;
         };
-        // What is wanted in a third version is wanted again.
+        // Conversions to a third version become pending again in the next run.
         wanted.retain(|wanted| wanted.api_version == api_version);
         let Some(converter) = self.resource.converter() else { return false };
         let objects = wanted.iter().map(|wanted| wanted.object.clone()).collect();
@@ -92,22 +91,22 @@ impl<'a> KindVersions<'a> {
         all.find(|r| is(r) && r.storage.as_ref().is_some_and(|s| s.collection == *collection))
     }
 
-    /// What is known of an object in another version; it is asked for if nothing is.
-    fn asked(&self, mut object: Value, from: &str, to: &str) -> Result<Value, String> {
-        // An object that is not there yet says nothing of itself.
+    /// Returns the known result of a conversion, or records the conversion as pending.
+    fn converted(&self, mut object: Value, from: &str, to: &str) -> Result<Value, String> {
+        // An object that does not exist yet has neither kind nor version.
         let members = object.make_object();
         members.insert("kind", self.resource.kind.clone());
         members.insert("apiVersion", from);
         object::metadata_mut(&mut object).remove("managedFields");
-        let wanted = Wanted { object, api_version: to.to_owned() };
+        let wanted = Conversion { object, api_version: to.to_owned() };
         if let Some((_, converted)) = self.known.iter().find(|(known, _)| *known == wanted) {
             return converted.clone();
         }
-        let mut all = self.wanted.lock();
+        let mut all = self.pending.lock();
         if !all.contains(&wanted) {
             all.push(wanted);
         }
-        Err(format!("nobody was asked for version {to:?} yet"))
+        Err(format!("the conversion to version {to:?} is pending"))
     }
 }
 
@@ -122,7 +121,7 @@ impl Versions for KindVersions<'_> {
 
     fn convert(&self, mut object: Value, from: &str, to: &str) -> Result<Value, String> {
         if self.resource.converter().is_some() {
-            return self.asked(object, from, to);
+            return self.converted(object, from, to);
         }
         let unknown = |version: &str| format!("no version {version:?} is served");
         let of = self.version(from).ok_or_else(|| unknown(from))?;

@@ -1,5 +1,5 @@
-//! The engine over a store in memory, with ConfigMaps and Deployments as they stand in the built-in
-//! schema: what no HTTP is needed to see.
+//! Tests of the engine on a store in memory, with ConfigMaps and Deployments of the built-in
+//! schema: behaviour that needs no HTTP.
 
 mod setup;
 mod shared;
@@ -14,7 +14,7 @@ use pintle_value::{Value, json};
 use setup::{Engine, context, data, json_body, tree};
 
 #[tokio::test]
-async fn an_object_lives_through_its_verbs() {
+async fn an_object_is_created_patched_and_deleted() {
     let engine = Engine::new().await;
     let made = engine.create("configmaps", &data(&[("", "a"), ("k", "1")])).await.expect("created");
     assert_eq!(made.str_at(&["kind"]), Some("ConfigMap"));
@@ -47,7 +47,7 @@ const DEPLOYMENT: &str = r#"{"metadata":{"name":"d"},"spec":{"replicas":1,
     "status":{"replicas":9}}"#;
 
 #[tokio::test]
-async fn status_and_spec_are_written_apart_and_only_the_spec_counts() {
+async fn status_and_spec_are_written_separately_and_only_spec_changes_the_generation() {
     let engine = Engine::new().await;
     let made = engine.create("deployments", DEPLOYMENT).await.expect("created");
     assert_eq!(made.at(&["status", "replicas"]), None);
@@ -71,7 +71,7 @@ async fn status_and_spec_are_written_apart_and_only_the_spec_counts() {
 }
 
 #[tokio::test]
-async fn a_finalizer_holds_an_object_until_it_is_removed() {
+async fn a_finalizer_blocks_a_deletion_until_it_is_removed() {
     let engine = Engine::new().await;
     let body = r#"{"metadata":{"name":"a","finalizers":["example.com/x"]}}"#;
     engine.create("configmaps", body).await.expect("created");
@@ -92,7 +92,7 @@ async fn a_finalizer_holds_an_object_until_it_is_removed() {
 }
 
 #[tokio::test]
-async fn pages_are_of_one_state_whatever_happens_between_them() {
+async fn all_pages_of_a_list_show_the_state_of_the_first() {
     let engine = Engine::new().await;
     for name in ["a", "b", "c", "d", "e"] {
         engine.create("configmaps", &data(&[("", name)])).await.expect("created");
@@ -115,7 +115,7 @@ fn names(list: &pintle_registry::answer::List) -> String {
 }
 
 #[tokio::test]
-async fn a_watch_tells_what_enters_and_leaves_its_selection() {
+async fn a_watch_reports_objects_that_enter_and_leave_its_selection() {
     let engine = Engine::new().await;
     let labelled = |name: &str, value: &str| {
         format!(r#"{{"metadata":{{"name":"{name}","labels":{{"app":"{value}"}}}}}}"#)
@@ -148,7 +148,7 @@ async fn a_watch_tells_what_enters_and_leaves_its_selection() {
 
 fn describe(event: &Event) -> String {
     let object = |word: &str, o: &pintle_registry::Object| {
-        let tree = o.tree().expect("what is kept can be read");
+        let tree = o.tree().expect("a stored object is readable");
         format!(
             "{word} {} {}",
             o.name(),
@@ -188,22 +188,22 @@ async fn concurrent_patches_without_a_version_all_take_effect() {
     assert_eq!(now.get("data").and_then(Value::as_object).map(pintle_value::Map::len), Some(64));
 }
 
-/// SSA-02: who may patch and not create applies to what is there only.
+/// SSA-02: a client that may patch but not create can apply to existing objects only.
 #[tokio::test]
-async fn an_apply_that_creates_needs_leave_to_create() {
+async fn an_apply_that_creates_needs_the_verb_create() {
     let engine = Engine::new().await;
     let refuse = || Err(Status::bad_request("may not create"));
     let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
     let refused = engine.apply("a", body, &refuse).await.expect_err("nothing is made");
     assert_eq!(refused.message, "may not create");
     engine.apply("a", body, &granted).await.expect("it is made");
-    engine.apply("a", body, &refuse).await.expect("nobody asks");
+    engine.apply("a", body, &refuse).await.expect("an update needs no permission to create");
 }
 
-/// SSAI-08: the managers of an object that is too large with them are forgotten, but not when they are
-/// what the write is about.
+/// SSAI-08: an object that is too large with its managed fields is stored without them, unless the
+/// write is an apply.
 #[tokio::test]
-async fn an_object_that_is_too_large_goes_without_its_managers() {
+async fn an_object_that_is_too_large_is_stored_without_managed_fields() {
     let engine = Engine::new().await;
     let keys = (0..20_000).map(|n| format!("\"{n:0>60}\":\"\""));
     let data = keys.collect::<Vec<_>>().join(",");
@@ -212,7 +212,7 @@ async fn an_object_that_is_too_large_goes_without_its_managers() {
     );
     let managers = |tree: &Value| tree.at(&["metadata", "managedFields"]).cloned();
     let refused = engine.apply("a", &body, &granted).await.expect_err("it is too large");
-    // Above etcd's greatest message it is its client that refuses.
+    // Above the message limit of etcd's client, the client refuses.
     let why = "rpc error: code = ResourceExhausted desc = trying to send message larger than max";
     assert_eq!((refused.code, refused.message.split(" (").next()), (500, Some(why)));
     let created = engine.create("configmaps", &body).await.expect("it is made");
@@ -224,10 +224,10 @@ async fn an_object_that_is_too_large_goes_without_its_managers() {
     assert_eq!(managers(&updated), None);
 }
 
-/// What a dry run answers is what the write would (DRY-06): also what a conversion loses is not in it, by
-/// which controllers see that there is nothing to do.
+/// A dry run answers as the write would (DRY-06), without fields that a conversion drops:
+/// controllers compare the answer to see whether there is anything to do.
 #[tokio::test]
-async fn a_dry_run_says_what_would_be_read() {
+async fn a_dry_run_answers_as_a_later_read_would() {
     let engine = Engine::new().await;
     let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
     let expected = r#"{"k":"1"}"#;

@@ -1,4 +1,4 @@
-//! An engine of ConfigMaps and Deployments as they stand in the built-in schema.
+//! An engine with ConfigMaps and Deployments of the built-in schema.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ impl Printer for Blank {
     }
 }
 
-/// Of a kind with a status.
+/// The strategy of a kind with a status.
 struct WithStatus(Generation);
 
 impl Strategy for WithStatus {
@@ -113,10 +113,10 @@ fn definition(
     }
 }
 
-/// Objects are kept in a version that knows nothing of `data.lost`.
-struct Forgets;
+/// Converts to a stored version that has no field `data.lost`.
+struct DropsField;
 
-impl StorageConverter for Forgets {
+impl StorageConverter for DropsField {
     fn writes_own_form(&self) -> bool {
         false
     }
@@ -141,7 +141,7 @@ impl StorageConverter for Forgets {
     }
 }
 
-/// Different bytes at every call, the same in every run.
+/// Fills a buffer with different bytes at every call, the same in every run.
 fn entropy(bytes: &mut [u8]) {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut state = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -157,7 +157,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) async fn new() -> Self {
-        Self::on(Box::new(pintle_store::memory(u64::MAX).expect("memory is to be had"))).await
+        Self::on(Box::new(pintle_store::memory(u64::MAX).expect("a store in memory opens"))).await
     }
 
     pub(crate) async fn on(store: Box<dyn Opening>) -> Self {
@@ -171,7 +171,7 @@ impl Engine {
         };
         let mut forgetful = definition("", "forgetful", "ConfigMap", Generation::None);
         forgetful.storage =
-            forgetful.storage.map(|s| Storage { converter: Some(Arc::new(Forgets)), ..s });
+            forgetful.storage.map(|s| Storage { converter: Some(Arc::new(DropsField)), ..s });
         let definitions = vec![
             forgetful,
             definition("", "configmaps", "ConfigMap", Generation::None),

@@ -1,5 +1,5 @@
-//! Engines that share a store, as processes share a database: what one wrote, the other's cache does not have
-//! until the other asks how new it must be, or writes.
+//! Engines that share a store, as processes share a database. What one engine writes is not in the
+//! other's cache until the other asks for a fresh revision or writes.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use pintle_value::Value;
 
 use super::setup::{Engine, context, data, json_body};
 
-/// How the store is just now.
+/// Faults of the store.
 #[derive(Default)]
-struct Ways {
-    /// Objects are kept in the form of another release.
+struct Faults {
+    /// Objects are stored in the form of another release.
     has_old_forms: AtomicBool,
-    /// What is committed is not acknowledged.
-    loses_answers: AtomicBool,
+    /// Commits succeed, but are not acknowledged.
+    loses_acknowledgements: AtomicBool,
 }
 
-/// One process's view of a shared store.
-struct Late {
+/// One process's view of a shared store, whose follower lags.
+struct SharedStore {
     store: Arc<dyn Store>,
-    ways: Arc<Ways>,
-    untold: Arc<Untold>,
+    faults: Arc<Faults>,
+    lagging: Arc<Lagging>,
 }
 
-/// What the follower of a process is still to be told.
-struct Untold {
+/// The calls that a process's follower has not received yet.
+struct Lagging {
     follower: Arc<dyn Follower>,
     calls: Mutex<Vec<(Vec<Record>, Revision)>>,
 }
 
-impl Untold {
-    fn tell(&self) {
+impl Lagging {
+    fn catch_up(&self) {
         let mut calls = self.calls.lock();
         for (records, head) in calls.drain(..) {
             self.follower.apply(&records, head);
@@ -47,19 +47,19 @@ impl Untold {
     }
 }
 
-impl Follower for Untold {
+impl Follower for Lagging {
     fn apply(&self, records: &[Record], head: Revision) {
         self.calls.lock().push((records.to_vec(), head));
     }
 
     fn reset(&self, _: &[Record], _: Revision) {
-        unreachable!("a store in memory keeps its history");
+        unreachable!("a store in memory does not lose its history");
     }
 }
 
-struct LateOpening(Arc<dyn Store>, Arc<Ways>);
+struct SharedOpening(Arc<dyn Store>, Arc<Faults>);
 
-impl Opening for LateOpening {
+impl Opening for SharedOpening {
     fn floor(&self) -> Revision {
         self.0.floor()
     }
@@ -69,15 +69,15 @@ impl Opening for LateOpening {
         follower: Arc<dyn Follower>,
     ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
         Box::pin(async move {
-            let untold = Arc::new(Untold { follower, calls: Mutex::default() });
-            self.0.follow(untold.clone()).await?;
-            untold.tell();
-            Ok(Arc::new(Late { store: self.0, ways: self.1, untold }) as Arc<dyn Store>)
+            let lagging = Arc::new(Lagging { follower, calls: Mutex::default() });
+            self.0.follow(lagging.clone()).await?;
+            lagging.catch_up();
+            Ok(Arc::new(SharedStore { store: self.0, faults: self.1, lagging }) as Arc<dyn Store>)
         })
     }
 }
 
-impl Store for Late {
+impl Store for SharedStore {
     fn head(&self) -> Revision {
         self.store.head()
     }
@@ -92,7 +92,7 @@ impl Store for Late {
 
     fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>> {
         Box::pin(async {
-            self.untold.tell();
+            self.lagging.catch_up();
             self.store.fresh().await
         })
     }
@@ -100,7 +100,7 @@ impl Store for Late {
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
         Box::pin(async {
             let committed = self.store.commit(write).await;
-            self.untold.tell();
+            self.lagging.catch_up();
             committed
         })
     }
@@ -108,8 +108,8 @@ impl Store for Late {
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async {
             let committed = self.store.commit_together(group).await;
-            self.untold.tell();
-            if self.ways.loses_answers.load(Ordering::SeqCst) {
+            self.lagging.catch_up();
+            if self.faults.loses_acknowledgements.load(Ordering::SeqCst) {
                 return Err(Error::Unknown { reason: "the answer is lost".to_owned() });
             }
             committed
@@ -134,7 +134,7 @@ impl Store for Late {
     }
 
     fn is_current(&self, _: &Key) -> BoxFuture<'_, Result<bool, Error>> {
-        Box::pin(ready(Ok(!self.ways.has_old_forms.load(Ordering::SeqCst))))
+        Box::pin(ready(Ok(!self.faults.has_old_forms.load(Ordering::SeqCst))))
     }
 
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
@@ -158,24 +158,25 @@ impl Store for Late {
     }
 }
 
-struct Nobody;
+struct NoFollower;
 
-impl Follower for Nobody {
+impl Follower for NoFollower {
     fn apply(&self, _: &[Record], _: Revision) {}
 
     fn reset(&self, _: &[Record], _: Revision) {}
 }
 
-/// Two engines on one store, and how it is.
-async fn pair() -> (Engine, Engine, Arc<Ways>) {
-    let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("memory is to be had");
-    let store = Box::new(opening).read_to(Arc::new(Nobody)).await.expect("an empty store opens");
-    let ways = Arc::new(Ways::default());
-    let engine = async || Engine::on(Box::new(LateOpening(store.clone(), ways.clone()))).await;
-    (engine().await, engine().await, ways)
+/// Returns two engines on one store, and the store's faults.
+async fn pair() -> (Engine, Engine, Arc<Faults>) {
+    let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("a store in memory opens");
+    let store =
+        Box::new(opening).read_to(Arc::new(NoFollower)).await.expect("an empty store opens");
+    let faults = Arc::new(Faults::default());
+    let engine = async || Engine::on(Box::new(SharedOpening(store.clone(), faults.clone()))).await;
+    (engine().await, engine().await, faults)
 }
 
-/// The object `a` with a value.
+/// Returns the object `a` with a value.
 fn a(value: &str) -> String {
     data(&[("", "a"), ("k", value)])
 }
@@ -184,7 +185,7 @@ const K1: &str = r#"{"data":{"k":"1"}}"#;
 const K2: &str = r#"{"data":{"k":"2"}}"#;
 
 #[tokio::test]
-async fn what_another_made_is_not_missing() {
+async fn an_object_that_another_server_created_is_found() {
     let (one, other, _) = pair().await;
     for verb in ["patch", "put", "delete", "amend"] {
         one.create("configmaps", &a("1")).await.expect("created");
@@ -211,12 +212,12 @@ async fn what_another_made_is_not_missing() {
 }
 
 #[tokio::test]
-async fn what_another_changed_is_changed_back() {
+async fn a_patch_that_seems_unchanged_is_decided_on_a_fresh_state() {
     let (one, other, _) = pair().await;
     one.create("configmaps", &a("1")).await.expect("created");
     other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
     let changed = one.merge("configmaps", "a", "", K2).await.expect("changed");
-    // In the other's cache it is so already.
+    // The lagging cache shows this value still.
     let back = other.merge("configmaps", "a", "", K1).await.expect("changed back");
     assert_eq!(back.str_at(&["data", "k"]), Some("1"));
     assert_ne!(object::resource_version(&back), object::resource_version(&changed));
@@ -226,7 +227,7 @@ async fn what_another_changed_is_changed_back() {
 }
 
 #[tokio::test]
-async fn the_version_that_another_gave_is_the_newest() {
+async fn a_resource_version_from_another_server_is_current() {
     let (one, other, _) = pair().await;
     let made = one.create("configmaps", &a("1")).await.expect("created");
     other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
@@ -252,11 +253,11 @@ async fn a_refusal_that_is_decided_twice_warns_once() {
 }
 
 #[tokio::test]
-async fn what_is_kept_in_an_old_form_is_written_again() {
-    let (one, _, ways) = pair().await;
+async fn an_object_in_an_old_form_is_rewritten() {
+    let (one, _, faults) = pair().await;
     let made = one.create("configmaps", &a("1")).await.expect("created");
     assert_eq!(one.merge("configmaps", "a", "", K1).await.expect("nothing to change"), made);
-    ways.has_old_forms.store(true, Ordering::SeqCst);
+    faults.has_old_forms.store(true, Ordering::SeqCst);
     let mut written = one.merge("configmaps", "a", "", K1).await.expect("written");
     let version = object::resource_version(&made);
     assert_ne!(object::resource_version(&written), version);
@@ -264,11 +265,12 @@ async fn what_is_kept_in_an_old_form_is_written_again() {
     assert_eq!(written, made, "and nothing is changed");
 }
 
-/// Neither is anything made twice, nor is a client told that what it wrote is not written.
+/// After a lost acknowledgement nothing is written twice, and the client gets an error instead of a
+/// conflict.
 #[tokio::test]
-async fn what_may_have_been_written_is_not_written_again() {
-    let (one, _, ways) = pair().await;
-    ways.loses_answers.store(true, Ordering::SeqCst);
+async fn a_write_with_unknown_outcome_is_not_repeated() {
+    let (one, _, faults) = pair().await;
+    faults.loses_acknowledgements.store(true, Ordering::SeqCst);
     let named = one.create("configmaps", &a("1")).await;
     assert_eq!(named.err().map(|status| status.code), Some(500));
     let generated = one.create("configmaps", r#"{"metadata":{"generateName":"g-"}}"#).await;

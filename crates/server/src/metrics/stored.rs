@@ -106,7 +106,7 @@ fn write_reads(collections: &[Named], page: &mut Page) {
     let plain: [Number<Reads>; 4] = [
         (&f::CACHE_LISTED, |reads| reads.listed.get()),
         (&f::INITIAL_EVENTS, |reads| reads.initial_events.get()),
-        (&f::TERMINATED_WATCHERS, |reads| reads.outrun.get()),
+        (&f::TERMINATED_WATCHERS, |reads| reads.lagged.get()),
         (&f::DECODE_ERRORS, |reads| reads.unreadable.get()),
     ];
     for (family, of) in plain {

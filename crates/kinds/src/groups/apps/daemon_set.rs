@@ -32,7 +32,7 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
         annotations.entry_or(TEMPLATE_GENERATION, || "0".into());
         set(object, DEFAULTS);
     },
-    stand_in: Some((TEMPLATE_GENERATION, "0")),
+    internal_annotation: Some((TEMPLATE_GENERATION, "0")),
     prepare_create: |new| set_template_generation(new, 1),
     prepare_update: |new, old| {
         let path = &["spec", "template"];

@@ -57,7 +57,7 @@ pub(super) const NAMESPACE: Strategy = Strategy {
         },
     ],
     terminating: |namespace| set_phase(namespace, "Terminating"),
-    deletion: Deletion::Heeding,
+    deletion: Deletion::DependentsOnly,
     // The first request only marks it (upstream: the storage of namespaces).
     held: |namespace| {
         !object::is_terminating(namespace) || !items(namespace, &["spec", "finalizers"]).is_empty()

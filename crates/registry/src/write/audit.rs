@@ -1,4 +1,4 @@
-//! What an audit log is told of a request's body.
+//! Reports of a request's body to the audit log.
 
 use bytes::Bytes;
 use pintle_schema::{Schema, TypeId, encode};
@@ -7,9 +7,9 @@ use pintle_value::Value;
 use super::Write;
 
 impl Write<'_> {
-    /// Tells of an object of the resource, in the version that the client sent: with its defaults, as
-    /// upstream records it, and before anybody changes it.
-    pub(super) fn record(&self, sent: &Value) {
+    /// Reports an object of the resource, in the version that the client sent: with defaults, as
+    /// upstream records it, and before admission.
+    pub(super) fn audit_object(&self, sent: &Value) {
         let Some(recorder) = &self.context.recorder else { return };
         recorder.object(sent);
         if recorder.wants_objects() {
@@ -21,8 +21,8 @@ impl Write<'_> {
         }
     }
 
-    /// Tells of an object of another type.
-    pub(super) fn record_as(&self, sent: &Value, schema: &Schema, ty: TypeId) {
+    /// Reports an object of another type.
+    pub(super) fn audit_object_as(&self, sent: &Value, schema: &Schema, ty: TypeId) {
         let Some(recorder) = &self.context.recorder else { return };
         recorder.object(sent);
         if recorder.wants_objects() {
