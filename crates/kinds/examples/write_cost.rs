@@ -1,8 +1,8 @@
-//! What a write costs inside the registry, from the body to the answer: time of creates and
+//! Measures a write inside the registry, from the body to the response: the time of creates and
 //! updates of an object, over a store in memory.
 //!
-//! `cargo run --release -p pintle-kinds --example write_cost -- FILE…`; a file is JSON or YAML of one
-//! object. Without files, a small ConfigMap.
+//! `cargo run --release -p pintle-kinds --example write_cost -- FILE…`; a file is JSON or YAML of
+//! one object. Without files, a small ConfigMap.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,7 +20,8 @@ use pintle_registry::request::{
 use pintle_registry::{Object, Options, Registry};
 use pintle_value::{Str, Value, json, yaml};
 
-/// Unless the variable of that name says otherwise: fewer do where instructions are counted.
+/// The default number of rounds; an environment variable of that name changes it, because fewer are
+/// enough to count instructions.
 const ROUNDS: usize = 2_000;
 
 const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}";

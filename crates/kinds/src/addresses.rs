@@ -1,9 +1,9 @@
-//! Texts that are IP addresses and ranges of them, in the words of
+//! IP addresses and ranges as texts, with the messages of
 //! `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 //!
-//! Old fields take addresses that are right but oddly written, and warn of them; new fields want the
-//! canonical form. Both refuse what programs read in different ways: leading zeros, and IPv4 addresses
-//! in IPv6's clothes.
+//! Old fields accept valid addresses that are not in canonical form, with a warning; new fields
+//! require the canonical form. Both refuse forms that programs parse in different ways: leading
+//! zeros, and IPv4-mapped IPv6 addresses.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::formats::{self, parse_ip};
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// What is wrong with an address that must be in canonical form.
+/// Checks an address that must be in canonical form.
 pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
     let wrong = formats::ip(text);
     match parse_ip(text) {
@@ -22,7 +22,7 @@ pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with an address that something shall be reached by.
+/// Checks an address of a destination, which may not be a special one.
 pub(crate) fn special_ip(text: &str) -> Vec<String> {
     let Some(ip) = parse_ip(text) else { return vec!["must be a valid IP address".to_owned()] };
     let first_segment = |ip: IpAddr| match ip {
@@ -53,7 +53,7 @@ pub(crate) fn special_ip(text: &str) -> Vec<String> {
     rows.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words).collect()
 }
 
-/// A range of addresses: an address and how many of its bits all have in common.
+/// A range of addresses: an address and the length of its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     ip: IpAddr,
@@ -61,7 +61,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Reads a range as Go once did: zeros may lead, and bits may be set beyond the prefix.
+    /// Parses a range by Go's old rules: leading zeros are allowed, and bits may be set after the
+    /// prefix.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (ip, bits) = text.split_once('/')?;
         let ip = parse_ip(ip)?;
@@ -87,7 +88,7 @@ impl Range {
         }
     }
 
-    /// Whether all of `other` and more is in it.
+    /// Whether it contains all of `other` and more.
     pub(crate) fn is_wider_than(self, other: Self) -> bool {
         let within = Self { ip: other.ip, bits: self.bits.min(width(other.ip)) };
         width(self.ip) == width(other.ip)
@@ -111,7 +112,7 @@ const fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
 
-/// What is wrong with a range in an old field.
+/// Checks a range in an old field.
 pub(crate) fn range(text: &str) -> Vec<String> {
     let Some(range) = Range::parse(text) else { return vec![NOT_A_RANGE.to_owned()] };
     let (ip, bits) = text.split_once('/').unwrap_or_default();
@@ -127,7 +128,7 @@ pub(crate) fn range(text: &str) -> Vec<String> {
     vec![words.to_owned()]
 }
 
-/// What is wrong with a range that must be in canonical form.
+/// Checks a range that must be in canonical form.
 pub(crate) fn canonical_range(text: &str) -> Vec<String> {
     let wrong = range(text);
     match Range::parse(text) {
@@ -138,8 +139,7 @@ pub(crate) fn canonical_range(text: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with the address of an interface: an address and how much of it is the network's, in
-/// canonical form.
+/// Checks the address of an interface, an address with a prefix length, in canonical form.
 pub(crate) fn interface(text: &str) -> Vec<String> {
     let Some(range) = Range::parse(text) else {
         let words = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
@@ -157,7 +157,7 @@ pub(crate) fn interface(text: &str) -> Vec<String> {
     vec![format!("must be in canonical form ({canonical:?})")]
 }
 
-/// What upstream warns of in a range that is taken, but not in its usual form.
+/// Upstream's warning about a valid range that is not in canonical form.
 pub(crate) fn odd_range(text: &str) -> Vec<String> {
     let Some(range) = Range::parse(text) else { return Vec::new() };
     let mut odd = Vec::new();

@@ -1,4 +1,4 @@
-//! Names and amounts of resources, in LimitRanges, ResourceQuotas, Nodes and what else has them.
+//! Names and amounts of resources, in LimitRanges, ResourceQuotas, Nodes and other objects.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::{
 
 const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
-/// What an object may be counted as in a quota.
+/// Resources that a quota can count.
 const COUNTED: &[&str] = &[
     "pods",
     "resourcequotas",
@@ -43,7 +43,7 @@ fn is_huge(name: &str) -> bool {
     name.starts_with(HUGE_PAGES)
 }
 
-/// Whether the name is one that quotas know by heart.
+/// Whether the name is a standard resource of quotas.
 pub(crate) fn is_quota_name(name: &str) -> bool {
     let lists = [COUNTED, COMPUTED];
     lists.iter().any(|known| known.contains(&name))
@@ -55,7 +55,7 @@ fn is_quota_huge(name: &str) -> bool {
     is_huge(name) || name.starts_with(QUOTA_HUGE_PAGES)
 }
 
-/// Whether the name stands for computing power, which scopes of running pods can limit.
+/// Whether the name is a compute resource, which scopes of running pods can limit.
 pub(crate) fn is_computed(name: &str) -> bool {
     COMPUTED.contains(&name)
 }
@@ -97,18 +97,18 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether the name is that of something that only a domain of others knows.
+/// Whether the name is an extended resource, which has a domain outside Kubernetes.
 pub(crate) fn is_extended(name: &str) -> bool {
     let quota = format!("requests.{name}");
     !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&quota).is_empty()
 }
 
-/// Whether more of it may be promised than there is: not of what nobody can share.
+/// Whether the resource may be overcommitted.
 pub(crate) fn is_shareable(name: &str) -> bool {
     is_native(name) && !is_huge(name)
 }
 
-/// The amount may not be negative, and some things come only whole.
+/// The amount may not be negative, and for some resources it must be a whole number.
 pub(crate) fn amount(field: &Field<'_>, name: &str, errors: &mut Errors) {
     let Some(quantity) = parse(field) else { return };
     if quantity.signum() < 0 {

@@ -1,8 +1,8 @@
-//! The objects that a server makes by itself when it starts (BOOT-01).
+//! The objects that a server creates when it starts (BOOT-01).
 //!
-//! [`objects`] gives them in the order in which they are to be made, as trees; [`BootstrapObject::step`]
-//! decides what to do about one, given what is stored. Nothing is read or parsed before that, and
-//! nothing is kept after it.
+//! [`objects`] returns them as trees, in the order of their creation. [`BootstrapObject::step`]
+//! decides what to do with one, given the stored object. Nothing is parsed before that, and nothing
+//! stays in memory after it.
 
 mod apiservice;
 mod authentication;
@@ -23,7 +23,7 @@ pub use apiservice::{AUTOMANAGED, Priority, custom_api_service, priority};
 pub use cluster::endpoints;
 pub use rbac::node_role;
 
-/// What the objects of a server depend on.
+/// The configuration that the objects of a server depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     /// Which API versions and features are on.
@@ -32,15 +32,15 @@ pub struct Settings<'a> {
     pub service_ranges: &'a [&'a str],
     /// Where clients in the cluster reach the server; `None` where several servers say it together.
     pub advertise_address: Option<IpAddr>,
-    /// And at which port.
+    /// The port at which clients in the cluster reach the server.
     pub secure_port: u16,
     /// The authorities of client certificates as PEM, if there are any.
     pub client_ca: Option<&'a str>,
-    /// What is believed of front proxies, if there are any.
+    /// The configuration of front proxies, if there is one.
     pub request_header: Option<RequestHeader<'a>>,
 }
 
-/// What is believed of a front proxy: the `--requestheader-*` flags.
+/// The configuration of front proxies: the `--requestheader-*` flags.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHeader<'a> {
     /// The authorities of the proxy's certificates as PEM.
@@ -59,7 +59,7 @@ pub struct RequestHeader<'a> {
 pub struct BootstrapObject {
     /// Its resource.
     pub resource: GroupVersionResource,
-    /// The wanted state. A status in it must be written to `/status`, as a create drops it.
+    /// The desired state. A status in it must be written to `/status`, as a create drops it.
     pub object: Value,
     /// What to do if the object exists.
     pub reconcile: Reconcile,
@@ -73,19 +73,19 @@ pub enum Reconcile {
     /// Missing rules, subjects, labels and annotations are added, unless its annotation
     /// `rbac.authorization.kubernetes.io/autoupdate` is `false`; a binding to another role is replaced.
     AtLeast,
-    /// Its spec is set to the wanted one.
+    /// Its spec is set to the desired one.
     Exactly,
-    /// Its spec is set to the wanted one while its annotation `apf.kubernetes.io/autoupdate-spec` is `true` (or,
-    /// without the annotation, until somebody else changes it).
+    /// Its spec is set to the desired one while its annotation `apf.kubernetes.io/autoupdate-spec`
+    /// is `true` (without the annotation, until another client changes it).
     WhileOurs,
     /// Missing certificates and list items are added to each entry of its data; those of other servers of the
     /// cluster stay.
     United,
-    /// These members are set to the wanted ones; others stay.
+    /// These members are set to the desired ones; others stay.
     WithMembers(&'static [&'static str]),
 }
 
-/// What to do about an object.
+/// What to do with an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// It is as it should be.
@@ -120,7 +120,7 @@ impl BootstrapObject {
         Self { resource: GroupVersionResource::new(group, version, plural), object, reconcile }
     }
 
-    /// Who it says made it; `""` for the server itself.
+    /// The field manager of the object; `""` for the server itself.
     pub fn manager(&self) -> &'static str {
         match self.resource.group.as_str() {
             "flowcontrol.apiserver.k8s.io" => "api-priority-and-fairness-config-producer-v1",
@@ -128,7 +128,7 @@ impl BootstrapObject {
         }
     }
 
-    /// What to do about the object, given what is stored.
+    /// Decides what to do with the object, given the stored one.
     pub fn step(&self, stored: Option<&Value>) -> Step {
         let Some(stored) = stored else { return Step::Create };
         let updated = match self.reconcile {
@@ -204,7 +204,7 @@ impl BootstrapObject {
     }
 }
 
-/// Whether everything that is wanted is there; what is there besides may be a default.
+/// Whether all desired members are stored. Additional stored members may be defaults.
 fn contains(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
         (Value::Object(stored), Value::Object(wanted)) => wanted
@@ -226,7 +226,7 @@ fn merge(to: &mut Value, from: &Value, path: &[&str]) {
     }
 }
 
-/// What an annotation that is a truth value says; `None` without it.
+/// The value of a boolean annotation; `None` without it.
 fn is_annotated(object: &Value, annotation: &str) -> Option<bool> {
     let annotations = pintle_meta::object::annotations(object)?;
     Some(annotations.get(annotation)?.as_str() == Some("true"))

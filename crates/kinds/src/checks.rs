@@ -1,22 +1,23 @@
-//! What validation functions are made of: small checks with upstream's words.
+//! Small checks that validation functions share, with upstream's messages.
 //!
-//! What the table of types declares (required members, enums, immutable ones) is checked there; rules that
-//! rows can say are in [`crate::rules`].
+//! The table of types checks what it declares (required members, enums, immutable members); rules
+//! that rows can express are in [`crate::rules`].
 
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Map, Path, Value};
 
-/// What upstream says of a field that may not change.
+/// Upstream's message for a changed immutable field.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
-/// What upstream says of a number that may not be negative.
+/// Upstream's message for a negative number.
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// A member that may not change once the object exists.
 pub(crate) struct Frozen {
     /// Where it is.
     pub path: &'static [&'static str],
-    /// The words, where upstream calls a change forbidden; `None` where it calls the value invalid.
+    /// The message, if upstream reports the change as forbidden; `None` if it reports an invalid
+    /// value.
     pub forbidden: Option<&'static str>,
     /// Whether it is a text to Go, and no pointer to one: what is absent is shown as an empty one.
     pub is_text: bool,
@@ -27,12 +28,12 @@ pub(crate) const fn frozen(path: &'static [&'static str]) -> Frozen {
     Frozen { path, forbidden: None, is_text: false }
 }
 
-/// Likewise, of a text that is always there to Go.
+/// An immutable text. Go has no absent texts, so an absent one counts as empty.
 pub(crate) const fn frozen_text(path: &'static [&'static str]) -> Frozen {
     Frozen { path, forbidden: None, is_text: true }
 }
 
-/// A member whose change is called forbidden, in these words.
+/// An immutable member whose change is reported as forbidden with this message.
 pub(crate) const fn forbidden(path: &'static [&'static str], words: &'static str) -> Frozen {
     Frozen { path, forbidden: Some(words), is_text: false }
 }
@@ -88,12 +89,12 @@ pub(crate) fn invalid_text(path: &Path, text: &str, wrong: Vec<String>, errors: 
     errors.extend(wrong.into_iter().map(|words| Error::invalid(path, &Value::from(text), words)));
 }
 
-/// The items of a list, none where there is no list.
+/// The items of a list; empty if there is no list.
 pub(crate) fn items<'a>(object: &'a Value, at: &[&str]) -> &'a [Value] {
     object.at(at).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// The members of a map, none where there is no map.
+/// The members of a map; empty if there is no map.
 pub(crate) fn members<'a>(object: &'a Value, at: &[&str]) -> &'a Map {
     static NONE: Map = Map::new();
     object.at(at).and_then(Value::as_object).unwrap_or(&NONE)

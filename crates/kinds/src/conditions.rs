@@ -21,7 +21,7 @@ pub(crate) fn note_time(object: &mut Value, old: Option<&Value>, now: Now) {
     }
 }
 
-/// What is wrong with the `conditions` of a status.
+/// Checks the `conditions` of a status.
 pub(crate) fn check(status: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for condition in status.items("conditions") {

@@ -1,7 +1,7 @@
-//! How objects of one version become objects of another, losing nothing (DEP-03).
+//! Conversions between versions of a kind, without loss (DEP-03).
 //!
-//! Every kind has one stored form; a version in another form has a pair of functions, given here. A
-//! version of the stored form's shape needs only another `apiVersion`.
+//! Every kind has one stored form. A version in another form has two conversion functions here; a
+//! version in the same form only needs another `apiVersion`.
 
 pub(crate) mod autoscaler;
 pub(crate) mod device;
@@ -9,7 +9,7 @@ pub(crate) mod event;
 
 use pintle_value::{Map, Value};
 
-/// The [`crate::kind::Form`] of a version that has the shape of the stored form.
+/// The [`crate::kind::Form`] of a version with the same members as the stored form.
 macro_rules! renamed {
     ($version:literal, $own:expr => $stored:expr) => {
         Form {
@@ -21,12 +21,12 @@ macro_rules! renamed {
 }
 pub(crate) use renamed;
 
-/// Says of an object that it is of another version.
+/// Sets the `apiVersion` of an object.
 pub(crate) fn set_api_version(object: &mut Value, api_version: &str) {
     object.make_object().insert("apiVersion", api_version);
 }
 
-/// Gives members other names.
+/// Renames members.
 pub(crate) fn rename(
     object: &mut Map,
     names: impl IntoIterator<Item = (&'static str, &'static str)>,

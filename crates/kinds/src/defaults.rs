@@ -1,9 +1,9 @@
-//! Defaults as data: what upstream's `SetDefaults_…` functions fill in, as rows.
+//! Defaults as data: upstream's `SetDefaults_…` functions as rows.
 //!
-//! A row is about the members of one object, and rows nest as the object does, so that the rows of an
-//! embedded type (a pod template) are written once and stand wherever the type does.
+//! A row is about the members of one object, and rows nest as the object does, so the rows of an
+//! embedded type (a pod template) are written once and used wherever the type is.
 //!
-//! Invariant: setting defaults twice is the same as setting them once.
+//! Invariant: setting defaults twice has the same result as setting them once.
 
 use pintle_value::{Map, Value};
 
@@ -12,21 +12,21 @@ pub(crate) type Defaults = &'static [Row];
 
 /// One default of one object.
 pub(crate) enum Row {
-    /// The member is set where it is absent: what is a pointer upstream.
+    /// Sets the member if it is absent (a pointer upstream).
     Unset(&'static str, Constant),
-    /// The member is set where it is absent or zero: `""`, 0, an empty list.
+    /// Sets the member if it is absent or zero: `""`, 0, an empty list.
     Empty(&'static str, Constant),
-    /// The rows of a member that is made where it is absent: a struct by value upstream.
+    /// The rows of a member that is created if absent (a struct by value upstream).
     In(&'static str, Defaults),
-    /// The rows of a member that may be absent, and then stays so.
+    /// The rows of a member, if it is present.
     At(&'static str, Defaults),
     /// The rows of each item of a list.
     Each(&'static str, Defaults),
-    /// Rows that hold under a condition.
+    /// Rows that apply under a condition.
     When(Condition, Defaults),
     /// The rows of another table, for the same object.
     Also(Defaults),
-    /// What no row can say.
+    /// A default that no row can express.
     Do(fn(&mut Map)),
 }
 
@@ -34,17 +34,17 @@ pub(crate) enum Row {
 pub(crate) enum Condition {
     /// The text is this one.
     Is(&'static str, &'static str),
-    /// The member is there, empty or not.
+    /// The member is present, empty or not.
     Set(&'static str),
-    /// The member is not there.
+    /// The member is absent.
     NotSet(&'static str),
-    /// The member is there and is not zero.
+    /// The member is present and not zero.
     Filled(&'static str),
-    /// The member is not there or is zero.
+    /// The member is absent or zero.
     NotFilled(&'static str),
 }
 
-/// A value that can stand in a constant.
+/// A constant value.
 pub(crate) enum Constant {
     /// Text.
     Text(&'static str),
@@ -56,7 +56,7 @@ pub(crate) enum Constant {
     EmptyObject,
     /// A list of texts.
     Texts(&'static [&'static str]),
-    /// Anything larger.
+    /// The result of a function, for larger values.
     Made(fn() -> Value),
 }
 
@@ -102,21 +102,21 @@ fn set_members(object: &mut Map, rows: Defaults) {
     }
 }
 
-/// Makes a member and a list agree of which it is the first item (upstream keeps the list alone). Where they
-/// differ the member counts, for clients that know no list.
+/// Makes a member and the first item of a list equal (upstream stores only the list). If they
+/// differ the member wins, for clients that do not know the list.
 pub(crate) fn first_of(
     object: &mut Map,
     (member, list): (&'static str, &'static str),
     read: fn(&Value) -> Option<&str>,
     make: fn(&str) -> Value,
 ) {
-    let said = object.get(member).and_then(Value::as_str).unwrap_or_default();
+    let text = object.get(member).and_then(Value::as_str).unwrap_or_default();
     let items = object.get(list).and_then(Value::as_array).unwrap_or_default();
     let first = items.first().and_then(read).unwrap_or_default();
-    if !said.is_empty() && (items.is_empty() || said != first) {
-        let item = make(said);
+    if !text.is_empty() && (items.is_empty() || text != first) {
+        let item = make(text);
         object.insert(list, vec![item]);
-    } else if !items.is_empty() && said.is_empty() {
+    } else if !items.is_empty() && text.is_empty() {
         let first = Value::from(first);
         object.insert(member, first);
     }
@@ -153,12 +153,12 @@ impl Constant {
     }
 }
 
-/// Whether the member is there; `null` is as good as absent.
+/// Whether the member is present; `null` counts as absent.
 pub(crate) fn is_set(object: &Map, member: &str) -> bool {
     object.get(member).is_some_and(|value| !value.is_null())
 }
 
-/// Whether the member is there and not what Go would have in its place if it were absent.
+/// Whether the member is present and not Go's zero value.
 pub(crate) fn is_filled(object: &Map, member: &str) -> bool {
     object.get(member).is_some_and(|value| match value {
         Value::Null => false,

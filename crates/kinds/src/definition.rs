@@ -22,8 +22,7 @@ use crate::{
     strategy::{PLAIN, Strategy},
 };
 
-/// The definitions of every built-in resource that is switched on, also in versions that v1.36 serves no
-/// longer.
+/// The definitions of every enabled built-in resource, including removed versions.
 pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
     let rows = generated::resources().iter();
@@ -39,8 +38,8 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     served.chain(removed).collect()
 }
 
-/// The definitions of everything that is kept, in every version: what is switched on, what is not, and what
-/// the servers of one database keep there for each other ([`internal`]).
+/// The definitions of all stored resources in every version: enabled, disabled, and the records
+/// that the servers of one database store for each other ([`internal`]).
 pub fn stored() -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
     let rows = generated::resources().iter();
@@ -51,8 +50,8 @@ pub fn stored() -> Vec<ResourceDefinition> {
     public.chain(INTERNAL.iter().filter_map(|row| define_internal(row, &schema))).collect()
 }
 
-/// The definition of something that the servers of one database keep there for each other, and that no
-/// client sees: `ranges`, `masterleases`, `peerserverleases`.
+/// The definition of a record that the servers of one database store for each other and no client
+/// sees: `ranges`, `masterleases`, `peerserverleases`.
 pub fn internal(resource: &str) -> Option<ResourceDefinition> {
     let row = INTERNAL.iter().find(|row| row.plural == resource)?;
     define_internal(row, &Arc::new(builtin().clone()))
@@ -62,7 +61,7 @@ fn define_internal(row: &generated::Resource, schema: &Arc<Schema>) -> Option<Re
     define(row, &kind(row.group, row.plural, PLAIN), schema, Features::NONE)
 }
 
-/// What upstream's servers keep for each other: which node ports are taken, and which servers there are
+/// Records that upstream's servers store for each other: allocated node ports, and the live servers
 /// (`k8s.io/kubernetes/pkg/registry/core/rest/storage_core.go`, `pkg/controlplane/reconcilers`).
 const INTERNAL: [generated::Resource; 3] = [
     internal_row("ranges", "RangeAllocation", "io.k8s.api.core.v1.RangeAllocation"),
@@ -93,7 +92,7 @@ const fn internal_row(
     }
 }
 
-/// The names of all built-in resources, and which are switched on.
+/// The names of all built-in resources, and which of them are enabled.
 pub fn built_in(config: &RuntimeConfig) -> BuiltIn {
     let name = |row: &generated::Resource| BuiltInResource {
         group: row.group,
@@ -139,8 +138,8 @@ fn define(
     })
 }
 
-/// The definition of today's resource with what is different in a version that is served no longer.
-/// Nothing if one of the tables lacks what the row names, which a test rules out.
+/// The definition of the current resource with the differences of a removed version. `None` if a
+/// table lacks the row's names, which a test rules out.
 fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinition> {
     let ours = row.resource_today()?;
     let kind = groups::find(ours.group, ours.plural)?;
@@ -158,13 +157,13 @@ fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinitio
         ty: schema.find(row.type_name)?,
         strategy: Arc::new(Strategy { features, ..(row.strategy)(&kind.strategy) }),
         storage,
-        deprecation: Some(row.deprecated().told_of(ours.kind)),
+        deprecation: Some(row.deprecated().deprecation(ours.kind)),
         schema,
         ..today
     })
 }
 
-/// Where the objects are kept, and how this version's become the stored form.
+/// The collection of the objects, and the conversion of this version to the stored form.
 fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<Storage> {
     let collection = match kind.collection {
         Collection::None => return None,
@@ -184,9 +183,9 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
     Some(Storage { collection, etcd: etcd(row), conversion, converter: None, definer: None })
 }
 
-/// Where upstream's keys or values are other than most: the group and the resource, the prefix of the keys
-/// (upstream: `SpecialDefaultResourcePrefixes`, and the servers of two groups that put the group first),
-/// and the form of the values, which two servers keep as JSON.
+/// Resources whose keys or values in etcd differ from the usual ones: the group and the resource,
+/// the prefix of the keys (upstream: `SpecialDefaultResourcePrefixes`, and two groups whose servers
+/// put the group first), and the form of the values, which is JSON for two servers.
 const SPECIAL: [(&str, &str, &str, EtcdForm); 7] = [
     ("", "replicationcontrollers", "controllers", EtcdForm::Protobuf),
     ("", "endpoints", "services/endpoints", EtcdForm::Protobuf),
@@ -209,7 +208,7 @@ fn etcd(row: &generated::Resource) -> Etcd {
     Etcd { prefix: Str::const_new(prefix), form }
 }
 
-/// The kind that upstream keeps objects as.
+/// The kind in which upstream stores the objects.
 fn storage_kind(row: &generated::Resource, etcd: &Etcd) -> GroupVersionKind {
     if let EtcdForm::Unserved(version) = etcd.form
         && let Some((group, version)) = version.api_version.split_once('/')
@@ -240,7 +239,7 @@ fn subresource(row: &generated::Resource, sub: &generated::Subresource) -> Subre
     }
 }
 
-/// Resources of whose `status` upstream makes no Table.
+/// Resources for whose `status` upstream makes no Table.
 const STATUS_WITHOUT_TABLE: [&str; 6] = [
     "apiservices",
     "customresourcedefinitions",
@@ -250,7 +249,7 @@ const STATUS_WITHOUT_TABLE: [&str; 6] = [
     "resourcepoolstatusrequests",
 ];
 
-/// The subresources that are parts of their object, other than `status`.
+/// The subresources, other than `status`, whose object is the parent object.
 const PARTS: &[(&str, &str, Members)] = &[
     ("certificatesigningrequests", "approval", &[&["status", "conditions"]]),
     ("pods", "ephemeralcontainers", &[&["spec", "ephemeralContainers"]]),
@@ -261,8 +260,8 @@ const PARTS: &[(&str, &str, Members)] = &[
     ),
 ];
 
-/// What a subresource does. Those that carry something other than objects, or that act on other
-/// objects, are not served yet.
+/// The behaviour of a subresource. Subresources with other objects than the parent's, or that act
+/// on other objects, have no behaviour here.
 fn behaviour(resource: &str, name: &str) -> SubresourceBehaviour {
     match name {
         "status" => SubresourceBehaviour::Part(&[&["status"]]),

@@ -1,4 +1,4 @@
-//! Which resources are deprecated in v1.36, and what is said of them (DEP-12).
+//! The deprecated resources of v1.36 and their warnings (DEP-12).
 
 use pintle_registry::Deprecation;
 
@@ -11,13 +11,13 @@ pub(crate) struct Deprecated {
     /// `""` for every resource of the version.
     pub resource: &'static str,
     pub since: u32,
-    /// The release that no longer has it.
+    /// The release that removed it.
     pub removed: Option<u32>,
-    /// Empty where there is none.
+    /// Empty if there is no replacement.
     pub replacement: &'static str,
 }
 
-/// A beta or alpha version, which goes when its time is up.
+/// A beta or alpha version, which is removed after its support period.
 const fn passing(group: &'static str, version: &'static str, since: u32) -> Deprecated {
     Deprecated { group, version, resource: "", since, removed: Some(since + 3), replacement: "" }
 }
@@ -56,9 +56,9 @@ const DEPRECATED: &[Deprecated] = &[
     },
 ];
 
-/// What is told of a resource that is deprecated.
+/// The deprecation of a resource.
 pub(crate) fn of(row: &Resource) -> Option<Deprecation> {
-    find(row).map(|found| found.told_of(row.kind))
+    find(row).map(|found| found.deprecation(row.kind))
 }
 
 /// The row of a resource that is deprecated.
@@ -70,8 +70,8 @@ pub(crate) fn find(row: &Resource) -> Option<&'static Deprecated> {
 }
 
 impl Deprecated {
-    /// What a client that uses objects of the kind should hear, and when there are none any more.
-    pub(crate) fn told_of(&self, kind: &str) -> Deprecation {
+    /// The warning for clients that use the kind, and the release that removes it.
+    pub(crate) fn deprecation(&self, kind: &str) -> Deprecation {
         let Self { group, version, since, .. } = self;
         let slash = if group.is_empty() { "" } else { "/" };
         let mut warning = format!("{group}{slash}{version} {kind} is deprecated in v1.{since}+");

@@ -49,7 +49,7 @@ impl Feature {
 }
 
 impl Features {
-    /// None of them.
+    /// No feature is on.
     pub(crate) const NONE: Self = Self { on: [false; Feature::ALL.len()] };
 
     /// Whether a feature is on.

@@ -7,7 +7,7 @@ use pintle_meta::field::Error;
 pub(crate) use pintle_meta::field::Errors;
 use pintle_value::{Map, Path, Value};
 
-/// What is absent.
+/// The value of an absent field.
 const ABSENT: &Value = &Value::Null;
 
 /// A value within an object, and the path to it.
@@ -95,7 +95,7 @@ impl<'a> Field<'a> {
         Field { value: value.unwrap_or(ABSENT), parent: Some(self), step }
     }
 
-    /// The value; null where there is none.
+    /// The value; null if absent.
     pub(crate) const fn value(&self) -> &'a Value {
         self.value
     }
@@ -105,12 +105,12 @@ impl<'a> Field<'a> {
         Some(self.value).filter(|value| !value.is_null())
     }
 
-    /// The text, `""` where there is none.
+    /// The text; `""` if absent.
     pub(crate) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The text of a member, `""` where there is none.
+    /// The text of a member; `""` if absent.
     pub(crate) fn str(&self, member: &str) -> &'a str {
         self.value.get(member).and_then(Value::as_str).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl<'a> Field<'a> {
         self.value.get(member).is_some_and(|value| !value.is_null())
     }
 
-    /// Whether the value is none, or an empty text, list or map.
+    /// Whether the value is absent, or an empty text, list or map.
     pub(crate) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -151,7 +151,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The map of that name, an empty one where there is none.
+    /// The map of that name; empty if absent.
     pub(crate) fn map(&self, member: &str) -> &'a Map {
         static NONE: Map = Map::new();
         self.value.get(member).and_then(Value::as_object).unwrap_or(&NONE)
@@ -173,32 +173,32 @@ impl<'a> Field<'a> {
         path
     }
 
-    /// The error that a value is required.
+    /// The error for a missing required value.
     pub(crate) fn required(&self, words: &str) -> Error {
         Error::required(&self.path(), words)
     }
 
-    /// The error that the value breaks a rule.
+    /// The error for an invalid value.
     pub(crate) fn invalid(&self, words: impl Into<String>) -> Error {
         Error::invalid(&self.path(), self.value, words)
     }
 
-    /// The error that the value breaks a rule, with another value in the message.
+    /// The error for an invalid value, with another value in the message.
     pub(crate) fn invalid_as(&self, value: impl Into<Value>, words: impl Into<String>) -> Error {
         Error::invalid(&self.path(), &value.into(), words)
     }
 
-    /// The error that the value breaks a rule, without the value in the message.
+    /// The error for an invalid value, without the value in the message.
     pub(crate) fn invalid_without_value(&self, words: impl Into<String>) -> Error {
         Error { value: None, ..self.invalid(words) }
     }
 
-    /// The error that the value is forbidden.
+    /// The error for a forbidden value.
     pub(crate) fn forbidden(&self, words: impl Into<String>) -> Error {
         Error::forbidden(&self.path(), words)
     }
 
-    /// The error that the text is none of `allowed`, which the message lists in this order.
+    /// The error for a text that is not one of `allowed`, which the message lists in this order.
     pub(crate) fn not_supported(&self, allowed: &[&str]) -> Error {
         Error::not_supported(&self.path(), self.or_empty(), allowed)
     }

@@ -1,5 +1,5 @@
-//! Formats of texts and numbers that several kinds have, in the words of
-//! `k8s.io/apimachinery/pkg/util/validation`. Names of objects are in `pintle_meta::names`.
+//! Formats of texts and numbers of several kinds, with the messages of
+//! `k8s.io/apimachinery/pkg/util/validation`. `pintle_meta::names` has names of objects.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,12 +8,12 @@ use crate::rules::within;
 const SUBDOMAIN_LENGTH_MAX: usize = 253;
 const PORT_NAME_LENGTH_MAX: usize = 15;
 
-/// What is wrong with the number of a port.
+/// Checks the number of a port.
 pub(crate) fn port_number(number: i64) -> Option<String> {
     (!(1..=65535).contains(&number)).then(|| within(1, 65535))
 }
 
-/// What is wrong with the name of a port, as of RFC 6335.
+/// Checks the name of a port (RFC 6335).
 pub(crate) fn port_name(name: &str) -> Vec<String> {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let mut wrong = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn port_name(name: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with the name of an environment variable.
+/// Checks the name of an environment variable.
 pub(crate) fn environment_name(name: &str) -> Vec<String> {
     let is_fit = |b: u8| (b' '..=b'~').contains(&b) && b != b'=';
     let mut wrong = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn environment_name(name: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a key of a ConfigMap or Secret.
+/// Checks a key of a ConfigMap or Secret.
 pub(crate) fn config_key(key: &str) -> Vec<String> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
     let mut wrong = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn config_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with the name of an HTTP header.
+/// Checks the name of an HTTP header.
 pub(crate) fn header_name(name: &str) -> Vec<String> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     if !name.is_empty() && name.bytes().all(inner) {
@@ -90,7 +90,7 @@ pub(crate) fn header_name(name: &str) -> Vec<String> {
     ]
 }
 
-/// What is wrong with a percentage: `25%`.
+/// Checks a percentage: `25%`.
 pub(crate) fn percent(text: &str) -> Vec<String> {
     let digits = text.strip_suffix('%').unwrap_or_default();
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -103,7 +103,7 @@ pub(crate) fn percent(text: &str) -> Vec<String> {
     ]
 }
 
-/// What is wrong with a DNS subdomain that may have underscores, as search paths may.
+/// Checks a DNS subdomain that may contain underscores, as search paths may.
 pub(crate) fn subdomain_with_underscores(text: &str) -> Vec<String> {
     let is_label = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);
@@ -146,8 +146,8 @@ pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// What is wrong with an IP address in a field that has long been checked loosely: zeros may not lead
-/// its parts, nor may it be an IPv4 address in IPv6's clothes.
+/// Checks an IP address in an old field, by looser rules: its parts may not have leading zeros, and
+/// it may not be an IPv4-mapped IPv6 address.
 pub(crate) fn ip(text: &str) -> Vec<String> {
     match (parse_ip(text), text.parse::<IpAddr>()) {
         (None, _) => {
@@ -161,7 +161,7 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// What upstream warns of in an IP address that is right, but not in its usual form.
+/// Upstream's warning about a valid IP address that is not in canonical form.
 pub(crate) fn odd_ip(text: &str) -> Option<String> {
     match (parse_ip(text)?, text.parse::<IpAddr>()) {
         (ip, Err(_)) => Some(format!("non-standard IP address {text:?} is invalid: use \"{ip}\"")),

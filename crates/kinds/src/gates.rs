@@ -8,7 +8,7 @@ use crate::features::{Feature, Features};
 /// The fields of one gate.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// What the gate switches on; `None` where it cannot be switched on here.
+    /// The feature that enables the fields; `None` if Pintle cannot enable it.
     pub feature: Option<Feature>,
     /// Paths of members; `*` stands for every item of a list.
     pub fields: &'static [&'static [&'static str]],
@@ -52,7 +52,7 @@ fn has(value: &Value, path: &[&str]) -> bool {
     }
 }
 
-/// Removes a field, and an object in which nothing else was said; tells whether nothing is left.
+/// Removes a field, and each parent object that is then empty. Returns whether nothing is left.
 fn remove(value: &mut Value, path: &[&str]) -> bool {
     match (path, value) {
         ([], _) => true,

@@ -15,11 +15,11 @@ pub(crate) struct Kind {
     pub strategy: Strategy,
     /// Where its objects are stored.
     pub collection: Collection,
-    /// The versions that are not the stored form, and how they become it.
+    /// The versions that differ from the stored form, with their conversions.
     pub conversions: &'static [Form],
 }
 
-/// A version's form where it is not the stored one; both ways lose nothing.
+/// A version that differs from the stored form; both conversions are lossless.
 pub(crate) struct Form {
     /// The version.
     pub version: &'static str,
@@ -32,20 +32,20 @@ pub(crate) struct Form {
 /// The collection in which the objects of a kind are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collection {
-    /// The kind's own: `pods`, `apps/deployments`.
+    /// The kind's own collection: `pods`, `apps/deployments`.
     Own,
-    /// This collection, which is another kind's own.
+    /// Another kind's collection.
     Shared(&'static str),
-    /// None: objects are answered and not stored.
+    /// No collection: the response has the object, and it is not stored.
     None,
 }
 
-/// A kind that is kept in one form, its own.
+/// A kind whose versions all have the stored form.
 pub(crate) const fn kind(group: &'static str, resource: &'static str, strategy: Strategy) -> Kind {
     Kind { group, resource, strategy, collection: Collection::Own, conversions: &[] }
 }
 
-/// A kind that is answered and forgotten.
+/// A kind that is never stored.
 pub(crate) const fn virtual_kind(group: &'static str, resource: &'static str) -> Kind {
     Kind { collection: Collection::None, ..kind(group, resource, crate::strategy::PLAIN) }
 }

@@ -1,16 +1,17 @@
 //! The built-in kinds of Kubernetes v1.36.
 //!
-//! Purpose: what is particular to each kind, as data where it can be data: how its objects behave
-//! ([`definitions`]), how tables show them ([`printers`]), how its versions become one another, and
-//! which objects a new cluster has ([`bootstrap`]).
+//! Purpose: the differences between kinds, as data where possible: the behaviour of their objects
+//! ([`definitions`]), the columns of their Tables ([`printers`]), the conversions between their
+//! versions, and the objects of a new cluster ([`bootstrap`]).
 //!
-//! A kind's behaviour is one entry in its group's module under `groups`: a strategy that differs from
-//! a base in a few members, with its defaults and rules beside it. Names, verbs and subresources come
-//! from the generated table. To change how Pods behave, go to `groups/core/pod.rs` and `pods`.
+//! A kind's behaviour is one entry in its group's module under `groups`: a strategy that changes a
+//! few members of a base, with its defaults and rules beside it. Names, verbs and subresources come
+//! from the generated table. To change the behaviour of Pods, see `groups/core/pod.rs` and `pods`.
 //!
-//! Must not know: storage, HTTP, the clock, other objects than the one at hand.
+//! Must not know: storage, HTTP, the clock, objects other than the one it is given.
 //!
-//! Invariants: no function panics on any tree, and setting defaults twice changes nothing.
+//! Invariants: no function panics on any tree, and setting defaults twice has the same result as
+//! once.
 
 mod addresses;
 mod amounts;

@@ -2,13 +2,14 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 
-/// A block whose end has not come yet.
+/// A block whose end has not been read yet.
 struct Open<'a> {
     kind: &'a str,
     body: String,
 }
 
-/// What a text has blocks of, in their order. What is around them or is no whole block counts for nothing.
+/// The types of the PEM blocks in a text, in order. Text around blocks and incomplete blocks are
+/// ignored.
 pub(crate) fn kinds(text: &str) -> Vec<&str> {
     let mut kinds = Vec::new();
     let mut open: Option<Open<'_>> = None;

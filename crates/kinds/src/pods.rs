@@ -1,7 +1,7 @@
-//! What pods and the pod templates of workloads share: defaults, validation, warnings, quality of
-//! service.
+//! Rules that pods and the pod templates of workloads share: defaults, validation, warnings,
+//! quality of service.
 //!
-//! The rules of a PodSpec are in [`validation`], those of changes in [`update`].
+//! The rules of a PodSpec are in [`validation`], those of updates in [`update`].
 
 use crate::features::Feature;
 use crate::gates::{self, Gate, Gated};
@@ -32,7 +32,7 @@ pub(crate) const GATED: &[Gate] = &[
     gates::of(Feature::GenericWorkload, &[&["schedulingGroup"]]),
 ];
 
-/// Likewise, of the templates of workloads.
+/// The same fields in the pod templates of workloads.
 pub(crate) const GATED_TEMPLATE: &[Gated] = &[(&["spec", "template", "spec"], GATED)];
 
 pub(crate) use defaults::{CLAIM_SPEC, DISKS, POD, POD_TEMPLATE, template_labels};

@@ -1,10 +1,10 @@
-//! Versions that v1.36 serves no longer, and that Pintle serves where `--runtime-config` asks for them
+//! Removed versions: versions that v1.36 no longer serves and that `--runtime-config` can enable
 //! (MIG-01 … MIG-45).
 //!
-//! A row says in which version, group included, an object had another form, and which resource it is
-//! today. Everything but the form, the defaults and what was less strict is that resource's: the objects
-//! are the same, in one collection. The types are in `pintle_schema::with_removed`, which is made when
-//! the first row is asked for.
+//! A row has a version, with its group, and the current resource of its objects. Only the form, the
+//! defaults and looser rules are the version's own: the objects are in the current resource's
+//! collection. `pintle_schema::with_removed` has the types; it parses them when the first row is
+//! needed.
 
 mod apps;
 mod autoscaling;
@@ -25,7 +25,7 @@ use crate::{
     strategy::Strategy,
 };
 
-/// A resource in a version that is served no longer.
+/// A resource in a removed version.
 pub(crate) struct Removed {
     /// The API group of that version.
     pub group: &'static str,
@@ -33,20 +33,21 @@ pub(crate) struct Removed {
     pub resource: &'static str,
     /// The type of its objects in that version.
     pub type_name: &'static str,
-    /// The group and version of the resource that its objects are today.
+    /// The group and version of the current resource.
     pub today: (&'static str, &'static str),
-    /// The version, and how its objects become those of the stored form.
+    /// The version, with its conversions to and from the stored form.
     pub form: Form,
-    /// The minor release of Kubernetes 1 that deprecated it, and the one that had it no longer.
+    /// The minor releases of Kubernetes 1 that deprecated and removed it.
     pub life: (u32, u32),
-    /// What clients are told to use; empty where upstream names nothing.
+    /// The replacement in the warning; empty if upstream names none.
     pub replacement: &'static str,
-    /// How its objects behave, given how today's do.
+    /// Derives the strategy from the current resource's.
     pub strategy: fn(&Strategy) -> Strategy,
 }
 
-/// A row of a version that has today's form, defaults and rules: the group and version, the package of its
-/// types, the names of the resource and the kind, what the objects are today, and the two releases.
+/// A row of a version with the current form, defaults and rules: the group and version, the package
+/// of its types, the names of the resource and the kind, the current resource, and the two
+/// releases.
 macro_rules! same {
     (
         $group:literal / $version:literal, $package:literal, $resource:literal, $kind:literal,
@@ -69,7 +70,7 @@ macro_rules! same {
 }
 use same;
 
-/// The rows, by what the objects are today.
+/// The rows, by the group of the current resource.
 const ROWS: &[&[Removed]] = &[
     apps::ROWS,
     autoscaling::ROWS,
@@ -86,14 +87,14 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Removed> {
 }
 
 impl Removed {
-    /// The row of the resource that the objects are today.
+    /// The current resource of the objects.
     pub(crate) fn resource_today(&self) -> Option<&'static Resource> {
         let (group, version) = self.today;
         let mut rows = generated::resources().iter();
         rows.find(|row| (row.group, row.version, row.plural) == (group, version, self.resource))
     }
 
-    /// What a client that uses the version should hear.
+    /// The deprecation, for the warning.
     pub(crate) fn deprecated(&self) -> Deprecated {
         Deprecated {
             group: self.group,
@@ -106,7 +107,7 @@ impl Removed {
     }
 }
 
-/// Moves an annotation into a member: what versions without the member keep of it.
+/// Removes an annotation and parses it: it has the value of a member that other versions lack.
 fn annotation_taken(object: &mut Value, name: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
@@ -121,7 +122,7 @@ fn annotate(object: &mut Value, name: &'static str, value: String) {
     object.object_entry("metadata").entry_object("annotations").insert(name, value);
 }
 
-/// The rules that a resource has today, but for those that `forgives` names by their field and words.
+/// The current rules without the errors that `forgives` names by field and message.
 fn lenient(
     (group, resource): (&str, &str),
     new: &Value,
@@ -133,7 +134,7 @@ fn lenient(
     errors.into_iter().filter(|error| !forgives(&error.field, &error.detail)).collect()
 }
 
-/// The members of an object at a path, made where they are not.
+/// The members of an object at a path; missing objects are created.
 fn members_at<'v>(object: &'v mut Value, path: &[&'static str]) -> &'v mut Map {
     path.iter().fold(object.make_object(), |at, name| at.entry_object(name))
 }

@@ -1,7 +1,7 @@
-//! Rules of objects as data, in the order and the words of upstream's validation functions.
+//! Validation rules as data, in the order and with the messages of upstream's validation functions.
 //!
-//! A row is about the members of one object, and rows nest as the object does, as those of
-//! [`crate::defaults`] do. An absent member is checked only by the rows that say so.
+//! A row is about the members of one object, and rows nest as the object does, like those of
+//! [`crate::defaults`]. Rows ignore an absent member unless their description says otherwise.
 
 use pintle_meta::validation;
 use pintle_value::Value;
@@ -15,30 +15,30 @@ use crate::{
 /// The rules of one type, in the order of their errors.
 pub(crate) type Rules = &'static [Rule];
 
-/// A rule for a text: what is wrong with it.
+/// A format of texts: returns the errors of a text.
 pub(crate) type Format = fn(&str) -> Vec<String>;
 
 /// One rule of one object.
 pub(crate) enum Rule {
     /// The member must be there and may not be an empty text, list or map.
     Required(&'static str),
-    /// Likewise, with words about it.
+    /// The same, with this message.
     Needed(&'static str, &'static str),
     /// The number may not be negative.
     NotNegative(&'static str),
     /// The number lies between these, both inclusive.
     Within(&'static str, i64, i64),
-    /// The number of a port, which is 0 where there is none.
+    /// The number of a port; 0 means no port.
     Port(&'static str),
     /// The text is one of these, if the member is there.
     OneOf(&'static str, &'static [&'static str]),
-    /// The text is one of these, also if nothing is said.
+    /// The text is one of these; an absent one counts as empty.
     Supported(&'static str, &'static [&'static str]),
     /// The text must be there, and is one of these.
     Choice(&'static str, &'static [&'static str]),
     /// The text has this format, if it is not empty.
     Formatted(&'static str, Format),
-    /// The text has this format, if the member is there, empty or not: what is a pointer upstream.
+    /// The text has this format, if the member is present, empty or not (a pointer upstream).
     Given(&'static str, Format),
     /// The text must be there, and has this format.
     Named(&'static str, Format),
@@ -50,7 +50,7 @@ pub(crate) enum Rule {
     At(&'static str, Rules),
     /// The rules of each item of a list.
     Each(&'static str, Rules),
-    /// What no row can say.
+    /// A rule that no row can express.
     Do(fn(&Field<'_>, &mut Errors)),
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn check(object: &Field<'_>, rules: Rules, errors: &mut Errors) {
     rules.iter().for_each(|rule| rule.check(object, errors));
 }
 
-/// What is wrong with an object by its rules.
+/// Returns the errors of an object by its rules.
 pub(crate) fn errors(object: &Value, rules: Rules) -> Errors {
     let mut errors = Errors::new();
     check(&Field::root(object), rules, &mut errors);
@@ -159,7 +159,7 @@ pub(crate) fn not_negative(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What upstream says of numbers out of their range.
+/// Upstream's message for a number out of range.
 pub(crate) fn within(least: i64, most: i64) -> String {
     format!("must be between {least} and {most}, inclusive")
 }

@@ -3,10 +3,10 @@
 use crate::features::Features;
 use crate::{generated, removed};
 
-/// What is wrong with `--runtime-config`.
+/// An error in `--runtime-config`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The key is none of the forms that there are.
+    /// The key has no known form.
     #[error("runtime-config invalid key {0}")]
     Key(String),
     /// The value is no truth value.
@@ -14,7 +14,7 @@ pub enum Error {
     Value {
         /// The key.
         key: String,
-        /// What stands behind it.
+        /// The value of the key.
         value: String,
     },
     /// There is no such group.
@@ -34,7 +34,7 @@ pub enum Error {
         /// The resource in it.
         resource: String,
     },
-    /// Nothing would be left.
+    /// No resource would be left.
     #[error("invalid runtime-config with only api/all=false")]
     Nothing,
 }
@@ -50,7 +50,7 @@ pub struct RuntimeConfig {
     versions: Vec<(String, String, bool)>,
     /// `group/version/resource`
     resources: Vec<(String, String, String, bool)>,
-    /// Without its feature a resource is not there, whatever is said of it.
+    /// The enabled features: without its feature a resource is not served, whatever the flag says.
     features: Features,
 }
 
@@ -126,8 +126,8 @@ impl RuntimeConfig {
         Ok(())
     }
 
-    /// Whether a resource is served that is `on` where nothing is said: a word about the resource
-    /// counts before one about its version, and that before one about its version's stage.
+    /// Whether a resource is served whose default is `on`. The most specific key decides: the
+    /// resource, then its version, then the version's stage.
     pub(crate) fn serves(&self, group: &str, version: &str, resource: &str, on: bool) -> bool {
         let stage = if version.contains("alpha") {
             3
@@ -136,18 +136,18 @@ impl RuntimeConfig {
         } else {
             1
         };
-        let said = self.said(group, version, resource);
-        let said = said.or(self.stages[stage]).or(self.stages[0]);
-        self.features.bring(group, resource) && said.unwrap_or(on)
+        let setting = self.setting(group, version, resource);
+        let setting = setting.or(self.stages[stage]).or(self.stages[0]);
+        self.features.bring(group, resource) && setting.unwrap_or(on)
     }
 
     /// Whether a resource is served in a version that v1.36 serves no longer: stages do not bring it back.
     pub(crate) fn serves_removed(&self, group: &str, version: &str, resource: &str) -> bool {
-        self.said(group, version, resource).unwrap_or(self.legacy)
+        self.setting(group, version, resource).unwrap_or(self.legacy)
     }
 
-    /// What is said of a resource, or else of its version.
-    fn said(&self, group: &str, version: &str, resource: &str) -> Option<bool> {
+    /// The value for a resource, or else for its version.
+    fn setting(&self, group: &str, version: &str, resource: &str) -> Option<bool> {
         let of_resource = self
             .resources
             .iter()
@@ -164,7 +164,7 @@ impl RuntimeConfig {
     }
 }
 
-/// As Go reads truth values; a key without a value is on.
+/// Parses a boolean as Go does; a key without a value is `true`.
 fn truth(value: &str) -> Option<bool> {
     match value {
         "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -173,8 +173,8 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// Groups and versions that upstream's scheme has and v1.36 does not serve: to name one is no mistake, and
-/// has an effect only if it is among the removed versions that are known here.
+/// Groups and versions that upstream's scheme has and v1.36 does not serve: naming one is not an
+/// error, and has an effect only if it is a removed version that Pintle has.
 const NOT_SERVED: &[(&str, &[&str])] = &[
     ("admission.k8s.io", &["v1", "v1beta1"]),
     ("admissionregistration.k8s.io", &["v1alpha1", "v1beta1"]),
@@ -196,10 +196,11 @@ const NOT_SERVED: &[(&str, &[&str])] = &[
     ("storage.k8s.io", &["v1alpha1", "v1beta1"]),
 ];
 
-/// Groups of which upstream takes every version, for others than its main scheme have them.
+/// Groups of which upstream accepts every version, because other schemes than its main one have
+/// them.
 const OF_OTHER_SCHEMES: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Whether a version can be switched on or off; or why it cannot be named.
+/// Whether a version can be enabled or disabled; an error if it cannot be named.
 fn knows(group: &str, version: &str) -> Result<bool, Error> {
     let group_version = || {
         let slash = if group.is_empty() { "" } else { "/" };

@@ -1,16 +1,16 @@
-//! What is asked of signers of certificates: their names, how long a pod's certificate may live, and what is
-//! to be said in it of its user.
+//! Signers of certificates: their names, the lifetime of a pod's certificate, and the annotations
+//! for its user.
 
 use pintle_meta::{field::Error, names, validation};
 
 use crate::field::{Errors, Field};
 
 pub(crate) const SECONDS_MIN: i64 = 3600;
-/// A day, for the signers of Kubernetes itself, and 91 days for others.
+/// The longest lifetime of a certificate: a day for Kubernetes' own signers, 91 days for others.
 const KUBERNETES_SECONDS_MAX: i64 = 86_400;
 const SECONDS_MAX: i64 = 7_862_400;
 
-/// `example.com/signer`
+/// Checks a signer's name, such as `example.com/signer`.
 pub(crate) fn signer_name(signer: &Field<'_>, errors: &mut Errors) {
     const DOMAIN_LENGTH_MAX: usize = 253;
     const PATH_LENGTH_MAX: usize = 253 + 63 + 1;
@@ -40,7 +40,7 @@ pub(crate) fn signer_name(signer: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The first label that is wrong is told of.
+/// Only the first invalid label is reported.
 fn check_labels(field: &Field<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = text.split('.').map(|label| (label, rule(label))).find(|(_, w)| !w.is_empty());
     if let Some((label, wrong)) = wrong {
@@ -57,7 +57,7 @@ pub(crate) fn seconds_max(signer: &str) -> i64 {
     if is_own { KUBERNETES_SECONDS_MAX } else { SECONDS_MAX }
 }
 
-/// Annotations of a certificate's user, whose keys are told of under the map itself.
+/// Annotations of a certificate's user. Errors of keys have the path of the map.
 pub(crate) fn user_annotations(map: &Field<'_>, errors: &mut Errors) {
     let mut length = 0;
     for (key, value) in map.pairs() {

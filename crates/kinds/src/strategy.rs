@@ -1,11 +1,11 @@
-//! The strategies that kinds are made of: a base, said once, and the few ways kinds differ from it.
+//! The strategies of kinds: a few bases, and the members in which kinds differ from them.
 //!
-//! A kind's entry takes one of these and changes members with struct-update syntax:
-//! `Strategy { create_on_update: true, ..PLAIN }`.
+//! A kind's entry takes a base and changes members with struct-update syntax: `Strategy {
+//! create_on_update: true, ..PLAIN }`.
 //!
-//! How the engine uses the members is said at [`Strategy`]. One thing matters to the entries:
-//! `metadata.generation` is reset before `prepare_create` and `prepare_update` run, so that these can
-//! set it where a kind counts in a way of its own.
+//! [`Strategy`] describes how the engine uses the members. The engine resets `metadata.generation`
+//! before it calls `prepare_create` and `prepare_update`, so these can set it for kinds that count
+//! differently.
 
 use pintle_meta::field;
 use pintle_registry::{
@@ -19,8 +19,8 @@ use crate::gates::{self, Gated};
 
 pub(crate) use pintle_registry::text_at as text;
 
-/// How objects of a kind behave, as a row of data: each member is what the method of that name in
-/// [`pintle_registry::Strategy`] says.
+/// The behaviour of a kind as a row of data: each member has the meaning of the method of that name
+/// in [`pintle_registry::Strategy`].
 #[derive(Clone)]
 pub(crate) struct Strategy {
     pub name: NameRule,
@@ -32,9 +32,9 @@ pub(crate) struct Strategy {
     pub create_on_update: bool,
     pub unconditional_update: bool,
     pub reset_fields: Members,
-    /// The parts whose writers can own something other than is usual.
+    /// The subresources whose writers can own other fields than usual.
     pub owned: &'static [(&'static str, Owned)],
-    /// What is dropped where its gate is off.
+    /// The fields that are dropped while their gate is off.
     pub gated: &'static [Gated],
     /// The features that are on.
     pub features: Features,
@@ -43,43 +43,44 @@ pub(crate) struct Strategy {
     pub dependents: Dependents,
     pub dependents_warning: Option<&'static str>,
     pub refuse_delete: fn(&str) -> Option<&'static str>,
-    /// `None` where the kind knows no grace.
+    /// `None` if the kind has no graceful deletion.
     pub graceful: Option<fn(&Value) -> GracePeriod>,
     pub deletion: Deletion,
     pub terminating: fn(&mut Value),
     pub held: fn(&Value) -> bool,
     pub ttl_seconds: Option<u64>,
     pub fields: &'static [SelectableField],
-    /// The words about a field label that is none, in a version, where they are the kind's own.
+    /// The message for an unknown field label, if the kind has its own.
     pub unknown_label: Option<fn(api_version: &str, label: &str) -> String>,
     pub default: fn(&mut Value),
     pub note_origin: fn(&mut Value, Origin<'_>),
     pub prepare_create: fn(&mut Value),
     pub prepare_update: fn(&mut Value, &Value),
     pub note_time: fn(&mut Value, Option<&Value>, Now),
-    /// Of writes to the object itself.
+    /// Validates writes to the object itself.
     pub validate: fn(&Value, Option<&Value>) -> field::Errors,
     pub declared_rules: bool,
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// The subresources whose writes are particular.
+    /// The subresources with behaviour of their own.
     pub parts: &'static [Part],
 }
 
-/// How writes to a part of an object behave, as a row of data. Functions get the whole new object, in
-/// which only the part and the metadata differ, and what is stored.
+/// The behaviour of a subresource, as a row of data. Functions get the whole new object, which
+/// differs from the stored one only in the subresource's fields and the metadata, and the stored
+/// one.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
     /// The subresource: `status`.
     pub name: &'static str,
     /// Changes the new object before it is validated.
     pub prepare: fn(&mut Value, &Value),
-    /// What is wrong with it.
+    /// Validates the new object.
     pub validate: fn(&Value, &Value) -> field::Errors,
-    /// What a client should hear about it.
+    /// The warnings for the client.
     pub warnings: fn(&Value, &Value) -> Vec<String>,
 }
 
-/// A part without anything particular.
+/// A subresource without behaviour of its own.
 pub(crate) const fn part(name: &'static str) -> Part {
     Part {
         name,
@@ -89,12 +90,12 @@ pub(crate) const fn part(name: &'static str) -> Part {
     }
 }
 
-/// Members of the metadata that a write to a part may not change (upstream:
+/// Members of the metadata that a write to a subresource cannot change (upstream:
 /// `ResetObjectMetaForStatus`).
 const METADATA_OF_OBJECT: &[&str] =
     &["annotations", "deletionTimestamp", "finalizers", "generation", "labels", "ownerReferences"];
 
-/// Makes of the metadata what it was, for parts whose writes leave it alone.
+/// Restores the stored metadata, for subresources whose writes do not change it.
 pub(crate) fn keep_metadata(new: &mut Value, old: &Value) {
     let metadata = new.object_entry("metadata");
     for member in METADATA_OF_OBJECT {
@@ -105,7 +106,7 @@ pub(crate) fn keep_metadata(new: &mut Value, old: &Value) {
     }
 }
 
-/// Makes of the labels what they were.
+/// Restores the stored labels.
 pub(crate) fn keep_labels(new: &mut Value, old: &Value) {
     let metadata = new.object_entry("metadata");
     match old.at(&["metadata", "labels"]) {
@@ -120,7 +121,7 @@ impl Strategy {
     }
 }
 
-/// A kind without a status and without anything particular: ConfigMaps, most of all.
+/// A kind without a status and without special behaviour, such as ConfigMaps.
 pub(crate) const PLAIN: Strategy = Strategy {
     name: NameRule::DnsSubdomain,
     generates_names: true,
@@ -157,21 +158,22 @@ pub(crate) const PLAIN: Strategy = Strategy {
     parts: &[],
 };
 
-/// A kind whose status only `/status` writes: a new object has an empty one (META-11).
+/// A kind whose status only `/status` writes: a new object has an empty status (META-11).
 pub(crate) const WITH_STATUS: Strategy = Strategy { reset_fields: &[&["status"]], ..PLAIN };
 
-/// Of a status whose writers can set nothing of metadata.
+/// Ownership of a status whose writers can set no metadata.
 pub(crate) const STATUS_ALONE: &[(&str, Owned)] =
     &[("status", Owned::Except(&[&["metadata"], &["spec"]]))];
 
-/// A kind that counts the changes of its spec.
+/// A kind whose generation counts the changes of its spec.
 pub(crate) const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..PLAIN };
 
-/// A kind with a status that counts the changes of its spec: the workloads.
+/// A kind with a status whose generation counts the changes of its spec: the workloads.
 pub(crate) const COUNTED_WITH_STATUS: Strategy =
     Strategy { generation: Generation::Spec, ..WITH_STATUS };
 
-/// A selectable field: the text at a path, or what a function says of the members at some paths.
+/// A selectable field: the text at a path, or the result of a function of the members at some
+/// paths.
 macro_rules! selectable {
     ($label:literal at $($member:literal).+) => {
         crate::strategy::selectable!($label by |object| {
@@ -187,13 +189,13 @@ macro_rules! selectable {
 }
 pub(crate) use selectable;
 
-/// A boolean as selectors see it: an absent one is `false`.
+/// A boolean for selectors: `false` if absent.
 pub(crate) fn truth(object: &Value, path: &[&str]) -> Str {
     let truth = object.at(path).and_then(Value::as_bool).unwrap_or(false);
     Str::from(if truth { "true" } else { "false" })
 }
 
-/// A count as selectors see it: an absent one is `0`.
+/// A count for selectors: `0` if absent.
 pub(crate) fn count(object: &Value, path: &[&str]) -> Str {
     Str::from(object.at(path).and_then(Value::as_int).unwrap_or(0).to_string())
 }
@@ -330,7 +332,7 @@ impl registry::Strategy for Strategy {
     }
 
     fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
-        // What a part's writers cannot own they cannot change.
+        // Writers of a subresource cannot change fields that they cannot own.
         if let Owned::Except(paths) = self.owned(part)
             && paths.iter().any(|path| *path == ["metadata"])
         {

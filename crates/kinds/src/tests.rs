@@ -1,4 +1,5 @@
-//! Tests of the kinds: rows of data, the facts where they are at hand, and properties of every entry.
+//! Tests of the kinds: rows of data, extracted facts of upstream if they are present, and
+//! properties of every entry.
 
 mod cases;
 mod conversions;
@@ -25,7 +26,7 @@ fn strategy(resource: &str) -> &'static Strategy {
     &groups::find(group, plural).unwrap_or_else(|| panic!("no entry for {resource}")).strategy
 }
 
-/// A file of the facts that the project is made from, where they are at hand.
+/// A file of the extracted facts, if they are present.
 fn fact(path: &str) -> Option<Value> {
     let file = format!("{}/../../../shared/{path}", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(file).ok()?;

@@ -18,7 +18,7 @@ pub struct Life {
     pub deprecated: u32,
     /// The release that no longer has it, where that is known.
     pub removed: Option<u32>,
-    /// What takes its place; empty where upstream names nothing.
+    /// The replacement; empty if upstream names none.
     pub replacement: &'static str,
 }
 
@@ -29,12 +29,12 @@ pub struct Converted {
     pub object: Value,
     /// The members, as paths, that this version cannot say.
     pub lost: Vec<String>,
-    /// Why a server would refuse it; said of definitions of custom resources alone, of which v1 wants
-    /// more than v1beta1.
+    /// The errors for which a server would refuse it; only for CustomResourceDefinitions, of which
+    /// v1 requires more than v1beta1.
     pub refused: Vec<String>,
 }
 
-/// What is known of the life of a version of a kind; nothing if it is not deprecated.
+/// The deprecation of a version of a kind; `None` if it is not deprecated.
 pub fn life(api_version: &str, kind: &str) -> Option<Life> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut gone = removed::all();
@@ -81,15 +81,16 @@ impl Versions {
         newest.or_else(|| all().next()).map(ResourceDefinition::api_version)
     }
 
-    /// Whether objects of a kind have that version, and another one now.
+    /// Whether the kind has that version, and `wanted`.
     pub fn can_convert(&self, (api_version, kind): (&str, &str), wanted: &str) -> bool {
         let own = self.find(api_version, kind);
         own.is_some_and(|own| api_version != wanted && self.other(own, wanted).is_some())
     }
 
-    /// An object in another version; nothing if its kind has no such version.
+    /// Converts an object to another version; `None` if its kind has no such version.
     ///
-    /// What its own version leaves unsaid otherwise than the other is said: it means the same afterwards.
+    /// Where the defaults of the two versions differ, the result states the value, so that it has
+    /// the same meaning.
     pub fn convert(&self, object: &Value, wanted: &str) -> Option<Converted> {
         let text = |member| object.str_at(&[member]).unwrap_or_default();
         let own = self.find(text("apiVersion"), text("kind"))?;
@@ -106,7 +107,7 @@ impl Versions {
         let mut converted = turned(object.clone(), own, other);
         let mut read = converted.clone();
         other.set_defaults(&mut read);
-        say(converted.make_object(), &whole, &read);
+        state_defaults(converted.make_object(), &whole, &read);
         let mut lost = Vec::new();
         let back = turned(converted.clone(), other, own);
         missing(object, &back, &mut String::new(), &mut lost);
@@ -144,28 +145,28 @@ fn is_same(a: &ResourceDefinition, b: &ResourceDefinition) -> bool {
     }
 }
 
-/// Says what an object is to mean (`whole`) where a server would read something else from it (`read`).
-fn say(object: &mut Map, whole: &Value, read: &Value) {
+/// States members of `whole` in an object for which a server would set another default (`read`).
+fn state_defaults(object: &mut Map, whole: &Value, read: &Value) {
     for (name, meant) in whole.as_object().into_iter().flat_map(Map::iter) {
         let read = read.get(name);
         if read == Some(meant) {
             continue;
         }
         match (object.get_mut(name), meant, read) {
-            (Some(Value::Object(own)), Value::Object(_), Some(read)) => say(own, meant, read),
+            (Some(Value::Object(own)), Value::Object(_), Some(read)) => state_defaults(own, meant, read),
             (Some(Value::Array(own)), Value::Array(items), Some(Value::Array(read)))
                 if own.len() == items.len() && read.len() == items.len() =>
             {
                 for ((own, meant), read) in own.iter_mut().zip(items).zip(read) {
                     match own {
-                        Value::Object(own) => say(own, meant, read),
+                        Value::Object(own) => state_defaults(own, meant, read),
                         own => *own = meant.clone(),
                     }
                 }
             }
             (None, Value::Object(_), Some(read)) => {
                 let mut own = Map::new();
-                say(&mut own, meant, read);
+                state_defaults(&mut own, meant, read);
                 object.insert(name.clone(), own);
             }
             _ => _ = object.insert(name.clone(), meant.clone()),
@@ -173,7 +174,7 @@ fn say(object: &mut Map, whole: &Value, read: &Value) {
     }
 }
 
-/// How many members are told of.
+/// The largest number of lost members that are reported.
 const LOST_MAX: usize = 20;
 
 /// The members of an object, by path, that its other form does not have.

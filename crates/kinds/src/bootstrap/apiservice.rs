@@ -1,4 +1,4 @@
-//! The APIServices of the built-in groups, and the priorities by which they are told apart.
+//! The APIServices of the built-in groups, and their priorities.
 
 use pintle_value::{Map, Value};
 
@@ -107,7 +107,7 @@ fn local(group: &str, version: &str, group_priority: u32, priority: u32) -> Boot
 /// The label of those that the server looks after.
 pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// What upstream gives the versions of custom resources.
+/// The priority that upstream gives to versions of custom resources.
 const CUSTOM: Priority = Priority { group: 1000, version: 100 };
 
 /// The APIService of a group version of custom resources; `None` if that is one of the server's own.

@@ -29,7 +29,7 @@ pub(super) fn authentication(settings: &Settings<'_>) -> Option<BootstrapObject>
     Some(BootstrapObject::new(["", "v1", "configmaps"], Value::Object(map), Reconcile::United))
 }
 
-/// An entry with what it lacks: certificates as PEM, or the items of a JSON list.
+/// Adds the missing parts to an entry: certificates as PEM, or the items of a JSON list.
 pub(super) fn united(stored: &str, wanted: &str) -> String {
     if wanted.starts_with('[') {
         return united_lists(stored, wanted);
@@ -66,7 +66,7 @@ mod tests {
     use super::united;
 
     #[test]
-    fn what_other_servers_need_stays() {
+    fn certificates_of_other_servers_stay() {
         let certificate = |name: &str| {
             format!("-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n")
         };

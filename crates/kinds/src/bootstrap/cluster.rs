@@ -55,7 +55,7 @@ pub(super) fn service(settings: &Settings<'_>) -> Vec<BootstrapObject> {
     made
 }
 
-/// What says where the service `kubernetes` is: at these addresses.
+/// The endpoints of the service `kubernetes` with these addresses.
 pub fn endpoints(addresses: &[IpAddr], secure_port: u16) -> Vec<BootstrapObject> {
     vec![endpoints_object(addresses, secure_port), endpoint_slice(addresses, secure_port)]
 }

@@ -1,5 +1,6 @@
-//! The roles and bindings of a cluster, from `rbac.json`: what every role says apart from the label and
-//! the annotation that they all have. An entry or a rule with a `feature` is there where that is on.
+//! The bootstrap roles and bindings, from `rbac.json`, which leaves out the label and the
+//! annotation that all of them have. An entry or a rule with a `feature` exists only if the feature
+//! is on.
 
 use pintle_value::{Map, Value};
 
@@ -57,15 +58,15 @@ pub fn node_role(features: Features) -> Value {
     role
 }
 
-/// Leaves out what says that it belongs to a feature which is off.
+/// Removes entries that belong to a disabled feature.
 fn keep_those_with(features: Features, entries: &mut Value) {
     let Some(entries) = entries.as_array_mut() else { return };
     entries.retain(|entry| entry.str_at(&["feature"]).is_none_or(|name| features.has_named(name)));
     entries.iter_mut().for_each(|entry| _ = entry.make_object().remove("feature"));
 }
 
-/// A controller's entry as that of its role and of its binding: the role's name says whose it is, and
-/// it is bound to the controller's service account.
+/// Expands a controller's entry into its role and its binding: the role is named after the
+/// controller and bound to its service account.
 fn named_for_controller(controller: &Value) -> Value {
     let name = controller.str_at(&["name"]).unwrap_or_default();
     let role = format!("system:controller:{name}");

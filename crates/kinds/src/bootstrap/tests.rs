@@ -60,7 +60,7 @@ fn a_new_cluster_has_what_upstreams_has() {
     assert_eq!(first, ["namespaces"; 4], "namespaces come before what is in them");
 }
 
-/// What the facts say of the objects, where they are at hand.
+/// Compares the objects with the extracted facts, if these are present.
 #[test]
 fn the_objects_agree_with_the_facts() {
     let file =
@@ -150,7 +150,7 @@ fn the_server_is_a_service() {
 }
 
 #[test]
-fn what_is_not_served_is_not_made() {
+fn objects_of_resources_that_are_not_served_are_not_created() {
     let all = made("rbac.authorization.k8s.io/v1=false,resource.k8s.io/v1beta2=true");
     assert!(all.iter().all(|made| made.resource.group != "rbac.authorization.k8s.io"));
     let names: Vec<_> =
@@ -164,7 +164,7 @@ fn object(reconcile: Reconcile, text: &str) -> BootstrapObject {
 }
 
 #[test]
-fn what_exists_is_kept_as_its_kind_wants() {
+fn existing_objects_are_reconciled_by_kind() {
     const ROLE: &str = r#"{"metadata":{"labels":{"l":"1"}},"rules":[{"verbs":["get"]}]}"#;
     const LEVEL: &str = r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}},
         "spec":{"type":"Limited"}}"#;

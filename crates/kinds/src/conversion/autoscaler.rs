@@ -1,8 +1,8 @@
-//! HorizontalPodAutoscalers: `autoscaling/v1`, kept as `autoscaling/v2`.
+//! HorizontalPodAutoscalers: `autoscaling/v1`, stored as `autoscaling/v2`.
 //!
-//! v1 knows one metric, the use of CPU. Whatever else an object says stands in four annotations as
-//! JSON, in shapes that upstream fixed long ago: metrics as `v2beta1` had them, the behaviour with the
-//! member names of Go.
+//! v1 has one metric, the utilization of CPU. Four annotations have everything else as JSON, in
+//! forms that upstream fixed long ago: metrics as `v2beta1` had them, the behaviour with Go's
+//! member names.
 
 pub(crate) mod v2beta1;
 
@@ -15,7 +15,7 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// What v1 calls the wanted and the current use of CPU.
+/// v1's names of the target and the current utilization of CPU.
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 
@@ -42,7 +42,7 @@ pub(crate) fn to_v2(autoscaler: &mut Value) {
         spec.insert("behavior", with_names(behavior, lower));
     }
     if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
-        // v1 always says how many pods there are.
+        // v1 always has the number of pods.
         if status.get("currentReplicas") == Some(&Value::Int(0)) {
             status.remove("currentReplicas");
         }
@@ -274,8 +274,8 @@ fn to_annotation(metrics: &[Value], shapes: &Shapes) -> Option<Value> {
     Some(Value::Array(flat.collect()))
 }
 
-/// Moves members from their paths to their flat names, which are kept apart until all are moved:
-/// `target` is a name in both forms.
+/// Moves members from their paths to their flat names. They are collected first and inserted when
+/// all are moved, because `target` is a name in both forms.
 fn flatten(source: &mut Map, names: &[Names]) {
     let mut flat = Map::new();
     for (path, name) in names {
@@ -288,7 +288,7 @@ fn flatten(source: &mut Map, names: &[Names]) {
             flat.insert(*name, value);
         }
     }
-    // What is left of these is a type, which follows from the members.
+    // Only the type is left in these, and it follows from the members.
     ["metric", "target", "current"].iter().for_each(|nested| _ = source.remove(nested));
     for (name, value) in flat {
         source.insert(name, value);
@@ -320,7 +320,7 @@ fn from_annotation(mut metric: Value, shapes: &Shapes) -> Value {
     metric
 }
 
-/// Upstream writes a value that is not there as 0; with an average beside it, it is none.
+/// Drops a value of 0 beside an average: upstream writes an absent value as 0.
 fn drop_zero_value(flat: &mut Vec<(&Names, Value)>) {
     let is_value = |path: &[&str]| path.last() == Some(&"value");
     if flat.iter().any(|((path, _), _)| path.last() == Some(&"averageValue")) {
@@ -328,7 +328,7 @@ fn drop_zero_value(flat: &mut Vec<(&Names, Value)>) {
     }
 }
 
-/// The type of a target follows from what it says.
+/// Sets the type of a target, which follows from its members.
 fn set_target_type(target: &mut Map) {
     let of = [
         ("averageUtilization", "Utilization"),
@@ -340,7 +340,7 @@ fn set_target_type(target: &mut Map) {
     }
 }
 
-/// Puts the use of CPU that v1 wants into the metrics: where it stood, or at the end.
+/// Inserts v1's CPU target into the metrics, at its old index or at the end.
 fn set_cpu_target(metrics: &mut Vec<Value>, target: Option<Value>) {
     let at = metrics.iter().position(|metric| cpu_utilization(metric, "target").is_some());
     match (at, target) {
@@ -385,7 +385,7 @@ fn set_status(autoscaler: &mut Value, current: Option<Value>, conditions: Option
     }
 }
 
-/// Takes the four annotations out, read as JSON; like upstream, what cannot be read is dropped.
+/// Removes the four annotations and parses them as JSON. Unreadable ones are dropped, as upstream.
 fn take_annotations(autoscaler: &mut Value) -> [Option<Value>; 4] {
     let metadata = autoscaler.get_mut("metadata").and_then(Value::as_object_mut);
     let Some(metadata) = metadata else { return Default::default() };

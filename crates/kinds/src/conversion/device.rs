@@ -48,10 +48,10 @@ pub(crate) fn slice_from_v1(slice: &mut Value) {
 /// v1beta1 always shows the class.
 fn request_to_v1(request: &mut Map) {
     sink(request, "exactly", &["name", "firstAvailable"]);
-    let says =
+    let is_set =
         |value: &Value| !matches!(value, Value::Null | Value::Int(0)) && value.as_str() != Some("");
     let asks = request.get("exactly").and_then(Value::as_object);
-    if !asks.is_some_and(|asks| asks.values().any(says)) {
+    if !asks.is_some_and(|asks| asks.values().any(is_set)) {
         request.remove("exactly");
     }
 }

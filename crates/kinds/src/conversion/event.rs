@@ -1,4 +1,4 @@
-//! Events: `events.k8s.io/v1`, kept as those of the core group (EVT-04, EVT-07, MIG-03).
+//! Events: `events.k8s.io/v1`, stored as events of the core group (EVT-04, EVT-07, MIG-03).
 
 use pintle_value::Value;
 

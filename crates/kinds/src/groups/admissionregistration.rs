@@ -48,7 +48,7 @@ const POLICY_FORMS: &[Form] = &[
     ),
 ];
 
-/// What all six share.
+/// The base of all six kinds.
 const BASE: Strategy = Strategy {
     qualified_finalizers: false,
     metadata_checked_once: true,

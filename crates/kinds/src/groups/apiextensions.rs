@@ -27,7 +27,7 @@ const DEFINITION: Strategy = Strategy {
         let mut wrong = names::subdomain_rule(name, prefix);
         let of = |path: &[&str]| new.str_at(path).unwrap_or_default();
         let needed = format!("{}.{}", of(&["spec", "names", "plural"]), of(&["spec", "group"]));
-        // What it is made of cannot change, and is told of by itself where it does.
+        // Group and plural name are immutable, and a change of them is reported as such.
         if old.is_none() && name != needed {
             wrong.push(r#"must be spec.names.plural+"."+spec.group"#.to_owned());
         }
@@ -89,7 +89,7 @@ pub(crate) fn names_from_kind(names: &mut Map) {
     }
 }
 
-/// The name of the version in which custom resources are kept.
+/// The name of the version in which custom resources are stored.
 fn storage_version(definition: &Value) -> Option<Value> {
     let versions = items(definition, &["spec", "versions"]);
     let is_storage =

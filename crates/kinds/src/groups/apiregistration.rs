@@ -80,7 +80,7 @@ fn validate(service: &Value) -> Errors {
     errors
 }
 
-/// Who answers for the group: this server, or a service behind it.
+/// Checks the server of the group version: this one, or a service.
 fn check_backend(service: &Value) -> Errors {
     let mut errors = Errors::new();
     let service = Field::root(service);

@@ -65,7 +65,7 @@ const SIGNING_REQUEST: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-/// Who signs decides by who asks.
+/// Sets the requesting user, on whom signers base their decision.
 fn note_requester(request: &mut Value, user: &User) {
     let spec = request.object_entry("spec");
     for member in ["username", "uid", "groups", "extra"] {

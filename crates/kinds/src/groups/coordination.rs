@@ -135,7 +135,7 @@ fn version(text: &str) -> Option<[u64; 3]> {
     parts.next().is_none().then_some(version)
 }
 
-/// Upstream's path says `strategy` twice.
+/// Upstream's path contains `strategy` twice.
 fn check_strategy(strategy: &Field<'_>, errors: &mut Errors) {
     let named = strategy.under("strategy");
     let text = strategy.text();

@@ -59,7 +59,8 @@ const SLICE: Strategy = Strategy {
 
 const HOST: &str = "kubernetes.io/hostname";
 
-/// What is written of it in this version is ignored. An endpoint that v1beta1 gave a host stays at it.
+/// Drops `deprecatedTopology`, which this version ignores on writes. A host that v1beta1 stored
+/// there becomes the node name.
 fn drop_topology(slice: &mut Value, hosts: &BTreeSet<String>) {
     let endpoints = slice.make_object().get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -148,7 +149,7 @@ fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) 
     }
 }
 
-/// Who should use an endpoint: zones and nodes, each once.
+/// Checks the hints of an endpoint: each zone and node at most once.
 fn check_hints(hints: &Field<'_>, errors: &mut Errors) {
     let lists: [(&str, Format); 2] =
         [("forZones", names::label_value), ("forNodes", names::dns1123_subdomain)];

@@ -1,5 +1,4 @@
-//! Events of both groups, which are the same objects (EVT-07): `events.k8s.io/v1`, and the core
-//! group's, in whose form they are kept.
+//! Events of both groups. They are the same objects (EVT-07), stored in the form of the core group.
 
 use pintle_meta::{
     field::{Error, Errors},
@@ -119,8 +118,9 @@ fn source(event: &Value) -> Str {
     if component.is_empty() { text(event, &["reportingComponent"]) } else { component }
 }
 
-/// What holds for every event: it is where its object is, and if it has the time of the new way,
-/// everything else of the new way too. The reporting controller has another name in each group.
+/// The rules of every event: it is in its object's namespace, and if it has `eventTime`, it has the
+/// other members of `events.k8s.io`, too. The reporting controller's member has another name in
+/// each group.
 fn check(event: &Value, controller: &str, errors: &mut Errors) {
     let of = |member| event.str_at(&[member]).unwrap_or_default();
     let namespace = pintle_meta::object::namespace(event);
@@ -161,7 +161,7 @@ fn check_length(member: &str, text: &str, length_max: usize, errors: &mut Errors
     }
 }
 
-/// What holds for new events of `events.k8s.io`; the paths are those of the core group.
+/// The rules of new events of `events.k8s.io`; the paths are those of the core group.
 fn check_new(event: &Value, errors: &mut Errors) {
     check_series(event, errors);
     if !is_set(event, "eventTime") {

@@ -26,15 +26,15 @@ fn group_and_resource(name: &str, _prefix: bool) -> Vec<String> {
     let Some((group, resource)) = name.rsplit_once('.') else {
         return vec!["name must be in the form of <group>.<resource>".to_owned()];
     };
-    let say = |part: &str, wrong: Vec<String>| {
+    let labelled = |part: &str, wrong: Vec<String>| {
         wrong.into_iter().map(|words| format!("the {part} segment {words}")).collect::<Vec<_>>()
     };
-    let mut wrong = say("group", names::dns1123_subdomain(group));
-    wrong.extend(say("resource", names::dns1035_label(resource)));
+    let mut wrong = labelled("group", names::dns1123_subdomain(group));
+    wrong.extend(labelled("resource", names::dns1035_label(resource)));
     wrong
 }
 
-/// What servers write of a resource, and whether they agree.
+/// Checks the storage versions that servers report, and whether they agree.
 fn check_status(object: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     let status = object.get("status");
@@ -109,7 +109,7 @@ fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with `group/version`, or `version`.
+/// Returns the errors of `group/version`, or `version`.
 fn wrong_version(text: &str) -> Vec<String> {
     const EMPTY: &str = "must be non-empty";
     let part = |part: &str, text: &str, rule: fn(&str) -> Vec<String>| {

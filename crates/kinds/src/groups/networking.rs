@@ -187,7 +187,7 @@ fn check_cidrs_update(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Who looks after the ingresses of a class: a path with a domain.
+/// Checks the controller of a class: a path with a domain.
 fn controller(field: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 250;
     let text = field.text();

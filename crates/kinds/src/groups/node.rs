@@ -67,7 +67,7 @@ fn same_tolerations(scheduling: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What running a pod of the class costs besides its containers. Upstream checks it as limits.
+/// Checks the overhead of pods of the class. Upstream checks it as limits.
 fn check_overhead(overhead: &Field<'_>, errors: &mut Errors) {
     let fixed = overhead.get("podFixed");
     let limits = fixed.called("limits");

@@ -31,7 +31,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(RBAC, "roles", ROLE),
 ];
 
-/// What the four kinds share: any name that can stand in a path, and PUT creates.
+/// The base of the four kinds: any name that is valid in a path, and PUT creates.
 const BASE: Strategy = Strategy {
     name: NameRule::PathSegment,
     create_on_update: true,

@@ -108,7 +108,7 @@ const TAINT_RULE: Strategy = Strategy {
     ..COUNTED_WITH_STATUS
 };
 
-/// Since when a device has a taint is written down where it is not said.
+/// Sets the time of a device taint if it is absent.
 fn note_taint(taint: &mut Value, now: Now) {
     if taint.get("timeAdded").is_none_or(Value::is_null) {
         let now = Value::from(time::format(now.unix_seconds() * time::SECOND));

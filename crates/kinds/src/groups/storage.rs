@@ -67,10 +67,10 @@ const DRIVER: Strategy = Strategy {
         let requests = |driver: &Value| driver.at(&["spec", "tokenRequests"]).cloned();
         let is_new = old.is_none_or(|old| !same(requests(old).as_ref(), requests(new).as_ref()));
         let asks = !items(new, &["spec", "tokenRequests"]).is_empty();
-        let says = Field::root(new).get("spec").has("serviceAccountTokenInSecrets");
+        let is_stated = Field::root(new).get("spec").has("serviceAccountTokenInSecrets");
         let words = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, \
                      set to true to prevent possible logging of tokens in volume attributes";
-        (is_new && asks && !says).then(|| words.to_owned()).into_iter().collect()
+        (is_new && asks && !is_stated).then(|| words.to_owned()).into_iter().collect()
     },
     // Upstream raises a generation that it does not start.
     prepare_update: |new, old| {
@@ -204,7 +204,7 @@ fn check_drivers_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a driver's name is like wherever it is said.
+/// Checks the name of a CSI driver.
 pub(super) fn csi_driver_name(field: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     if field.is_empty() {
@@ -304,14 +304,14 @@ const CLASS_FROZEN: &[Frozen] = &[
     frozen(&["volumeBindingMode"]),
 ];
 
-/// What has become of a label of nodes, if it is an old one.
+/// Warns of a node label that is deprecated.
 fn warn_of_label(key: &Field<'_>, before: &str, warnings: &mut Vec<String>) {
     if let Some(words) = pods::old_label(key.text()) {
         warnings.push(format!("{}: {before}{words}", key.path()));
     }
 }
 
-/// Who makes volumes: a qualified name, but for the case of its letters.
+/// Checks a provisioner: a qualified name, case-insensitive.
 fn provisioner(field: &Field<'_>, errors: &mut Errors) {
     if field.is_empty() {
         return errors.push(field.required(""));

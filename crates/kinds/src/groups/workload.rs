@@ -1,4 +1,4 @@
-//! What the kinds that run pods share: selectors, templates, rollouts, counts of their status.
+//! Rules that workloads share: selectors, templates, rollouts, counts of the status.
 
 use pintle_meta::{labels::Selector, validation};
 use pintle_value::Value;
@@ -10,7 +10,7 @@ use crate::{
     rules::not_negative,
 };
 
-/// A workload has a selector, and it says something.
+/// A workload has a selector, and it is not empty.
 pub(super) fn check_selector(spec: &Field<'_>, empty: &str, errors: &mut Errors) {
     let selector = spec.get("selector");
     if !selector.is_set() {
@@ -23,7 +23,7 @@ pub(super) fn check_selector(spec: &Field<'_>, empty: &str, errors: &mut Errors)
     }
 }
 
-/// A workload selects the pods of its template. One that selects nothing is told that otherwise.
+/// A workload's selector matches its pod template. An empty selector has an error of its own.
 pub(super) fn check_labels(spec: &Field<'_>, selector: &Selector, errors: &mut Errors) {
     let labels = spec.at(&["template", "metadata", "labels"]);
     if !selector.matches_map(labels.value().as_object()) {
@@ -92,7 +92,7 @@ pub(super) fn check_not_above_all(share: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether the number or percentage is none.
+/// Whether the number or percentage is zero.
 pub(super) fn is_zero(share: &Field<'_>) -> bool {
     percentage(share).or(share.int()).unwrap_or(0) == 0
 }
@@ -109,15 +109,15 @@ fn percentage(share: &Field<'_>) -> Option<i64> {
 
 /// The counts of a status.
 pub(super) struct Counts {
-    /// None of these is negative.
+    /// Members that may not be negative.
     pub(super) members: &'static [&'static str],
-    /// The first is not above the second, or these words are said.
+    /// Pairs of members, the first of which may not be greater than the second, with the message.
     pub(super) within: &'static [(&'static str, &'static str, &'static str)],
     /// Whether `collisionCount` is there, which only grows.
     pub(super) collisions: bool,
 }
 
-/// What is wrong with the counts of a status.
+/// Checks the counts of a status.
 pub(super) fn check_counts(object: &Value, old: &Value, counts: &Counts) -> Errors {
     let object = Field::root(object);
     let status = object.get("status");
@@ -144,8 +144,8 @@ pub(super) fn check_counts(object: &Value, old: &Value, counts: &Counts) -> Erro
     errors
 }
 
-/// What there is to say of a workload's name and template: always when it is new, and when its spec
-/// has changed. `name` is what is said of a name that is no label.
+/// Warnings about a workload's name and template: for a new one, and when its spec has changed.
+/// `name` is the warning for a name that is not a DNS label.
 pub(super) fn warn(
     new: &Value,
     old: Option<&Value>,
@@ -165,14 +165,14 @@ pub(super) fn warn(
     warnings
 }
 
-/// What is said of a name that is no label.
+/// The warning for a name that is not a DNS label.
 pub(super) const NAME_WORDS: &str =
     "this is used in Pod names and hostnames, which can result in surprising behavior";
 
 /// Where most workloads have their template.
 pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
 
-/// The counts of what keeps a number of pods alike.
+/// The counts of workloads that maintain a number of replicas.
 pub(super) const REPLICA_COUNTS: &Counts = &Counts {
     members: &[
         "replicas",

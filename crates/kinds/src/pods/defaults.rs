@@ -131,7 +131,7 @@ pub(crate) const DISKS: Defaults = &[
 /// A PersistentVolumeClaimSpec, in whatever it stands.
 pub(crate) const CLAIM_SPEC: Defaults = &[Unset("volumeMode", Text("Filesystem"))];
 
-/// The labels of the pods that a workload makes, if it says any.
+/// The labels of a workload's pod template, if it has any.
 pub(crate) fn template_labels(workload: &Map) -> Option<Value> {
     let labels = workload.get("spec")?.at(&["template", "metadata", "labels"])?;
     labels.as_object().is_some_and(|labels| !labels.is_empty()).then(|| labels.clone())
@@ -169,8 +169,8 @@ fn set_pull_policy(holder: &mut Map, image: &str, policy: &str) {
     }
 }
 
-/// A limit without a request is the request too. Where there are limits, requests are made, though
-/// they may stay empty.
+/// A limit is the default of its request. If there are limits, `requests` is created, even if it
+/// stays empty.
 fn requests_from_limits(container: &mut Map) {
     let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
     let Some(Value::Object(limits)) = resources.get("limits") else { return };
@@ -183,7 +183,8 @@ fn requests_from_limits(container: &mut Map) {
     }
 }
 
-/// A pod's grace cannot be negative (upstream: `Convert_v1_Pod_To_core_Pod`); a template says what it says.
+/// A pod's grace period cannot be negative (upstream: `Convert_v1_Pod_To_core_Pod`); a template's
+/// can.
 fn shortest_grace(spec: &mut Map) {
     if spec.get(GRACE).and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
         spec.insert(GRACE, 1);

@@ -9,8 +9,8 @@ pub(crate) fn pull_policy(reference: &str) -> &'static str {
     }
 }
 
-/// The tag of an image reference, which is `latest` where there is neither tag nor digest; `None`
-/// without a tag, and where the text is no reference.
+/// The tag of an image reference: `latest` if it has neither tag nor digest; `None` if it has only
+/// a digest, or is not a reference.
 fn tag(reference: &str) -> Option<&str> {
     let (named, digest) = match reference.split_once('@') {
         Some((named, digest)) => (named, Some(digest)),

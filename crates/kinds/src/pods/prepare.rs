@@ -1,4 +1,4 @@
-//! What becomes of a pod before it is validated.
+//! Preparation of a pod before it is validated.
 
 use pintle_value::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::{
     field::{Errors, Field},
 };
 
-/// Makes a new pod of what a client sent.
+/// Resets the members of a new pod that clients cannot set.
 pub(crate) fn begin(pod: &mut Value) {
     begin_status(pod);
     merge_label_keys(pod);
@@ -83,7 +83,7 @@ fn list<'a>(object: Option<&'a mut Value>, at: &[&str]) -> impl Iterator<Item = 
     found.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// AppArmor profiles were once annotations; what is said there alone is said in the fields too.
+/// Copies AppArmor profiles from annotations, their old form, to the fields that are absent.
 fn profiles_from_annotations(pod: &mut Value) {
     if pod.str_at(&["spec", "os", "name"]) == Some("windows") {
         return;

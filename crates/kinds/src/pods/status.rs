@@ -39,7 +39,7 @@ fn restore(new: &mut Value, old: &Value, parents: &[&str], member: &str) {
     };
 }
 
-/// A condition of which the generation is not told has that of the condition it replaces.
+/// A condition without a generation gets that of the condition that it replaces.
 fn keep_generations(new: &mut Value, old: &Value) {
     let old = Field::root(old);
     let status = old.get("status");
@@ -59,7 +59,7 @@ fn keep_generations(new: &mut Value, old: &Value) {
     }
 }
 
-/// What is wrong with a change of a pod's status.
+/// Validates an update of a pod's status.
 pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
     let pod = Field::root(new);
     let (spec, status) = (pod.get("spec"), pod.get("status"));
@@ -106,7 +106,7 @@ fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What has ended and is not to be restarted stays so.
+/// A container that has terminated and is not restarted stays terminated.
 fn check_transitions(status: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let (old_spec, old_status) = (old.get("spec"), old.get("status"));
     let policy = old_spec.str("restartPolicy");
@@ -293,7 +293,7 @@ fn check_health(allocated: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a kubelet should hear of addresses in an odd form.
+/// Warns of addresses that are not in canonical form.
 pub(crate) fn warn_of_status(status: &Value) -> Vec<String> {
     let pod = Field::root(status);
     let status = pod.get("status");

@@ -1,4 +1,4 @@
-//! What the containers of a pod have together, and what the pod as a whole has by default.
+//! The sum of the resources of a pod's containers, and the defaults of pod-level resources.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ type Amounts = BTreeMap<String, Quantity>;
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Fills in what the resources of the pod as a whole do not say: of huge pages as much as the containers
-/// are limited to; and where there are limits, requests of what the containers request together, or else
-/// of the limits (upstream: `defaultHugePagePodLimits`, `defaultPodRequests`).
+/// Sets defaults of pod-level resources: limits of huge pages are the sum of the containers'
+/// limits; if there are limits, requests are the sum of the containers' requests, or else the
+/// limits (upstream: `defaultHugePagePodLimits`, `defaultPodRequests`).
 pub(super) fn set_defaults(spec: &mut Map) {
     let is_partial =
         |resources: &Map| ["limits", "requests"].iter().any(|l| is_filled(resources, l));
@@ -62,7 +62,7 @@ fn items_of<'a>(spec: &'a Map, list: &str) -> &'a [Value] {
     spec.get(list).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// What the containers of a pod have together in `list`, their requests or their limits.
+/// The sum of the containers' requests or limits; `list` names which.
 pub(super) fn of_containers(spec: &Value, list: &str) -> Amounts {
     together(items(spec, &["containers"]), items(spec, &["initContainers"]), list)
 }

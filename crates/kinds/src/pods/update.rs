@@ -1,4 +1,4 @@
-//! What may change in a pod that is there.
+//! Updates of pods: which members may change.
 
 mod difference;
 mod ephemeral;
@@ -21,12 +21,12 @@ pub(crate) use difference::difference;
 pub(crate) use ephemeral::validate_ephemeral_containers;
 pub(crate) use resize::{confine_resize, validate_resize};
 
-/// What the refusal of other changes names.
+/// The members that the refusal of other changes names.
 const MAY_CHANGE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
     `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What is wrong with a change of a pod.
+/// Validates an update of a pod.
 pub(crate) fn validate_update(new: &Value, old: &Value) -> Errors {
     let options = Options::of_pod(old);
     let pod = Field::root(new);
@@ -160,7 +160,7 @@ fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
 /// Members of the spec whose changes have been looked at.
 const LOOKED_AT: &[&str] = &["activeDeadlineSeconds", "schedulingGates", "tolerations"];
 
-/// What else has changed may not have.
+/// All other members are immutable.
 fn check_rest(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let mut munged = spec.value().clone();
     for member in LOOKED_AT {
@@ -243,7 +243,7 @@ fn only_adds(new: &Value, old: &Value) -> bool {
     (!is_empty(old) || is_empty(new)) && members.iter().all(keeps)
 }
 
-/// Makes a member what it was.
+/// Restores the stored value of a member.
 fn restore(new: &mut Value, old: &Value, member: &str) {
     match old.get(member) {
         Some(value) => new.make_object().insert(member, value.clone()),

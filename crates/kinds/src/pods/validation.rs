@@ -37,10 +37,10 @@ pub(crate) use volumes::{
     CLAIM_SPEC, access_modes, check_claim_metadata, check_persistent_sources,
 };
 
-/// What upstream says where a workload does not select its own pods.
+/// Upstream's message for a workload that does not select its own pods.
 pub(crate) const LABELS_MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// What the rules know of a pod as a whole.
+/// Facts of the whole pod that rules of its parts need.
 pub(crate) struct Spec<'a> {
     pub(crate) field: &'a Field<'a>,
     options: Options,
@@ -77,7 +77,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// What is wrong with a new Pod.
+/// Validates a new Pod.
 pub(crate) fn validate_pod(pod: &Value) -> Errors {
     let options = Options { is_pod: true, ..Options::default() };
     let pod = Field::root(pod);
@@ -98,14 +98,14 @@ pub(crate) fn validate_pod(pod: &Value) -> Errors {
     errors
 }
 
-/// What is wrong with a Pod, be it new or changed.
+/// Validates a Pod, new or updated.
 pub(crate) fn check_pod(pod: &Field<'_>, options: Options, errors: &mut Errors) {
     let (metadata, spec) = (pod.get("metadata"), pod.get("spec"));
     check_annotations(&metadata.get("annotations"), &spec, options, errors);
     check_spec(&spec, metadata.str("name"), options, errors);
     if metadata.get("annotations").find(MIRROR).is_some() {
         let words = "static pods do not support resource claims";
-        // Upstream's path to the object itself reads `[]`.
+        // Upstream's path of the object itself is `[]`.
         let refusal = || Error::forbidden(&Path::root().key(""), words);
         errors.extend(spec.items("resourceClaims").map(|_| refusal()));
     }
@@ -127,7 +127,7 @@ pub(crate) fn check_pod(pod: &Field<'_>, options: Options, errors: &mut Errors) 
     }
 }
 
-/// What is wrong with a PodTemplateSpec; `old` is what it replaces.
+/// Validates a PodTemplateSpec; `old` is the stored one.
 pub(crate) fn check_template(template: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let options = Options::of_template(old);
     check_template_metadata(template, options, errors);
@@ -142,7 +142,7 @@ pub(crate) fn check_template(template: &Field<'_>, old: Option<&Value>, errors: 
     }
 }
 
-/// What is wrong with the metadata of a PodTemplateSpec. Upstream leaves `metadata` out of the paths.
+/// Validates the metadata of a PodTemplateSpec. Upstream leaves `metadata` out of the paths.
 pub(crate) fn check_template_metadata(template: &Field<'_>, options: Options, errors: &mut Errors) {
     let metadata = template.get("metadata");
     let path = |member: &str| template.get(member).path();
@@ -154,7 +154,7 @@ pub(crate) fn check_template_metadata(template: &Field<'_>, options: Options, er
     check_annotations(&field.of(annotations.value()), &template.get("spec"), options, errors);
 }
 
-/// What is wrong with a PodSpec; the pod's name is `""` where it is none yet.
+/// Validates a PodSpec; the pod's name is `""` if it is not known yet.
 fn check_spec(field: &Field<'_>, name: &str, options: Options, errors: &mut Errors) {
     let mut spec = Spec::of(field, options);
     if spec.grace_period.is_none() {

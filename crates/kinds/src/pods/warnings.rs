@@ -1,4 +1,4 @@
-//! What clients should hear about pods and templates that are accepted.
+//! Warnings about pods and templates that are accepted.
 
 mod overlaps;
 mod ports;
@@ -11,7 +11,7 @@ use pintle_value::{Path, Value};
 use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
 use crate::field::Field;
 
-/// What to say of a new pod.
+/// Warns of a new pod.
 pub(crate) fn warn_of_pod(pod: &Value) -> Vec<String> {
     let field = Field::root(pod);
     let mut warnings = warn_of_name(
@@ -22,12 +22,12 @@ pub(crate) fn warn_of_pod(pod: &Value) -> Vec<String> {
     warnings
 }
 
-/// What to say of a template.
+/// Warns of a template.
 pub(crate) fn warn_of_template(template: &Field<'_>) -> Vec<String> {
     warnings_of(template, true)
 }
 
-/// What to say of the spec of a claim.
+/// Warns of the spec of a claim.
 pub(crate) fn warn_of_claim(spec: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     for list in ["requests", "limits"] {
@@ -40,7 +40,7 @@ pub(crate) fn warn_of_claim(spec: &Field<'_>) -> Vec<String> {
 /// Which old sources a PersistentVolume has.
 pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
-    // Upstream says nothing of the others.
+    // Upstream does not warn of the others.
     let is_told = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
     for (member, name, words) in OLD_VOLUMES.iter().filter(|(member, ..)| is_told(member)) {
         if spec.has(member) {
@@ -50,7 +50,7 @@ pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
     warnings.0
 }
 
-/// What to say of a NodeSelector.
+/// Warns of a NodeSelector.
 pub(crate) fn warn_of_node_selector(selector: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     for term in selector.items("nodeSelectorTerms") {
@@ -59,7 +59,7 @@ pub(crate) fn warn_of_node_selector(selector: &Field<'_>) -> Vec<String> {
     warnings.0
 }
 
-/// What to say of a name that becomes part of others but is no label.
+/// Warns of a name that becomes part of other names but is not a DNS label.
 pub(crate) fn warn_of_name(object: &Value, words: &str) -> Vec<String> {
     let wrong = names::dns1123_label(pintle_meta::object::name(object));
     if wrong.is_empty() {
@@ -139,7 +139,7 @@ const OLD_LABELS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What has become of a label of nodes.
+/// The replacement of a deprecated node label.
 pub(crate) fn old_label(label: &str) -> Option<&'static str> {
     OLD_LABELS.iter().find(|(old, _)| *old == label).map(|(_, words)| *words)
 }
@@ -212,7 +212,7 @@ fn warn_of_labels(spec: &Field<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// What is required was validated; what is preferred may have values that no label has.
+/// Required terms were validated; preferred ones may have values that no label can have.
 fn warn_of_node_term(term: &Field<'_>, with_values: bool, warnings: &mut Warnings) {
     for requirement in term.items("matchExpressions") {
         let key = requirement.get("key");

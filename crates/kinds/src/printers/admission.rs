@@ -90,7 +90,7 @@ fn param_ref(binding: &Value) -> Value {
     }
 }
 
-/// A label selector as Go writes the struct for debugging, which is what upstream's cell says.
+/// A label selector in Go's debug format, which upstream's cell has.
 fn selector_in_go(selector: &Value) -> String {
     let labels = at(selector, "matchLabels").and_then(Value::as_object);
     let labels: String = labels

@@ -108,7 +108,7 @@ fn ready_of_desired(object: &Value) -> Value {
     format!("{}/{}", int_at(object, "status.readyReplicas"), int_at(object, "spec.replicas")).into()
 }
 
-/// Upstream has its own words for a Deployment's selector: nothing instead of `<none>`, and
+/// Upstream has other texts for a Deployment's selector: an empty text instead of `<none>`, and
 /// `<invalid>` instead of `<error>`.
 fn deployment_selector(deployment: &Value) -> Value {
     match Selector::from_label_selector(at(deployment, "spec.selector")) {

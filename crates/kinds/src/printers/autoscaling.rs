@@ -45,7 +45,7 @@ const HORIZONTAL_POD_AUTOSCALER: Columns = &[
     AGE,
 ];
 
-/// What the scale subresource of a built-in kind answers.
+/// The columns of the scale subresource of a built-in kind.
 const SCALE: Columns = &[
     string("Name", Text("metadata.name"), NAME_TEXT),
     integer("Desired", Int("spec.replicas"), Field("autoscaling.v1.ScaleSpec", "replicas")),
@@ -53,7 +53,7 @@ const SCALE: Columns = &[
     AGE,
 ];
 
-/// An autoscaler as v2 has it, which says more than v1.
+/// An autoscaler in its v2 form, which has more members than v1.
 fn in_v2(autoscaler: &Value) -> Cow<'_, Value> {
     let mut autoscaler = Cow::Borrowed(autoscaler);
     if str_at(&autoscaler, "apiVersion") == "autoscaling/v1" {
@@ -89,8 +89,8 @@ fn targets(autoscaler: &Value) -> Value {
     with_more(shown, metrics.len().saturating_sub(SHOWN_MAX)).into()
 }
 
-/// A metric as it is and as it should be. `status` is what stands at its place in the status: for
-/// another type of metric it says nothing.
+/// The current and the target value of a metric. `status` is the entry at the same index of the
+/// status; one of another type is ignored.
 fn target(metric: &Value, status: Option<&Value>) -> String {
     let kind = match str_at(metric, "type") {
         "External" => "external",
@@ -138,7 +138,7 @@ fn current(status: Option<&Value>, path: &str) -> String {
     status.map_or_else(|| "<unknown>".to_owned(), |status| amount_or_nil(at(status, path)))
 }
 
-/// A quantity, or what Go prints where there is none.
+/// A quantity, or Go's text for a nil one.
 fn amount_or_nil(value: Option<&Value>) -> String {
     value.map_or_else(|| "<nil>".to_owned(), amount)
 }

@@ -57,11 +57,11 @@ fn suspend(cron_job: &Value) -> Value {
 }
 
 fn status(job: &Value) -> Value {
-    let told =
+    let first_true =
         |statuses: &[&'static str]| statuses.iter().find(|status| holds(job, status)).copied();
-    told(&["Complete", "Failed"])
+    first_true(&["Complete", "Failed"])
         .or_else(|| deleting(job).then_some("Terminating"))
-        .or_else(|| told(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]))
+        .or_else(|| first_true(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]))
         .unwrap_or("Running")
         .into()
 }

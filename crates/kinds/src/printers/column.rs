@@ -13,7 +13,7 @@ use super::text::{access_modes, age, amount, joined, label_text};
 /// Members from the root of an object down, with dots between: `spec.template.spec`.
 pub(super) type Path = &'static str;
 
-/// One column: what clients are told of it, and how its cells come about.
+/// One column: its definition in the Table, and how its cells are computed.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
     name: &'static str,
@@ -25,24 +25,24 @@ pub(super) struct Column {
     cell: Cell,
 }
 
-/// What clients are told of a column: part of the wire format, so it is upstream's.
+/// The description of a column. It is part of the wire format, so it is upstream's.
 #[derive(Clone, Copy)]
 pub(super) enum Description {
-    /// What the printer says by itself.
+    /// A text of the printer.
     Words(&'static str),
-    /// What a field of a type is for. Of the type's name, `io.k8s.api.` is left out; those of
+    /// The description of a field of a type. The type's name has no `io.k8s.api.`; types of
     /// `meta.v1` are apimachinery's.
     Field(&'static str, &'static str),
-    /// What a field was for in an older version, of which the printer still speaks: up to a sentence
-    /// that came later.
+    /// The description that a field had in an older version and that the printer still uses: the
+    /// current one up to a sentence that was added later.
     FieldBefore(&'static str, &'static str, &'static str),
 }
 
 /// How a cell is computed from an object.
 ///
-/// Upstream prints the decoded and defaulted object, where an optional member is a pointer: "absent"
-/// below is its nil. Members that are no pointers cannot be told from their zero value there; for
-/// them "absent or empty" is meant.
+/// Upstream prints the decoded and defaulted object, in which an optional member is a pointer:
+/// "absent" below means nil. Members that are not pointers have a zero value instead; "absent or
+/// empty" is for them.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
     /// The string at a path, `""` where it is absent.
@@ -77,9 +77,9 @@ pub(super) enum Cell {
     AccessModes(Path),
     /// The quantity at a path, another text where it is absent.
     QuantityOr(Path, &'static str),
-    /// What a function says of the object.
+    /// The result of a function of the object.
     By(fn(&Value) -> Value),
-    /// What a function says of the object, which may go by the time.
+    /// The result of a function of the object that depends on the time.
     ByTime(fn(&Value) -> table::Cell),
 }
 
@@ -117,7 +117,7 @@ pub(super) const fn selector(path: Path, description: Description) -> Column {
     string("Selector", Cell::Selector(path), description)
 }
 
-/// A column that says it holds text. Some hold numbers nevertheless, as upstream's do.
+/// A column of type `string`. Some have numbers in their cells, as upstream's do.
 pub(super) const fn string(name: &'static str, cell: Cell, description: Description) -> Column {
     Column { name, kind: "string", format: "", description, priority: 0, declared: true, cell }
 }
@@ -127,7 +127,7 @@ pub(super) const fn integer(name: &'static str, cell: Cell, description: Descrip
     Column { kind: "integer", ..string(name, cell, description) }
 }
 
-/// A column that says it holds booleans.
+/// A column of type `boolean`.
 pub(super) const fn boolean(name: &'static str, cell: Cell, description: Description) -> Column {
     Column { kind: "boolean", ..string(name, cell, description) }
 }
@@ -212,21 +212,21 @@ impl Column {
                 Some(value) => amount(value).into(),
                 None => absent.into(),
             },
-            Cell::By(tell) => tell(object).into(),
-            Cell::ByTime(tell) => tell(object),
+            Cell::By(print) => print(object).into(),
+            Cell::ByTime(print) => print(object),
         }
     }
 }
 
 impl Description {
     fn text(self, fields: &Excerpt) -> Str {
-        let said =
+        let field_text =
             |type_name, field| fields.of_field(&full_name(type_name), field).unwrap_or_default();
         match self {
             Words(words) => Str::const_new(words),
-            Field(type_name, field) => said(type_name, field).into(),
+            Field(type_name, field) => field_text(type_name, field).into(),
             FieldBefore(type_name, field, later) => {
-                let text = said(type_name, field);
+                let text = field_text(type_name, field);
                 text.split(later).next().unwrap_or(text).trim_end().into()
             }
         }

@@ -97,7 +97,7 @@ const SECRET: Columns = &[
     AGE,
 ];
 
-/// What a request that failed or deleted something answers.
+/// The columns of a Status, the response to failures and deletions.
 const STATUS: Columns = &[
     string("Status", Text("status"), Field("meta.v1.Status", "status")),
     string("Reason", Text("reason"), Field("meta.v1.Status", "reason")),
@@ -126,7 +126,7 @@ fn config_map_data(config_map: &Value) -> Value {
     (count_at(config_map, "data") + count_at(config_map, "binaryData")).into()
 }
 
-/// What is used of the limits, or of everything else that the quota is for.
+/// The used and hard amounts of the limits, or of all other resources of the quota.
 fn used_of_hard(quota: &Value, limits: bool) -> Value {
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object);
     let resources = hard.into_iter().flat_map(|hard| hard.iter());

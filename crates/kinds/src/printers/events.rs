@@ -1,4 +1,4 @@
-//! Events, in the words of the core group: those of `events.k8s.io` are another form of them.
+//! Events, in the form of the core group; those of `events.k8s.io` are converted first.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ const COLUMNS: Columns = &[
     string("Name", Text("metadata.name"), NAME_TEXT).named().wide(),
 ];
 
-/// An event of `events.k8s.io` as the core group has it; one that is there already stays as it is.
+/// An event of `events.k8s.io` in the form of the core group; one in that form stays as it is.
 fn in_core_words(event: &Value) -> Cow<'_, Value> {
     let mut event = event.clone();
     to_core(&mut event);

@@ -80,7 +80,7 @@ const DEFAULT: Kind = Kind::new("", "", NAME_AND_TIME)
 const NAME_AND_TIME: Columns =
     &[NAME, date("Created At", Cell::Time("metadata.creationTimestamp"), AGE_TEXT)];
 
-/// What the fields are for that descriptions of columns refer to.
+/// The descriptions of the fields to which columns refer.
 static FIELDS: LazyLock<Excerpt> = LazyLock::new(|| {
     let kinds = KINDS.iter().copied().flatten().chain([&DEFAULT]);
     let columns = kinds.flat_map(|kind| kind.columns);
@@ -138,7 +138,7 @@ impl Kind {
 
 struct Table {
     kind: &'static Kind,
-    /// Made when they are first asked for: their descriptions are inflated then.
+    /// Created on first use, because their descriptions are decompressed then.
     columns: OnceLock<Vec<table::Column>>,
 }
 

@@ -51,7 +51,7 @@ const NODE: Columns = &[
 ];
 
 fn status(node: &Value) -> Value {
-    // Of several conditions of a type, upstream has the last one here and the first elsewhere.
+    // If a type has several conditions, upstream uses the last one here and the first elsewhere.
     let conditions = items_at(node, "status.conditions");
     let ready = match conditions.iter().rfind(|condition| str_at(condition, "type") == "Ready") {
         Some(condition) if is_true(condition) => "Ready",

@@ -1,4 +1,4 @@
-//! Pods: what their containers are doing, in a few words.
+//! Pods: the state of their containers in a few words.
 
 use std::borrow::Cow;
 
@@ -100,12 +100,12 @@ fn readiness_gates(pod: &Value) -> Value {
     format!("{passed}/{}", gates.len()).into()
 }
 
-/// Whether an init container keeps running beside the pod's containers.
+/// Whether an init container is a sidecar.
 fn is_sidecar(init_container: &Value) -> bool {
     str_at(init_container, "restartPolicy") == "Always"
 }
 
-/// What the statuses of a pod's containers amount to.
+/// The summary of the statuses of a pod's containers.
 struct Summary<'a> {
     ready: usize,
     restarts: Restarts,
@@ -127,8 +127,8 @@ impl Restarts {
 }
 
 impl<'a> Summary<'a> {
-    /// Containers count once the init containers are through, or once the pod says so: sidecars that
-    /// have failed afterwards do not take it back.
+    /// Containers count when the init containers have finished, or when the pod is initialized:
+    /// sidecars that fail later do not change that.
     fn of(pod: &'a Value) -> Self {
         let (init, sidecars, initialized) = Self::of_init_containers(pod);
         if !initialized && !holds(pod, "Initialized") {
@@ -137,14 +137,14 @@ impl<'a> Summary<'a> {
         Self { restarts: sidecars, ..init }.with_containers(pod)
     }
 
-    /// What the pod says of itself.
+    /// The state that the pod's own status has.
     fn of_pod(pod: &'a Value) -> Self {
         let gated = items_at(pod, "status.conditions").iter().any(|condition| {
             str_at(condition, "type") == "PodScheduled"
                 && str_at(condition, "reason") == "SchedulingGated"
         });
-        let said = filled(str_at(pod, "status.reason"), str_at(pod, "status.phase"));
-        let status = if gated { "SchedulingGated" } else { said };
+        let own = filled(str_at(pod, "status.reason"), str_at(pod, "status.phase"));
+        let status = if gated { "SchedulingGated" } else { own };
         Self { ready: 0, restarts: Restarts::default(), status: status.into() }
     }
 

@@ -34,7 +34,7 @@ const ROLE_BINDING: Columns = &[
     service_accounts("ServiceAccounts in the roleBinding"),
 ];
 
-/// What v1beta1 did not say of references yet.
+/// The sentence that v1beta1's description of references did not have.
 const IMMUTABLE: &str = "This field is immutable.";
 
 const fn users(description: &'static str) -> Column {

@@ -1,4 +1,4 @@
-//! Reading members of an object along a path, with the zero value where there is nothing.
+//! Reads members of an object along a path; an absent member has its zero value.
 
 use pintle_meta::time;
 use pintle_registry::table::UnixSeconds;

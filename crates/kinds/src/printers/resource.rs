@@ -93,7 +93,7 @@ fn claim_state(claim: &Value) -> Value {
     joined(states.iter().filter(|(_, is)| *is).map(|(state, _)| state)).into()
 }
 
-/// The condition that says how a request for the status of pools ended.
+/// The condition with the outcome of a request for the status of pools.
 fn outcome(request: &Value) -> Option<&Value> {
     let mut conditions = items_at(request, "status.conditions").iter();
     conditions.find(|c| is_true(c) && matches!(str_at(c, "type"), "Complete" | "Failed"))
@@ -103,7 +103,7 @@ fn outcome_type(request: &Value) -> &str {
     outcome(request).map_or("Pending", |condition| str_at(condition, "type"))
 }
 
-/// The pools in a request's status; `None` while there is none and if it failed.
+/// The pools in a request's status; `None` if there is no status, or if the request failed.
 fn pools(request: &Value) -> Option<&[Value]> {
     (has(request, "status") && outcome_type(request) != "Failed")
         .then(|| items_at(request, "status.pools"))

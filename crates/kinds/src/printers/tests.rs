@@ -25,15 +25,15 @@ const FILES: [&str; 5] = [
 /// 2026-11-20T12:34:56Z.
 const NOW: UnixSeconds = 1_795_178_096;
 
-/// What a row tells at a time: its cells and its conditions.
-type Told = (Vec<Value>, Vec<Value>);
+/// A row at a time: its cells and its conditions.
+type Cells = (Vec<Value>, Vec<Value>);
 
-fn told(row: Row, now: UnixSeconds) -> Told {
+fn cells(row: Row, now: UnixSeconds) -> Cells {
     (row.cells.iter().map(|cell| cell.at(now)).collect(), row.conditions)
 }
 
 /// Every row of the files: the kind, the object, and what its row should tell.
-fn examples() -> Vec<(String, Value, Told)> {
+fn examples() -> Vec<(String, Value, Cells)> {
     let files = FILES.map(|text| yaml::parse(text.as_bytes()).expect("test data are YAML"));
     let kinds = files.iter().flat_map(|file| file.as_object().expect("a map of kinds").iter());
     kinds
@@ -89,7 +89,7 @@ fn rows_are_upstreams() {
     let wrong: Vec<_> = examples()
         .into_iter()
         .filter_map(|(kind, object, expected)| {
-            let row = told(printer_of(&kind).row(&object), NOW);
+            let row = cells(printer_of(&kind).row(&object), NOW);
             let text = json::to_string(&object);
             (row != expected).then(|| format!("{kind} {text}\n is {row:?}\n not {expected:?}"))
         })
@@ -172,8 +172,9 @@ fn columns_are_those_of_the_facts() {
     }
 }
 
-/// The facts describe the objects of their examples in words, so these cannot be run; but each must
-/// be among ours, by its cells. Facts of the narrow form have the first cells only.
+/// The extracted facts describe the objects of their examples in prose, so the test cannot print
+/// them. It checks that the cells of each are among the project's rows. Narrow facts have the first
+/// cells only.
 #[test]
 fn examples_of_the_facts_are_among_ours() {
     let Some(facts) = facts() else { return eprintln!("skipped: the facts are not there") };
@@ -189,7 +190,7 @@ fn examples_of_the_facts_are_among_ours() {
                 continue; // clipped, as servers never do
             }
             let wide = kind.ends_with("/Event") && cells.len() == 5;
-            let matches = |(ours, _): &Told| match wide {
+            let matches = |(ours, _): &Cells| match wide {
                 true => [0, 1, 2, 3, 6].iter().zip(cells).all(|(&i, cell)| ours[i] == *cell),
                 false => ours.starts_with(cells),
             };
@@ -329,7 +330,7 @@ proptest! {
     ) {
         for kind in KINDS.iter().copied().flatten() {
             let printer = printer(kind.group, kind.kind);
-            let (cells, _) = told(printer.row(&object), now);
+            let (cells, _) = cells(printer.row(&object), now);
             // Addresses have a cell more, see there.
             let more = usize::from(kind.kind == "IPAddress");
             prop_assert_eq!(cells.len(), printer.columns().len() + more);

@@ -92,7 +92,7 @@ fn storage_class(object: &Value) -> Value {
         .into()
 }
 
-/// What a claim has got; what it asks for is not shown.
+/// The capacity of a bound claim; its request is not shown.
 fn claimed_capacity(claim: &Value) -> Value {
     if str_at(claim, "spec.volumeName").is_empty() {
         return "".into();

@@ -126,9 +126,9 @@ pub(super) const ROWS: &[Removed] = &[
     },
 ];
 
-/// Where `apps/v1` keeps `spec.rollbackTo.revision` of a Deployment.
+/// The annotation in which `apps/v1` stores `spec.rollbackTo.revision` of a Deployment.
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-/// Where `apps/v1` keeps `spec.templateGeneration` of a DaemonSet.
+/// The annotation in which `apps/v1` stores `spec.templateGeneration` of a DaemonSet.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn deployment_to_v1(deployment: &mut Value) {
@@ -171,12 +171,12 @@ fn stateful_set_from_v1(stateful_set: &mut Value) {
     members_at(stateful_set, &["status"]).entry_or("observedGeneration", || Value::Int(0));
 }
 
-/// A number in an annotation; text that is none stays where it is.
+/// The number in an annotation. A text that is not a number stays in the annotation.
 fn number(object: &Value, annotation: &str) -> Option<i64> {
     object.str_at(&["metadata", "annotations", annotation])?.parse().ok()
 }
 
-/// What `apps/v1` holds against a change is not held against these versions.
+/// Drops the error for a changed selector: `apps/v1` forbids the change, these versions allow it.
 fn selector_may_change(resource: &str, new: &Value, old: Option<&Value>) -> Errors {
     lenient(("apps", resource), new, old, |field, words| {
         field == "spec.selector" && words == IMMUTABLE

@@ -80,7 +80,7 @@ const DEFINITION: Defaults = &[
     Do(stored_versions),
 ];
 
-/// The version that was said before there were several, and the first of several.
+/// Fills in `version` from the first of `versions`, or `versions` from `version`.
 fn one_version(spec: &mut Map) {
     let version = spec.get("version").and_then(Value::as_str).unwrap_or_default().to_owned();
     let versions = spec.get("versions").and_then(Value::as_array).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Flow schemas and priority levels, in v1beta1 to v1beta3 (MIG-45).
 //!
-//! Shares of v1beta1 and v1beta2 have another name. None of these versions can tell none from zero: v1beta3
-//! says so in an annotation (upstream: `pkg/apis/flowcontrol/v1beta*`).
+//! Shares of v1beta1 and v1beta2 have another name. In none of these versions can absent shares be
+//! distinguished from 0: v1beta3 has an annotation for that (upstream:
+//! `pkg/apis/flowcontrol/v1beta*`).
 
 use pintle_value::{Map, Value};
 
@@ -71,7 +72,7 @@ pub(super) const ROWS: &[Removed] = &[
     },
 ];
 
-/// Says of an object of v1beta3 that its shares are none, not unsaid.
+/// The annotation of a v1beta3 object whose shares are 0, not absent.
 const ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 const ASSURED: Defaults =

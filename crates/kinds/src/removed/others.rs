@@ -1,4 +1,5 @@
-//! Kinds that differ little or not at all from today's, each with what is particular to it.
+//! Kinds whose removed versions differ little or not at all from the current one, with their
+//! differences.
 
 use pintle_meta::field::Errors;
 use pintle_value::{Map, Value};
@@ -105,7 +106,7 @@ pub(super) const ROWS: &[Removed] = &[
             },
         },
         replacement: "",
-        // Complete events are wanted since v1.
+        // Only v1 requires complete events.
         strategy: |today| Strategy {
             validate: |new, old| lenient(("", "events"), new, old, |_, _| false),
             ..today.clone()
@@ -259,7 +260,7 @@ const WEBHOOK: Defaults = &[
 
 const SERVICE: Row = At("service", &[Unset("port", Int(443))]);
 
-/// What v1 added to the rules: side effects must be none, and names unlike each other.
+/// Validates by v1's rules, but allows every value of `sideEffects`, as v1beta1 does.
 fn webhooks(resource: &str, new: &Value, old: Option<&Value>) -> Errors {
     let kind = ("admissionregistration.k8s.io", resource);
     lenient(kind, new, old, |field, _| field.ends_with("].sideEffects"))
@@ -275,7 +276,7 @@ fn slice_to_v1(slice: &mut Value) {
         if let Some(zone) = topology.remove(ZONE) {
             endpoint.insert("zone", zone);
         }
-        // A host that is not the node is said by nothing else.
+        // A host label is kept only if it differs from `nodeName`, which says the same.
         if topology.get(HOST).is_some() && topology.get(HOST) == endpoint.get("nodeName") {
             topology.remove(HOST);
         }
@@ -334,7 +335,7 @@ fn runtime_from_v1(class: &mut Value) {
     }
 }
 
-/// The label by which v1beta1 says what an empty selector says in v1, and the other way round.
+/// The label that marks an empty selector whose meaning differs between v1beta1 and v1.
 const MATCHED: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
 fn budget_to_v1(budget: &mut Value) {

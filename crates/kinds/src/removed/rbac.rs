@@ -84,14 +84,14 @@ fn each_subject(binding: &mut Value, change: fn(&mut Map)) {
 }
 
 fn subject_to_v1(subject: &mut Map) {
-    let said = subject.remove("apiVersion");
-    let said = said.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let api_version = subject.remove("apiVersion");
+    let api_version = api_version.as_ref().and_then(Value::as_str).unwrap_or_default();
     let group = match subject.get("kind").and_then(Value::as_str) {
         Some("ServiceAccount") => "",
         Some("User" | "Group") => RBAC,
-        _ => said.split_once('/').map_or("", |(group, _)| group),
+        _ => api_version.split_once('/').map_or("", |(group, _)| group),
     };
-    // Once the user of any name stood for everybody who says who they are.
+    // The user `*` of this version is the group of all authenticated users in v1.
     let everybody = subject.get("kind").and_then(Value::as_str) == Some("User")
         && subject.get("name").and_then(Value::as_str) == Some("*");
     if everybody {

@@ -1,4 +1,4 @@
-//! Rows of validation: an object that is right, one change to it, and what is said of that.
+//! Rows of validation: an object that is right, one change to it, and what is found of that.
 //!
 //! The rows are files of YAML under `cases`, so that they can be read and added to by themselves:
 //!
@@ -31,7 +31,7 @@ use crate::{RuntimeConfig, definitions};
 const ROWS_MIN: usize = 300;
 
 #[test]
-fn what_is_said_of_objects() {
+fn objects_get_upstreams_errors_and_warnings() {
     let definitions = definitions(&RuntimeConfig::everything());
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/tests/cases");
     let mut files: Vec<PathBuf> =
@@ -88,9 +88,9 @@ fn check(
             update(definition, &stored, set, part.unwrap_or_default())
         }
     };
-    let said: Vec<String> = errors.iter().map(cause).collect();
+    let found: Vec<String> = errors.iter().map(cause).collect();
     let quiet = row.get("warns").is_none();
-    if said != texts(row, "says") || (!quiet && warnings != texts(row, "warns")) {
+    if found != texts(row, "says") || (!quiet && warnings != texts(row, "warns")) {
         let shown = |texts: &[String]| {
             texts.iter().fold(String::new(), |mut shown, text| {
                 let text = text.replace('\'', "''");
@@ -99,7 +99,7 @@ fn check(
             })
         };
         let row = pintle_value::json::to_string(row);
-        writeln!(wrong, "{name}: {row}\n  says:{}\n  warns:{}", shown(&said), shown(&warnings))
+        writeln!(wrong, "{name}: {row}\n  says:{}\n  warns:{}", shown(&found), shown(&warnings))
             .expect("writing to a String cannot fail");
     }
 }
@@ -133,7 +133,7 @@ fn update(
     part: &str,
 ) -> (field::Errors, Vec<String>) {
     let mut old = created(definition, stored.clone());
-    // What a test says of the status was written there.
+    // A status in a test is already stored.
     if let Some(status) = stored.get("status") {
         let mut status = Value::from([("status", status.clone())]);
         decode::conform(&definition.schema, definition.ty, &mut status).expect("of the type");

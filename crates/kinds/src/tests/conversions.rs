@@ -1,4 +1,4 @@
-//! What is said in one version can be said in every other, and comes back the same (DEP-03).
+//! Every version can express every other version's objects, without loss in a round trip (DEP-03).
 
 use pintle_value::{Map, Value, json as codec};
 use proptest::prelude::*;
@@ -85,7 +85,7 @@ fn versions_of_one_shape_differ_in_their_name() {
     assert_eq!(object, before);
 }
 
-/// What v1 shows of an object of v2, where the annotations are.
+/// The v1 form of a v2 object has the rest in annotations.
 #[test]
 fn autoscalers_keep_in_annotations_what_v1_cannot_say() {
     let mut autoscaler = json(
@@ -170,7 +170,7 @@ fn a_client_of_v1_changes_the_use_of_cpu() {
 }
 
 #[test]
-fn what_cannot_be_read_in_annotations_is_dropped() {
+fn unreadable_annotations_are_dropped() {
     for annotation in ["", "{", "null", "7", "[]", r#"[7,"a",{}]"#] {
         let mut annotations = Map::new();
         for short in ["metrics", "current-metrics", "conditions", "behavior"] {
@@ -193,7 +193,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     members.into_iter().map(|(key, value)| (key.into(), value)).collect::<Map>().into()
 }
 
-/// What a metric says under `target` or `current`.
+/// The value of a metric under `target` or `current`.
 fn measure(member: &'static str, kind: &'static str, is_target: bool) -> BoxedStrategy<Value> {
     let value = match member {
         "averageUtilization" => (1..200_i64).prop_map(Value::Int).boxed(),
@@ -310,7 +310,7 @@ proptest! {
         let mut back = autoscaler.clone();
         to_v2(&mut back);
         from_v2(&mut back);
-        // The current use of CPU is also told in full.
+        // The current CPU utilization is also in an annotation.
         back.object_entry("metadata");
         back.make_object().remove("metadata");
         prop_assert_eq!(codec::to_string(&back), codec::to_string(&autoscaler));

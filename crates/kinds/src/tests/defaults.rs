@@ -1,4 +1,4 @@
-//! Minimal objects and what becomes of them when defaults are set (DEF-01, DEF-02, DEF-04).
+//! The defaults of minimal objects (DEF-01, DEF-02, DEF-04).
 
 use super::{json, strategy};
 
@@ -15,7 +15,7 @@ fn check(resource: &str, input: &str, expected: &str) {
     );
 }
 
-/// What a pod template's spec has after its containers.
+/// The members of a pod template's spec after its containers.
 const POD_SPEC: &str = r#""dnsPolicy":"ClusterFirst","restartPolicy":"Always","securityContext":{},
     "terminationGracePeriodSeconds":30,"schedulerName":"default-scheduler""#;
 
@@ -47,7 +47,7 @@ fn pods() {
                 "containers":[{{"name":"a","image":"i",{CONTAINER}}}],{POD_SPEC}}}}}"#
         ),
     );
-    // What is set stays, and null is as good as absent.
+    // Set members stay, and null counts as absent.
     check(
         "pods",
         r#"{"spec":{"restartPolicy":"Never","dnsPolicy":"","terminationGracePeriodSeconds":0,
@@ -78,7 +78,7 @@ fn pods() {
 }
 
 #[test]
-fn what_is_embedded_in_pods() {
+fn embedded_types_of_pods_get_defaults() {
     check(
         "pods",
         r#"{"spec":{"enableServiceLinks":true,"dnsPolicy":"Default","restartPolicy":"Always",

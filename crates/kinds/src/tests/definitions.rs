@@ -35,7 +35,7 @@ fn every_resource_of_the_table_has_an_entry_and_the_other_way_round() {
     assert_eq!(everything().len(), generated::resources().len());
 }
 
-/// Of the versions of a resource, all but the stored one have a conversion (DEP-03).
+/// Every version of a resource but the stored one has a conversion (DEP-03).
 #[test]
 fn the_versions_of_a_resource_share_one_stored_form() {
     for kind in groups::all() {
@@ -202,7 +202,7 @@ fn the_runtime_config_switches_versions_and_resources() {
     }
 }
 
-/// Upstream answers 404 for them, whatever `--runtime-config` says.
+/// Upstream responds 404 for them, whatever `--runtime-config` says.
 #[test]
 fn a_resource_of_a_feature_that_is_off_is_not_served() {
     const BUNDLES: &str = "certificates.k8s.io/v1beta1/clustertrustbundles";
@@ -297,7 +297,7 @@ fn check_owned(key: &str, entry: &Value, strategy: &Strategy) {
         let mut versions = by_version.as_object().into_iter().flat_map(pintle_value::Map::values);
         // Upstream's entry for this resource names a version that is not served.
         let void = key == "certificates.k8s.io/podcertificaterequests";
-        // Those that keep only some members are told in words.
+        // Facts of those that keep only some members are prose.
         let Some(facts) = versions.next().and_then(Value::as_array).filter(|_| !void) else {
             continue;
         };
@@ -335,7 +335,7 @@ fn check_generation(key: &str, entry: &Value, generation: Generation) {
 
 /// META-36
 #[test]
-fn what_has_a_spec_and_a_status_has_nothing_else() {
+fn kinds_with_spec_and_status_have_no_other_members() {
     let schema = pintle_schema::builtin();
     let mut seen = 0;
     for definition in crate::definitions(&crate::RuntimeConfig::default()) {
@@ -374,9 +374,9 @@ fn versions_that_share_objects_share_their_index() {
     }
 }
 
-/// What a status leaves of the metadata, and what becomes of dependents (STRAT-04, META-11).
+/// Which metadata a status write keeps, and the fate of dependents (STRAT-04, META-11).
 #[test]
-fn what_parts_and_deletions_leave_alone() {
+fn status_writes_keep_metadata_and_deletions_keep_dependents() {
     use pintle_registry::{Dependents, Strategy as _};
 
     let labelled = |label: &str| {

@@ -1,11 +1,12 @@
-//! What becomes of new and updated objects before they are validated, and how they end.
+//! Preparation of new and updated objects before validation, and deletion.
 
 use pintle_registry::GracePeriod;
 use pintle_value::Value;
 
 use super::{json, strategy};
 
-/// As the engine does it: what clients may not set is reset first (META-11).
+/// Does what the engine does for a create: first it resets members that clients cannot set
+/// (META-11).
 fn created(resource: &str, input: &str) -> Value {
     let mut object = json(input);
     let strategy = strategy(resource);
@@ -106,7 +107,7 @@ fn new_objects() {
     }
 }
 
-/// A DaemonSet says how often its template has changed, whatever its writers say of it.
+/// A DaemonSet counts the changes of its template, whatever its writers send.
 #[test]
 fn the_template_generation_of_daemon_sets() {
     let generation = |object: &Value| {
@@ -289,7 +290,7 @@ fn selectable_fields_have_text() {
         let field = field.unwrap_or_else(|| panic!("{resource} {label}"));
         let value = field.value.of(&json(object));
         assert_eq!(value, expected, "{resource} {label} {object}");
-        // The members that it says it reads are enough.
+        // The function needs no other members than those that it declares.
         let paths = field.value.reads();
         let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
         let compact = pintle_value::json::to_string(&json(object));
@@ -299,7 +300,7 @@ fn selectable_fields_have_text() {
     }
 }
 
-/// Since when a volume has its phase: the server says it where the writer does not.
+/// The server sets the time of a volume's phase if the writer does not.
 #[test]
 fn phases_of_volumes() {
     let now = pintle_registry::request::Now { unix_micros: 1_000_000 };
@@ -355,7 +356,7 @@ fn times_of_taints() {
     assert_eq!(slice, json(&expected));
 }
 
-/// Drivers' words on devices that a claim has no more are forgotten.
+/// The drivers' status of devices that a claim no longer has is dropped.
 #[test]
 fn devices_that_are_given_back() {
     let status = |results: &str, devices: &str| {

@@ -1,4 +1,4 @@
-//! What holds for every entry on any tree: nothing panics, and defaults are set once and for all.
+//! Properties of every entry on any tree: nothing panics, and setting defaults is idempotent.
 
 use pintle_value::{Map, Str, Value};
 use proptest::prelude::*;

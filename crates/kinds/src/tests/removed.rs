@@ -47,8 +47,8 @@ fn every_row_has_a_definition_over_the_objects_of_today() {
         let stored = definition.schema.get(definition.stored_type());
         assert!(definition.schema.is_builtin(definition.stored_type()), "{name}: {}", stored.name);
         assert!(storage.conversion.is_some(), "{name}");
-        let said = definition.deprecation.as_ref().unwrap_or_else(|| panic!("{name}"));
-        assert!(said.removed_release.is_some(), "{name}");
+        let deprecation = definition.deprecation.as_ref().unwrap_or_else(|| panic!("{name}"));
+        assert!(deprecation.removed_release.is_some(), "{name}");
     }
 }
 
@@ -89,13 +89,13 @@ fn they_say_when_they_went() {
             "1.25",
         ),
     ] {
-        let said = find(&all, api_version, kind).deprecation.clone().expect("a deprecation");
-        assert_eq!((&*said.warning, said.removed_release.as_deref()), (warning, Some(release)));
+        let deprecation = find(&all, api_version, kind).deprecation.clone().expect("a deprecation");
+        assert_eq!((&*deprecation.warning, deprecation.removed_release.as_deref()), (warning, Some(release)));
     }
 }
 
-/// What a kube-apiserver's scheme made of objects: one in a removed version, the same with its defaults in
-/// the version of today, and that as the removed version again.
+/// Conversions by a kube-apiserver's scheme: an object in a removed version, the same with defaults
+/// in the current version, and that converted back.
 const CONVERTED: &str = include_str!("../../testdata/removed.jsonl");
 
 #[test]
@@ -124,7 +124,7 @@ fn objects_become_what_upstream_makes_of_them() {
         let mut object = read(&given, definition.ty);
         definition.set_defaults(&mut object);
         definition.to_stored(&mut object);
-        // Upstream keeps messages, in which an empty list is none.
+        // Upstream stores messages, in which an empty list is absent.
         let mut upstreams = read(&today, stored);
         for object in [&mut object, &mut upstreams] {
             forget_empty(&definition.schema, stored, object);

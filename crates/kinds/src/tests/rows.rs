@@ -1,7 +1,7 @@
-//! Rules as users meet them: for each kind a valid object, and rows of one change each with exactly
-//! what is then said. The rows are facts of upstream's `validation_test.go` and `strategy_test.go`.
+//! Validation rules by example: for each kind a valid object, and rows with one change and the
+//! exact errors. The rows are facts of upstream's `validation_test.go` and `strategy_test.go`.
 //!
-//! An object goes the way that the engine sends it: defaults, the stored form, preparation, rules.
+//! A test treats an object as the engine does: defaults, the stored form, preparation, validation.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_said_as_upstream_says_it() {
+fn invalid_objects_get_upstreams_errors() {
     let config = RuntimeConfig::everything();
     let definitions = definitions(&config);
     let (mut count, mut wrong) = (0, String::new());
@@ -46,7 +46,7 @@ fn what_is_wrong_is_said_as_upstream_says_it() {
     assert!(count >= 350, "there are {count} rows");
 }
 
-/// DEF-01, DEF-02: what becomes of minimal objects, exactly.
+/// DEF-01, DEF-02: the exact defaults of minimal objects.
 #[test]
 fn minimal_objects_get_their_defaults() {
     let config = RuntimeConfig::everything();
@@ -70,7 +70,7 @@ fn minimal_objects_get_their_defaults() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// No kind is without rows, but for those that nobody keeps. Pods have theirs in `cases`.
+/// Every stored kind has rows. Pods have theirs in `cases`.
 #[test]
 fn every_kind_has_rows() {
     let mut named = std::collections::BTreeSet::from(["/pods".to_owned(), "/events".to_owned()]);
@@ -93,7 +93,7 @@ fn every_kind_has_rows() {
 
 /// BOOT-01: the rules hold for the objects of a new cluster too.
 #[test]
-fn what_the_server_makes_is_valid() {
+fn objects_that_the_server_creates_are_valid() {
     let config = RuntimeConfig::default();
     let definitions = definitions(&config);
     let made = crate::bootstrap::objects(&crate::bootstrap::Settings {
@@ -109,8 +109,8 @@ fn what_the_server_makes_is_valid() {
         let Some(definition) = definitions.iter().find(is) else { continue };
         let mut object = ready(definition, &made.object);
         definition.strategy.prepare_create(&mut object);
-        let said = errors(definition, &object, None, "");
-        assert!(said.is_empty(), "{}: {said:?}", pintle_value::json::to_string(&object));
+        let found = errors(definition, &object, None, "");
+        assert!(found.is_empty(), "{}: {found:?}", pintle_value::json::to_string(&object));
     }
 }
 
@@ -144,17 +144,17 @@ fn check(definition: &ResourceDefinition, valid: &Value, row: &Value, wrong: &mu
         Some(old) if part.is_empty() => strategy.prepare_update(&mut new, old),
         Some(old) => strategy.prepare_part(&mut new, old, part),
     }
-    let said: Vec<String> = errors(definition, &new, old.as_ref(), part);
-    let said_warnings = match &old {
+    let found: Vec<String> = errors(definition, &new, old.as_ref(), part);
+    let found_warnings = match &old {
         Some(old) if !part.is_empty() => strategy.part_warnings(&new, old, part),
         _ => strategy.warnings(&new, old.as_ref()),
     };
-    for (member, said) in [("errors", said), ("warnings", said_warnings)] {
+    for (member, found) in [("errors", found), ("warnings", found_warnings)] {
         let expected = texts(row.get(member));
-        if said != expected && (member == "errors" || row.get(member).is_some()) {
+        if found != expected && (member == "errors" || row.get(member).is_some()) {
             let row = pintle_value::json::to_string(row);
             let kind = definition.kind.as_str();
-            let _ = write!(wrong, "\n{kind} {row}\n  {member}: {expected:#?}\n  said: {said:#?}");
+            let _ = write!(wrong, "\n{kind} {row}\n  {member}: {expected:#?}\n  found: {found:#?}");
         }
     }
 }
@@ -164,7 +164,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     texts.map(|text| spelled_out(text.as_str().expect("a text"))).collect()
 }
 
-/// Long words of rules that `pintle_meta::names` has and tests are short in the rows.
+/// Expands the abbreviations of long messages that `pintle_meta::names` has and tests.
 fn spelled_out(text: &str) -> String {
     let words = |wrong: Vec<String>| wrong.into_iter().next().expect("words");
     let short = [
@@ -195,7 +195,7 @@ fn ready(definition: &ResourceDefinition, object: &Value) -> Value {
     object
 }
 
-/// What the allocator of services does before all else.
+/// Pairs a service's addresses, as the allocator does first.
 fn pair_addresses(service: &mut Value) {
     let spec = service.object_entry("spec");
     let has_list = spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|l| !l.is_empty());

@@ -1,4 +1,4 @@
-//! What users are told at once, in upstream's words (DEF-03, VAL).
+//! Validation errors in upstream's texts (DEF-03, VAL).
 
 use pintle_meta::field;
 
@@ -22,13 +22,13 @@ fn lengths() {
     for (resource, expected) in
         [("configmaps", "[]: Too long: may not be more than 1048576 bytes"), ("secrets", "")]
     {
-        let said = errors(resource, &large, None);
-        assert_eq!(said.concat(), expected, "{resource}: base64 is longer than what it stands for");
+        let found = errors(resource, &large, None);
+        assert_eq!(found.concat(), expected, "{resource}: base64 is longer than what it stands for");
     }
 }
 
 #[test]
-fn what_cannot_change() {
+fn immutable_fields_cannot_change() {
     for (resource, new, old, expected) in [
         (
             "scheduling.k8s.io/priorityclasses",

@@ -1,4 +1,5 @@
-//! `autoscaling/v2beta1`, whose metrics are those that v1 keeps in annotations; behaviour stands in one.
+//! `autoscaling/v2beta1`: its metrics have the form that v1 has in annotations; its behaviour is an
+//! annotation.
 
 use pintle_value::Value;
 

@@ -18,7 +18,7 @@ const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ANNOTATIONS_MAX: usize = 20;
 const EXPRESSION_LENGTH_MAX: usize = 5 * 1024;
 
-/// What is wrong with a ValidatingAdmissionPolicy.
+/// Validates a ValidatingAdmissionPolicy.
 pub(super) fn validate_validating(policy: &Value) -> Errors {
     let mut errors = Errors::new();
     let name = object::name(policy);
@@ -48,7 +48,7 @@ pub(super) fn validate_validating(policy: &Value) -> Errors {
     errors
 }
 
-/// What is wrong with a MutatingAdmissionPolicy.
+/// Validates a MutatingAdmissionPolicy.
 pub(super) fn validate_mutating(policy: &Value) -> Errors {
     let mut errors = Errors::new();
     let policy = Field::root(policy);
@@ -77,7 +77,7 @@ fn check_mutating(constraints: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What the policies of both sorts begin with.
+/// Checks the members that both kinds of policies have.
 fn check_head(spec: &Field<'_>, errors: &mut Errors) {
     check(spec, &[OneOf("failurePolicy", FAILURE_POLICIES)], errors);
     if let Some(kind) = spec.find("paramKind") {
@@ -181,7 +181,7 @@ fn check_annotation(annotation: &Field<'_>, policy: &str, errors: &mut Errors) {
     }
 }
 
-/// A patch is told in one of two ways.
+/// Checks a mutation: it has one of two forms.
 fn check_mutation(mutation: &Field<'_>, errors: &mut Errors) {
     let kind = mutation.get("patchType");
     let (own, other) = match kind.text() {
@@ -202,7 +202,7 @@ fn check_mutation(mutation: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a binding; those of validating policies say what follows.
+/// Validates a binding; those of validating policies have actions.
 pub(super) fn validate_binding(binding: &Value, has_actions: bool) -> Errors {
     let mut errors = Errors::new();
     let binding = Field::root(binding);

@@ -1,6 +1,6 @@
-//! What webhooks and policies share: rules that say which requests are meant, and match conditions.
+//! Rules that webhooks and policies share: the rules that match requests, and match conditions.
 //!
-//! Whether an expression is one of CEL is not looked at here: `pintle-admission` adds what is wrong with those.
+//! Expressions are not parsed here: `pintle-admission` adds the errors of CEL.
 
 use std::collections::BTreeSet;
 

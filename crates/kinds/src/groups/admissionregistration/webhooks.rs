@@ -21,7 +21,7 @@ const HARMLESS: &[&str] = &["None", "NoneOnDryRun"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun", "Some", "Unknown"];
 const REINVOCATION: &[&str] = &["IfNeeded", "Never"];
 
-/// What is wrong with a configuration. What the stored one breaks already may stay broken.
+/// Validates a configuration. Errors that the stored one has already are accepted.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let stored = old.map(|old| items(old, &["webhooks"]));
     let all = |rule: fn(&Value) -> bool| stored.is_none_or(|hooks| hooks.iter().all(rule));

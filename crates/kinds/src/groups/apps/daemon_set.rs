@@ -27,7 +27,7 @@ use crate::{
 pub(super) const DAEMON_SET: Strategy = Strategy {
     gated: pods::GATED_TEMPLATE,
     default: |object| {
-        // As with upstream's conversion, whoever writes a DaemonSet writes this too.
+        // Every writer of a DaemonSet writes this annotation, as with upstream's conversion.
         let annotations = object::metadata_mut(object).entry_object("annotations");
         annotations.entry_or(TEMPLATE_GENERATION, || "0".into());
         set(object, DEFAULTS);

@@ -17,7 +17,7 @@ pub(super) const REPLICA_SET: Strategy = Strategy {
         let spec = object.get("spec");
         let mut errors = Errors::new();
         check(&spec, &[NotNegative("replicas"), NotNegative("minReadySeconds")], &mut errors);
-        // Upstream says "deployment" here too.
+        // Upstream's message says "deployment" here, too.
         workload::check_selector(&spec, "empty selector is invalid for deployment", &mut errors);
         workload::check_template(&spec, old, "ReplicaSet", &mut errors);
         workload::check_same_selector(&spec, old, &mut errors);

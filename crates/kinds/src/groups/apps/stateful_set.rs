@@ -123,7 +123,7 @@ fn start<'a>(spec: &Field<'a>) -> &'a Value {
     spec.value().at(&["ordinals", "start"]).unwrap_or(&Value::Null)
 }
 
-/// What cannot change is checked once.
+/// Claim templates are immutable, so they are checked once.
 const CLAIMS: Rules = &[Rule::Each("volumeClaimTemplates", &[Rule::At("spec", pods::CLAIM_RULES)])];
 const SERVICE: Rules = &[Rule::Formatted("serviceName", names::dns1123_label)];
 
@@ -192,8 +192,8 @@ fn check_template(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     workload::check_lasting(spec, "StatefulSet", errors);
 }
 
-/// The pods have names of their own, and more volumes than their template says: those of the claims that
-/// are made for them.
+/// Checks the pod template. Its pods have names of their own, and also the volumes of the claims
+/// that are created for them.
 fn check_pods(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let template = spec.get("template");
     let claims: BTreeSet<&str> =

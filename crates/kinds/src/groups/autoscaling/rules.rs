@@ -18,7 +18,7 @@ const WINDOW_SECONDS_MAX: i64 = 3600;
 const SELECT_POLICIES: &[&str] = &["Disabled", "Max", "Min"];
 const POLICY_TYPES: &[&str] = &["Percent", "Pods"];
 
-/// What is wrong with an autoscaler; `old` is what it replaces.
+/// Validates an autoscaler; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let autoscaler = Field::root(new);
@@ -57,7 +57,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with an autoscaler's status.
+/// Validates an autoscaler's status.
 pub(super) fn validate_status(autoscaler: &Value) -> Errors {
     crate::rules::errors(autoscaler, STATUS)
 }
@@ -67,10 +67,10 @@ const STATUS: Rules =
 
 const REFERENCE: Rules = &[Named("kind", names::path_segment), Named("name", names::path_segment)];
 
-/// What the version in a reference may leave out.
+/// What the API version of a reference may omit.
 #[derive(Clone, Copy)]
 enum Group {
-    /// Nothing: it names a group.
+    /// Nothing: it must name a group.
     Named,
     /// The group.
     Optional,

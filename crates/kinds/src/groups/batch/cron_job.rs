@@ -49,7 +49,7 @@ pub(super) const CRON_JOB: Strategy = Strategy {
     ..COUNTED_WITH_STATUS
 };
 
-/// Of the Job's own defaults its template gets none but those of pods.
+/// Of the Job's defaults, the template gets only those of pods.
 const DEFAULTS: Defaults = &[In(
     "spec",
     &[
@@ -93,7 +93,7 @@ fn has_zone(cron_job: &Value) -> bool {
     cron_job.str_at(&["spec", "schedule"]).is_some_and(|schedule| schedule.contains("TZ"))
 }
 
-/// Zones were once told in the schedule, and may stay there.
+/// Old schedules contain a time zone; a stored one may keep it.
 fn check_schedule(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let schedule = spec.get("schedule");
     if schedule.is_empty() {

@@ -45,8 +45,8 @@ pub(super) const JOB: Strategy = Strategy {
     unknown_label: Some(|_, label| format!("field label {label:?} not supported for Job")),
     default: |object| set(object, DEFAULTS),
     note_origin: |job, origin| {
-        // Upstream's default is the template's own map: labels that the server adds to that, the job
-        // has, too. So they are taken anew, once the template has them.
+        // In upstream the default shares the template's own map: labels that the server adds to the
+        // template are added to the job, too. So they are copied again after the template has them.
         let of_template = job.at(&["spec", "template", "metadata", "labels"]);
         if !origin.is_labelled && job.at(&["metadata", "labels"]) == of_template {
             job.object_entry("metadata").remove("labels");
@@ -231,7 +231,7 @@ const NUMBERS: Rules = &[
     Rule::Do(replacement),
 ];
 
-/// What is wrong with a JobSpec, apart from its selector; `old` is what it replaces.
+/// Validates a JobSpec, except its selector; `old` is the stored one.
 pub(super) fn check_spec(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     check(spec, NUMBERS, errors);
     let old = old.and_then(|old| old.get("template"));
@@ -253,7 +253,7 @@ pub(super) fn check_spec(spec: &Field<'_>, old: Option<&Value>, errors: &mut Err
 
 const MANAGER_LENGTH_MAX: usize = 63;
 
-/// Who manages the job, as a path with a domain before it.
+/// Checks the controller of the job, a path with a domain.
 fn managed_by(spec: &Field<'_>, errors: &mut Errors) {
     let Some(manager) = spec.find("managedBy") else { return };
     errors.extend(validation::domain_prefixed_path(manager.text(), &manager.path()));
@@ -273,7 +273,7 @@ fn replacement(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What may not change once a job is there.
+/// Checks the immutable members.
 fn check_changes(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let old_spec = old.get("spec").unwrap_or(&Value::Null);
     let same = |member: &str, errors: &mut Errors| {

@@ -11,14 +11,14 @@ use crate::{
 };
 
 const UID_LENGTH_MAX: usize = 128;
-/// Of a request, a key or a proof.
+/// The largest request, key or proof.
 const KEY_BYTES_MAX: usize = 10 * 1024;
 const CHAIN_LENGTH_MAX: usize = 100 * 1024;
 const REFRESH_SECONDS_MIN: i64 = 600;
 const ISSUED: &str = "Issued";
 const VERDICTS: &[&str] = &[ISSUED, "Denied", "Failed"];
 
-/// What is wrong with a new request.
+/// Validates a new request.
 pub(super) fn validate(spec: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     signer_name(&spec.get("signerName"), &mut errors);
@@ -70,7 +70,7 @@ fn check_key(spec: &Field<'_>, errors: &mut Errors) {
     errors.extend(too_long.map(|(name, _)| Error::too_long(&spec.get(name).path(), KEY_BYTES_MAX)));
 }
 
-/// What is wrong with what became of a request: it is decided once.
+/// Validates the status of a request: the decision about it is final.
 pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
     let request = Field::root(new);
     let status = request.get("status");

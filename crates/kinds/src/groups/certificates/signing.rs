@@ -71,7 +71,7 @@ pub(super) fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
     }
 }
 
-/// What is wrong with a new request.
+/// Validates a new request.
 pub(super) fn validate(request: &Value) -> Errors {
     let mut errors = Errors::new();
     let request = Field::root(request);
@@ -109,7 +109,7 @@ pub(super) fn validate(request: &Value) -> Errors {
     errors
 }
 
-/// What is wrong with a trust bundle, but for what its certificates say.
+/// Validates a trust bundle, except the contents of its certificates.
 pub(super) fn validate_bundle(bundle: &Value) -> Errors {
     let mut errors = Errors::new();
     let bundle = Field::root(bundle);
@@ -141,7 +141,7 @@ pub(super) fn validate_bundle(bundle: &Value) -> Errors {
     errors
 }
 
-/// What writers of a part may do to it.
+/// The changes that writers of a subresource may make.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum May {
     /// Approve or deny: writers of `approval`.
@@ -173,7 +173,7 @@ pub(super) fn keep_approval(new: &mut Value, old: &Value) {
     }
 }
 
-/// What is wrong with what was written to a part.
+/// Validates an update of a subresource.
 pub(super) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
     let mut errors = Errors::new();
     let request = Field::root(new);

@@ -27,7 +27,7 @@ pub(super) const SERVICE_ACCOUNT: Strategy = Strategy {
     ..PLAIN
 };
 
-/// Of a reference to a secret only the name counts.
+/// Only the name of a reference to a secret is stored.
 fn secrets_by_name(account: &mut Value) {
     let secrets = account.get_mut("secrets").and_then(Value::as_array_mut);
     for secret in secrets.into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -126,9 +126,9 @@ fn check_changes(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     let size = spec.at(&["resources", "requests", "storage"]);
     let old_size = old_claim.at(&["spec", "resources", "requests", "storage"]);
     let has = old_claim.at(&["status", "capacity", "storage"]);
-    // None is as good as nothing.
+    // An absent amount counts as 0.
     let amount = |field: &Field<'_>| amounts::parse(field).unwrap_or(Quantity::ZERO);
-    // What could not grow may be asked to grow less, if not to shrink.
+    // After a failed expansion the request may be reduced, but not below the capacity.
     if amount(&size) < amount(&old_size) && amount(&size) <= amount(&has) {
         errors.push(size.forbidden("field can not be less than status.capacity"));
     }
@@ -154,8 +154,8 @@ fn check_mode_and_attributes(claim: &Field<'_>, old: &Field<'_>, errors: &mut Er
     }
 }
 
-/// A claim's class may be told once, by the name that its annotation had. Where it may be, `new`
-/// becomes as if it were not told.
+/// A claim's class may be set once, to the value of its annotation. If that is allowed, `new` is
+/// changed as if the class were not set.
 fn keep_class(claim: &Field<'_>, old: &Value, new: &mut Value, errors: &mut Errors) {
     let annotation = |object: &Value| {
         object.str_at(&["metadata", "annotations", CLASS_ANNOTATION]).map(str::to_owned)
@@ -226,7 +226,7 @@ fn basic_amount(amount: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Of Kubernetes' own resources, a claim has only room; what drivers name is theirs.
+/// `storage` is the only native resource of a claim; drivers may have others.
 fn resource_key(list: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
     let wrong = names::qualified_name(name);
     let is_right = wrong.is_empty();

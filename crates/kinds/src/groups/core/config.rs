@@ -132,7 +132,7 @@ fn check_keys(data: &Map, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What secrets of each type must hold.
+/// Checks the keys that each type of secret requires.
 fn check_type(secret: &Value, errors: &mut Errors) {
     let data = members(secret, &["data"]);
     let path = |key: &str| Path::new("data").key(key);

@@ -26,7 +26,7 @@ pub(super) const ENDPOINTS: Strategy = Strategy {
         set(object, &[EachOf("subsets", &[EachOf("ports", &[Empty("protocol", Text("TCP"))])])]);
     },
     validate: |new, old| {
-        // What is stored already is taken as it is.
+        // Stored subsets are accepted.
         if old.is_some_and(|old| old.get("subsets") == new.get("subsets")) {
             return Errors::new();
         }

@@ -65,7 +65,8 @@ pub(super) const NAMESPACE: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-/// So that label selectors can name a namespace. Whatever else the label says is overwritten.
+/// Sets the label that lets label selectors select a namespace by name. Another value is
+/// overwritten.
 fn label_with_name(namespace: &mut Map) {
     let metadata = namespace.entry_object("metadata");
     let name = metadata.get("name").filter(|name| name.as_str().is_some_and(|n| !n.is_empty()));
@@ -101,7 +102,7 @@ fn wrong_finalizers(namespace: &Value, at: fn(Path, usize) -> Path) -> Errors {
     errors
 }
 
-/// The phase says whether the namespace is being deleted, and nothing else.
+/// The phase must match whether the namespace is being deleted.
 fn wrong_phase(namespace: &Value) -> Errors {
     let (right, state) = if object::is_terminating(namespace) {
         ("Terminating", "is not empty")
@@ -113,7 +114,7 @@ fn wrong_phase(namespace: &Value) -> Errors {
         return Errors::new();
     }
     let words = format!("may only be '{right}' if `deletionTimestamp` {state}");
-    // Upstream's path has a capital.
+    // Upstream's path has a capital letter.
     Error::invalid(&path(&["status", "Phase"]), &Value::from(phase), words).into()
 }
 

@@ -13,8 +13,8 @@ use crate::{
     strategy::{PLAIN, Part, Strategy, part, selectable, truth},
 };
 
-/// A kubelet registers its node with a status, so that creation keeps it, and only updates do not
-/// change it; still nobody owns it but by writing the status.
+/// A kubelet registers its node with a status, so a create stores the status and an update does not
+/// change it. Only a write to the status makes an owner of its fields.
 pub(super) const NODE: Strategy = Strategy {
     fields: &[selectable!(
         "spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]), of "spec"."unschedulable"

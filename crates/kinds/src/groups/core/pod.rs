@@ -12,7 +12,8 @@ use crate::{
 };
 
 pub(super) const POD: Strategy = Strategy {
-    // Writers of the other parts can own anything, though only what the part has is kept.
+    // Writers of the other subresources can own any field, though only the subresource's fields are
+    // stored.
     owned: &[(
         "status",
         Owned::Except(&[

@@ -72,7 +72,7 @@ fn session_affinity_config(spec: &mut Map) {
     }
 }
 
-/// The port behind the service is the service's own unless it says another.
+/// The default of a port's target port is its own number.
 fn target_port(port: &mut Map) {
     if let Some(number) = port.get("port").cloned()
         && !is_filled(port, "targetPort")
@@ -81,7 +81,7 @@ fn target_port(port: &mut Map) {
     }
 }
 
-/// What load balancers do with their addresses, where their status does not say.
+/// The default mode of load balancers' addresses.
 fn address_modes(service: &mut Map) {
     let is_balanced = service.get("spec").and_then(|s| s.str_at(&["type"])) == Some("LoadBalancer");
     let balancer = service.get_mut("status").and_then(|status| status.get_mut("loadBalancer"));

@@ -58,7 +58,7 @@ const DEFAULTS: Defaults = &[
     ),
 ];
 
-/// Of volumes and of claims.
+/// The default phase of volumes and of claims.
 pub(super) const PENDING: Row = In("status", &[Empty("phase", Text("Pending"))]);
 
 /// A new volume or claim waits to be bound.
@@ -95,7 +95,7 @@ const CLASS_RULES: Rules = &[
     OneOf("volumeMode", &["Block", "Filesystem"]),
 ];
 
-/// Of the attributes that a driver can change: they need a class and a driver.
+/// Attributes that a driver can change: they need a class and a driver.
 const ATTRIBUTES: Rules = &[Do(|spec, errors| {
     let class = spec.get("volumeAttributesClassName");
     if !class.is_set() {
@@ -129,7 +129,7 @@ fn check_spec(spec: &Field<'_>, name: &str, old: Option<&Value>, errors: &mut Er
     check(spec, ATTRIBUTES, errors);
 }
 
-/// What is true of the volume that an attachment has within itself, of which only a CSI driver knows.
+/// Checks the inline volume of an attachment, which must be a CSI volume.
 pub(in crate::groups) fn check_inline(spec: &Field<'_>, errors: &mut Errors) {
     if spec.has("claimRef") {
         refuse_inline(spec, "claimRef", "may not be specified", errors);
@@ -205,7 +205,7 @@ fn check_affinity(affinity: &Field<'_>, old: Option<&Value>, errors: &mut Errors
     pods::check_node_selector(&required, any_values, errors);
 }
 
-/// Whether a path is that of the root, said in any way.
+/// Whether a path is the root's, in any spelling.
 fn is_root(path: &str) -> bool {
     let mut depth = 0_usize;
     for part in path.split('/') {
@@ -313,7 +313,7 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What to say of the annotation that was once a claim's or a volume's class, and `count` others.
+/// Warns of the annotation that was once a claim's or a volume's class, and of `count` others.
 pub(super) fn warn_of_annotations(object: &Field<'_>, count: usize) -> Vec<String> {
     let annotations = object.at(&["metadata", "annotations"]);
     let old = OLD_ANNOTATIONS.iter().take(1 + count).filter(|(key, _)| annotations.has(key));

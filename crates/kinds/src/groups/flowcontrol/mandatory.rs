@@ -1,4 +1,4 @@
-//! What objects say that may say nothing else: those that are mandatory among the bootstrap objects.
+//! The fixed specs of the mandatory flow schemas and priority levels.
 
 use std::sync::LazyLock;
 

@@ -24,7 +24,7 @@ const EXEMPT: &str = "exempt";
 const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// What is wrong with a flow schema.
+/// Validates a flow schema.
 pub(super) fn validate_schema(schema: &Value) -> Errors {
     let mut errors = Errors::new();
     let name = object::name(schema);
@@ -189,7 +189,7 @@ fn wrong_url(path: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with a priority level.
+/// Validates a priority level.
 pub(super) fn validate_level(level: &Value) -> Errors {
     let mut errors = Errors::new();
     let name = object::name(level);
@@ -268,7 +268,7 @@ fn check_limited(limited: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's words say `Limited` where they mean the type of the response.
+/// Upstream's message says `Limited` where it means the type of the response.
 fn check_response(response: &Field<'_>, errors: &mut Errors) {
     let (kind, queuing) = (response.get("type"), response.get("queuing"));
     match kind.text() {
@@ -320,7 +320,7 @@ fn entropy_bits(deck: i64, hand: i64) -> f64 {
     bits.ceil()
 }
 
-/// What is wrong with the status of either.
+/// Validates the status of a flow schema or priority level.
 pub(super) fn validate_status(object: &Value) -> Errors {
     let mut errors = Errors::new();
     let object = Field::root(object);

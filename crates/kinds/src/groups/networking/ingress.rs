@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What is wrong with an ingress; `old` is what it replaces.
+/// Validates an ingress; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let ingress = Field::root(new);
@@ -132,7 +132,7 @@ const BACKEND: Rules =
 const RESOURCE: Rules =
     &[Do(api_group), Named("kind", names::path_segment), Named("name", names::path_segment)];
 
-/// A group that is said must be one, though it may be left out.
+/// A group must have the form of a group; it may be absent.
 pub(super) fn api_group(reference: &Field<'_>, errors: &mut Errors) {
     if let Some(group) = reference.find("apiGroup") {
         group.all_invalid(names::dns1123_subdomain(group.text()), errors);
@@ -180,7 +180,7 @@ fn secret_name(name: &str) -> Vec<String> {
     if name.is_empty() { Vec::new() } else { names::dns1123_subdomain(name) }
 }
 
-/// What is wrong with an ingress's status; addresses that are stored already are taken as they are.
+/// Validates an ingress's status; addresses that are already stored are accepted.
 pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let known = items(old, &["status", "loadBalancer", "ingress"]).iter();

@@ -16,8 +16,8 @@ use crate::{
 
 const TYPES: &[&str] = &["Ingress", "Egress"];
 
-/// What is wrong with a policy. Ranges that the stored one has are taken as they are, wherever they
-/// stand: who is to say which is which?
+/// Validates a policy. Ranges of the stored policy are accepted at any index, because rules have no
+/// identity.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let known: Vec<&str> =
@@ -108,7 +108,7 @@ fn check_range(field: &Field<'_>, known: &[&str], errors: &mut Errors) -> Option
     Range::parse(field.text())
 }
 
-/// What is said of ranges that are taken, but not in their usual form.
+/// Warnings about valid ranges that are not in canonical form.
 pub(super) fn odd_ranges(policy: &Value) -> Vec<String> {
     let odd = |(path, text): (String, &str)| -> Vec<String> {
         odd_range(text).into_iter().map(|odd| format!("{path}: {odd}")).collect()

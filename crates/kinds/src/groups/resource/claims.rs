@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What taints do to pods.
+/// The effects of taints on pods.
 pub(super) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
 const REQUESTS_MAX: usize = 32;
@@ -24,14 +24,14 @@ const CONSTRAINTS_MAX: usize = 32;
 const CONFIGS_MAX: usize = 32;
 const PARAMETERS_LENGTH_MAX: usize = 10 * 1024;
 
-/// What is wrong with the spec of a new claim.
+/// Validates the spec of a new claim.
 pub(super) fn validate(spec: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     check_devices(&spec.get("devices"), &mut errors);
     errors
 }
 
-/// What is wrong with the spec of a new template: the metadata and the spec of a claim.
+/// Validates the spec of a new template: the metadata and the spec of a claim.
 pub(super) fn validate_template(spec: &Field<'_>) -> Errors {
     let metadata = spec.get("metadata");
     let at = |member| metadata.get(member).path();
@@ -124,7 +124,7 @@ fn check_request(request: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wanted, whether exactly or as an alternative.
+/// Checks a device request, exact or an alternative.
 fn check_wanted(wanted: &Field<'_>, errors: &mut Errors) {
     let class = wanted.get("deviceClassName");
     if class.is_empty() {
@@ -149,7 +149,7 @@ fn check_wanted(wanted: &Field<'_>, errors: &mut Errors) {
     wanted.items("tolerations").for_each(|toleration| check_toleration(&toleration, errors));
 }
 
-/// What a claim puts up with in a device.
+/// Checks a toleration of device taints.
 pub(super) fn check_toleration(toleration: &Field<'_>, errors: &mut Errors) {
     let (value, operator) = (toleration.get("value"), toleration.get("operator"));
     check(toleration, &[Formatted("key", names::qualified_name)], errors);
@@ -179,7 +179,7 @@ fn check_constraint(constraint: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a driver is told, of which only it knows the meaning.
+/// Checks the opaque configuration for a driver.
 pub(super) fn check_config(config: &Field<'_>, errors: &mut Errors) {
     let Some(opaque) = config.find("opaque") else {
         return errors.push(config.get("opaque").required(""));

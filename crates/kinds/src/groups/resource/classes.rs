@@ -19,7 +19,7 @@ use crate::{
 const CONFIGS_MAX: usize = 32;
 const CONDITIONS_MAX: usize = 8;
 
-/// What is wrong with a class. What is as it was is not looked at again.
+/// Validates a class. Unchanged members are not checked again.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let class = Field::root(new);
@@ -41,7 +41,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with a rule that taints devices.
+/// Validates a rule that taints devices.
 pub(super) fn validate_taint_rule(rule: &Field<'_>, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let spec = rule.get("spec");
@@ -81,7 +81,7 @@ pub(super) fn check_taint(taint: &Field<'_>, old: Option<&Value>, errors: &mut E
     choice(&effect, EFFECTS, errors);
 }
 
-/// What is wrong with the status of such a rule.
+/// Validates the status of such a rule.
 pub(super) fn validate_taint_status(rule: &Value) -> Errors {
     let mut errors = Errors::new();
     let rule = Field::root(rule);

@@ -45,7 +45,8 @@ fn check(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What expressions know: one device. What it has and how much of it, they know by domain and name.
+/// The environment of expressions: one device, with its attributes and capacities by domain and
+/// name.
 fn environment() -> &'static Environment {
     static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {

@@ -110,8 +110,8 @@ pub(super) fn each(
     holder.items(list).for_each(|field| item(&field, errors));
 }
 
-/// Likewise, of a list that has nothing twice; `key` is the member that tells items apart, `""` where
-/// they are texts.
+/// The same, for a list without duplicates; `key` is the member that identifies items, `""` if they
+/// are texts.
 pub(super) fn each_of_set(
     holder: &Field<'_>,
     list: &str,

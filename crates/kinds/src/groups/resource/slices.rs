@@ -22,7 +22,7 @@ const VALUES_MAX: usize = 48;
 const TAINTS_MAX: usize = 16;
 const TEXT_LENGTH_MAX: usize = 64;
 
-/// What is wrong with a slice.
+/// Validates a slice.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let slice = Field::root(new);
@@ -60,7 +60,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What to say of drivers whose names have capitals.
+/// Warns of driver names with capital letters.
 pub(super) fn warn(slice: &Field<'_>) -> Vec<String> {
     let driver = slice.at(&["spec", "driver"]);
     let is_lower = driver.text().to_lowercase() == driver.text();
@@ -103,7 +103,7 @@ fn is_true_or_unset(field: &Field<'_>, errors: &mut Errors) -> bool {
     field.is_true()
 }
 
-/// From which nodes the devices can be reached: said in one way.
+/// Checks the nodes that can reach the devices: exactly one of the members must be set.
 fn check_reach(spec: &Field<'_>, errors: &mut Errors) {
     const ONE_OF: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
                           `perDeviceNodeSelection` is required";

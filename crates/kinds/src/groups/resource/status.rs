@@ -20,7 +20,7 @@ use crate::{
 
 const CONSUMERS_MAX: usize = 256;
 const RESULTS_MAX: usize = 32;
-/// Of classes and of the claim.
+/// The most configurations from classes and the claim.
 const CONFIGS_MAX: usize = 64;
 const CONDITIONS_MAX: usize = 8;
 const DATA_LENGTH_MAX: usize = 10 * 1024;
@@ -35,7 +35,7 @@ fn device(value: &Value) -> Device<'_> {
 
 const RESULTS: &[&str] = &["status", "allocation", "devices", "results"];
 
-/// Forgets what drivers told of devices that the claim has no more.
+/// Drops the drivers' status of devices that are no longer allocated to the claim.
 pub(super) fn drop_deallocated(new: &mut Value, old: &Value) {
     fn whole(value: &Value) -> [String; 3] {
         let [driver, pool, device, _] = device(value);
@@ -53,7 +53,7 @@ pub(super) fn drop_deallocated(new: &mut Value, old: &Value) {
     }
 }
 
-/// What is wrong with a claim's status.
+/// Validates a claim's status.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let claim = Field::root(new);
     let status = claim.get("status");

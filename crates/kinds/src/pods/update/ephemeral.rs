@@ -10,11 +10,11 @@ use crate::{
     pods::validation::{MIRROR, Options, check_pod},
 };
 
-/// What is wrong with a change of the ephemeral containers.
+/// Validates an update of the ephemeral containers.
 pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors {
     if old.at(&["metadata", "annotations", MIRROR]).is_some() {
         let words = "static pods do not support ephemeral containers";
-        // Upstream's path to the object itself reads `[]`.
+        // Upstream's path of the object itself is `[]`.
         return pintle_meta::field::Error::forbidden(&Path::root().key(""), words).into();
     }
     let options = Options::of_pod(old);

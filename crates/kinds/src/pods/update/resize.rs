@@ -39,7 +39,7 @@ pub(crate) fn confine_resize(new: &mut Value, old: &Value) {
     }
 }
 
-/// What is wrong with a resize.
+/// Validates a resize.
 pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
     // Upstream's path to the object itself reads `[]`.
     let refuse =
@@ -85,7 +85,7 @@ fn is_supported(pod: &Value) -> bool {
     running.next().is_none_or(|one| one.has("resources"))
 }
 
-/// What the pod as a whole is given.
+/// Checks pod-level resources.
 fn check_pod_resources(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let (new, old) = (spec.get("resources"), old.get("resources"));
     let is_used =
@@ -122,7 +122,7 @@ fn check_containers(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) -> b
     errors.len() == before && !errors.is_full()
 }
 
-/// What is asked for can become more or less, but not nothing.
+/// Requests and limits can change, but cannot be removed.
 fn check_removals(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     for list in ["initContainers", "containers"] {
         for (container, old) in spec.items(list).zip(old.items(list)) {

@@ -19,7 +19,7 @@ pub(super) fn check_affinity(spec: &Field<'_>, options: Options, errors: &mut Er
         }
         for term in nodes.items(PREFERRED) {
             check_weight(&term, errors);
-            // What is only preferred may have values that no node can have.
+            // Preferred terms may have values that no node can have.
             check_node_selector_term(&term.get("preference"), true, errors);
         }
     }
@@ -152,7 +152,7 @@ fn check_label_keys(term: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Keys are merged into the selector when a pod is created: one that is there twice was there before.
+/// A create merges keys into the selector: a key that the selector already has is an error.
 pub(super) fn check_merged_keys(term: &Field<'_>, path: &pintle_value::Path, errors: &mut Errors) {
     let selector = term.get("labelSelector");
     let mut seen: BTreeSet<&str> =

@@ -52,7 +52,7 @@ pub(crate) fn check_annotations(
     }
 }
 
-/// Whether the annotations of the stored pod have a cost that is none.
+/// Whether the stored pod's annotations have an invalid deletion cost.
 pub(super) fn has_invalid_cost(annotations: Option<&Value>) -> bool {
     let cost = annotations.and_then(|annotations| annotations.str_at(&[DELETION_COST]));
     cost.is_some_and(|cost| !is_cost(cost))

@@ -79,7 +79,7 @@ pub(crate) fn is_sidecar(container: &Value) -> bool {
     container.str_at(&["restartPolicy"]) == Some("Always")
 }
 
-/// What ephemeral containers may not have, in the order of declaration.
+/// Members that ephemeral containers may not have, in the order of declaration.
 const NOT_EPHEMERAL: &[&str] = &[
     "ports",
     "resources",
@@ -133,7 +133,7 @@ pub(super) fn check_image_padding(container: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What all containers have, up to their environment.
+/// Rules of all containers, up to their environment.
 const COMMON: Rules = &[
     Named("name", names::dns1123_label),
     Required("image"),

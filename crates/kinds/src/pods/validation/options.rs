@@ -1,5 +1,5 @@
-//! What an update is allowed although a new object would be refused, for it was stored so before rules
-//! became stricter.
+//! Ratcheting: values that an update may keep though a create with them would be refused, because
+//! they were stored before rules became stricter.
 
 use pintle_meta::{names, validation};
 use pintle_value::{Path, Value};
@@ -40,12 +40,12 @@ impl Options {
         Self { is_pod: true, ..Self::of(old) }
     }
 
-    /// For a template that replaces another, or nothing.
+    /// For a template that replaces another one, or none.
     pub(crate) fn of_template(old: Option<&Value>) -> Self {
         old.map_or_else(Self::default, Self::of)
     }
 
-    /// What `old`, a pod or a template, has wrong.
+    /// The exceptions for `old`, a pod or a template.
     fn of(old: &Value) -> Self {
         let spec = old.get("spec").unwrap_or(&Value::Null);
         let field = Field::root(spec);

@@ -29,7 +29,7 @@ pub(super) fn check_container(spec: &Spec<'_>, container: &Field<'_>, errors: &m
     }
 }
 
-/// Checks what running the pod costs besides its containers.
+/// Checks the overhead of the pod.
 pub(super) fn check_overhead(spec: &Spec<'_>, errors: &mut Errors) {
     if let Some(overhead) = spec.field.find("overhead") {
         let mut kinds = Kinds::default();
@@ -246,7 +246,7 @@ const COUNTED: &[&str] = &[
     "services.nodeports",
 ];
 
-/// What is wrong with a resource's name; whether anything is.
+/// Adds the errors of a resource's name; returns whether it is valid.
 fn resource_name(field: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
     let wrong = names::qualified_name(name);
     let is_known = name.contains('/')

@@ -88,7 +88,7 @@ pub(super) fn check_scheduling_gates(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What tells constraints apart.
+/// The members that identify a constraint.
 fn pair<'a>(constraint: &Field<'a>) -> (&'a str, &'a str) {
     (constraint.str("topologyKey"), constraint.str("whenUnsatisfiable"))
 }

@@ -87,7 +87,7 @@ pub(super) fn check_container(spec: &Spec<'_>, container: &Field<'_>, errors: &m
     check(&context, &[SECCOMP, Do(privileges), WINDOWS, APP_ARMOR], errors);
 }
 
-/// Who may do anything cannot be kept from gaining privileges.
+/// A privileged container cannot forbid privilege escalation.
 fn privileges(context: &Field<'_>, errors: &mut Errors) {
     if !context.get("allowPrivilegeEscalation").is_false() {
         return;
@@ -125,7 +125,7 @@ fn seccomp_profile(profile: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with an AppArmor profile.
+/// Checks an AppArmor profile.
 pub(crate) fn app_armor_profile(profile: &Field<'_>, errors: &mut Errors) {
     const NEEDED: &str = "must be set when AppArmor type is Localhost";
     const LENGTH_MAX: usize = 4095;

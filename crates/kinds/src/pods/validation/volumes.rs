@@ -30,13 +30,13 @@ pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
 pub(crate) struct Source {
     /// Its member in the volume.
     pub(crate) member: &'static str,
-    /// What errors call it where it is one source too many, and where it is looked into.
+    /// Its names in errors: as one source too many, and as the parent of its members.
     pub(crate) names: [&'static str; 2],
     /// Its rules.
     pub(crate) rules: Rules,
 }
 
-/// What the rules of volumes have to know of the pod.
+/// Facts of the pod that the rules of volumes need.
 pub(super) struct Owner<'a> {
     /// The pod's name, `""` in a template.
     pub(super) name: &'a str,

@@ -11,7 +11,7 @@ struct File<'a> {
     source: String,
 }
 
-/// What a projected volume's source may be.
+/// The kinds of sources of a projected volume.
 const SOURCES: &[&str] = &[
     "configMap",
     "secret",
@@ -21,16 +21,18 @@ const SOURCES: &[&str] = &[
     "podCertificate",
 ];
 
-/// So many pairs of files are compared: their number grows with the square of the files'.
+/// The most pairs of files that are compared: their number grows with the square of the number of
+/// files.
 const PAIRS_MAX: usize = 100_000;
-/// No overlap is told any more once there are so many warnings: what headers hold is far less.
+/// The most warnings about overlaps; the headers of a response hold far fewer.
 const WARNINGS_MAX: usize = 100;
-/// A volume with a longer name, and a file with a longer path, is refused or cannot be; neither is told of.
+/// Volumes with longer names, and files with longer paths, are refused or impossible, so they get
+/// no warning.
 const NAME_BYTES_MAX: usize = 63;
 const PATH_BYTES_MAX: usize = 4096;
 const OBJECT_NAME_BYTES_MAX: usize = 253;
 
-/// Warns of paths that are told twice, or that go through one another.
+/// Warns of paths that occur twice, or that contain one another.
 pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
     let mut pairs_left = PAIRS_MAX;
     for volume in spec.items("volumes") {
@@ -38,31 +40,31 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
             continue;
         }
         let name = quote(volume.str("name"));
-        for (member, said) in [("configMap", "name"), ("secret", "secretName"), ("downwardAPI", "")]
+        for (member, key) in [("configMap", "name"), ("secret", "secretName"), ("downwardAPI", "")]
         {
             let source = volume.get(member);
-            let origin = origin(member, source.str(said));
+            let origin = origin(member, source.str(key));
             let files = items(source.some(), "");
             let volume = format!("volume {name} ({origin})");
-            let mut told = Vec::new();
+            let mut seen = Vec::new();
             for file in files {
-                tell(&volume, file, &mut told, &mut pairs_left, warnings);
+                add_file(&volume, file, &mut seen, &mut pairs_left, warnings);
             }
         }
         let projected_volume = format!("volume {name} (Projected)");
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         for source in volume.get("projected").items("sources") {
             if !SOURCES.iter().any(|member| source.has(member)) {
                 warnings.push(format!("{projected_volume} has no sources provided"));
             }
             for file in projected(source.value()) {
-                tell(&projected_volume, file, &mut told, &mut pairs_left, warnings);
+                add_file(&projected_volume, file, &mut seen, &mut pairs_left, warnings);
             }
         }
     }
 }
 
-/// The files of a projected volume's source: those of the first that says which it has.
+/// The files of a source of a projected volume. Only the first member that lists files counts.
 fn projected(source: &Value) -> Vec<File<'_>> {
     let text = |path: &[&str]| source.str_at(path).unwrap_or_default();
     for member in ["configMap", "secret", "downwardAPI"] {
@@ -89,7 +91,8 @@ fn projected(source: &Value) -> Vec<File<'_>> {
     parts.map(|(member, source)| file(text(&["podCertificate", member]), source)).into()
 }
 
-/// What upstream calls a source. It is told with each file, so a name that is longer than any is left out.
+/// Upstream's name of a source. A name that is too long is left out, because every warning contains
+/// it.
 fn origin(member: &str, name: &str) -> String {
     let name = if name.len() > OBJECT_NAME_BYTES_MAX { "" } else { name };
     match member {
@@ -106,11 +109,11 @@ fn items<'a>(source: Option<&'a Value>, origin: &str) -> Vec<File<'a>> {
     items.iter().map(|item| File { path: path(item), source: origin.to_owned() }).collect()
 }
 
-/// Adds a file to those of its volume, and says which of them it meets.
-fn tell<'a>(
+/// Adds a file to those of its volume, and warns of overlaps with them.
+fn add_file<'a>(
     volume: &str,
     mut file: File<'a>,
-    told: &mut Vec<File<'a>>,
+    seen: &mut Vec<File<'a>>,
     pairs_left: &mut usize,
     warnings: &mut Vec<String>,
 ) {
@@ -118,16 +121,16 @@ fn tell<'a>(
     if file.path.is_empty() || file.path.len() > PATH_BYTES_MAX {
         return;
     }
-    let compared = told.len().min(*pairs_left);
+    let compared = seen.len().min(*pairs_left);
     *pairs_left -= compared;
-    let met = told[..compared]
+    let met = seen[..compared]
         .iter()
         .filter(|other| is_within(file.path, other.path) || is_within(other.path, file.path))
         .take(WARNINGS_MAX.saturating_sub(warnings.len()));
     warnings.extend(met.map(|other| {
         format!("{volume}: overlapping paths: {} with {}", shown(&file), shown(other))
     }));
-    told.push(file);
+    seen.push(file);
 }
 
 /// Whether a path is another, or below it.

@@ -1,4 +1,4 @@
-//! Ports that are told twice, or not quite.
+//! Warnings about ports that occur twice or overlap.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use pintle_value::Path;
 use super::LISTS;
 use crate::field::Field;
 
-/// A port that was told before, and where.
-struct Told<'a> {
+/// A port of an earlier container, and its path.
+struct Port<'a> {
     path: Path,
     host_port: i64,
     host_ip: &'a str,
@@ -16,7 +16,7 @@ struct Told<'a> {
 
 /// Warns of the ports of all containers, by number and protocol.
 pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
-    let mut told: BTreeMap<(i64, &str), Vec<Told<'_>>> = BTreeMap::new();
+    let mut ports: BTreeMap<(i64, &str), Vec<Port<'_>>> = BTreeMap::new();
     let containers: Vec<Field<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
     for container in &containers {
         for port in container.items("ports") {
@@ -31,8 +31,8 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
                     port.str("name"),
                 ));
             }
-            let others = told.entry((container_port, protocol)).or_default();
-            let this = Told { path: port.path(), host_port, host_ip };
+            let others = ports.entry((container_port, protocol)).or_default();
+            let this = Port { path: port.path(), host_port, host_ip };
             warnings.extend(others.iter().filter_map(|other| {
                 let words = relation(&this, other)?;
                 Some(format!("{}: {words} with {}", this.path, other.path))
@@ -42,7 +42,7 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn relation(this: &Told<'_>, other: &Told<'_>) -> Option<&'static str> {
+fn relation(this: &Port<'_>, other: &Port<'_>) -> Option<&'static str> {
     let is_same_port = this.host_port == other.host_port;
     if is_same_port && this.host_ip == other.host_ip {
         Some("duplicate port definition")

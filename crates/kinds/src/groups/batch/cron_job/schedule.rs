@@ -1,7 +1,6 @@
-//! Schedules of five fields, and the descriptors that stand for some of them.
+//! Cron schedules of five fields, and the descriptors for some of them.
 //!
-//! Only whether a schedule is one is of interest here; the words are those of the library that
-//! upstream reads schedules with.
+//! Only the syntax is checked; the messages are those of upstream's cron library.
 
 use std::ops::RangeInclusive;
 
@@ -29,7 +28,7 @@ const FIELDS: [Field; 5] = [
 const DESCRIPTORS: &[&str] =
     &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// What is wrong with a schedule.
+/// Returns the error of a schedule.
 pub(super) fn wrong(schedule: &str) -> Option<String> {
     check(schedule).err()
 }
@@ -147,7 +146,7 @@ mod tests {
     use super::wrong;
 
     #[test]
-    fn what_is_a_schedule() {
+    fn valid_and_invalid_schedules() {
         for schedule in [
             "* * * * *",
             "0 0 1 jan *",

@@ -1,4 +1,4 @@
-//! What becomes of a job when a pod fails.
+//! The pod failure policy of a job.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const RULES_MAX: usize = 20;
 const PATTERNS_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
-/// The words for a choice that was not made, with what there is to choose from.
+/// The message for a missing choice, with the possible values.
 fn valid_values(values: &[&str]) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
     format!("valid values: [{}]", quoted.join(" "))

@@ -1,6 +1,6 @@
-//! The status of jobs: what controllers may say of them, and in which order.
+//! The status of jobs: which changes controllers may make, and in which order.
 //!
-//! What was said before and has not changed is not refused.
+//! Unchanged members of the stored status are accepted.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ const COUNTS: Rules = &[
     NotNegative("terminating"),
 ];
 
-/// What is wrong with a change of a job's status.
+/// Validates an update of a job's status.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let job = Field::root(new);
     let (spec, status) = (job.get("spec"), job.get("status"));
@@ -217,7 +217,7 @@ fn check_rest(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, error
     }
 }
 
-/// What was reached is not taken back.
+/// A status cannot go back: it keeps conditions and counts that it has reached.
 fn check_order(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let conditions = status.get("conditions");
     let was = |kind| is_true(changes.old, kind);

@@ -18,7 +18,7 @@ use crate::{
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// What is wrong with a node; `old` is what it replaces.
+/// Validates a node; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let node = Field::root(new);
@@ -27,12 +27,12 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     check_swap(&node, &mut errors);
     check_features(&node, &mut errors);
     check_ranges(&node, &mut errors);
-    // Some rules hold of nodes and of updates, and what breaks them is told twice.
+    // Some rules apply to nodes and to updates, and upstream reports their errors twice.
     errors.extend(old.into_iter().flat_map(|old| validate_update(new, old)));
     errors
 }
 
-/// What is wrong with an update of a node, or of its status.
+/// Validates an update of a node, or of its status.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let node = Field::root(new);
@@ -99,7 +99,7 @@ fn check_swap(node: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a node can do that others cannot, by names in their order.
+/// Checks the declared features: names in sorted order.
 fn check_features(node: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 253;
     let mut before: Option<&str> = None;
@@ -162,7 +162,7 @@ fn check_ranges(node: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What was never said may be said once.
+/// Immutable members may be set once if they are absent.
 fn check_update(node: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let status = node.get("status");

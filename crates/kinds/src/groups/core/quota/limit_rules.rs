@@ -16,7 +16,7 @@ use crate::{
 
 const TYPES: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
 
-/// What is wrong with a limit range.
+/// Validates a limit range.
 pub(super) fn validate(range: &Value) -> Errors {
     let mut errors = Errors::new();
     let range = Field::root(range);
@@ -81,7 +81,7 @@ impl<'a> Limits<'a> {
         self.lists[i].entry(self.name)
     }
 
-    /// An error about one of them, of another value than it has where upstream shows another.
+    /// An error of `member` that shows the value of the member `shown`, as upstream does.
     fn wrong(&self, member: &str, shown: &str, words: String) -> Error {
         self.at(member).invalid_as(self.at(shown).text(), words)
     }

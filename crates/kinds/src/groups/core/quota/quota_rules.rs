@@ -25,7 +25,7 @@ const SCOPES: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
-/// What is wrong with a quota; `old` is what it replaces.
+/// Validates a quota; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let quota = Field::root(new);
@@ -47,7 +47,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with a quota's status.
+/// Validates a quota's status.
 pub(super) fn validate_status(quota: &Value) -> Errors {
     let mut errors = Errors::new();
     let quota = Field::root(quota);
@@ -79,7 +79,7 @@ impl Beyond {
     }
 }
 
-/// Whether a scope can be told of what has this name.
+/// Whether a scope can limit the resource of this name.
 fn is_within(scope: &str, name: &str) -> bool {
     match scope {
         "BestEffort" => name == "pods",

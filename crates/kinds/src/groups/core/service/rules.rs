@@ -24,7 +24,7 @@ const TRAFFIC_POLICIES: &[&str] = &["Cluster", "Local"];
 const FOR_LOAD_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
-/// What is wrong with a Service; `old` is what it replaces.
+/// Validates a Service; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let service = Field::root(new);
@@ -114,7 +114,7 @@ fn check_topology_annotations(service: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What each type forbids and needs.
+/// Checks the members that each type forbids or requires.
 fn check_type(spec: &Field<'_>, errors: &mut Errors) {
     let kind = spec.str("type");
     match kind {
@@ -317,7 +317,7 @@ fn check_same_ports(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Who may come in through a load balancer: a field, and the annotation that came before it.
+/// Checks the source ranges of a load balancer: a field, and the annotation that preceded it.
 fn check_source_ranges(service: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let spec = service.get("spec");
     let ranges = spec.get("loadBalancerSourceRanges");
@@ -366,7 +366,7 @@ pub(super) fn check_class(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// That a health check has its node port is the allocator's matter.
+/// The allocator ensures that a health check has a node port.
 fn check_external_traffic(spec: &Field<'_>, errors: &mut Errors) {
     let policy = spec.get("externalTrafficPolicy");
     let is_accessible = match spec.str("type") {

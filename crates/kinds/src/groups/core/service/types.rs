@@ -29,7 +29,7 @@ pub(super) fn drop_unneeded(new: &mut Value, old: &Value) {
     if needs_external_policy(old) && !needs_external_policy(spec) {
         drop_unchanged(spec, old, &["externalTrafficPolicy"]);
     }
-    // Upstream keeps it, and shows it nowhere.
+    // Upstream stores it and never shows it.
     if of(spec, "type") == "ExternalName" {
         spec.remove("internalTrafficPolicy");
     }

@@ -1,5 +1,5 @@
-//! What may change of a Service: its first address and family stay as long as it has addresses; a
-//! second one comes and goes (DEF-03).
+//! Updates of a Service: its first address and family are immutable while it has addresses; a
+//! second one can be added and removed (DEF-03).
 
 use pintle_value::Value;
 
@@ -24,7 +24,7 @@ pub(super) fn check(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     if is_balanced(new) && is_balanced(old) && has_changed {
         errors.push(class.invalid(STAYS));
     }
-    // As upstream: what is wrong with a class is told twice where there was one before.
+    // Upstream reports an invalid class twice if there was one before.
     check_class(new, errors);
     let port = new.get("healthCheckNodePort");
     let is_checked = needs_health_check(new) && needs_health_check(old);
@@ -80,7 +80,7 @@ fn check_families(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Who lets go of a second address must say so.
+/// A client that removes the second address must change the policy, too.
 fn check_release(spec: &Field<'_>, what: &str, errors: &mut Errors) {
     let policy = spec.get("ipFamilyPolicy");
     if policy.text() != "SingleStack" {

@@ -1,10 +1,11 @@
-//! What users of Services should hear.
+//! Warnings about Services.
 
 use pintle_value::Value;
 
 use crate::{addresses::odd_range, checks::items, formats::odd_ip};
 
-/// What is ignored, old, or oddly written. `old` is what the service replaces.
+/// Warns of members that are ignored, deprecated, or not in canonical form. `old` is the stored
+/// service.
 pub(super) fn warnings(service: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |member: &str| service.str_at(&["spec", member]).unwrap_or_default();
     let is_external = of("type") == "ExternalName";
@@ -44,8 +45,8 @@ pub(super) fn warnings(service: &Value, old: Option<&Value>) -> Vec<String> {
             "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
         ),
     ];
-    let said = rows.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words.to_owned());
-    warnings.extend(said);
+    let found = rows.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words.to_owned());
+    warnings.extend(found);
     warnings
 }
 

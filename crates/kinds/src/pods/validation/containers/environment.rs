@@ -111,8 +111,8 @@ fn name_or_prefix(name: &str) -> Vec<String> {
     names::subdomain_rule(name, true)
 }
 
-/// Variables may be read from files of empty directories only. A volume without a name is told apart from
-/// none, too.
+/// Variables may only be read from files in `emptyDir` volumes. A missing volume name has its own
+/// error.
 pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors: &mut Errors) {
     for container in spec.all_containers() {
         for variable in container.items("env") {

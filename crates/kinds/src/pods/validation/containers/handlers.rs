@@ -1,4 +1,4 @@
-//! What is done to a container from outside: probes and lifecycle handlers.
+//! Probes and lifecycle handlers of containers.
 
 use crate::{
     field::{Errors, Field},
@@ -146,7 +146,7 @@ fn check_headers(action: &Field<'_>, errors: &mut Errors) {
 
 const WINDOWS_SIGNALS: &[&str] = &["SIGKILL", "SIGTERM"];
 
-/// Which signals there are depends on the system, which must be said.
+/// The operating system determines the valid signals, so `spec.os` must be set.
 fn check_stop_signal(spec: &Spec<'_>, signal: &Field<'_>, errors: &mut Errors) {
     match spec.field.at(&["os", "name"]).text() {
         "" => {

@@ -15,7 +15,7 @@ const NEEDED: &str = "must specify restartPolicy when restart rules are used";
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
-/// Checks what a container says of its restarts.
+/// Checks a container's restart policy and rules.
 pub(super) fn check_regular(container: &Field<'_>, errors: &mut Errors) {
     let policy = container.get("restartPolicy");
     let rules = container.get("restartPolicyRules");
@@ -27,8 +27,8 @@ pub(super) fn check_regular(container: &Field<'_>, errors: &mut Errors) {
     check_rules(container, errors);
 }
 
-/// Likewise of an init container: a sidecar is one that always restarts. Without a policy, rules are not
-/// looked at.
+/// The same for an init container: a sidecar is one that always restarts. Without a policy, rules
+/// are not checked.
 pub(super) fn check_init(container: &Field<'_>, errors: &mut Errors) {
     let policy = container.get("restartPolicy");
     if policy.is_set() {

@@ -1,4 +1,4 @@
-//! What pods may not have on one of the systems.
+//! Members that pods may not have on one of the operating systems.
 
 use crate::{
     field::{Errors, Field},
@@ -8,7 +8,7 @@ use crate::{
 const LINUX_WORDS: &str = "windows options cannot be set for a linux pod";
 const WINDOWS_WORDS: &str = "cannot be set for a windows pod";
 
-/// What a Windows pod may not have, by where it stands in the spec.
+/// Members that a Windows pod may not have, by their path in the spec.
 const NOT_OF_WINDOWS_PODS: &[&[&str]] = &[
     &["securityContext", "appArmorProfile"],
     &["securityContext", "seLinuxOptions"],
@@ -27,7 +27,7 @@ const NOT_OF_WINDOWS_PODS: &[&[&str]] = &[
     &["securityContext", "seLinuxChangePolicy"],
 ];
 
-/// What the security context of a Windows container may not have.
+/// Members that the security context of a Windows container may not have.
 const NOT_OF_WINDOWS_CONTAINERS: &[&str] = &[
     "appArmorProfile",
     "seLinuxOptions",

@@ -41,8 +41,8 @@ const DATA_SOURCE: Rules = &[
     Formatted("apiGroup", names::dns1123_subdomain),
 ];
 
-/// Where data comes from is said twice, and the same twice, unless it comes from another namespace.
-/// What upstream shows of the value is empty.
+/// The data source has two members, which must be equal, unless the source is in another namespace.
+/// The value in upstream's error is empty.
 fn same_sources(spec: &Field<'_>, errors: &mut Errors) {
     let (old, new) = (spec.get("dataSource"), spec.get("dataSourceRef"));
     if !old.is_set() || !new.is_set() {

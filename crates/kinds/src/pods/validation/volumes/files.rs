@@ -1,4 +1,4 @@
-//! What volumes of files share: paths, modes, keys, and references to fields of the pod.
+//! Rules that volumes of files share: paths, modes, keys, and references to fields of the pod.
 
 use pintle_meta::{names, quantity::Quantity};
 
@@ -154,7 +154,7 @@ fn subscript(field: &str) -> Option<(&str, &str)> {
     (!path.is_empty()).then_some((path, key))
 }
 
-/// The resources of a container that can be told.
+/// The resources of a container that the downward API provides.
 pub(crate) const CONTAINER_RESOURCES: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",

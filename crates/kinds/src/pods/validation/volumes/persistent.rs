@@ -73,7 +73,7 @@ const CSI: Rules = &[
 const NAMED_SECRET: Rules =
     &[Named("name", names::dns1123_subdomain), Named("namespace", names::dns1123_label)];
 
-/// Upstream says less of these than in pods.
+/// Upstream's message is shorter than for pods.
 const FORMS: &str = "must be valid format";
 
 /// Checks the sources of the PersistentVolume `name`, of which there must be exactly one.

@@ -130,7 +130,7 @@ fn repository_directory(source: &Field<'_>, errors: &mut Errors) {
     files::local_path(&source.get("directory"), errors);
 }
 
-/// Zero stands for no partition, though the words leave it out.
+/// 0 means no partition, though the message does not mention it.
 fn partition(disk: &Field<'_>, errors: &mut Errors) {
     let partition = disk.get("partition");
     if partition.int().is_some_and(|number| !(0..=255).contains(&number)) {
@@ -268,7 +268,7 @@ fn ephemeral(source: &Field<'_>, errors: &mut Errors) {
     check(&template.get("spec"), claim::SPEC, errors);
 }
 
-/// The metadata of a claim that is made from a template says nothing but its labels and annotations.
+/// The metadata of a claim template may only have labels and annotations.
 pub(crate) fn check_claim_metadata(metadata: &Field<'_>, errors: &mut Errors) {
     for member in metadata.value().as_object().into_iter().flat_map(Map::keys) {
         let field = metadata.get(member);
@@ -349,7 +349,8 @@ fn is_iqn(rest: &str) -> Option<bool> {
     Some(is_dated && !authority.is_empty() && authority.bytes().all(inner) && has_target)
 }
 
-/// What is wrong where the volume's name and the portal make up a name, as they do for an initiator.
+/// Returns the error for a volume name and portal that together form an initiator name which is too
+/// long.
 pub(super) fn wrong_initiator_length(volume: &str, source: &Field<'_>) -> Option<&'static str> {
     const LENGTH_MAX: usize = 64;
     let length = volume.len() + 1 + source.str("targetPortal").len();
