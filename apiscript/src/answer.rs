@@ -1,4 +1,4 @@
-//! An answer, read, and what a step expects of it.
+//! A response, and the expectation of a step.
 
 use std::io::Read as _;
 
@@ -12,17 +12,17 @@ use crate::request::media_type;
 use crate::script::{Row, Step};
 use crate::variables::{Scope, as_text, fill};
 
-/// An answer whose body has been read.
+/// A response whose body has been read.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     head: Head,
     text: String,
-    /// The body as a tree, where its type is JSON, YAML, Protobuf or CBOR.
+    /// The body as a tree, if its type is JSON, YAML, Protobuf or CBOR.
     tree: Option<Value>,
 }
 
 impl Answer {
-    /// Unpacks and reads the body.
+    /// Decompresses and parses the body.
     pub(crate) fn read(response: Response) -> Result<Self> {
         let Response { head, mut body } = response;
         if head.get("content-encoding").is_some_and(|coding| coding == "gzip") && !body.is_empty() {
@@ -59,7 +59,7 @@ impl Answer {
         Self { head: Head::default(), text: String::new(), tree: Some(event) }
     }
 
-    /// What came of a stream, its events as a list.
+    /// The events of a stream, as a list.
     pub(crate) fn of_events(head: Head, events: Vec<Value>) -> Self {
         Self { head, text: String::new(), tree: Some(Value::Array(events)) }
     }
@@ -72,12 +72,12 @@ impl Answer {
         &self.head
     }
 
-    /// The body: a tree where its type is known, else its lines.
+    /// The body: a tree if its type is known, else its lines.
     pub(crate) fn body(&self) -> Value {
         self.tree.clone().unwrap_or_else(|| self.text.lines().collect())
     }
 
-    /// A value by its place: `metadata.name`, `items.0.kind`, a JSON pointer, or `header Name`.
+    /// A value by its path: `metadata.name`, `items.0.kind`, a JSON pointer, or `header Name`.
     pub(crate) fn find(&self, place: &str) -> Result<Value> {
         let lost = || anyhow!("there is nothing at {place} to save");
         if let Some(name) = place.strip_prefix("header ") {
@@ -92,7 +92,7 @@ impl Answer {
         found.cloned().ok_or_else(lost)
     }
 
-    /// The answer for people, shortened.
+    /// The response for messages, shortened.
     pub(crate) fn show(&self) -> String {
         const LIMIT: usize = 3_000;
         let body = match &self.tree {
@@ -106,7 +106,7 @@ impl Answer {
     }
 }
 
-/// A tree without what is long and seldom of interest.
+/// A tree without members that are long and rarely of interest.
 fn shortened(tree: &Value) -> Value {
     const LIMIT: usize = 300;
     match tree {
@@ -124,7 +124,7 @@ fn shortened(tree: &Value) -> Value {
     }
 }
 
-/// What a step expects, its variables filled.
+/// The expectation of a step, with its variables replaced.
 pub(crate) struct Expectation {
     status: Vec<u16>,
     headers: Row,
@@ -133,7 +133,7 @@ pub(crate) struct Expectation {
 }
 
 impl Expectation {
-    /// Reads it from a step; without a status, the usual one of the method is expected.
+    /// The expectation of a step; the default status is that of the method.
     pub(crate) fn of(step: &Step, method: &str, scope: &dyn Scope) -> Result<Self> {
         let status = match &step.status {
             None if method == "POST" => vec![201],

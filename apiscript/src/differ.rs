@@ -39,38 +39,38 @@ use scenario::Scenario;
 pub use summary::Summary;
 use verdicts::Recorded;
 
-/// What is asked.
+/// The requests to send.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The folder with kinds, scenarios, known differences and verdicts.
     pub folder: PathBuf,
     /// Only scenarios with one of these words in their names.
     pub only: Vec<String>,
-    /// What the random questions follow from.
+    /// The seed of random requests.
     pub seed: u64,
-    /// Runs one scenario in so many of those that are made by rule.
+    /// Runs one in so many of the generated scenarios.
     pub one_in: usize,
-    /// How many scenarios run at once.
+    /// The number of scenarios that run at once.
     pub jobs: usize,
-    /// Keeps the verdicts of what is not different, or known to be.
+    /// Records the verdicts that are equal, or whose difference is known.
     pub record: bool,
 }
 
-/// A question that was answered differently, and where.
+/// A request with different responses.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The scenario.
     pub scenario: String,
-    /// The question.
+    /// The request.
     pub question: String,
-    /// Where the answers differ.
+    /// The differences.
     pub differences: Vec<Difference>,
-    /// The number of the row that each falls under, where it is known.
+    /// The number of the known difference that matches each, if one does.
     known: Vec<Option<usize>>,
 }
 
 impl Finding {
-    /// Whether something is different that should not be.
+    /// Whether there is a difference that is not known.
     pub fn is_new(&self) -> bool {
         self.known.contains(&None)
     }
@@ -90,7 +90,7 @@ impl Finding {
         json!({"scenario": scenario, "question": question, "differences": differences}).to_string()
     }
 
-    /// The gravest class of what is different and should not be.
+    /// The gravest class of the differences that are not known.
     pub fn class(&self) -> Option<Class> {
         let new = self.differences.iter().zip(&self.known).filter(|(_, known)| known.is_none());
         new.map(|(difference, _)| difference.class).min()
@@ -113,7 +113,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Asks one server, and the reference or its recorded verdicts; `each` hears of every new difference.
+/// Sends the requests to one server, and to the reference or compares recorded verdicts; calls
+/// `each` for every new difference.
 pub fn run(
     target: &Target,
     reference: Option<&Target>,
@@ -133,7 +134,7 @@ pub fn run(
         summary.add(result.questions, result.compared, &result.findings);
     }
     if campaign.record {
-        // Of scenarios that were not asked this time, what is there stays.
+        // Verdicts of scenarios that did not run stay in the file.
         let mut there = if file.exists() { verdicts::load(&file)? } else { Vec::new() };
         there.retain(|recorded| scenarios.iter().all(|asked| asked.name != recorded.scenario));
         let new = results.into_iter().filter_map(|result| result.recorded);
@@ -154,7 +155,7 @@ struct Run<'a> {
     each: &'a (dyn Fn(&Finding) + Sync),
 }
 
-/// What came of a scenario.
+/// The result of a scenario.
 struct Outcome {
     questions: usize,
     compared: usize,
@@ -222,7 +223,7 @@ impl Run<'_> {
     }
 }
 
-/// Where the answers to the same questions differ, by the question's number.
+/// The differences between the responses to the same requests, by the request's number.
 fn compared(reference: &[Heard], ours: &[Heard]) -> Vec<(usize, Vec<Difference>)> {
     let mut found = Vec::new();
     for (number, (theirs, our)) in reference.iter().zip(ours).enumerate() {
@@ -234,8 +235,8 @@ fn compared(reference: &[Heard], ours: &[Heard]) -> Vec<(usize, Vec<Difference>)
     found
 }
 
-/// What no other scenario has: a suffix of letters and figures, for it goes into names of all kinds, and a
-/// number.
+/// A suffix and a number that no other scenario has. The suffix has letters and digits only,
+/// because names of all kinds contain it.
 fn unique() -> (String, usize) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -24,12 +24,13 @@ use crate::http::{Connection, Head, Request, Response};
 use crate::request;
 use generate::Generator;
 
-/// How many answers are read before somebody looks whether the server is alive.
+/// After how many responses the campaign checks that the server is alive.
 const LOOK: u64 = 200;
-/// The most that a watch's answer is read: its head tells enough.
+/// How long a response is read; the head of a watch is enough.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How messages begin with which a kube-apiserver answers 500, though the client is at fault.
+/// The beginnings of messages with which a kube-apiserver responds 500, though the client is at
+/// fault.
 const UPSTREAM_500: [&str; 7] = [
     "unable to find api field in struct ",
     "expected a []interface {}, but received a ",
@@ -40,25 +41,25 @@ const UPSTREAM_500: [&str; 7] = [
     "resourceVersion should not be set on objects to be created",
 ];
 
-/// What is to be sent.
+/// The requests to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// What the requests follow from.
+    /// The seed of the requests.
     pub seed: u64,
     /// The number of the first request.
     pub first: u64,
-    /// How many requests.
+    /// The number of requests.
     pub requests: u64,
-    /// How many are sent at once.
+    /// The number of requests in flight.
     pub jobs: usize,
 }
 
-/// What was answered, by status code.
+/// The responses, by status code.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// How many answers had which code.
+    /// The number of responses by status code.
     pub codes: std::collections::BTreeMap<u16, u64>,
-    /// How many raw requests cost their connection.
+    /// The number of raw requests after which the server closed the connection.
     pub closed: u64,
 }
 
@@ -73,7 +74,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Sends them all; an error says which request got the wrong answer.
+/// Sends all requests; an error names the request with the wrong response.
 pub fn run(target: &Target, campaign: &Campaign) -> Result<Summary> {
     let namespace = format!("fuzz-{:x}-{:x}", campaign.seed, std::process::id());
     let object = json!({"metadata": {"name": namespace}});
@@ -133,11 +134,11 @@ fn send_some(
     }
 }
 
-/// A request that nobody should send.
+/// A hostile request.
 pub(crate) enum Hostile {
-    /// One that is HTTP at least.
+    /// A valid HTTP request.
     Proper(Request),
-    /// Bytes that need not be.
+    /// Arbitrary bytes.
     Raw(Vec<u8>),
 }
 
@@ -150,7 +151,8 @@ impl Hostile {
     }
 }
 
-/// Sends one and judges its answer; `None` where raw bytes cost the connection.
+/// Sends a request and checks its response; `None` if the server closed the connection after raw
+/// bytes.
 fn send(
     target: &Target,
     hostile: &Hostile,
@@ -190,7 +192,7 @@ fn is_watch(request: &Request) -> bool {
     request.target.contains("watch")
 }
 
-/// Whether an answer is one that a server may give to anything.
+/// Checks that a response is one that a server may send to any request.
 fn judge(request: &Request, response: &Response) -> Result<()> {
     let status = response.head.status;
     if status >= 500 && ![501, 503, 504].contains(&status) && !is_upstream_500(response) {
@@ -210,7 +212,7 @@ fn judge(request: &Request, response: &Response) -> Result<()> {
             serde_saphyr::from_str(&text).is_ok_and(|tree: Value| is_status(&tree))
         }
         "application/vnd.kubernetes.protobuf" => response.body.starts_with(b"k8s\0"),
-        // What the HTTP library itself refuses has no body, nor what is said of OpenAPI documents.
+        // Responses of the HTTP library itself, and those about OpenAPI documents, have no body.
         "" => {
             response.body.is_empty() && [400, 404, 405, 406, 408, 413, 414, 431].contains(&status)
         }
@@ -229,7 +231,7 @@ fn is_upstream_500(response: &Response) -> bool {
     response.head.status == 500 && UPSTREAM_500.iter().any(|words| message.starts_with(words))
 }
 
-/// Fails unless the server answers a simple question.
+/// Fails unless the server responds to a simple request.
 fn alive(target: &Target) -> Result<()> {
     let mut request =
         Request { method: "GET".to_owned(), target: "/livez".to_owned(), ..Request::default() };

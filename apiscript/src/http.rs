@@ -15,12 +15,12 @@ use rustls_pki_types::ServerName;
 
 use crate::kubeconfig::Cluster;
 
-/// The most bytes that an answer's body may have: a server that sends more is at fault.
+/// The most bytes of a response's body: a server that sends more is wrong.
 const BODY_LIMIT: usize = 256 << 20;
-/// The most bytes that an answer's head may have.
+/// The most bytes of a response's head.
 const HEAD_LIMIT: usize = 1 << 20;
 
-/// What is sent.
+/// A request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The method, sent as it is.
@@ -33,16 +33,16 @@ pub struct Request {
     pub body: Option<Vec<u8>>,
 }
 
-/// The status line and the headers of an answer.
+/// The status line and the headers of a response.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     /// The status code.
     pub status: u16,
-    /// The headers in the order they came, names as they were sent.
+    /// The headers in the order of arrival, names as they were sent.
     pub headers: Vec<(String, String)>,
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     /// Status and headers.
@@ -81,13 +81,13 @@ pub struct Connection {
     stream: Box<dyn Stream>,
     socket: TcpStream,
     authority: String,
-    /// Bytes received and not yet used.
+    /// Bytes that were received and are not used yet.
     buffer: Vec<u8>,
     framing: Framing,
     closing: bool,
 }
 
-/// Ends a connection that another thread reads from.
+/// Closes a connection that another thread reads from.
 pub struct Closer(TcpStream);
 
 impl Closer {
@@ -98,7 +98,7 @@ impl Closer {
 }
 
 impl Connection {
-    /// Connects, with TLS where the server's URL says so.
+    /// Connects, with TLS if the server's URL says so.
     pub fn open(cluster: &Cluster, tls: &Arc<rustls::ClientConfig>) -> Result<Self> {
         let authority = cluster.authority()?;
         let address = authority
@@ -128,12 +128,12 @@ impl Connection {
         })
     }
 
-    /// A handle that ends this connection from elsewhere.
+    /// A handle that closes this connection from another thread.
     pub fn closer(&self) -> Result<Closer> {
         Ok(Closer(self.socket.try_clone()?))
     }
 
-    /// Whether another request may be sent: the last answer is read and the server keeps the
+    /// Whether another request may be sent: the last response is read and the server keeps the
     /// connection.
     pub fn is_idle(&self) -> bool {
         self.framing == Framing::Done && !self.closing && self.buffer.is_empty()
@@ -144,7 +144,7 @@ impl Connection {
         Ok(self.socket.set_read_timeout(limit)?)
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub fn exchange(&mut self, request: &Request) -> Result<Response> {
         let head = self.start(request)?;
         let mut body = Vec::new();
@@ -157,7 +157,7 @@ impl Connection {
         Ok(Response { head, body })
     }
 
-    /// Sends a request and reads the answer's head; the body follows by `next_piece`.
+    /// Sends a request and reads the response's head; `next_piece` reads the body.
     pub fn start(&mut self, request: &Request) -> Result<Head> {
         let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method, request.target).into_bytes();
         if !request.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case("host")) {
@@ -178,9 +178,9 @@ impl Connection {
         Ok(head)
     }
 
-    /// Sends the bytes of a request as they are and reads the answer's head.
+    /// Sends the bytes of a request as they are and reads the response's head.
     pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<Head> {
-        // A server that refuses a large body early may stop reading: its answer still counts.
+        // A server that refuses a large body early may stop reading: its response still counts.
         let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
         match self.read_head() {
             Ok(head) => {
@@ -312,7 +312,7 @@ impl Connection {
         }
     }
 
-    /// Reads what there is; false at the end of the stream.
+    /// Reads available bytes; false at the end of the stream.
     fn fill(&mut self) -> Result<bool> {
         let mut piece = [0; 16 << 10];
         loop {
@@ -323,7 +323,7 @@ impl Connection {
                     return Ok(true);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A peer that closes without TLS's goodbye.
+                // The server closed the connection without TLS's close_notify.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>

@@ -1,4 +1,4 @@
-//! Reading a kubeconfig: where the server is, how to trust it, and who we are.
+//! Reads a kubeconfig: the server's address, its CA, and the credentials.
 //!
 //! Only what a test needs: one context, client certificates or a bearer token, inline data or
 //! files. Exec plugins and auth providers are refused by name.
@@ -20,9 +20,9 @@ pub struct Cluster {
     pub server: String,
     /// The name that the server's certificate must carry, where it isn't the host.
     pub tls_server_name: Option<String>,
-    /// PEM of the authorities that the server's certificate must come from.
+    /// PEM of the CAs of the server's certificate.
     authorities: Vec<u8>,
-    /// PEM of our certificate chain and of its key.
+    /// PEM of the client certificate chain and of its key.
     identity: Option<(Vec<u8>, Vec<u8>)>,
     /// A bearer token.
     pub token: Option<String>,
@@ -75,7 +75,7 @@ impl Cluster {
         })
     }
 
-    /// A server that speaks plain HTTP and asks nobody who they are.
+    /// A server over plain HTTP, without authentication.
     pub fn plain(server: &str) -> Self {
         Self {
             server: server.trim_end_matches('/').to_owned(),

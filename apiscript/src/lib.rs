@@ -42,10 +42,10 @@ pub fn run_dir(dir: &Path, target: &Target) -> Result<Report> {
     Ok(run_scripts(&script::load(dir)?, target, 4, |_| ()))
 }
 
-/// Runs scripts, `jobs` at a time; `done` hears of each as it ends.
+/// Runs scripts, `jobs` at a time; calls `done` when one ends.
 ///
-/// Those that make the server forget its history come last and alone, for that is felt by others; so do
-/// those that say so.
+/// Scripts that compact the server's history affect others, so they run last and alone; so do
+/// scripts with `alone: true`.
 pub fn run_scripts(
     scripts: &[Script],
     target: &Target,

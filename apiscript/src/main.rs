@@ -22,26 +22,27 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Deed {
-    /// Asks two servers the same, or one what was recorded of the other.
+    /// Sends the same requests to two servers, or compares one server with recorded responses
     Differ(Differ),
-    /// Sends hostile requests; never to a server that anybody needs.
+    /// Sends hostile requests; never use it on a server that is in use
     Fuzz(Fuzz),
-    /// Besieges a server with hostile connections; never one that anybody needs.
+    /// Attacks a server with hostile connections; never use it on a server that is in use
     Siege(Siege),
-    /// Writes and reads by several servers of one database, and looks whether all tell one history.
+    /// Writes and reads on several servers of one database, and checks that all report one history
     Replicas(Replicas),
     /// Creates other projects' definitions and objects, and broken copies of these.
     Projects(Projects),
-    /// Sends requests in which everything that can be large is; never to a server that anybody needs.
+    /// Sends requests in which everything is as large as possible; never use it on a server that is
+    /// in use
     Sweep(Sweep),
 }
 
 #[derive(Args)]
 struct Differ {
-    /// The server in question; else what `$KUBECONFIG` names.
+    /// The kubeconfig of the server to test [default: $KUBECONFIG]
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// The server that is right; without it, its recorded verdicts are compared.
+    /// The kubeconfig of the reference server; without it, recorded verdicts are compared
     #[arg(long)]
     reference: Option<PathBuf>,
     /// The folder with kinds, scenarios, known differences and verdicts.
@@ -50,19 +51,19 @@ struct Differ {
     /// Only scenarios with this text in their names.
     #[arg(long)]
     only: Vec<String>,
-    /// What the random questions follow from.
+    /// The seed of random requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Runs one scenario in so many of those that are made by rule.
+    /// Runs one in so many of the generated scenarios
     #[arg(long, default_value_t = 1)]
     one_in: usize,
-    /// How many scenarios run at once.
+    /// The number of scenarios that run at once
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Keeps the verdicts that the servers agree on.
+    /// Records the verdicts on which the servers agree
     #[arg(long, requires = "reference")]
     record: bool,
-    /// What both servers can do, where scripts require it: `cbor`.
+    /// Abilities of both servers that scripts require: `cbor`
     #[arg(long, value_delimiter = ',')]
     with: Vec<String>,
     /// Prints every difference as a line of JSON.
@@ -72,10 +73,10 @@ struct Differ {
 
 #[derive(Args)]
 struct Sweep {
-    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    /// The kubeconfig of the server [default: $KUBECONFIG]
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// How large requests are, in bytes.
+    /// The size of requests, in bytes
     #[arg(long, default_value_t = 3_000_000)]
     bytes: usize,
     /// The most processor time that a request may cost, in milliseconds.
@@ -84,28 +85,28 @@ struct Sweep {
     /// The longest that `/livez` may take meanwhile, in milliseconds.
     #[arg(long, default_value_t = 1_000)]
     livez: u64,
-    /// Fills each field of a type wherever the type is used.
+    /// Fills each field of a type wherever the type is used
     #[arg(long)]
     everywhere: bool,
-    /// Fills one place in so many.
+    /// Fills one field in so many
     #[arg(long, default_value_t = 1)]
     one_in: usize,
-    /// Prints every answer.
+    /// Prints every response
     #[arg(long)]
     verbose: bool,
-    /// Only what has one of these words in its name: `Pod spec.containers`.
+    /// Only requests with one of these words in their name: `Pod spec.containers`
     only: Vec<String>,
 }
 
 #[derive(Args)]
 struct Projects {
-    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    /// The kubeconfig of the server [default: $KUBECONFIG]
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// Which projects, and what is where in their repositories.
+    /// The list of projects, with the paths in their repositories
     #[arg(long, default_value = "apiscript/projects.yaml")]
     list: PathBuf,
-    /// The folder that has a checkout of each, named as the repository.
+    /// The folder with a checkout of each, named like the repository
     checkouts: PathBuf,
     /// Only repositories with one of these words in their names.
     only: Vec<String>,
@@ -113,67 +114,67 @@ struct Projects {
 
 #[derive(Args)]
 struct Fuzz {
-    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    /// The kubeconfig of the server [default: $KUBECONFIG]
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// What the requests follow from.
+    /// The seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The number of the first request.
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// How many requests.
+    /// The number of requests
     #[arg(long, default_value_t = 10_000)]
     requests: u64,
-    /// How many are sent at once.
+    /// The number of requests in flight
     #[arg(long, default_value_t = 4)]
     jobs: usize,
 }
 
 #[derive(Args)]
 struct Replicas {
-    /// Where a server is and who we are; once for each server.
+    /// The kubeconfig of a server; once for each server
     #[arg(long, required = true)]
     kubeconfig: Vec<PathBuf>,
-    /// What the requests follow from.
+    /// The seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many clients there are.
+    /// The number of clients
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// How many requests each client sends.
+    /// The number of requests of each client
     #[arg(long, default_value_t = 500)]
     requests: usize,
-    /// Requests may fail, for servers or the database are broken on purpose meanwhile.
+    /// Requests may fail, because servers or the database are broken on purpose
     #[arg(long)]
     may_fail: bool,
 }
 
 #[derive(Args)]
 struct Siege {
-    /// Where the server is and who we are, who may do everything; else what `$KUBECONFIG` names.
+    /// The kubeconfig of the server, whose user must be allowed everything [default: $KUBECONFIG]
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// How many connections a row has, where it says nothing else.
+    /// The number of connections of a row, unless the row says otherwise
     #[arg(long, default_value_t = 200)]
     connections: usize,
-    /// How many seconds each row lasts before the next comes.
+    /// How many seconds each row lasts
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// How many seconds the server has at the end for closing what only costs.
+    /// How many seconds the server has at the end to close hostile connections
     #[arg(long, default_value_t = 150)]
     patience: u64,
-    /// The address that the hostile peers come from: `127.0.0.2` keeps them apart from the ordinary user
-    /// on one machine.
+    /// The source address of hostile clients: `127.0.0.2` separates them from the ordinary user on
+    /// one machine
     #[arg(long)]
     from: Option<IpAddr>,
-    /// Within how many milliseconds every answer must come …
+    /// Within how many milliseconds every response must arrive
     #[arg(long, default_value_t = 5_000)]
     slowest: u64,
-    /// … and nine of ten.
+    /// Within how many milliseconds nine of ten responses must arrive
     #[arg(long, default_value_t = 500)]
     usual: u64,
-    /// How many megabytes more than before the server may have afterwards.
+    /// How many megabytes of memory the server may have in addition afterwards
     #[arg(long, default_value_t = 100)]
     memory: u64,
     /// Only rows with one of these words in their names.
@@ -182,25 +183,26 @@ struct Siege {
 
 #[derive(Args)]
 struct Options {
-    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    /// The kubeconfig of the server [default: $KUBECONFIG]
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// The server, instead of the kubeconfig's.
+    /// The server's URL, instead of the kubeconfig's
     #[arg(long)]
     server: Option<String>,
-    /// How many scripts run at once.
+    /// The number of scripts that run at once
     #[arg(long, default_value_t = 4)]
     jobs: usize,
     /// Runs only scripts with this requirement id, or with this text in their name or file.
     #[arg(long)]
     only: Vec<String>,
-    /// What the server can do, where scripts require it: `namespace-lifecycle` and others.
+    /// Abilities of the server that scripts require: `namespace-lifecycle` and others
     #[arg(long, value_delimiter = ',')]
     with: Vec<String>,
-    /// A shell command that makes the server forget its history.
+    /// A shell command that makes the server compact its history
     #[arg(long)]
     compact: Option<String>,
-    /// Prints each id of docs/requirements.md with the number of scripts that check it, and runs nothing.
+    /// Prints each id of docs/requirements.md with the number of scripts that cite it, and runs
+    /// nothing
     #[arg(long)]
     coverage: bool,
     /// Files of scripts, or folders of them.
@@ -295,7 +297,7 @@ fn run_sweep(options: Sweep) -> Result<ExitCode> {
     };
     let summary = sweep::run(&target, &campaign, &mut |name, status, processor| {
         if options.verbose {
-            // A closed pipe is no reason to stop.
+            // A closed pipe does not stop the campaign.
             let _ = writeln!(std::io::stdout(), "{:6} ms  {status}  {name}", processor.as_millis());
         }
     })?;
@@ -380,10 +382,10 @@ fn is_wanted(script: &Script, only: &[String]) -> bool {
         })
 }
 
-/// What the ids mean that scripts cite.
+/// The requirements, with the ids that scripts cite.
 const REQUIREMENTS: &str = include_str!("../../docs/requirements.md");
 
-/// How many scripts check each requirement.
+/// The number of scripts that cite each requirement.
 fn coverage(scripts: &[Script]) -> std::collections::BTreeMap<&str, usize> {
     let rows = REQUIREMENTS.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
     let ids = rows.map(|(id, _)| id).filter(|id| id.contains('-'));

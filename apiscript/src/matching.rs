@@ -19,7 +19,7 @@ pub enum Extent {
     Exact,
 }
 
-/// Every difference between an expectation and a body, each as a line that names the place.
+/// Every difference between an expectation and a body, each as a line with its path.
 pub fn differences(expected: &Value, actual: Option<&Value>, extent: Extent) -> Vec<String> {
     let mut comparison = Comparison { extent, place: String::new(), found: Vec::new() };
     comparison.value(expected, actual);
@@ -149,14 +149,14 @@ impl Comparison {
     }
 }
 
-/// What an expected text means.
+/// The meaning of an expected text.
 enum Word<'a> {
     Absent,
     Present,
     Not(&'a str),
     /// At least this number.
     Number(u64),
-    /// Whether it is to match.
+    /// A pattern, and whether the text must match it.
     Pattern(&'a str, bool),
     Literal,
 }
@@ -186,7 +186,7 @@ impl<'a> Word<'a> {
     }
 }
 
-/// A number, or a text that is one, such as a resource version.
+/// A number, or a text with a number, such as a resource version.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn subsets_match_and_differences_name_their_place() {
+    fn subsets_match_and_differences_name_their_path() {
         let body = json!({"kind": "L", "items": [{"n": "a", "rv": "12"}, {"n": "b"}], "x": null});
         for (expected, found) in [
             (json!({"kind": "L"}), vec![]),

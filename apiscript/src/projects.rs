@@ -24,29 +24,29 @@ use crate::http::{Connection, Request};
 use crate::request;
 use documents::Document;
 
-/// How long a definition may take to be established or to go.
+/// How long a definition may take to be established or to be deleted.
 const PATIENCE: Duration = Duration::from_secs(120);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Where a project keeps its definitions and samples.
+/// The paths of a project's definitions and samples.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Project {
     /// Its repository, `owner/name`; the checkout's folder is named by the last part.
     pub repository: String,
-    /// What the figures in docs/conformance.md were made with.
+    /// The commit for the figures in docs/conformance.md.
     pub commit: String,
     /// Files and folders of definitions.
     #[serde(default)]
     pub definitions: Vec<String>,
-    /// Files and folders in which samples are looked for.
+    /// Files and folders that are searched for samples.
     pub samples: Vec<String>,
     /// Files and folders of objects that the project itself calls invalid.
     #[serde(default)]
     pub invalid: Vec<String>,
 }
 
-/// What came of a project.
+/// The result of a project.
 #[derive(Debug, Default)]
 pub struct Outcome {
     repository: String,
@@ -56,12 +56,12 @@ pub struct Outcome {
     accepted: usize,
     broken: usize,
     refused: usize,
-    /// What was not as expected, a line each.
+    /// The unexpected results, a line each.
     pub remarks: Vec<String>,
 }
 
 impl Outcome {
-    /// Every definition served, and nothing broken let in; a sample may be wrong.
+    /// Whether every definition is served and no broken object was accepted; a sample may be wrong.
     pub fn is_good(&self) -> bool {
         self.established == self.definitions && self.refused == self.broken
     }
@@ -85,7 +85,7 @@ pub fn load(file: &Path) -> Result<Vec<Project>> {
     serde_saphyr::from_str(&text).with_context(|| file.display().to_string())
 }
 
-/// Does everything with one project, whose checkout is below `checkouts`.
+/// Runs one project, whose checkout is below `checkouts`.
 pub fn run(project: &Project, checkouts: &Path, target: &Target) -> Result<Outcome> {
     let name = project.repository.rsplit('/').next().unwrap_or_default();
     let root = checkouts.join(name);
@@ -117,14 +117,14 @@ pub fn run(project: &Project, checkouts: &Path, target: &Target) -> Result<Outco
     Ok(session.outcome)
 }
 
-/// How objects of a version of a kind are asked for, and what they must be like.
+/// How objects of a kind and version are created and compared.
 struct Kind {
-    /// Where they are created.
+    /// The path of the collection.
     path: String,
     schema: Value,
-    /// The status is written apart, so what a create says of it does not count.
+    /// It has a status subresource, so a create drops the status.
     has_status: bool,
-    /// One of the server's own: it leaves out what is empty, and adds to lists.
+    /// A built-in kind: the server omits empty values, and adds to lists.
     is_own: bool,
 }
 
@@ -133,7 +133,7 @@ struct Session<'a> {
     connection: Connection,
     /// By `apiVersion` and `kind`.
     kinds: BTreeMap<(String, String), Kind>,
-    /// What the server tells of the versions of its own kinds: the resources, and the OpenAPI document.
+    /// The server's built-in kinds by version: the resources, and the OpenAPI document.
     versions: BTreeMap<String, Option<(Value, Value)>>,
     namespace: String,
     outcome: Outcome,
@@ -149,7 +149,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Creates all definitions first: their number is part of the test. Gives their names.
+    /// Creates all definitions first, because their number is part of the test. Returns their
+    /// names.
     fn define(&mut self, documents: &[Document]) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for document in documents {
@@ -193,7 +194,8 @@ impl Session<'_> {
         }
     }
 
-    /// Notes the kinds of a definition. Its conversion webhook is not here, so it does without.
+    /// Records the kinds of a definition. Its conversion webhook does not run here, so it is
+    /// removed.
     fn learn(&mut self, name: &str, definition: &Value) -> Result<()> {
         if text(definition, "/spec/conversion/strategy") == "Webhook" {
             let alone = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
@@ -225,7 +227,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Makes the accounts that pods are to run as: without them they are not let in.
+    /// Creates the service accounts of the sample pods: without them the pods are refused.
     fn prepare(&mut self, samples: &[Document]) -> Result<()> {
         let named = samples.iter().map(|sample| text(&sample.tree, "/spec/serviceAccountName"));
         let path = format!("/api/v1/namespaces/{}/serviceaccounts", self.namespace);
@@ -235,7 +237,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// As [`Self::try_sample`], for an object of a kind of the server's own.
+    /// Like [`Self::try_sample`], for an object of a built-in kind.
     fn try_own(&mut self, document: &Document) -> Result<()> {
         let version = text(&document.tree, "/apiVersion").to_owned();
         let kind = text(&document.tree, "/kind").to_owned();
@@ -258,7 +260,7 @@ impl Session<'_> {
         self.try_sample(document)
     }
 
-    /// What the server tells of a version, if it serves it.
+    /// The resources and the document of a version, if the server serves it.
     fn version(&mut self, version: &str) -> Result<Option<(Value, Value)>> {
         let path = if version.contains('/') { "apis" } else { "api" };
         let path = format!("{path}/{version}");
@@ -273,7 +275,7 @@ impl Session<'_> {
         Ok(Some((resources, document)))
     }
 
-    /// Creates an object if its kind is known, sees that nothing of it is lost, and breaks it.
+    /// Creates an object if its kind is known, checks that no field is lost, and breaks it.
     fn try_sample(&mut self, document: &Document) -> Result<()> {
         let Some((about, kind, object)) = self.understand(document) else { return Ok(()) };
         let (path, has_status, is_own) = (kind.path.clone(), kind.has_status, kind.is_own);
@@ -290,7 +292,7 @@ impl Session<'_> {
             self.remark(format!("{about}: {lost} was not kept"));
         }
         let name = text(&answer, "/metadata/name").to_owned();
-        // Its copies may ask for the same port of nodes.
+        // Its copies may use the same node port.
         self.remove(&format!("{path}/{name}"))?;
         self.refuse(&path, &about, broken, is_own)
     }
@@ -301,7 +303,7 @@ impl Session<'_> {
         self.refuse(&path, &about, vec![("invalid by its project".to_owned(), object)], false)
     }
 
-    /// What an object is to be called in a remark, its kind, and the object as it can be created.
+    /// An object's name for messages, its kind, and the object in a form that can be created.
     fn understand(&self, document: &Document) -> Option<(String, &Kind, Value)> {
         let id = (text(&document.tree, "/apiVersion"), text(&document.tree, "/kind"));
         let kind = self.kinds.get(&(id.0.to_owned(), id.1.to_owned()))?;
@@ -309,7 +311,7 @@ impl Session<'_> {
         let name = text(&object, "/metadata/name").to_owned();
         let metadata = object["metadata"].as_object_mut()?;
         metadata.remove("namespace");
-        // Half of a project's samples are templates of which only the name is left open.
+        // Half of a project's samples are templates that only leave the name open.
         if name.contains(['$', '{', '('])
             || (name.is_empty() && !metadata.contains_key("generateName"))
         {
@@ -373,7 +375,7 @@ impl Session<'_> {
         self.exchange(&request::create(self.target, path, object))
     }
 
-    /// Anything but a create; a body is a merge patch.
+    /// Any request but a create; a body is a merge patch.
     fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
         let mut request = request::create(self.target, path, body.unwrap_or(&Value::Null));
         method.clone_into(&mut request.method);

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed (splitmix64).
+//! Random numbers from a seed (splitmix64).
 
 /// A generator.
 #[derive(Clone, Debug)]
@@ -25,12 +25,12 @@ impl Random {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// True once in so many times on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// A random element.
     pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }

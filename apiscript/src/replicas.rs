@@ -23,41 +23,41 @@ use client::Client;
 use history::History;
 use watcher::Watcher;
 
-/// How much is asked.
+/// The number of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// What the requests follow from.
+    /// The seed of the requests.
     pub seed: u64,
-    /// How many clients there are at once.
+    /// The number of concurrent clients.
     pub clients: usize,
-    /// How many requests each sends.
+    /// The number of requests of each client.
     pub requests: usize,
-    /// Requests may fail where no server can be blamed, for something is broken on purpose: then it is
-    /// unknown what became of them.
+    /// Requests may fail because servers or the database are broken on purpose; then their outcome
+    /// is unknown.
     pub may_fail: bool,
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many requests were answered, and how many of them were refused.
+    /// The number of requests with a response, and how many of them were refused.
     pub answered: usize,
     pub refused: usize,
-    /// How many have an unknown outcome.
+    /// The number of requests with an unknown outcome.
     pub unknown: usize,
-    /// How many changes the history has.
+    /// The number of changes in the history.
     pub changes: usize,
-    /// What fits no history.
+    /// The contradictions to the history.
     pub wrong: Vec<String>,
 }
 
-/// What all clients and watchers share.
+/// The state that all clients and watchers share.
 struct World<'a> {
     servers: &'a [Target],
     namespace: String,
-    /// Counts beginnings and ends of requests, so that it is known which ended before which began.
+    /// Counts starts and ends of requests, which orders those that do not overlap.
     clock: AtomicU64,
-    /// The newest revision that anybody was answered for a write or a list.
+    /// The newest revision in any response to a write or a list.
     newest: AtomicU64,
     may_fail: bool,
 }
@@ -67,7 +67,7 @@ impl World<'_> {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Says something to whoever looks on.
+    /// Prints progress.
     fn tell(&self, what: &str) {
         let _ = writeln!(std::io::stderr(), "{what}"); // nobody may be listening
     }
@@ -77,9 +77,9 @@ impl World<'_> {
     }
 }
 
-/// How long the watches may take to tell the last change.
+/// How long the watches may take to report the last change.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long servers are left alone, of which one is broken.
+/// The pause before a client uses servers again after a failure.
 const BROKEN_PAUSE: Duration = Duration::from_millis(50);
 /// The object that is written last.
 const LAST: &str = "zz-last";
@@ -134,7 +134,7 @@ pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
     })
 }
 
-/// Makes the namespace; gives its revision, before which nothing happens in it.
+/// Creates the namespace and returns its revision, before which nothing happened in it.
 fn make_namespace(world: &World<'_>) -> Result<u64> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -150,7 +150,7 @@ fn try_make_namespace(world: &World<'_>) -> Result<u64> {
     let object = json!({"metadata": {"name": world.namespace}});
     let mut connection = server.connect(false)?;
     let made = connection.exchange(&request::create(server, "/api/v1/namespaces", &object))?;
-    // Where the first attempt had no answer, it is there at the second.
+    // If the first attempt had no response, the second finds the namespace.
     let is_there = made.head.status == 201 || world.may_fail && made.head.status == 409;
     ensure!(is_there, "the namespace: {}", made.head.status);
     let path = format!("/api/v1/namespaces/{}", world.namespace);

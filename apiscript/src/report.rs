@@ -1,30 +1,30 @@
-//! What came of a run.
+//! The result of a run.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What came of one script.
+/// The result of a script.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// All was as expected.
+    /// All responses were as expected.
     Passed,
-    /// Something was not; the text says what.
+    /// A response was not as expected; the text describes it.
     Failed(String),
     /// The target lacks this ability.
     Skipped(String),
 }
 
-/// One script that was run.
+/// A script that was run.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The file it stands in.
+    /// Its file.
     pub file: PathBuf,
     /// Its sentence.
     pub script: String,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
 }
 
@@ -36,12 +36,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many failed.
+    /// The number of failed scripts.
     pub fn failed(&self) -> usize {
         self.cases.iter().filter(|case| matches!(case.outcome, Outcome::Failed(_))).count()
     }
 
-    /// How many were skipped.
+    /// The number of skipped scripts.
     pub fn skipped(&self) -> usize {
         self.cases.iter().filter(|case| matches!(case.outcome, Outcome::Skipped(_))).count()
     }

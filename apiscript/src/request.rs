@@ -1,4 +1,4 @@
-//! From a step to the request that is sent.
+//! Builds the request of a step.
 
 use anyhow::{Result, anyhow};
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ pub(crate) fn media_type(word: &str) -> &str {
     MEDIA_TYPES.iter().find(|(short, _)| *short == word).map_or(word, |(_, long)| long)
 }
 
-/// The request of a step, its variables filled.
+/// The request of a step, with its variables replaced.
 pub(crate) fn build(step: &Step, target: &Target, scope: &dyn Scope) -> Result<Request> {
     let (method, path) = step.request().ok_or_else(|| anyhow!("the step has no request"))?;
     let mut request = Request {
@@ -81,7 +81,7 @@ pub(crate) fn build(step: &Step, target: &Target, scope: &dyn Scope) -> Result<R
     Ok(request)
 }
 
-/// The headers that make our credentials act as someone else.
+/// The impersonation headers.
 fn impersonation(user: &Value) -> Vec<(String, String)> {
     let header = |name: &str, value: &Value| (format!("Impersonate-{name}"), as_text(value));
     let Value::Object(parts) = user else { return vec![header("User", user)] };
@@ -144,7 +144,7 @@ pub(crate) fn merge(tree: &mut Value, patch: Value) {
     }
 }
 
-/// Adds a header whose value may be a word, or `none`.
+/// Adds a header whose value may be a short word, or `none`.
 fn header(request: &mut Request, name: &str, word: &str, scope: &dyn Scope) -> Result<()> {
     let word = fill_text(word, scope)?;
     if word != "none" {
@@ -153,7 +153,7 @@ fn header(request: &mut Request, name: &str, word: &str, scope: &dyn Scope) -> R
     Ok(())
 }
 
-/// A request that the runner itself makes.
+/// A request of the runner itself.
 pub(crate) fn create(target: &Target, path: &str, object: &Value) -> Request {
     let mut request = Request {
         method: "POST".to_owned(),
@@ -172,7 +172,7 @@ pub(crate) fn read(target: &Target, path: &str) -> Request {
     Request { method: "GET".to_owned(), target: path.to_owned(), headers, body: None }
 }
 
-/// Deletes at once, in the background.
+/// Deletes without grace, in the background.
 pub(crate) fn delete(target: &Target, path: &str) -> Request {
     Request {
         method: "DELETE".to_owned(),
@@ -182,7 +182,7 @@ pub(crate) fn delete(target: &Target, path: &str) -> Request {
     }
 }
 
-/// The request in a line that says which it is.
+/// The request as a line for messages.
 pub(crate) fn in_words(request: &Request) -> String {
     const LIMIT: usize = 400;
     let mut line = format!("{} {}", request.method, request.target);
@@ -198,7 +198,7 @@ pub(crate) fn in_words(request: &Request) -> String {
     line.chars().take(LIMIT).collect()
 }
 
-/// The request as a line for a shell; `$AUTH` stands for the credentials.
+/// The request as a shell command; `$AUTH` stands for the credentials.
 pub(crate) fn curl(target: &Target, request: &Request) -> String {
     const LIMIT: usize = 600;
     let mut line = format!("curl -isk $AUTH -X {}", request.method);

@@ -25,14 +25,14 @@ use crate::variables::{self, Scope, fill};
 use crate::watch::Watch;
 pub(crate) use histories::Histories;
 
-/// How long an event or the end of a watch may take, where the script doesn't say.
+/// How long an event or the end of a watch may take, unless the script says otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long an answer may take where it is only listened to: that none comes is an answer, too.
+/// How long a response may take in a comparison, where a missing response is a result, too.
 const PATIENCE_LISTENING: Duration = Duration::from_secs(20);
-/// Scripts say how long something may take on a machine that does nothing else; on one that does, it may
-/// take so many times as long. Only what fails waits for it.
+/// Scripts state times for an idle machine; on a busy one everything may take so many times as
+/// long. Only failures wait that long.
 const SLACK: u32 = 6;
-/// How long a server may take to do its part in an object.
+/// How long a server may take to complete an object.
 const SETTLING: Duration = Duration::from_secs(5);
 /// The pause between two tries of a step with `within`.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -51,7 +51,8 @@ pub(crate) fn run(script: &Script, target: &Target) -> Outcome {
     }
 }
 
-/// Runs one script for what is answered, whatever it expects; `$unique` is among the variables.
+/// Runs one script and records the responses, without its expectations; `$unique` is among the
+/// variables.
 pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<Heard> {
     if target.lacks(&script.requires).is_some() {
         return Vec::new();
@@ -66,8 +67,8 @@ pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<He
     heard
 }
 
-/// Asks one question after the other, in a namespace of their own, `$ns`. Where an object is made that the
-/// server itself writes to, it is waited for what is `settled` then.
+/// Sends requests one after the other, in their own namespace, `$ns`. After the create of an object
+/// to which the server itself writes, it waits for the `settled` state.
 pub(crate) fn ask(
     questions: &[(String, Request)],
     settled: &Value,
@@ -92,7 +93,7 @@ pub(crate) fn ask(
     heard
 }
 
-/// A question, and what was answered to it.
+/// A request, and its response.
 pub(crate) struct Heard {
     pub(crate) question: String,
     pub(crate) answer: Result<Answer, String>,
@@ -101,14 +102,14 @@ pub(crate) struct Heard {
 struct Run<'a> {
     target: &'a Target,
     connection: Option<Connection>,
-    /// What was saved, and the names of this run.
+    /// Saved values, and the names of this run.
     variables: Row,
     watches: BTreeMap<String, Watch>,
-    /// What was answered so far, where that is what the run is for.
+    /// The responses so far, if the run records them.
     heard: Option<Vec<Heard>>,
 }
 
-/// The variables of a row before those of the run.
+/// The variables of a row, which shadow those of the run.
 struct Scoped<'a> {
     row: &'a Row,
     variables: &'a Row,
@@ -141,7 +142,8 @@ impl<'a> Run<'a> {
         let namespace = namespace(&variables::as_text(&unique));
         let object = json!({"metadata": {"name": namespace}});
         self.prepare("/api/v1/namespaces", &object, &[201])?;
-        // Pods are refused until a controller has made this account; making it here ends the race.
+        // Pods are refused until a controller has created this account; creating it here avoids the
+        // race.
         let object = json!({"metadata": {"name": "default"}});
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         self.prepare(&path, &object, &[201, 404, 409])?;
@@ -158,7 +160,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits until a new object has what the server gives it, if it ever does.
+    /// Waits a limited time until a new object is in the `settled` state.
     fn settle(&mut self, collection: &str, object: &Value, settled: &Value) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let request = request::read(self.target, &format!("{collection}/{name}"));
@@ -172,7 +174,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Leaves nothing behind. Errors are of no interest: what should be gone may be gone.
+    /// Deletes everything. Errors are ignored, because objects may be deleted already.
     fn finish(&mut self, script: &Script) {
         self.watches.clear();
         let paths =
@@ -275,7 +277,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends the step's request and keeps the answer: the first that is as expected, where the step waits.
+    /// Sends the step's request and records the response; with `within`, the first that is as
+    /// expected.
     fn hear(&mut self, step: &Step, row: &Row, deadline: Option<Instant>) -> Result<()> {
         let scope = Scoped { row, variables: &self.variables };
         let request = request::build(step, self.target, &scope)?;
@@ -312,7 +315,7 @@ impl<'a> Run<'a> {
         variables::fill_text(text, &Scoped { row, variables: &self.variables })
     }
 
-    /// Sends the step's request and compares the answer.
+    /// Sends the step's request and checks the response.
     fn converse(&mut self, step: &Step, row: &Row) -> Result<()> {
         let scope = Scoped { row, variables: &self.variables };
         let request = request::build(step, self.target, &scope)?;
@@ -352,7 +355,7 @@ impl<'a> Run<'a> {
         Answer::read(response)
     }
 
-    /// Sends the same request on many connections at once and counts the answers.
+    /// Sends the same request on many connections at once and counts the responses.
     fn race(&mut self, step: &Step, row: &Row, count: usize) -> Result<()> {
         let mut requests = Vec::new();
         for number in 1..=count {
@@ -385,7 +388,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// `10s` or `250ms`.
+/// Parses a duration: `10s` or `250ms`.
 fn duration(text: &str) -> Result<Duration> {
     let number =
         |digits: &str| digits.parse::<u64>().map_err(|_| anyhow!("{text:?} is no duration"));

@@ -1,26 +1,25 @@
-//! What a server says that it keeps: the kinds of its OpenAPI documents, their types, and every place in
-//! them that can be made large.
+//! The kinds of a server's OpenAPI documents, their types, and every field that can be made large.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// How deep places are looked for; schemas of JSON schemas go down for ever.
+/// How deep fields are searched; schemas of JSON schemas are recursive.
 const DEPTH_MAX: usize = 16;
 
 /// The types of one document, by name.
 pub(crate) struct Schemas(Map<String, Value>);
 
-/// Something that can be posted.
+/// A kind that can be posted.
 pub(crate) struct Kind {
     pub(crate) api_version: String,
     pub(crate) kind: String,
-    /// The path that it is posted to, its namespace and its parent's name filled.
+    /// The path to post to, with the namespace and the parent's name.
     pub(crate) collection: String,
-    /// It is kept, so that it can be updated.
+    /// Its objects are stored, so they can be updated.
     pub(crate) is_stored: bool,
-    /// It has a status of its own.
+    /// It has a status subresource.
     pub(crate) has_status: bool,
     pub(crate) schema: Value,
 }
@@ -35,13 +34,13 @@ pub(crate) enum Step {
     Entry,
 }
 
-/// What can be made large in a place.
+/// The ways in which a field can be made large.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     List,
     Map,
     Text,
-    /// An object with several lists, whose product could be taken.
+    /// An object with several lists, for work that grows with the product of their lengths.
     Lists,
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// `spec.containers[].env`
+    /// Formats the path: `spec.containers[].env`.
     pub(crate) fn name(&self) -> String {
         let mut name = String::new();
         for step in &self.path {
@@ -74,7 +73,7 @@ impl Schemas {
         Self(if let Value::Object(schemas) = schemas { schemas } else { Map::new() })
     }
 
-    /// A schema without its reference, and the name of the type that it refers to.
+    /// The schema that a reference resolves to, and the name of its type.
     pub(crate) fn resolved<'s>(&'s self, schema: &'s Value) -> (&'s Value, Option<&'s str>) {
         let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
         let name = reference.and_then(|reference| reference.rsplit('/').next());
@@ -82,7 +81,7 @@ impl Schemas {
         found.unwrap_or((schema, None))
     }
 
-    /// The schema of a kind, `apps/v1` and `Deployment`.
+    /// The schema of a kind, such as `apps/v1` and `Deployment`.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Value> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is_it =
@@ -93,7 +92,7 @@ impl Schemas {
         })
     }
 
-    /// The places of a kind; those of types and fields that were `seen` are left out.
+    /// The fields of a kind, without types and fields that were `seen`.
     pub(crate) fn places(
         &self,
         kind: &Kind,
@@ -157,7 +156,7 @@ impl Schemas {
     }
 }
 
-/// Whether nobody was here before.
+/// Whether this type and field were not seen before.
 fn is_new(seen: &mut Option<&mut BTreeSet<String>>, name: Option<&str>, field: &str) -> bool {
     match (seen, name) {
         (Some(seen), Some(name)) => seen.insert(format!("{name} {field}")),
@@ -165,12 +164,12 @@ fn is_new(seen: &mut Option<&mut BTreeSet<String>>, name: Option<&str>, field: &
     }
 }
 
-/// `array`, `string` and so on; what may be anything is taken for a map.
+/// The type: `array`, `string` and so on; a schema without a type counts as a map.
 pub(crate) fn type_of(schema: &Value) -> &str {
     schema["type"].as_str().unwrap_or(if schema["oneOf"].is_array() { "string" } else { "object" })
 }
 
-/// The parts that a schema gives its values.
+/// The parts of a schema's values.
 pub(crate) fn parts(schema: &Value) -> Vec<(Step, &Value)> {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let mut parts: Vec<_> = fields.map(|(name, part)| (Step::Field(name.clone()), part)).collect();
@@ -182,7 +181,7 @@ pub(crate) fn parts(schema: &Value) -> Vec<(Step, &Value)> {
     parts
 }
 
-/// What a document's paths say can be posted, in this namespace; what is stored comes first.
+/// The kinds that a document's paths can post, in this namespace; stored ones come first.
 pub(crate) fn kinds(document: &Value, namespace: &str) -> Result<Vec<Kind>> {
     let paths = document["paths"].as_object().context("a document has paths")?;
     let mut kinds = Vec::new();

@@ -19,34 +19,34 @@ pub type Row = BTreeMap<String, Value>;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it shows, in a sentence.
+    /// The behaviour that it shows, as a sentence.
     pub script: String,
     /// The requirements that it checks as a whole.
     #[serde(default)]
     pub ids: Vec<String>,
-    /// What the target must be able to do; the script is skipped elsewhere.
+    /// Abilities that the target must have; otherwise the script is skipped.
     #[serde(default)]
     pub requires: Vec<String>,
-    /// Runs after the others and by itself, for what they do can be felt in it.
+    /// Runs after the others and alone, because its steps affect other scripts.
     #[serde(default)]
     pub alone: bool,
-    /// The conversation.
+    /// The requests.
     pub steps: Vec<Spanned<Step>>,
     /// Paths to delete at the end, whatever happened.
     #[serde(default)]
     pub cleanup: Vec<String>,
-    /// The file that it stands in.
+    /// Its file.
     #[serde(skip)]
     pub file: PathBuf,
 }
 
-/// One step: a request with its expected answer, or something with a watch, or a group of steps.
+/// A step: a request with its expected response, an operation of a watch, or a group of steps.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Step {
     /// The requirements that this step checks.
     pub ids: Vec<String>,
-    /// What the target must be able to do; the step is passed over elsewhere.
+    /// Abilities that the target must have; otherwise the step is skipped.
     pub requires: Vec<String>,
 
     /// The path of a GET.
@@ -80,91 +80,91 @@ pub struct Step {
     pub content_type: Option<String>,
     /// The `Accept` header: a word of `MEDIA_TYPES` or a whole value.
     pub accept: Option<String>,
-    /// Whether to come without credentials.
+    /// Whether to send no credentials.
     pub anonymous: bool,
-    /// Whom our credentials act as: a user's name, or `{user, groups, uid, extra}`.
+    /// The impersonated user: a name, or `{user, groups, uid, extra}`.
     #[serde(rename = "as", deserialize_with = "present")]
     pub acts_as: Option<Value>,
-    /// A bearer token to come with, instead of our credentials.
+    /// A bearer token, instead of the runner's credentials.
     pub token: Option<String>,
     /// The body, sent as JSON.
     #[serde(deserialize_with = "present")]
     pub send: Option<Value>,
-    /// A merge patch that `send` goes through before.
+    /// A merge patch that is applied to `send`.
     pub but: Option<Value>,
     /// The body, sent as it is.
     pub raw: Option<String>,
-    /// The body, this text so many times between a prefix and a suffix.
+    /// The body: a text that is repeated between a prefix and a suffix.
     pub filler: Option<Filler>,
 
-    /// The expected status: a number, a list of them, or in a race how many of each.
+    /// The expected status: a number, a list of them, or in a race the number of each.
     #[serde(deserialize_with = "present")]
     pub status: Option<Value>,
     /// Expected response headers.
     pub response_headers: Row,
-    /// The expected body; more members than these may be there.
+    /// The expected body; it may have more members.
     #[serde(deserialize_with = "present")]
     pub body: Option<Value>,
-    /// The expected body, nothing more.
+    /// The exact expected body.
     #[serde(deserialize_with = "present")]
     pub exact: Option<Value>,
     /// The expected body as text.
     #[serde(deserialize_with = "present")]
     pub text: Option<Value>,
-    /// Variables to keep: name and where it stands in the body, or `header Name`.
+    /// Variables to save: name, and path in the body or `header Name`.
     pub save: BTreeMap<String, String>,
 
-    /// Try again until it is as expected, at most this long (`10s`).
+    /// Retry until the response is as expected, at most this long (`10s`).
     pub within: Option<String>,
-    /// Do it this many times, `$i` counting from 1.
+    /// Repeat the step this many times, `$i` counting from 1.
     pub times: Option<usize>,
-    /// Do it once for each of these sets of variables.
+    /// Run the step once for each of these sets of variables.
     pub rows: Vec<Row>,
-    /// Send this many at once, `$i` counting from 1.
+    /// Send this many requests at once, `$i` counting from 1.
     pub race: Option<usize>,
-    /// Steps to do together.
+    /// Steps of a group.
     pub steps: Vec<Spanned<Step>>,
 
-    /// The answer is a stream, whose first so many events are the body: fewer where it ends, says that the
-    /// initial events did, or has nothing to tell.
+    /// The response is a stream, whose first events are the body: at most so many, fewer if it
+    /// ends, if the initial events end, or if it is silent.
     pub take: Option<usize>,
 
     /// Opens a watch with this name, by the step's GET.
     pub watch: Option<String>,
-    /// The watch whose next events must be `next`.
+    /// The watch whose next events are compared with `next`.
     pub events: Option<String>,
     /// One member each: the event's type and its object.
     pub next: Vec<BTreeMap<String, Value>>,
-    /// Event types to pass over.
+    /// Event types to skip.
     pub ignore: Vec<String>,
     /// Whether `next` may come in any order.
     pub unordered: bool,
-    /// The watch whose stream must now end by itself.
+    /// The watch that the server must end now.
     pub end: Option<String>,
-    /// The watch to leave.
+    /// The watch to close.
     pub close: Option<String>,
-    /// Makes the server forget its history, where the target knows how.
+    /// Makes the server compact its history, if the target can.
     pub compact: bool,
 }
 
-/// A large body in few words.
+/// A large body in short form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filler {
-    /// Stands before.
+    /// The prefix.
     #[serde(default)]
     pub before: String,
-    /// Is repeated.
+    /// The repeated text.
     pub unit: String,
-    /// So many times.
+    /// The number of repetitions.
     pub times: usize,
-    /// Stands behind.
+    /// The suffix.
     #[serde(default)]
     pub after: String,
 }
 
 impl Step {
-    /// Whether our own credentials stay at home.
+    /// Whether the runner's own credentials are not used.
     pub fn is_a_stranger(&self) -> bool {
         self.anonymous || self.token.is_some()
     }
@@ -183,7 +183,7 @@ impl Step {
         all.into_iter().find_map(|(method, path)| path.as_deref().map(|path| (method, path)))
     }
 
-    /// Checks what the form alone can't: that the step does exactly one thing.
+    /// Checks what the YAML form cannot: that the step does exactly one thing.
     fn check(&self) -> Result<()> {
         let requests = [
             &self.get,
@@ -243,12 +243,12 @@ fn at(step: &Spanned<Step>) -> String {
     format!("line {}", step.referenced.line())
 }
 
-/// Distinguishes an explicit `null` from nothing.
+/// Distinguishes an explicit `null` from an absent member.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
-/// Reads the scripts of one file.
+/// Parses the scripts of one file.
 pub fn parse(text: &str, file: &Path) -> Result<Vec<Script>> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let mut scripts: Vec<Script> = serde_saphyr::from_str_with_options(text, options)
@@ -262,7 +262,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<Script>> {
     Ok(scripts)
 }
 
-/// Reads a file, or every `.yaml` file below a folder, in order of their names.
+/// Parses a file, or every `.yaml` file below a folder, in order of their names.
 pub fn load(path: &Path) -> Result<Vec<Script>> {
     if !path.is_dir() {
         let text =

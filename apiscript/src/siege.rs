@@ -27,45 +27,45 @@ use ordinary::{Answers, Fixture, Question};
 use peer::{Peer, Route};
 use row::{Identity, Names, Row};
 
-/// How many threads the peers of a row have.
+/// The number of threads for the clients of a row.
 const THREADS: usize = 8;
-/// Between two rounds of peers that are no flood.
+/// The pause between two rounds of clients that are not a flood.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the connections of a row that should be closed are read from to see that they are …
+/// How long a row's connections are read to see whether the server has closed them.
 const LOOK: Duration = Duration::from_secs(2);
-/// … and each of them at least, also behind one that is open.
+/// How long each of them is read at least, also after one that is open.
 const LOOK_AT_ONE: Duration = Duration::from_millis(50);
-/// How often connections are looked at before those that are still open count against the server: a busy
-/// machine is late with everything.
+/// How often open connections are checked before they count against the server: a busy machine is
+/// slow.
 const LOOKS: usize = 3;
-/// How many descriptors more than before a server may have afterwards.
+/// The most descriptors that a server may have in addition afterwards.
 const DESCRIPTORS_MORE: u64 = 16;
-/// How soon after the peers left the server must be as before.
+/// How soon after the hostile clients left the server must have recovered.
 const RECOVERY: Duration = Duration::from_secs(30);
 
-/// What is to be done, and what is demanded.
+/// The campaign and its requirements.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// How many connections a row has, where it says nothing else.
+    /// The number of connections of a row, unless the row says otherwise.
     pub connections: usize,
     /// How long each row lasts before the next comes.
     pub seconds: f64,
-    /// How long after the last row the connections that only cost are looked at: the server should have
-    /// closed them. A few more looks follow, as far apart, where it has not.
+    /// How long after the last row the hostile connections are checked: the server should have
+    /// closed them. If not, a few more checks follow at the same distance.
     pub patience: Duration,
-    /// The address that hostile peers come from; the ordinary user's where there is none.
+    /// The source address of hostile clients; `None` for the ordinary user's.
     pub from: Option<IpAddr>,
-    /// Every answer must come within this time …
+    /// Every response must arrive within this time.
     pub slowest: Duration,
-    /// … and nine of ten within this.
+    /// Nine of ten responses must arrive within this time.
     pub usual: Duration,
-    /// How much more memory than before the server may have afterwards.
+    /// The most memory that the server may have in addition afterwards.
     pub memory_more_bytes: u64,
-    /// Only rows with one of these words in their names; all where there is none.
+    /// Only rows with one of these words in their names; empty means all.
     pub only: Vec<String>,
 }
 
-/// What a row came to.
+/// The result of a row.
 #[derive(Debug)]
 pub struct Outcome {
     peer: String,
@@ -77,14 +77,14 @@ pub struct Outcome {
     complaints: Vec<String>,
 }
 
-/// What the server holds.
+/// The server's resources.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     descriptors: u64,
     memory_bytes: u64,
 }
 
-/// What the whole campaign came to.
+/// The result of the campaign.
 #[derive(Debug)]
 pub struct Summary {
     /// The rows, in order.
@@ -94,7 +94,7 @@ pub struct Summary {
     complaints: Vec<String>,
 }
 
-/// The connections of a row that are open.
+/// The open connections of a row.
 struct Attackers {
     row: Row,
     peers: Vec<Peer>,
@@ -102,7 +102,7 @@ struct Attackers {
     failed: usize,
 }
 
-/// Runs a campaign against the server of a target, whose user may do everything.
+/// Runs a campaign against the server of a target, whose user must be allowed everything.
 pub fn run(target: &Target, campaign: &Campaign) -> Result<Summary> {
     let fixture = Fixture::create(target).context("making the campaign's namespace")?;
     let route = Route::new(target.cluster(), campaign.from)?;
@@ -142,7 +142,7 @@ pub fn run(target: &Target, campaign: &Campaign) -> Result<Summary> {
     Ok(summary)
 }
 
-/// Opens the connections of a row, and lets an ordinary user ask meanwhile.
+/// Opens the connections of a row, while an ordinary user sends requests.
 fn run_row(
     target: &Target,
     fixture: &Fixture,
@@ -187,7 +187,7 @@ fn run_row(
     })
 }
 
-/// A part of a row's connections, by one thread.
+/// One thread's part of a row's connections.
 fn attack(route: &Route, row: Row, names: &Names, wanted: usize, end: Instant) -> Attackers {
     let mut part = Attackers { row, peers: Vec::new(), opened: 0, failed: 0 };
     while Instant::now() < end {
@@ -197,7 +197,7 @@ fn attack(route: &Route, row: Row, names: &Names, wanted: usize, end: Instant) -
                     part.opened += 1;
                     part.peers.push(peer);
                 }
-                // The server may refuse them: it must only serve others.
+                // The server may refuse connections: it must only serve other clients.
                 Err(_) => {
                     part.failed += 1;
                     break;
@@ -225,7 +225,7 @@ impl Attackers {
 }
 
 impl Held {
-    /// Asks the server, which tells it in its metrics; where it tells nothing, nothing is compared.
+    /// Reads the server's metrics; metrics that it does not have are not compared.
     fn by(target: &Target) -> Result<Self> {
         let mut request = Request { method: "GET".to_owned(), ..Request::default() };
         request.target = "/metrics".to_owned();
@@ -244,7 +244,7 @@ impl Held {
 }
 
 impl Outcome {
-    /// Looks which connections the server has closed.
+    /// Checks which connections the server has closed.
     fn look(&mut self, attackers: &mut Attackers) {
         let deadline = Instant::now() + LOOK;
         self.closed = attackers.opened - attackers.peers.len();
@@ -258,7 +258,7 @@ impl Outcome {
             .count();
     }
 
-    /// Whether all connections are closed that must be.
+    /// Whether all connections are closed that the server must close.
     const fn has_closed_its_share(&self) -> bool {
         !self.must_close || self.closed == self.opened
     }
@@ -272,7 +272,7 @@ impl Outcome {
 }
 
 impl Summary {
-    /// Waits until the server holds no more than before.
+    /// Waits until the server has no more resources than before.
     fn recover(&mut self, target: &Target, campaign: &Campaign) -> Result<()> {
         let end = Instant::now() + RECOVERY;
         loop {
@@ -291,7 +291,7 @@ impl Summary {
         }
     }
 
-    /// Whether everything was as it must be.
+    /// Whether all requirements hold.
     pub fn is_good(&self) -> bool {
         self.complaints.is_empty() && self.outcomes.iter().all(|row| row.complaints.is_empty())
     }

@@ -28,46 +28,46 @@ use crate::schemas::{Form, Kind, Place, Schemas, Step, kinds};
 use fill::{Filler, Filling};
 use meter::{Answer, Bystander, Meter, get};
 
-/// Objects to begin with, where the least that a schema requires is not enough.
+/// Base objects, for kinds whose schema requires more than the minimum that the sweep makes.
 const BASES: &str = include_str!("../corpus/bases.yaml");
-/// The most slow requests that are kept and shown.
+/// The most slow requests that are recorded and shown.
 const SLOWEST: usize = 40;
-/// What is stored may be as large as etcd's values, half of a request.
+/// A stored object may be as large as etcd's values, half of a request.
 const STORED_SHARE: usize = 2;
-/// What kinds in these groups say concerns all requests, so that none is stored.
+/// Groups whose objects affect all requests, so none is stored.
 const NEVER_STORED: [&str; 2] = ["admissionregistration.k8s.io", "apiregistration.k8s.io"];
-/// Texts that parsers of names, paths, patterns, addresses, quantities, expressions may go over more
+/// Texts that parsers of names, paths, patterns, addresses, quantities or expressions may scan more
 /// than once.
 const PIECES: [&str; 6] = ["a", "1", "a.", "(", "a,", "{[("];
 
-/// How large, and what is too much.
+/// The size of the requests, and the bounds.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// How large requests are.
+    /// The size of a request's body.
     pub body_bytes: usize,
     /// The most processor time that a request may cost.
     pub processor_max: Duration,
     /// The longest that `/livez` may take meanwhile.
     pub livez_max: Duration,
-    /// Fills a field of a type in every place that the type has, and not only in the first; texts with
-    /// every piece.
+    /// Fills a field of a type wherever the type occurs, not only in the first field; fills texts
+    /// with every piece.
     pub everywhere: bool,
-    /// Fills each place of so many only; 1 for all.
+    /// Fills one field in so many; 1 for all.
     pub one_in: usize,
-    /// Only what has one of these words in its name.
+    /// Only requests with one of these words in their name.
     pub only: Vec<String>,
 }
 
-/// What was sent, and what was too much.
+/// The requests that were sent, and those that broke a bound.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many requests were measured.
+    /// The number of measured requests.
     pub requests: usize,
-    /// The most expensive, with what they are about and their status.
+    /// The most expensive requests, with their names and status codes.
     pub slowest: Vec<(Duration, String, u16)>,
-    /// The longest that `/livez` took, and during what.
+    /// The longest time that `/livez` took, and the request at that time.
     pub livez: (Duration, String),
-    /// What broke a bound.
+    /// The broken bounds.
     pub failures: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Sends everything; `each` hears of every answer.
+/// Sends all requests; calls `each` for every response.
 pub fn run(
     target: &Target,
     campaign: &Campaign,
@@ -126,9 +126,9 @@ struct Sweep<'a> {
     bystander: &'a Bystander,
     summary: Summary,
     each: &'a mut dyn FnMut(&str, u16, Duration),
-    /// How many places there were.
+    /// The number of fields.
     places: usize,
-    /// How many objects were made: each has a number.
+    /// The number of created objects; each gets a number.
     objects: usize,
 }
 
@@ -138,7 +138,7 @@ struct Base {
     object: Value,
 }
 
-/// An object that is there to be updated.
+/// A stored object that is updated.
 struct Subject {
     path: String,
     object: Value,
@@ -242,7 +242,7 @@ impl Sweep<'_> {
             Form::Text if self.campaign.everywhere => {
                 PIECES.iter().map(|piece| Filling::Repeated(piece)).collect()
             }
-            // A few, so that all are tried in some place or other.
+            // Texts are filled with a few of the pieces, so that all of them are tried somewhere.
             Form::Text => {
                 let first = place.name().len() % PIECES.len();
                 vec![Filling::Repeated(PIECES[first])]
@@ -252,11 +252,11 @@ impl Sweep<'_> {
         }
     }
 
-    /// An object of a kind, to be updated; none where what we have is not good enough.
+    /// Creates an object of a kind, for updates; `None` if the server does not accept the object.
     fn create(&mut self, kind: &Kind, object: &Value) -> Result<Option<Subject>> {
         self.objects += 1;
         let unique = format!("sweep{:x}x{}", std::process::id(), self.objects);
-        // A definition's name follows from its other names.
+        // The name of a CustomResourceDefinition follows from its other names.
         let text = object.to_string().replace("$plural", &unique);
         let mut object: Value = serde_json::from_str(&text)?;
         if object["metadata"]["name"].is_null() {
@@ -273,8 +273,8 @@ impl Sweep<'_> {
         Ok(Some(Subject { path: format!("{}/{name}", kind.collection), object }))
     }
 
-    /// Fills a place of an object that is there, and once more with what is half the same, in every way;
-    /// the object, where it is still as it was.
+    /// Fills a field of a stored object, and once more with half of the same items, by every verb.
+    /// Returns the object if it has not changed.
     fn update(
         &mut self,
         kind: &Kind,
@@ -341,7 +341,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Sends one, and keeps what it cost.
+    /// Sends a request and records its cost.
     fn measure(&mut self, name: &str, request: &Request) -> Result<Answer> {
         self.bystander.note(name);
         let answer = self.meter.measure(request).with_context(|| name.to_owned())?;

@@ -1,4 +1,4 @@
-//! The server that the scripts talk to, and what it is able to do beyond the API.
+//! The server that the scripts test, and its abilities.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 use crate::http::Connection;
 use crate::kubeconfig::Cluster;
 
-/// Makes a server forget its history up to now.
+/// Makes a server compact its history.
 type Compact = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// An API server with its credentials.
@@ -40,38 +40,38 @@ impl Target {
         })
     }
 
-    /// The same at another URL.
+    /// The same server at another URL.
     #[must_use]
     pub fn at(mut self, server: &str) -> Self {
         server.trim_end_matches('/').clone_into(&mut self.cluster.server);
         self
     }
 
-    /// Says that the server can do what scripts `require` under this name.
+    /// Adds an ability that scripts may `require`.
     #[must_use]
     pub fn able(mut self, ability: &str) -> Self {
         self.abilities.insert(ability.to_owned());
         self
     }
 
-    /// Says how to make the server forget its history: the ability `compaction`.
+    /// Sets how to make the server compact its history: the ability `compaction`.
     #[must_use]
     pub fn compacted_by(mut self, how: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
         self.compact = Some(Arc::new(how));
         self.able("compaction")
     }
 
-    /// The first of these that the server can't do.
+    /// The first of these abilities that the server lacks.
     pub fn lacks<'a>(&self, required: &'a [String]) -> Option<&'a str> {
         required.iter().find(|ability| !self.abilities.contains(*ability)).map(String::as_str)
     }
 
-    /// Makes the server forget its history.
+    /// Makes the server compact its history.
     pub fn compact(&self) -> Result<()> {
         self.compact.as_ref().map_or(Ok(()), |how| how())
     }
 
-    /// Where the server is, and our credentials.
+    /// The server's address and the credentials.
     pub(crate) const fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -81,13 +81,13 @@ impl Target {
         &self.cluster.server
     }
 
-    /// A new connection, with our credentials or without.
+    /// A new connection, with or without credentials.
     pub fn connect(&self, anonymous: bool) -> Result<Connection> {
         let tls = if anonymous { &self.without_identity } else { &self.with_identity };
         Connection::open(&self.cluster, tls)
     }
 
-    /// The header that carries our token, if we have one.
+    /// The header with the bearer token, if there is one.
     pub fn authorization(&self) -> Option<(String, String)> {
         let token = self.cluster.token.as_ref()?;
         Some(("Authorization".to_owned(), format!("Bearer {token}")))

@@ -22,7 +22,7 @@ impl Scope for BTreeMap<String, Value> {
     }
 }
 
-/// Fills the variables of a whole tree.
+/// Replaces the variables in a tree.
 pub fn fill(value: &Value, scope: &dyn Scope) -> Result<Value> {
     Ok(match value {
         Value::String(text) => fill_string(text, scope)?,
@@ -40,12 +40,12 @@ pub fn fill(value: &Value, scope: &dyn Scope) -> Result<Value> {
     })
 }
 
-/// Fills the variables of a text.
+/// Replaces the variables in a text.
 pub fn fill_text(text: &str, scope: &dyn Scope) -> Result<String> {
     expand(text, scope, Braces::Optional)
 }
 
-/// A value as it stands within a text.
+/// A value as it is inserted into a text.
 pub fn as_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -61,7 +61,7 @@ fn fill_string(text: &str, scope: &dyn Scope) -> Result<Value> {
     expand(text, scope, if escape { Braces::Pattern } else { Braces::Optional }).map(Value::String)
 }
 
-/// The variable that is all of a text.
+/// The variable that is the whole text.
 fn whole_name(text: &str) -> Option<&str> {
     let name = text.strip_prefix('$')?;
     (name_length(name) == name.len() && !name.is_empty()).then_some(name)
@@ -75,12 +75,12 @@ fn name_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// How a variable is written, and how its text is put in.
+/// How a variable is written, and how its text is inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Braces {
     Required,
     Optional,
-    /// As `Optional`, in a regular expression.
+    /// Like `Optional`, in a regular expression.
     Pattern,
 }
 

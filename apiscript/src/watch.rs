@@ -29,18 +29,18 @@ pub(crate) enum Framing {
     Sequence,
 }
 
-/// What a stream brings.
+/// An item of a stream.
 #[derive(Debug)]
 enum Item {
     Event(Value),
-    /// The stream ended as it should.
+    /// The stream ended properly.
     End,
-    /// It broke, or brought something that is no event.
+    /// The stream broke, or had an invalid event.
     Broken(String),
 }
 
 impl Watch {
-    /// Reads events from a connection whose answer has begun.
+    /// Reads events from a connection whose response has begun.
     pub(crate) fn read(mut connection: Connection, framing: Framing) -> Result<Self> {
         connection.set_read_timeout(None)?;
         let closer = connection.closer()?;
@@ -55,7 +55,7 @@ impl Watch {
         Ok(Self { items, closer })
     }
 
-    /// The next event; `None` where the stream ended by itself.
+    /// The next event; `None` if the server ended the stream.
     pub(crate) fn next(&self, deadline: Instant) -> Result<Option<Value>> {
         match self.items.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Item::Event(event)) => Ok(Some(event)),
@@ -73,7 +73,7 @@ impl Drop for Watch {
     }
 }
 
-/// Hands over event for event.
+/// Sends each event to the script.
 fn forward(connection: &mut Connection, framing: Framing, events: &Sender<Item>) -> Result<()> {
     let mut rest = Vec::new();
     while let Some(piece) = connection.next_piece()? {
@@ -91,7 +91,7 @@ fn forward(connection: &mut Connection, framing: Framing, events: &Sender<Item>)
 }
 
 impl Framing {
-    /// That of a media type.
+    /// The framing of a media type.
     pub(crate) fn of(media_type: &str) -> Self {
         if media_type.starts_with(binary::PROTOBUF) {
             Self::Messages
@@ -102,7 +102,7 @@ impl Framing {
         }
     }
 
-    /// Takes the first event, once it is whole.
+    /// Removes and parses the first event, if it is complete.
     fn take(self, bytes: &mut Vec<u8>) -> Result<Option<Value>> {
         match self {
             Self::Lines => {

@@ -101,7 +101,7 @@ fn service(name: &str, port: Option<u64>) -> Value {
 /// There are 62 addresses and 40 ports, fewer than clients: each goes to one of them, the others are told
 /// that there is none; and what is given back can be had again.
 #[test]
-fn addresses_and_ports_are_given_once() -> Result<()> {
+fn addresses_and_ports_are_allocated_once() -> Result<()> {
     let world = World::start(small()?)?;
     let own = BTreeSet::from(["10.9.0.1".to_owned()]);
     for _ in 0..2 {
@@ -129,7 +129,7 @@ fn addresses_and_ports_are_given_once() -> Result<()> {
 
 /// What services have is taken after a restart, and nothing else is.
 #[test]
-fn a_restart_knows_what_is_taken() -> Result<()> {
+fn allocations_survive_a_restart() -> Result<()> {
     let directory = std::env::temp_dir().join(format!("pintle-contention-{}", std::process::id()));
     let config = Config { ephemeral: false, data_dir: directory.clone(), ..small()? };
     let world = World::start(config.clone())?;
@@ -194,7 +194,7 @@ fn a_budget_is_not_overspent() -> Result<()> {
 /// 64 clients overwrite one service without saying which version they saw: all of them get through, and
 /// it keeps what it was given.
 #[test]
-fn unconditional_updates_all_get_through() -> Result<()> {
+fn unconditional_updates_all_succeed() -> Result<()> {
     let world = World::start(Config::ephemeral())?;
     let first = world.must("POST", SERVICES, &service("s", None))?;
     let updated = world.all(|world, n| {
@@ -211,7 +211,7 @@ fn unconditional_updates_all_get_through() -> Result<()> {
 /// 64 clients make and delete things in a namespace with two quotas that have room for fewer: the quotas
 /// are never exceeded, and say what is there when all is done, also after a restart.
 #[test]
-fn quotas_are_neither_exceeded_nor_lost() -> Result<()> {
+fn quotas_are_not_exceeded_and_count_everything() -> Result<()> {
     const MAPS: &str = "/api/v1/namespaces/team/configmaps";
     const QUOTAS: &str = "/api/v1/namespaces/team/resourcequotas";
     const ROUNDS: usize = 8;

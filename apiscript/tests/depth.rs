@@ -160,7 +160,7 @@ fn ways(collection: &str, name: &str, kind: &str, levels: usize) -> Result<Vec<[
 /// Whatever way an object gets as deep as it may be, or deeper: it is refused as a bad request, or it is
 /// readable in every encoding, can be changed, and goes when it is deleted.
 #[test]
-fn what_is_committed_can_be_read_back_in_every_encoding() -> Result<()> {
+fn deeply_nested_objects_are_refused_or_readable_in_every_encoding() -> Result<()> {
     let gates = FeatureGates::parse(["CBORServingAndStorage=true"])?;
     let server = TestServer::builder()
         .objects(DEFINITION)

@@ -11,7 +11,7 @@ use apiscript::kubeconfig::Cluster;
 use pintle_testing::{Config, Selection, TestServer};
 
 #[test]
-fn a_sample_is_answered_as_recorded() -> Result<()> {
+fn responses_to_a_sample_equal_the_recorded_verdicts() -> Result<()> {
     // The verdicts are those of a kube-apiserver that no controller manager stands beside.
     let controllers = Selection::parse([])?;
     let server = TestServer::start_with(Config { controllers, ..Config::ephemeral() })?;

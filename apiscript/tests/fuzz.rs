@@ -12,7 +12,7 @@ use pintle_testing::TestServer;
 const GROWTH_BYTES: u64 = 400 << 20;
 
 #[test]
-fn hostile_requests_are_answered_properly() -> Result<()> {
+fn hostile_requests_get_valid_responses() -> Result<()> {
     let server = TestServer::start();
     let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;
     let before = memory_bytes();

@@ -35,7 +35,7 @@ const OF_ALL_GROUPS: [&str; 2] = [
 const SHOWN: usize = 40;
 
 #[test]
-fn documents_say_what_upstreams_say() -> Result<()> {
+fn documents_equal_upstreams() -> Result<()> {
     let facts = Path::new(env!("CARGO_MANIFEST_DIR"));
     let facts = facts.join("../../shared/reference/v1.36/openapi-facts.json");
     let Ok(facts) = std::fs::read(facts) else {

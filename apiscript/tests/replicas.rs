@@ -23,7 +23,7 @@ fn check(servers: &[Target]) -> Result<()> {
 }
 
 #[test]
-fn servers_on_one_etcd_tell_one_history() -> Result<()> {
+fn servers_on_one_etcd_show_one_history() -> Result<()> {
     let Some(database) = Database::find()? else { return Ok(()) };
     let config = Config { etcd: Some(database.part()), ..Config::ephemeral() };
     let servers = [TestServer::start_with(config.clone())?, TestServer::start_with(config)?];
@@ -32,7 +32,7 @@ fn servers_on_one_etcd_tell_one_history() -> Result<()> {
 }
 
 #[test]
-fn a_server_with_a_store_of_its_own_tells_one_history() -> Result<()> {
+fn a_server_with_an_embedded_store_shows_one_history() -> Result<()> {
     let server = TestServer::start_with(Config::ephemeral())?;
     check(&[target(&server)?])
 }

@@ -38,7 +38,7 @@ const WATCH: &str = "24\r\n{\"type\":\"ADDED\",\"object\":{\"n\":\"a\"}}\n\r\n\
                      27\r\n{\"type\":\"BOOKMARK\",\"object\":{\"n\":\"b\"}}\n\r\n0\r\n\r\n";
 
 #[test]
-fn scripts_pass_or_say_what_is_wrong() -> Result<()> {
+fn scripts_pass_or_report_the_difference() -> Result<()> {
     let server = serve()?;
     for (steps, wrong) in [
         ("{GET: /one, body: {name: one}}", None),
@@ -105,7 +105,7 @@ fn scripts_pass_or_say_what_is_wrong() -> Result<()> {
 }
 
 #[test]
-fn scripts_that_make_no_sense_are_refused() {
+fn invalid_scripts_are_refused() {
     for steps in [
         "{}",
         "{GET: /a, POST: /b}",

@@ -1,5 +1,6 @@
-//! Which texts and numbers are alike in the answers of two servers: what each server makes up by itself, such
-//! as uids, times, addresses and resource versions, says nothing about how it behaves.
+//! Decides which texts and numbers count as equal in the responses of two servers: values that each
+//! server chooses itself, such as uids, times, addresses and resource versions, say nothing about
+//! its behaviour.
 
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// What stands for itself in texts, and what it becomes.
+/// Patterns of such values in texts, and their replacements.
 const MADE_UP: [(&str, &str); 18] = [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
     (r"\b(127\.0\.0\.1|localhost):\d{4,5}\b", "<address>"),
@@ -38,7 +39,7 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").expect("a constant pattern")
 });
 
-/// A text in which what the server made up is named and no more.
+/// The text with such values replaced by their kind.
 pub(super) fn normal(text: &str) -> String {
     let precision = |found: &Captures<'_>| match found.get(1) {
         Some(fraction) => format!("<time.{}>", "u".repeat(fraction.len() - 1)),
@@ -53,7 +54,7 @@ pub(super) fn normal(text: &str) -> String {
     text
 }
 
-/// Whether two texts are alike under a key.
+/// Whether two texts under a key count as equal.
 pub(super) fn texts(key: &str, a: &str, b: &str) -> bool {
     let is_version = |text: &str| text != "0" && text.bytes().all(|byte| byte.is_ascii_digit());
     match key {
@@ -66,14 +67,14 @@ pub(super) fn texts(key: &str, a: &str, b: &str) -> bool {
     }
 }
 
-/// The parts of an aggregated error in an order of their own: many come out of Go's maps, which have none.
+/// The parts of an aggregated error, sorted: many come from Go's maps, which have no order.
 fn sorted(message: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = message.split([',', '[', ']', '{', '}']).map(str::trim).collect();
     parts.sort_unstable();
     parts
 }
 
-/// Whether two numbers are alike under a key.
+/// Whether two numbers under a key count as equal.
 pub(super) fn numbers(key: &str, a: &Value, b: &Value) -> bool {
     let is_port = |n: &Value| n.as_u64().is_some_and(|n| (30_000..=32_767).contains(&n));
     let is_of_time = ["iat", "exp", "nbf", "warnafter"].contains(&key);
@@ -81,7 +82,7 @@ pub(super) fn numbers(key: &str, a: &Value, b: &Value) -> bool {
     is_of_time || (is_node_port && is_port(a) && is_port(b))
 }
 
-/// What a token says, where a text is one.
+/// The claims of a text that is a token.
 pub(super) fn claims(text: &str) -> Option<Value> {
     let claims = text.strip_prefix("eyJ")?.split('.').nth(1)?;
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_make_up_is_alike() {
+    fn values_that_a_server_chooses_count_as_equal() {
         for (key, a, b, expected) in [
             (
                 "uid",

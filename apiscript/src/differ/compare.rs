@@ -1,4 +1,4 @@
-//! Where two answers differ, and of which class a difference is.
+//! Finds the differences between two responses, and classifies them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::alike;
 use crate::answer::Answer;
 
-/// Response headers that are compared; of `ETag` and `Audit-Id`, only that they are there.
+/// Response headers that are compared; for `ETag` and `Audit-Id`, only their presence.
 const HEADERS: [&str; 14] = [
     "Content-Type",
     "Warning",
@@ -27,18 +27,18 @@ const HEADERS: [&str; 14] = [
     "Deprecation",
 ];
 const PRESENT: [&str; 2] = ["ETag", "Audit-Id"];
-/// What says which program it is, and not what it does.
+/// Members that identify the program and not its behaviour.
 const BUILD: [&str; 7] =
     ["gitVersion", "gitCommit", "gitTreeState", "goVersion", "compiler", "buildDate", "platform"];
 
-/// Lists whose order says nothing: that of managers follows their times, that of causes and rules comes out of
-/// Go's maps, which have none.
+/// Lists without a significant order: managers are ordered by time, causes and rules by Go's maps,
+/// which have no order.
 const WITHOUT_ORDER: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonResourceRules"];
 
-/// What kind of thing is different, the gravest first.
+/// The class of a difference, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// One server answers, the other does not.
+    /// Only one server responded.
     Lost,
     /// The status code.
     Status,
@@ -48,13 +48,13 @@ pub enum Class {
     Warning,
     /// Other headers.
     Header,
-    /// Who owns which fields.
+    /// Field ownership.
     ManagedFields,
     /// OpenAPI and discovery documents.
     Document,
     /// An error's reason and causes.
     Causes,
-    /// An error's words.
+    /// The text of an error.
     Text,
 }
 
@@ -74,20 +74,21 @@ impl fmt::Display for Class {
     }
 }
 
-/// One place in which two answers differ.
+/// A difference at one path of two responses.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// What kind of thing it is.
+    /// Its class.
     pub class: Class,
     /// `status`, `header Vary`, `body spec.ports[0].port`.
     pub place: String,
-    /// The reference's.
+    /// The reference's value.
     pub reference: String,
-    /// The other's.
+    /// Pintle's value.
     pub ours: String,
 }
 
-/// Where our answer differs from the reference's; nothing else where the status codes do.
+/// The differences between Pintle's response and the reference's; only the status if the status
+/// codes differ.
 pub(super) fn answers(
     question: &str,
     reference: &Result<Answer, String>,
@@ -141,7 +142,7 @@ pub(super) fn answers(
     found.0.into_iter().map(classify).collect()
 }
 
-/// Places with what the reference and what we have there.
+/// Paths with the reference's value and Pintle's.
 #[derive(Default)]
 struct Found(Vec<(String, String, String)>);
 
@@ -222,7 +223,7 @@ impl Found {
             && m != n
             && m.iter().collect::<BTreeSet<_>>() != n.iter().collect()
         {
-            // By name, so that one that is absent does not make all that follow different.
+            // By name, so that one missing item does not make all following ones differ.
             let by_name = |names: &[String], list: &[Value]| -> Map<String, Value> {
                 names.iter().cloned().zip(list.iter().cloned()).collect()
             };
@@ -247,7 +248,7 @@ impl Found {
     }
 }
 
-/// The members, those that the other has not under names in which nothing is made up.
+/// The members, with generated names matched to those of the other map.
 fn named_alike<'a>(
     members: &'a Map<String, Value>,
     other: &Map<String, Value>,
@@ -262,7 +263,7 @@ fn named_alike<'a>(
     Cow::Owned(members.iter().map(named).collect())
 }
 
-/// Whether two names were made of the same beginning.
+/// Whether two names were generated from the same prefix.
 fn are_generated(metadata: &Map<String, Value>, x: &Value, y: &Value) -> bool {
     let Some(beginning) = metadata.get("generateName").and_then(Value::as_str) else {
         return false;
@@ -270,7 +271,7 @@ fn are_generated(metadata: &Map<String, Value>, x: &Value, y: &Value) -> bool {
     [x, y].iter().all(|name| name.as_str().is_some_and(|name| name.starts_with(beginning)))
 }
 
-/// The items in an order that does not depend on when or where they were made.
+/// The items in an order that does not depend on the run.
 fn in_order(items: &[Value]) -> Vec<Value> {
     let mut items = items.to_vec();
     items.sort_by_cached_key(|item| {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_their_places() {
+    fn differences_name_their_paths() {
         for (a, b, expected) in [
             (json!({"a": {"b": [1, 2]}}), json!({"a": {"b": [1, 3]}}), vec!["body a.b[1]"]),
             (json!({"a": 1, "b/c": 1}), json!({"a": 1}), vec!["body[b/c]"]),

@@ -1,4 +1,4 @@
-//! Random writes of several writers at once, followed by watches of several sorts.
+//! Random writes of several concurrent writers, followed by watches of several kinds.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::http::Request;
 use crate::random::Random;
 use crate::run::Histories;
 
-/// So many histories there are, each a scenario.
+/// The number of histories, each a scenario.
 pub(super) const WORLDS: u64 = 12;
 const WRITERS: usize = 3;
 const OBJECTS: usize = 4;
 const WRITES: usize = 60;
 
 const COLOURS: &[&str] = &["red", "blue", "green"];
-/// Names of watches, how they select, and in which encoding they tell.
+/// Names of watches, their selectors, and their encodings.
 const WATCHES: [(&str, &str, &str); 6] = [
     ("all", "", "application/json"),
     ("all in Protobuf", "", "application/vnd.kubernetes.protobuf;stream=watch"),
@@ -25,7 +25,7 @@ const WATCHES: [(&str, &str, &str); 6] = [
 ];
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// One world of writers and watches.
+/// One set of writers and watches.
 pub(super) fn histories(seed: u64, world: u64, namespace: &str) -> Histories {
     let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
     let writer = |number: usize| {
@@ -49,17 +49,17 @@ struct Writer<'a> {
     objects: Vec<State>,
 }
 
-/// What a writer knows of an object of its own.
+/// A writer's view of one of its objects.
 #[derive(Clone, Copy, Default)]
 struct State {
     is_there: bool,
     /// It has a finalizer.
     is_held: bool,
-    /// It was deleted, and waits for its finalizer to go.
+    /// It was deleted and waits for its finalizer to be removed.
     is_going: bool,
 }
 
-/// What is done to an object that is not there, and to one that is.
+/// The verbs for an object that does not exist, and for one that does.
 const BEGINNINGS: [&str; 8] =
     ["delete", "apply", "apply", "create", "create", "create", "create", "create"];
 const CHANGES: [&str; 10] = [
@@ -118,12 +118,12 @@ impl Writer<'_> {
 }
 
 impl State {
-    /// What becomes of the object. Nothing new holds one that goes.
+    /// The state after a write. A deleted object gets no new finalizer.
     fn after(self, deed: &str) -> Self {
         let State { is_there, is_held, is_going } = self;
         match deed {
             "create" | "apply" => Self { is_there: true, ..self },
-            // It says that there are no finalizers.
+            // The replacement has no finalizers.
             "replace" if is_going => Self { is_there: false, is_held: false, is_going: false },
             "replace" => Self { is_held: false, ..self },
             "finalizers" if is_going => Self { is_there: false, is_held: false, is_going: false },

@@ -1,4 +1,4 @@
-//! The kinds that questions are asked about: a row each, with a small and a rich object.
+//! The kinds of the comparison: a row each, with a minimal and a complete object.
 
 use anyhow::{Context as _, Result, anyhow};
 use serde::Deserialize;
@@ -17,45 +17,45 @@ pub(super) struct Written {
     /// It has no namespace.
     #[serde(default)]
     cluster: bool,
-    /// What may be done with it besides: `scale`; `settle`, where the server itself writes to its objects.
+    /// Additional abilities: `scale`; `settle`, if the server itself writes to the objects.
     #[serde(default)]
     pub(super) able: Vec<String>,
     small: Value,
     rich: Value,
-    /// A merge patch that changes the rich one.
+    /// A merge patch that changes the complete object.
     change: Value,
-    /// What an object has when the server has done its part.
+    /// What an object matches when the server has completed it.
     #[serde(default = "anything")]
     pub(super) settled: Value,
-    /// What the changed rich one has then.
+    /// What the changed complete object matches then.
     #[serde(default = "anything")]
     changed: Value,
-    /// What one has that goes, and is held by a finalizer.
+    /// What a deleted object matches that a finalizer holds.
     #[serde(default = "anything")]
     held: Value,
 }
 
-/// What is expected where nothing is.
+/// The expectation if a row has none: anything.
 fn anything() -> Value {
     json!({})
 }
 
-/// A kind in a run, its variables filled.
+/// A kind in a run, with its variables replaced.
 pub(super) struct Kind {
     pub(super) api_version: String,
     pub(super) kind: String,
     /// The path of its collection, in the run's namespace.
     pub(super) collection: String,
-    /// The same in all namespaces.
+    /// The path of the collection in all namespaces.
     everywhere: String,
     pub(super) name: String,
-    /// What is made up for the run, in names and addresses.
+    /// The run's suffix, in names and addresses.
     pub(super) unique: String,
     pub(super) net: String,
     pub(super) small: Value,
     pub(super) rich: Value,
     pub(super) change: Value,
-    /// What objects have when the server has done its part: as they are, changed, and on their way out.
+    /// What objects match when the server has completed them: created, changed, and being deleted.
     settled: [(&'static str, Value); 3],
 }
 
@@ -116,7 +116,7 @@ impl Kind {
         self.collection.replacen(&base(&self.api_version), &base(api_version), 1)
     }
 
-    /// What scripts for each kind speak of.
+    /// The variables for scripts that run for each kind.
     pub(super) fn variables(&self) -> Row {
         let variables = [
             ("apiVersion", json!(self.api_version)),

@@ -1,4 +1,4 @@
-//! Differences that are meant: a row each, with its reason.
+//! Intended differences: a row each, with its reason.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use super::compare::Difference;
 /// The rows of `known.yaml`.
 pub(super) struct Known(Vec<Row>);
 
-/// A difference that is meant; what a row does not say may be anything.
+/// An intended difference; a member that a row leaves out matches anything.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    /// Why a maintainer of kube-apiserver would agree.
+    /// A reason that a maintainer of kube-apiserver would accept.
     reason: String,
     #[serde(default)]
     scenario: String,
@@ -29,10 +29,10 @@ struct Written {
     ours: String,
 }
 
-/// A row whose patterns can be asked.
+/// A row with compiled patterns.
 struct Row {
     reason: String,
-    /// For the scenario, the question, the place, the reference's value and ours.
+    /// Patterns for the scenario, the request, the path, the reference's value and Pintle's.
     patterns: [Regex; 5],
 }
 
@@ -57,7 +57,7 @@ impl Known {
         Ok(Self(rows.into_iter().map(compiled).collect::<Result<_>>()?))
     }
 
-    /// The number of the row that a difference falls under.
+    /// The number of the row that matches a difference.
     pub(super) fn row(&self, scenario: &str, question: &str, found: &Difference) -> Option<usize> {
         let texts = [scenario, question, &found.place, &found.reference, &found.ours];
         let fits = |row: &Row| row.patterns.iter().zip(texts).all(|(p, text)| p.is_match(text));

@@ -1,5 +1,5 @@
-//! Questions that are made by rule: an object of a kind with every part of it absent or wrong, and with every
-//! field that the kind's schema has.
+//! Generated requests: an object of a kind with every part of it absent or wrong, and with every
+//! field of the kind's schema.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,20 @@ use crate::http::Request;
 use crate::random::Random;
 use crate::schemas::{Schemas, Step, parts, type_of};
 
-/// How deep fields are looked for.
+/// How deep fields are searched.
 const DEPTH_MAX: usize = 9;
-/// Fields no deeper than this are tried in every kind; deeper ones with the first that has their type.
+/// Fields up to this depth are tried in every kind; deeper ones only in the first kind with their
+/// type.
 const EVERY_KIND_DEPTH: usize = 3;
-/// Of a list, so many items are spoilt.
+/// The number of items of a list that are changed.
 const ITEMS: usize = 3;
 
-/// How much of a question is told.
+/// The length to which a request's name is cut.
 const QUESTION_LENGTH: usize = 160;
-/// There is a pair of fields for so many single ones.
+/// The number of single fields per pair of fields.
 const PAIRS_ONE_IN: usize = 10;
 
-/// A part of an object: `spec`, `ports`, `0`.
+/// The path of a part of an object: `spec`, `ports`, `0`.
 pub(super) type Place = Vec<Part>;
 
 /// A step into an object.
@@ -32,10 +33,10 @@ pub(super) enum Part {
     Item(usize),
 }
 
-/// A request with its name: the verb, the place, what is put there.
+/// A request with its name: the verb, the path, and the value at the path.
 pub(super) type Question = (String, Request);
 
-/// Every part of the kind's objects absent, and wrong in every way.
+/// The kind's objects with every part absent, and with every wrong value.
 pub(super) fn mutants(kind: &Kind) -> Vec<Question> {
     let mut questions = Vec::new();
     let mut seen = BTreeSet::new();
@@ -58,7 +59,7 @@ pub(super) fn mutants(kind: &Kind) -> Vec<Question> {
     questions
 }
 
-/// An object that is there, and every part of it changed: what an update may not change.
+/// Updates of a stored object, with every part of it changed: they find immutable fields.
 pub(super) fn updates(kind: &Kind) -> Vec<Question> {
     let path = format!("{}/{}", kind.collection, kind.name);
     let mut questions =
@@ -85,18 +86,18 @@ pub(super) fn updates(kind: &Kind) -> Vec<Question> {
     questions
 }
 
-/// Something to be put into a place.
+/// A value to insert at a path.
 pub(super) type Graft = (Place, Value);
 
-/// Every field of a schema with values that its type may have, or not. Of deep fields only those of types
-/// that were not `seen`.
+/// Every field of a schema with valid and invalid values for its type. Deep fields only if their
+/// type was not `seen` yet.
 pub(super) fn grafts(schemas: &Schemas, schema: &Value, seen: &mut BTreeSet<String>) -> Vec<Graft> {
     let mut grafts = Vec::new();
     walk(schemas, schema, &mut Vec::new(), &mut Vec::new(), seen, &mut grafts);
     grafts
 }
 
-/// The kind's object with each graft; then with pairs of them, which ones the seed says.
+/// The kind's object with each graft, then with pairs of grafts that the seed selects.
 pub(super) fn fields(kind: &Kind, grafts: &[Graft], seed: u64) -> Vec<Question> {
     let ask = |question: String, some: &[&Graft]| {
         let mut object = kind.small.clone();
@@ -159,7 +160,8 @@ fn walk<'s>(
     above.truncate(depth);
 }
 
-/// Values for a field: the smallest, the usual, the too large, those of another type.
+/// Values for a field: the smallest, a typical one, one that is too large, and values of other
+/// types.
 fn schema_values(schemas: &Schemas, schema: &Value) -> Vec<Value> {
     let (schema, name) = schemas.resolved(schema);
     let name = name.and_then(|name| name.rsplit('.').next()).unwrap_or_default();
@@ -185,7 +187,7 @@ fn schema_values(schemas: &Schemas, schema: &Value) -> Vec<Value> {
     values.as_array().cloned().unwrap_or_default()
 }
 
-/// What is wrong in place of a value.
+/// Wrong values in place of a value.
 fn wrong(value: &Value) -> Vec<Value> {
     let values = match value {
         Value::Bool(_) => json!(["yes", 1]),
@@ -207,7 +209,7 @@ fn wrong(value: &Value) -> Vec<Value> {
     values.as_array().cloned().unwrap_or_default()
 }
 
-/// What is right, too, but something else.
+/// Other valid values.
 fn others(value: &Value) -> Vec<Value> {
     let values = match value {
         Value::Bool(is_true) => json!([!is_true]),
@@ -225,7 +227,7 @@ fn others(value: &Value) -> Vec<Value> {
     values.as_array().cloned().unwrap_or_default()
 }
 
-/// All places in a tree, with what is there.
+/// All paths in a tree, with their values.
 fn inside(tree: &Value) -> Vec<(Place, &Value)> {
     fn visit<'v>(value: &'v Value, place: &mut Place, found: &mut Vec<(Place, &'v Value)>) {
         let members = value.as_object().into_iter().flatten();
@@ -244,7 +246,7 @@ fn inside(tree: &Value) -> Vec<(Place, &Value)> {
     found
 }
 
-/// Puts something in a place, making what is on the way; nothing removes.
+/// Sets the value at a path, and creates missing parents; `None` removes it.
 fn set(tree: &mut Value, place: &[Part], value: Option<Value>) {
     let Some((part, rest)) = place.split_first() else { return };
     let last = rest.is_empty();
@@ -280,7 +282,7 @@ fn set(tree: &mut Value, place: &[Part], value: Option<Value>) {
     }
 }
 
-/// `spec.ports[0].name`
+/// Formats a path: `spec.ports[0].name`.
 fn name(place: &[Part]) -> String {
     let mut name = String::new();
     for part in place {
@@ -319,7 +321,8 @@ pub(super) fn request(
         header("Content-Type", media.unwrap_or("application/json")),
         header("User-Agent", "apiscript/1"),
     ];
-    // Shortened only after what is made up for a run is out of it: a question is the same in every run.
+    // Shortened only after the names of the run were replaced, so that a request has the same name
+    // in every run.
     let question = question.replace(&kind.unique, "$unique").replace(&kind.net, "$net");
     let question = question.chars().take(QUESTION_LENGTH).collect();
     let body = Some(body.to_string().into_bytes());
@@ -331,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_set() {
+    fn values_are_set_at_paths() {
         let part = |text: &str| match text.parse() {
             Ok(index) => Part::Item(index),
             Err(_) => Part::Member(text.to_owned()),

@@ -1,4 +1,4 @@
-//! Random roles and bindings, and random questions who may do what by them.
+//! Random roles and bindings, and random access reviews.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,17 @@ use super::mutants::Question;
 use crate::http::Request;
 use crate::random::Random;
 
-/// So many sets of roles and bindings there are, each a scenario …
+/// The number of sets of roles and bindings, each a scenario.
 pub(super) const WORLDS: u64 = 20;
-/// … with so many questions: ten thousand in all.
+/// The number of reviews per set: ten thousand in all.
 const QUESTIONS: usize = 500;
 const CLUSTER_ROLES: usize = 5;
 const ROLES: usize = 4;
 const BINDINGS: usize = 8;
-/// Roles that bindings name and nobody makes.
+/// The number of roles that bindings name and that do not exist.
 const MISSING: usize = 1;
-/// A kube-apiserver learns of roles a moment after they were written: so many questions lie between.
+/// The number of other requests between writes and reviews, because a kube-apiserver sees roles
+/// some time after they were written.
 const PAUSES: usize = 60;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -30,7 +31,7 @@ const NAMES: &[&str] = &["", "", "a", "b"];
 const PATHS: &[&str] = &["/healthz", "/healthz/etcd", "/metrics", "/api", "/api/v1", "/logs/"];
 const PATH_RULES: &[&str] = &["/healthz", "/healthz/*", "/metrics", "/api/*", "*", "/logs/*"];
 
-/// The roles, the bindings, and the questions of one world; all names of the cluster end in `unique`.
+/// The roles, bindings and reviews of one set; all cluster-scoped names end in `unique`.
 pub(super) fn questions(seed: u64, world: u64, unique: &str, namespace: &str) -> Vec<Question> {
     let mut world = World { random: Random::of(seed, world), unique, namespace };
     let mut questions = Vec::new();
@@ -76,7 +77,7 @@ impl World<'_> {
         rule
     }
 
-    /// A resource as rules name it: with a part, or all of them.
+    /// A resource as in rules: with a subresource, or with all of them.
     fn resource(&mut self) -> String {
         let resource = *self.random.pick(RESOURCES);
         let part = *self.random.pick(PARTS);

@@ -1,4 +1,4 @@
-//! Which scenarios there are, and the questions of each.
+//! The scenarios, and the requests of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,36 +18,36 @@ use crate::run::{self, Heard, Histories};
 use crate::schemas::Schemas;
 use crate::script::{self, Row, Script};
 
-/// Questions that belong together.
+/// Requests that belong together.
 pub(super) struct Scenario {
     pub(super) name: String,
-    /// Runs before the others and by itself.
+    /// Runs before the others and alone.
     pub(super) is_alone: bool,
-    /// The server does nothing by itself to what it is about, so that its answers are the same in every run.
+    /// The server itself never changes its objects, so the responses are the same in every run.
     pub(super) is_steady: bool,
     asks: Asks,
-    /// Values for all: certificates and the like.
+    /// Values for all scenarios: certificates and the like.
     values: Arc<Row>,
 }
 
 /// What a scenario asks.
 enum Asks {
     Script(Script),
-    /// The same of a kind.
+    /// A script for one kind.
     Each(Script, Written),
     Mutants(Written),
     /// An object that is written in these versions.
     Versions(Written, Vec<String>),
     Updates(Written),
     Fields(Written, Vec<Graft>, u64),
-    /// Who may do what, in the world of this seed and number.
+    /// Access reviews, for a seed and a number.
     Rights(u64, u64),
-    /// What watches tell of several writers, in the world of this seed and number.
+    /// Watches over the writes of several writers, for a seed and a number.
     Histories(u64, u64),
 }
 
 impl Asks {
-    /// The kind that it is about, if there is one.
+    /// The kind of the scenario, if it has one.
     const fn kind(&self) -> Option<&Written> {
         match self {
             Self::Each(_, kind)
@@ -60,7 +60,7 @@ impl Asks {
     }
 }
 
-/// The questions of a scenario in one run.
+/// The requests of a scenario in one run.
 pub(super) enum Questions<'a> {
     Script { script: &'a Script, variables: Row, able: &'a [String] },
     Made { requests: Vec<(String, Request)>, settled: Value, variables: Row },
@@ -68,7 +68,7 @@ pub(super) enum Questions<'a> {
 }
 
 impl Questions<'_> {
-    /// What a server answers.
+    /// Sends the requests to a server and returns its responses.
     pub(super) fn ask(&self, target: &Target) -> Vec<Heard> {
         match self {
             Self::Script { script, variables, able } => {
@@ -84,7 +84,7 @@ impl Questions<'_> {
 }
 
 impl Scenario {
-    /// Its questions, with a suffix and a number that no other run has.
+    /// The requests of a run, with a suffix and a number that no other run has.
     pub(super) fn questions(&self, unique: &str, number: usize) -> Result<Questions<'_>> {
         let mut variables = Row::clone(&self.values);
         variables.insert("unique".to_owned(), json!(unique));
@@ -121,7 +121,7 @@ impl Scenario {
     }
 }
 
-/// All that a campaign wants; the schemas are the target's.
+/// The scenarios of a campaign; the schemas are the target's.
 pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>> {
     let read = |name: &str| {
         let path = campaign.folder.join(name);
@@ -179,7 +179,7 @@ pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>
     Ok(scenarios)
 }
 
-/// The server's OpenAPI documents, each read once.
+/// The server's OpenAPI documents; each is read once.
 struct Documents<'a> {
     target: &'a Target,
     schemas: BTreeMap<String, Schemas>,
@@ -208,7 +208,7 @@ impl Documents<'_> {
         Ok(versions)
     }
 
-    /// What is to be put into objects of a kind, `apps/v1 Deployment`.
+    /// The grafts for objects of a kind, such as `apps/v1 Deployment`.
     fn grafts(&mut self, kind: &str, seen: &mut BTreeSet<String>) -> Result<Vec<Graft>> {
         let (version, name) = kind.split_once(' ').context("a kind is a version and a name")?;
         if !self.schemas.contains_key(version) {

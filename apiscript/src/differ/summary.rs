@@ -1,20 +1,20 @@
-//! What came of a comparison.
+//! The result of a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Class, Finding};
 
-/// How much was asked, and what was different.
+/// How many requests were sent, and how many responses differed.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// How many questions were asked.
+    /// The number of requests.
     pub questions: usize,
-    /// How many answers were compared with the reference's, or with what was recorded of them.
+    /// The number of responses that were compared with the reference's, or with recorded ones.
     pub compared: usize,
-    /// How many answers differ that should not, by the gravest class of a difference.
+    /// The number of responses with a new difference, by the gravest class.
     pub new: BTreeMap<Class, usize>,
-    /// The reasons of known differences, and how many answers have them.
+    /// The reasons of known differences, with the number of responses.
     pub known: Vec<(String, usize)>,
 }
 
@@ -40,7 +40,7 @@ impl Summary {
         }
     }
 
-    /// How many answers differ that should not.
+    /// The number of responses with a new difference.
     pub fn different(&self) -> usize {
         self.new.values().sum()
     }
@@ -59,7 +59,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A text for people: a long one from a little before where it parts from the other.
+/// A text for output: a long one begins shortly before its first difference from the other.
 pub(super) fn shown(text: &str, other: &str) -> String {
     const LIMIT: usize = 400;
     const BEFORE: usize = 40;

@@ -22,20 +22,20 @@ use crate::run::Heard;
 #[serde(deny_unknown_fields)]
 pub(super) struct Recorded {
     pub(super) scenario: String,
-    /// The sum of the questions.
+    /// The checksum of the requests.
     pub(super) questions: String,
-    /// Verdicts, and which questions have them: `0-3 7`.
+    /// The verdicts, with the numbers of their requests: `0-3 7`.
     pub(super) verdicts: BTreeMap<String, String>,
 }
 
 impl Recorded {
-    /// How many verdicts there are.
+    /// The number of verdicts.
     pub(super) fn count(&self) -> usize {
         self.verdicts.values().map(|numbers| numbers_of(numbers).count()).sum()
     }
 }
 
-/// The verdict of an answer to a question about a place.
+/// The verdict of a response to a request about a path.
 pub(super) fn of(question: &str, answer: &Answer) -> String {
     let body = answer.body();
     let mut verdict = answer.status().to_string();
@@ -52,7 +52,7 @@ pub(super) fn of(question: &str, answer: &Answer) -> String {
     let causes = body["details"]["causes"].as_array().into_iter().flatten();
     let mut fields: Vec<String> = causes.map(|cause| text(&cause["field"])).collect();
     fields.sort_unstable();
-    // Most are about the place that the question is about.
+    // Most causes have the path that the request is about.
     let place = question.split(' ').nth(1).unwrap_or_default();
     for field in fields {
         let field = match field.strip_prefix(place) {
@@ -64,7 +64,7 @@ pub(super) fn of(question: &str, answer: &Answer) -> String {
     verdict
 }
 
-/// A sum of questions (FNV-1a): what is made up for a run is not part of it.
+/// A checksum (FNV-1a) of requests, without the names of the run.
 pub(super) fn sum(heard: &[Heard], unique: &str) -> String {
     let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
     for heard in heard {
@@ -76,8 +76,8 @@ pub(super) fn sum(heard: &[Heard], unique: &str) -> String {
     format!("{} {sum:016x}", heard.len())
 }
 
-/// What of a question is the same in every run: of a script's, method and path, for the rest may come from an
-/// answer before.
+/// The part of a request's name that is the same in every run: for a script its method and path,
+/// because the rest may come from an earlier response.
 fn constant(question: &str) -> String {
     let mut words = question.split([' ', '?']);
     match (words.next(), words.next()) {
@@ -86,7 +86,8 @@ fn constant(question: &str) -> String {
     }
 }
 
-/// What of a scenario is to be kept: what both servers say, or ours says on purpose.
+/// The verdicts to record: those on which both servers agree, or from which Pintle differs on
+/// purpose.
 pub(super) fn record(scenario: &str, unique: &str, heard: &[Heard], is_open: &[bool]) -> Recorded {
     let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, (heard, is_open)) in heard.iter().zip(is_open).enumerate() {
@@ -103,7 +104,7 @@ pub(super) fn record(scenario: &str, unique: &str, heard: &[Heard], is_open: &[b
     }
 }
 
-/// Where what was heard is not as recorded.
+/// Compares responses with the recorded verdicts.
 pub(super) fn replay(
     recorded: &Recorded,
     unique: &str,
@@ -162,7 +163,7 @@ pub(super) fn save<'a>(
     std::fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// `0-3 7`
+/// Formats numbers as ranges: `0-3 7`.
 fn ranges(numbers: &[usize]) -> String {
     let mut text = String::new();
     let mut rest = numbers;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::kinds::Kind;
 use super::mutants::{Question, request};
 
-/// Made in each version, read, changed and applied in every other.
+/// Requests that create an object in each version, and read, change and apply it in every other.
 pub(super) fn versions(kind: &Kind, versions: &[String]) -> Vec<Question> {
     let named = |(number, version): (usize, &String)| {
         let name = format!("{}-{number}", kind.name);
@@ -14,7 +14,7 @@ pub(super) fn versions(kind: &Kind, versions: &[String]) -> Vec<Question> {
     versions.iter().enumerate().map(named).flat_map(|written| written.questions()).collect()
 }
 
-/// An object, and the version that it is made in.
+/// An object, and the version in which it is created.
 struct Written<'a> {
     kind: &'a Kind,
     versions: &'a [String],
@@ -49,7 +49,7 @@ impl Written<'_> {
         object
     }
 
-    /// What is there in every version.
+    /// Reads of the object in every version.
     fn read(&self, after: &str) -> impl Iterator<Item = Question> {
         self.versions.iter().map(move |version| {
             let path = format!("{}/{}", self.kind.collection_in(version), self.name);

@@ -1,7 +1,7 @@
-//! From a seed and a number to a hostile request.
+//! Makes a hostile request from a seed and a number.
 //!
-//! The corpus holds what is almost right, a line each; a request takes a line, or a proper object, and
-//! spoils it in one respect.
+//! The corpus has nearly valid lines. A request takes a line, or a valid object, and breaks it in
+//! one respect.
 
 use anyhow::{Result, anyhow};
 use serde::Deserialize;
@@ -141,7 +141,7 @@ impl<'a> Generator<'a> {
         for _ in 0..1 + random.below(3) {
             let line = self.line(HEADERS, random);
             let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
-            // A header's value has its rules in HTTP; beyond them is the raw family's business.
+            // HTTP restricts the bytes of a header's value; the raw requests break that rule.
             let value: String = String::from_utf8_lossy(&spoil(value, random))
                 .chars()
                 .filter(|c| c.is_ascii_graphic() || *c == ' ')
@@ -155,7 +155,7 @@ impl<'a> Generator<'a> {
         request
     }
 
-    /// The collection and an object that belongs there.
+    /// A collection and a valid object for it.
     fn proper_object(&self, random: &mut Random) -> (String, Value) {
         let Proper { collection, mut object } = random.pick(&self.objects).clone();
         let name = format!("o{}", random.below(20));
@@ -164,7 +164,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// An object as it should be.
+/// A valid object.
 #[derive(Clone, Deserialize)]
 struct Proper {
     collection: String,
@@ -176,7 +176,7 @@ fn request(method: &str, target: impl Into<String>) -> Request {
     Request { method: method.to_owned(), target: target.into(), headers, body: None }
 }
 
-/// Bytes as a request target that is still HTTP: what can't stand there is escaped.
+/// Bytes as a valid HTTP request target; invalid bytes are escaped.
 fn target(bytes: &[u8]) -> String {
     let text = target_part(bytes);
     if text.starts_with('/') { text } else { format!("/{text}") }

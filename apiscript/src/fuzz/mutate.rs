@@ -1,10 +1,10 @@
-//! Spoiling bytes and trees.
+//! Random changes of bytes and trees.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Pieces that parsers trip over.
+/// Texts that parsers often handle wrongly.
 const PIECES: [&str; 34] = [
     "\0",
     "%00",
@@ -42,7 +42,7 @@ const PIECES: [&str; 34] = [
     "<<: ",
 ];
 
-/// Spoils a text in a few places; the result need not be UTF-8.
+/// Changes a text in a few positions; the result need not be UTF-8.
 pub(super) fn spoil(text: &str, random: &mut Random) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..1 + random.below(3) {
@@ -74,7 +74,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
     bytes.splice(at..at, piece.iter().copied());
 }
 
-/// Changes a few nodes of a tree into something they should not be.
+/// Replaces a few nodes of a tree by values that do not belong there.
 pub(super) fn disturb(tree: &mut Value, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let depth = random.below(6);

@@ -1,11 +1,11 @@
-//! From an object and its schema to objects that no server may accept.
+//! Makes objects that no server may accept from an object and its schema.
 
 use serde_json::{Map, Value, json};
 
-/// The most objects made of one.
+/// The most copies of one object.
 const MOST: usize = 200;
 
-/// Copies of an object with one thing wrong, each with what it is.
+/// Copies of an object with one error each, and the names of the errors.
 pub(super) fn broken(schema: &Value, object: &Value, has_status: bool) -> Vec<(String, Value)> {
     let mut breaker = Breaker { object, found: Vec::new() };
     for (name, value) in object.as_object().into_iter().flatten() {
@@ -18,7 +18,7 @@ pub(super) fn broken(schema: &Value, object: &Value, has_status: bool) -> Vec<(S
         }
     }
     breaker.required(schema, object, "");
-    // Spread over all of it rather than its beginning.
+    // Spread over the whole object rather than its beginning.
     let step = breaker.found.len().div_ceil(MOST).max(1);
     breaker.found.into_iter().step_by(step).collect()
 }
@@ -76,7 +76,7 @@ impl Breaker<'_> {
         self.put(at, "a wrong type", |value| *value = wrong);
     }
 
-    /// Goes beyond what a number, a word or a length may be.
+    /// Exceeds a bound of a number, an enum or a length.
     fn overstep(&mut self, schema: &Value, at: &str) {
         if schema["type"] == "string" && schema["enum"].is_array() {
             self.put(at, "a value beside the enum", |value| *value = json!("no-such-value"));
@@ -109,7 +109,7 @@ impl Breaker<'_> {
         }
     }
 
-    /// Leaves out what must be there and has no default.
+    /// Removes a required member that has no default.
     fn required(&mut self, schema: &Value, value: &Value, at: &str) {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             let has_default = schema["properties"][name].get("default").is_some();
@@ -136,8 +136,8 @@ fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Where the first thing is that was sent and did not come back. Kinds of the server's own have types,
-/// so that quantities have one form and what is empty is left out; and lists may grow, as those of
+/// The first sent value that is missing in the stored object. Built-in kinds have types, so
+/// quantities have a canonical form and empty values are omitted; lists may grow, as those of
 /// volumes and tolerations do.
 pub(super) fn lost(sent: &Value, got: &Value, has_status: bool, is_own: bool) -> Option<String> {
     let members = sent.as_object()?;
@@ -174,7 +174,7 @@ fn differs(sent: &Value, got: &Value, at: &str, is_own: bool) -> Option<String> 
     }
 }
 
-/// Whether there is nothing in a value, however deep.
+/// Whether a value is empty, at any depth.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -191,7 +191,7 @@ fn near(amount: f64, got: &str) -> bool {
     got.is_some_and(|got| (got - amount).abs() <= amount.abs() * 1e-9)
 }
 
-/// The number that a quantity is.
+/// The number that a quantity stands for.
 fn amount(quantity: &Value) -> Option<f64> {
     const UNITS: [(&str, f64); 15] = [
         ("Ki", 1024.0),
@@ -224,7 +224,7 @@ fn amount(quantity: &Value) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What a schema and an object make, by what is wrong.
+    /// Checks the errors that a schema and an object lead to.
     fn check(schema: Value, object: Value, expected: &[&str]) {
         let found = broken(&schema, &object, true);
         assert_eq!(found.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), expected);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_is_wrong_with_each() {
+    fn each_copy_has_one_error() {
         let schema = json!({"required": ["spec"], "properties": {"status": {"type": "object"}, "spec": {
             "type": "object", "required": ["word", "given"], "properties": {
                 "word": {"type": "string", "enum": ["a"], "minLength": 1, "maxLength": 3},
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_seen() {
+    fn lost_fields_are_found() {
         let sent = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"n": 1, "none": null, "l": [{"k": 2}]}});
         let mut got = sent.clone();
         got["spec"]["n"] = json!(1.0);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_types_may_be_said_in_other_words() {
+    fn typed_values_may_come_back_in_canonical_form() {
         let sent = json!({"spec": {"cpu": 0.5, "memory": "1024Mi", "none": [], "l": [{"k": 1}]}});
         let got = json!({"spec": {"cpu": "500m", "memory": "1Gi", "l": [{"k": 1}, {"k": 2}]}});
         assert_eq!(lost(&sent, &got, true, true), None);

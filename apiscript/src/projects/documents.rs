@@ -1,4 +1,5 @@
-//! The objects in a project's files. What is no object, such as a template, is passed over.
+//! The objects in a project's files. Documents that are not objects, such as templates, are
+//! skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +8,12 @@ use serde_json::Value;
 
 /// One document of a file.
 pub(super) struct Document {
-    /// The file, below the project's folder.
+    /// The file's path in the project's folder.
     pub(super) place: String,
     pub(super) tree: Value,
 }
 
-/// Every object in the files and folders named, in order of their names.
+/// Every object in the named files and folders, in order of their names.
 pub(super) fn read(root: &Path, places: &[String]) -> Result<Vec<Document>> {
     let mut files = Vec::new();
     for place in places {
@@ -50,7 +51,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Splits at the lines that begin a document, so that a bad one spoils no other.
+/// Splits at the lines that begin a document, so that an invalid one affects no other.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let text = text.strip_prefix("---").unwrap_or(text);
     text.split("\n---").map(|part| part.strip_prefix('\n').unwrap_or(part))

@@ -1,8 +1,8 @@
-//! The server's own kinds, as its discovery and its OpenAPI document tell of them.
+//! The server's built-in kinds, from its discovery and its OpenAPI document.
 
 use serde_json::{Map, Value, json};
 
-/// Which resource a kind is, in the discovery of a version: its plural, and whether it has namespaces.
+/// The resource of a kind in the discovery of a version: its plural, and whether it is namespaced.
 pub(super) fn resource<'a>(list: &'a Value, kind: &str) -> Option<(&'a str, bool)> {
     let resources = list["resources"].as_array()?;
     let is = |resource: &&Value| resource["kind"] == kind && resource["singularName"] != "";
@@ -10,14 +10,14 @@ pub(super) fn resource<'a>(list: &'a Value, kind: &str) -> Option<(&'a str, bool
     Some((found["name"].as_str()?, found["namespaced"] == true))
 }
 
-/// Whether a resource has a status that is written apart.
+/// Whether a resource has a status subresource.
 pub(super) fn has_status(list: &Value, plural: &str) -> bool {
     let name = format!("{plural}/status");
     list["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
 }
 
-/// The schema of a kind along an object: references are followed as far as the object goes, which ends
-/// where the schema itself would not.
+/// The schema of a kind along an object: references are followed as far as the object goes, because
+/// the schema itself may be recursive.
 pub(super) fn schema(document: &Value, version: &str, kind: &str, object: &Value) -> Option<Value> {
     let components = document.pointer("/components/schemas")?.as_object()?;
     let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -44,7 +44,7 @@ fn along(components: &Map<String, Value>, schema: &Value, value: &Value) -> Valu
             }
         }
         Value::Array(items) => {
-            // Each item shows a part of what there is.
+            // Each item shows a part of the schema.
             let known = items.iter().map(|item| along(components, &schema["items"], item));
             if let Some(known) = known.reduce(merge) {
                 schema["items"] = known;
@@ -55,7 +55,7 @@ fn along(components: &Map<String, Value>, schema: &Value, value: &Value) -> Valu
     schema
 }
 
-/// What a reference stands for, with what is said beside it.
+/// The target of a reference, with the members beside the reference.
 fn follow(components: &Map<String, Value>, schema: &Value) -> Value {
     let reference = schema.pointer("/allOf/0/$ref").or_else(|| schema.get("$ref"));
     let Some(name) = reference.and_then(Value::as_str).and_then(|r| r.rsplit('/').next()) else {
@@ -84,9 +84,9 @@ fn merge(mut one: Value, other: Value) -> Value {
     one
 }
 
-/// Whether a refusal names what is wrong: one of the last two members on the way to it. Upstream too says
-/// which map a value of a wrong type is in, and not its key, and refuses a strategy as a whole; of a
-/// quantity it says no more than what quantities are like.
+/// Whether a refusal names the error: one of the last two members of its path. Like upstream's, it
+/// names the map of a value with a wrong type and not its key, and a strategy as a whole; for a
+/// quantity it only describes the format.
 pub(super) fn is_named(what: &str, answer: &Value) -> bool {
     let (problem, at) = what.rsplit_once(" at ").unwrap_or((what, ""));
     let answer = answer.to_string();

@@ -1,4 +1,4 @@
-//! A client: random requests by random servers, and what they were answered.
+//! A client: sends random requests to random servers, and records the results.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -12,9 +12,9 @@ use super::{BROKEN_PAUSE, LAST, PATIENCE, World};
 use crate::http::{Connection, Request, Response};
 use crate::random::Random;
 
-/// How many objects there are at most.
+/// The most objects.
 const NAMES: usize = 12;
-/// A client that is not answered for so long asks somebody else.
+/// After this time without a response a client uses another server.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct Client<'a> {
@@ -38,7 +38,7 @@ enum Verb {
     Pages,
 }
 
-/// So that there is something to meet about, more is created than deleted.
+/// More creates than deletes, so that objects exist.
 const VERBS: [Verb; 11] = [
     Verb::Create,
     Verb::Create,
@@ -132,7 +132,7 @@ impl<'a> Client<'a> {
         Ok(Outcome::State { revision, writer: writer(object), uid, is_write })
     }
 
-    /// A list, in pages of so many objects, of which each comes from another server.
+    /// A list in pages of `limit` objects, each from another server.
     fn list(&mut self, server: usize, limit: usize) -> Result<Outcome> {
         let (mut objects, mut token, mut at) = (BTreeMap::new(), String::new(), None);
         for page in 0.. {
@@ -179,7 +179,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Writes the object by which watchers know that there is nothing more.
+/// Writes the object that marks the end for watchers.
 pub(super) fn write_last(world: &World<'_>) -> Result<()> {
     let object = json!({"metadata": {"name": LAST}, "spec": {"holderIdentity": LAST}});
     let deadline = Instant::now() + PATIENCE;

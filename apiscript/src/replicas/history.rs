@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-/// A change, as watches tell it.
+/// A change, as watches report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) revision: u64,
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// Which request wrote it, of whichever client.
+    /// The request that wrote it, of any client.
     pub(super) writer: String,
 }
 
 impl Change {
-    /// Reads an event; `None` where it is none of an object.
+    /// Parses an event; `None` if it has no object.
     pub(super) fn of(event: &Value) -> Option<Self> {
         let (kind, object) = (event["type"].as_str()?, &event["object"]);
         matches!(kind, "ADDED" | "MODIFIED" | "DELETED").then_some(())?;
@@ -34,47 +34,48 @@ impl Change {
     }
 }
 
-/// Which revision an object or a list is of.
+/// The revision of an object or a list.
 pub(super) fn revision(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// Which request wrote an object.
+/// The request that wrote an object.
 pub(super) fn writer(object: &Value) -> String {
     object["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
 }
 
-/// What was asked, and what came of it.
+/// A request and its result.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The request in words, for people.
+    /// The request, for messages.
     pub(super) asked: String,
-    /// The object's name; of a list, nothing.
+    /// The object's name; empty for a list.
     pub(super) name: String,
-    /// The newest revision that anybody had been answered when the request began.
+    /// The newest revision in any response before the request began.
     pub(super) newest_before: u64,
-    /// When the request began and when it was answered, by the clients' clock.
+    /// When the request began and ended, by the clients' clock.
     pub(super) began: u64,
     pub(super) ended: u64,
     pub(super) outcome: Outcome,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
-    /// The object is as the request `writer` wrote it, at a revision; `is_write` if this request did.
+    /// The object is in the state that the request `writer` wrote, at a revision; `is_write` if
+    /// this request is the writer.
     State { revision: u64, writer: String, uid: String, is_write: bool },
-    /// The object of this uid is gone by this request.
+    /// The request deleted the object with this uid.
     Deleted { uid: String },
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// There is one already.
+    /// The object exists already.
     Present,
-    /// The object is no longer of the revision that the request named.
+    /// The object no longer has the revision that the request named.
     Conflict { expected: u64 },
-    /// A collection: its revision, and its objects with theirs.
+    /// A collection: its revision, and the revisions of its objects.
     List { revision: u64, objects: BTreeMap<String, u64> },
-    /// Nobody knows; the writer that the object then has.
+    /// The outcome is unknown; `writer` is in the object if the write happened.
     Unknown { writer: String },
 }
 
@@ -91,12 +92,12 @@ impl Answer {
 /// All changes, in order.
 pub(super) struct History {
     changes: Vec<Change>,
-    /// Where in them those of an object are.
+    /// The indices of each object's changes.
     of_name: HashMap<String, Vec<usize>>,
 }
 
 impl History {
-    /// The history that watches tell, and where they tell different ones.
+    /// The history that the watches report, and where they report different ones.
     pub(super) fn of(told: Vec<(String, Vec<Change>)>) -> (Self, Vec<String>) {
         let mut wrong = Vec::new();
         let mut all = told.into_iter();
@@ -123,7 +124,7 @@ impl History {
         self.changes.len()
     }
 
-    /// What does not fit the history, in words.
+    /// The contradictions between responses and the history, as messages.
     pub(super) fn judge(&self, answers: &[Answer]) -> Vec<String> {
         let mut wrong = Vec::new();
         let deleted = deletions(answers);
@@ -183,7 +184,7 @@ impl History {
         }
     }
 
-    /// Whether an object was there, or was not, at some time from a revision on.
+    /// Checks that an object existed, or did not, at some revision from `since` on.
     fn was(&self, name: &str, since: u64, there: bool) -> Result<(), String> {
         let before = self.changes_of(name).take_while(|change| change.revision <= since).last();
         let was_there = before.is_some_and(|change| change.kind != "DELETED");
@@ -195,7 +196,7 @@ impl History {
         Err(format!("{why} from revision {since} on"))
     }
 
-    /// Changes that nobody made, or made twice, or that were refused.
+    /// Changes without a writer, with two writers, or of a refused write.
     fn unexplained(&self, answers: &[Answer]) -> Vec<String> {
         let mut writes: HashMap<&str, usize> = HashMap::new();
         for change in self.changes.iter().filter(|change| change.kind != "DELETED") {
@@ -222,7 +223,7 @@ impl History {
         wrong
     }
 
-    /// The objects that there are at a revision, with theirs.
+    /// The objects at a revision, with their revisions.
     fn state(&self, revision: u64) -> BTreeMap<String, u64> {
         let mut state = BTreeMap::new();
         for change in self.changes.iter().take_while(|change| change.revision <= revision) {
@@ -250,7 +251,7 @@ impl History {
     }
 }
 
-/// When objects were known to be deleted, by their uids.
+/// When a deletion was known, by uid.
 fn deletions(answers: &[Answer]) -> HashMap<&str, u64> {
     let deleted = answers.iter().filter_map(|answer| match &answer.outcome {
         Outcome::Deleted { uid } => Some((uid.as_str(), answer.ended)),

@@ -1,4 +1,4 @@
-//! A watcher: everything that a server tells of the collection, in the order in which it tells it.
+//! A watcher: all events of the collection from a server, in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use super::{LAST, World};
 use crate::http::Request;
 use crate::watch::{Framing, Watch};
 
-/// After so many changes a watcher that goes around goes to the next server.
+/// After so many changes a rotating watcher changes to the next server.
 const STAY: usize = 25;
 
 pub(super) struct Watcher<'a> {
     world: &'a World<'a>,
-    /// Which server it watches; one that is none of them goes around.
+    /// The number of the server to watch; a number without a server means to rotate.
     number: usize,
     since: u64,
 }
@@ -25,7 +25,7 @@ impl<'a> Watcher<'a> {
         Self { world, number, since }
     }
 
-    /// Listens until the last object is told, for so long after everything is over.
+    /// Watches until the last object arrives, for a limited time after all clients have finished.
     pub(super) fn run(
         mut self,
         is_over: &AtomicBool,
@@ -58,7 +58,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Listens to one server for a while; `true` when it has told the last object.
+    /// Watches one server for a while; `true` when the last object has arrived.
     fn listen(
         &mut self,
         server: usize,

@@ -1,7 +1,7 @@
-//! What several writers at once do to their objects, and what watches tell of it.
+//! Concurrent writers, and the events that watches report.
 //!
-//! How the writers' requests mix is another thing in every run. Each has objects of its own, so that what
-//! happens to one object is the same in all: its events are told object by object.
+//! The order of the writers' requests differs in every run. Each writer has its own objects, so the
+//! history of one object is the same in all runs: events are compared object by object.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -18,9 +18,9 @@ use crate::watch::{Framing, Watch};
 
 /// The writers' requests, and the watches that follow them.
 pub(crate) struct Histories {
-    /// Where the objects are.
+    /// The path of the objects.
     pub(crate) collection: String,
-    /// What each writer asks, with its words.
+    /// Each writer's requests, with their names.
     pub(crate) writers: Vec<Vec<(String, Request)>>,
     /// The last write, which every watch must see.
     pub(crate) last: Request,
@@ -29,8 +29,9 @@ pub(crate) struct Histories {
 }
 
 impl Histories {
-    /// What is answered to the writers, and the history of each object in each watch: those that are open
-    /// from the beginning, and those that begin when all is over and read the same again.
+    /// The responses to the writers, and the history of each object in each watch: in watches that
+    /// are open from the beginning, and in those that begin at the end and read the same events
+    /// again.
     pub(crate) fn listen(&self, target: &Target, variables: Row) -> Vec<Heard> {
         let mut run = Run::new(target, variables.clone());
         let begun = run.begin_namespace();
@@ -69,7 +70,7 @@ impl Histories {
         self.watches.iter().map(open).collect()
     }
 
-    /// All writers at once, what they were answered one after the other.
+    /// Runs all writers at once; returns their responses one writer after the other.
     fn written(&self, target: &Target, variables: &Row) -> Result<Vec<Heard>> {
         std::thread::scope(|scope| {
             let write = |requests: &[(String, Request)]| {
@@ -88,7 +89,8 @@ impl Histories {
     }
 }
 
-/// What a watch tells of each object, up to the last write; and whether it keeps the order of versions.
+/// The events of each object in a watch, up to the last write; and whether resource versions
+/// increase.
 fn history(watch_name: &str, watch: &Watch) -> Result<Vec<Heard>> {
     let mut objects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let (mut newest, mut in_order, mut is_over) = (0, true, false);

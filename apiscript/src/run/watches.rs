@@ -1,4 +1,4 @@
-//! What a run does with watches: opens them, expects their events, takes the first of a stream.
+//! Watches of a run: opens them, checks their events, reads the beginning of a stream.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::script::{Row, Step};
 use crate::variables::fill;
 use crate::watch::{Framing, Watch};
 
-/// How long a stream may tell nothing before its silence counts as an event.
+/// How long a stream may be silent before that counts as the end.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Run<'_> {
@@ -80,7 +80,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The next event of a watch that isn't to be passed over.
+    /// The next event of a watch that is not skipped.
     fn event(&self, name: &str, step: &Step, deadline: Instant) -> Result<Option<Value>> {
         let watch = self.watches.get(name).ok_or_else(|| anyhow!("no watch {name}"))?;
         loop {

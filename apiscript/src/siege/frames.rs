@@ -1,12 +1,12 @@
-//! HTTP/2 frames, as far as hostile peers need them (RFC 9113, RFC 7541).
+//! HTTP/2 frames that hostile clients need (RFC 9113, RFC 7541).
 
 use serde::Deserialize;
 
-/// What a client sends first.
+/// The connection preface.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) const END_STREAM: u8 = 0x1;
 pub(super) const END_HEADERS: u8 = 0x4;
-/// The header that was kept last, by its index in HPACK's table.
+/// The newest header in HPACK's dynamic table, by its index.
 pub(super) const NEWEST_HEADER: u8 = 0x80 | 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Continuation = 9,
 }
 
-/// Writes a frame. One that is longer than a frame may be goes on in `CONTINUATION`.
+/// Writes a frame. A payload that is too long continues in `CONTINUATION`.
 pub(super) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     const BYTES_MAX: usize = 16 * 1024;
     let (first, rest) = payload.split_at(payload.len().min(BYTES_MAX));
@@ -34,21 +34,21 @@ pub(super) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8], out: &mu
     }
 }
 
-/// Writes a header that is not kept, as it is.
+/// Writes a header without adding it to the dynamic table.
 pub(super) fn header(name: &str, value: &str, block: &mut Vec<u8>) {
     block.push(0);
     text(name, block);
     text(value, block);
 }
 
-/// Writes a header that is kept, as [`NEWEST_HEADER`].
+/// Writes a header and adds it to the dynamic table, as [`NEWEST_HEADER`].
 pub(super) fn repeated_header(name: &str, value: &str, block: &mut Vec<u8>) {
     block.push(0x40);
     text(name, block);
     text(value, block);
 }
 
-/// A text with its length before it, an integer with a prefix of seven bits.
+/// A text with its length, an integer with a prefix of seven bits.
 fn text(text: &str, block: &mut Vec<u8>) {
     const PREFIX_MAX: usize = 127;
     let mut length = text.len();

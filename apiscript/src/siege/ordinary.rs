@@ -1,4 +1,4 @@
-//! An ordinary user: what is asked while the server is under siege, and how long the answers take.
+//! An ordinary user, who sends requests during the siege and measures the response times.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,13 @@ use crate::Target;
 use crate::http::{Connection, Request};
 use crate::request;
 
-/// How long the tokens live that a campaign uses.
+/// The lifetime of the campaign's tokens.
 const TOKEN_SECONDS: u64 = 6 * 3600;
-/// How many objects the campaign's namespace has, and how large they are: more than sockets hold.
+/// The number of objects in the campaign's namespace, and their size, which is more than socket
+/// buffers hold.
 const OBJECTS: usize = 12;
 const OBJECT_BYTES: usize = 900 * 1000;
-/// Between two questions of one asker, so that the user stays an ordinary one.
+/// The pause between two requests of one client, so that the user stays an ordinary one.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The namespace of a campaign, and the accounts in it.
@@ -26,16 +27,16 @@ pub(super) struct Fixture {
     resident: String,
     /// The token of one who may do the same, and is hostile.
     pub(super) insider: String,
-    /// The token of one who may nothing but what everybody may who has a name.
+    /// The token of a user without any rights of its own.
     pub(super) nobody: String,
 }
 
-/// What is asked, over and over.
+/// The request that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// A get over a connection that stays.
+    /// A get over a connection that is kept.
     Get,
-    /// A write over a connection that stays.
+    /// A write over a connection that is kept.
     Write,
     /// A get over a new connection each time.
     NewConnection,
@@ -43,17 +44,17 @@ pub(super) enum Question {
     Livez,
 }
 
-/// How one kind of question was answered.
+/// The responses to one kind of request.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
     question: Question,
     took: Vec<Duration>,
-    /// What went wrong first, and how often something did.
+    /// The first error, and the number of errors.
     wrong: Option<(String, usize)>,
 }
 
 impl Fixture {
-    /// Makes the namespace, two accounts, and what one of them may.
+    /// Creates the namespace, two accounts, and the rights of one of them.
     pub(super) fn create(target: &Target) -> Result<Self> {
         let namespace = format!("siege-{:x}", std::process::id());
         post(target, "/api/v1/namespaces", &json!({"metadata": {"name": namespace}}))?;
@@ -98,7 +99,7 @@ impl Fixture {
         format!("/api/v1/namespaces/{}/configmaps", self.namespace)
     }
 
-    /// Removes the namespace.
+    /// Deletes the namespace.
     pub(super) fn delete(&self, target: &Target) -> Result<()> {
         let delete = request::delete(target, &format!("/api/v1/namespaces/{}", self.namespace));
         target.connect(false)?.exchange(&delete)?;
@@ -117,7 +118,7 @@ fn post(target: &Target, path: &str, object: &Value) -> Result<Value> {
 impl Question {
     pub(super) const ALL: [Self; 4] = [Self::Get, Self::Write, Self::NewConnection, Self::Livez];
 
-    /// Asks until `stop`; at least once.
+    /// Sends requests until `stop`, at least one.
     pub(super) fn ask(self, target: &Target, fixture: &Fixture, stop: &AtomicBool) -> Answers {
         let mut answers = Answers { question: self, took: Vec::new(), wrong: None };
         let mut idle = None;
@@ -182,8 +183,8 @@ fn get(path: &str) -> Request {
 }
 
 impl Answers {
-    /// Why these answers will not do: one is wrong, one took longer than `slowest`, or more than one in
-    /// ten took longer than `usual`.
+    /// Why the responses are not good enough: one is wrong, one took longer than `slowest`, or more
+    /// than one in ten took longer than `usual`.
     pub(super) fn complaint(&self, slowest: Duration, usual: Duration) -> Option<String> {
         if let Some((first, times)) = &self.wrong {
             let asked = self.took.len();

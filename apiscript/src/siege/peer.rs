@@ -1,4 +1,4 @@
-//! A hostile peer's connections.
+//! The connections of a hostile client.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -14,17 +14,17 @@ use super::frames::{self, Kind, PREFACE};
 use super::row::{Names, Protocol, Row, Step};
 use crate::kubeconfig::Cluster;
 
-/// How long connecting and the handshake may take; a server that is full answers neither.
+/// How long connecting and the handshake may take; a full server does not respond.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// A peer that sends more than the server takes goes on with the next connection after this time.
+/// After this time without progress a sender continues with its next connection.
 const SEND_TIMEOUT: Duration = Duration::from_millis(20);
-/// How much a peer's kernel keeps of an answer that the peer does not read.
+/// The receive buffer of a client that does not read its response.
 const RECEIVE_BUFFER_BYTES: usize = 4 * 1024;
 
 /// How the server is reached.
 pub(super) struct Route {
     address: SocketAddr,
-    /// The address that hostile peers come from, if it is not to be the ordinary user's.
+    /// The source address of hostile clients, if it is not the ordinary user's.
     from: Option<IpAddr>,
     name: ServerName<'static>,
     tls: Arc<ClientConfig>,
@@ -83,7 +83,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Connects, and does a row's first steps.
+    /// Connects, and executes a row's first steps.
     pub(super) fn open(route: &Route, row: &Row, names: &Names) -> Result<Self> {
         let socket = route.connect(row.flood)?;
         let stream = match row.speaks {
@@ -95,7 +95,7 @@ impl Peer {
         peer.socket().set_write_timeout(Some(SEND_TIMEOUT))?;
         if row.speaks == Protocol::Http2 {
             let mut first = PREFACE.to_vec();
-            // The row's own SETTINGS, where it has some, come before any answer.
+            // The row's own SETTINGS, if any, come before any response.
             frames::frame(Kind::Settings, 0, 0, &[], &mut first);
             peer.send(&first)?;
         }
@@ -103,7 +103,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Does some steps; an error where the server has closed the connection.
+    /// Executes steps; an error if the server has closed the connection.
     pub(super) fn take(&mut self, steps: &[Step], names: &Names) -> Result<()> {
         for step in steps {
             let bytes = step.bytes(names, &mut self.next_stream)?;
@@ -112,7 +112,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Sends what the server takes; the rest is lost, as a hostile peer's may be.
+    /// Sends what the server accepts; the rest is dropped.
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
         let sent = match &mut self.stream {
             Stream::Plain(socket) => socket.write_all(bytes),
@@ -124,7 +124,7 @@ impl Peer {
         }
     }
 
-    /// Reads what has come, and forgets it.
+    /// Reads and discards what has arrived.
     pub(super) fn forget_answers(&mut self) -> Result<()> {
         let mut piece = [0; 64 << 10];
         let socket = self.socket();
@@ -141,13 +141,13 @@ impl Peer {
         end
     }
 
-    /// Whether the server closes the connection by then; what it has sent is read only now.
+    /// Whether the server closes the connection before the deadline; only now is its output read.
     pub(super) fn is_closed_by(&mut self, deadline: Instant) -> bool {
         let mut piece = [0; 64 << 10];
         let socket = self.socket();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            // A timeout of zero would be none.
+            // A timeout of zero would mean none.
             let timeout = left.max(Duration::from_millis(1));
             if socket.set_read_timeout(Some(timeout)).is_err() {
                 return true;

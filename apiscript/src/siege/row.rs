@@ -1,16 +1,16 @@
-//! What hostile peers do, as data.
+//! The behaviour of hostile clients, as data.
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use super::frames::{self, Kind};
 
-/// The peers that stand in `siege.yaml`.
+/// The rows of `siege.yaml`.
 pub(super) fn all() -> Result<Vec<Row>> {
     serde_saphyr::from_str(include_str!("../../siege.yaml")).context("siege.yaml")
 }
 
-/// A kind of hostile peer.
+/// A kind of hostile client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) speaks: Protocol,
     #[serde(rename = "as", default)]
     pub(super) identity: Identity,
-    /// In per cent of the campaign's connections.
+    /// The share of the campaign's connections, in percent.
     #[serde(default = "hundred")]
     of: usize,
     #[serde(default)]
@@ -57,7 +57,7 @@ pub(super) enum Identity {
     Insider,
 }
 
-/// Something to send, so many times: exactly one of the first members.
+/// Something to send, and how often; exactly one of the first members is set.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
@@ -83,10 +83,10 @@ struct RawFrame {
     kind: Kind,
     #[serde(default)]
     stream: u32,
-    /// The payload …
+    /// The payload as hexadecimal digits.
     #[serde(default)]
     hex: String,
-    /// … or so many bytes.
+    /// The length of a payload of zeros.
     #[serde(default)]
     bytes: usize,
 }
@@ -97,15 +97,15 @@ struct RequestFrame {
     #[serde(default = "get")]
     method: String,
     path: String,
-    /// What of it has no end.
+    /// The part that never ends.
     unended: Option<Unended>,
     /// Whether the stream is reset at once.
     #[serde(default)]
     reset: bool,
-    /// A header of so many bytes …
+    /// The length of a header's value.
     #[serde(default)]
     header_bytes: usize,
-    /// … that is there so many times, and sent once.
+    /// How often the header occurs; it is sent once.
     #[serde(default)]
     header_times: usize,
 }
@@ -121,7 +121,7 @@ enum Unended {
     Body,
 }
 
-/// What `$collection` and `$authorization` stand for.
+/// The values of `$collection` and `$authorization`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub(super) collection: String,
@@ -129,7 +129,7 @@ pub(super) struct Names {
 }
 
 impl Row {
-    /// How many connections, where the campaign has so many.
+    /// The number of connections in a campaign with `campaign` connections.
     pub(super) fn connections(&self, campaign: usize) -> usize {
         (campaign * self.of / 100).max(1)
     }

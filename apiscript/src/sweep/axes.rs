@@ -1,4 +1,4 @@
-//! What can be large in a request and is no field: operations of patches, selectors, headers, documents.
+//! Large parts of requests other than fields: operations of patches, selectors, headers, documents.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::http::Request;
 
 /// The most operations that a patch may have.
 const OPERATIONS_MAX: usize = 10_000;
-/// The largest head of a request that servers read, with room for what else is in it.
+/// The largest head of a request that servers read, minus some room for its other parts.
 const HEAD_BYTES_MAX: usize = 200_000;
 
-/// Large requests by what is large in them; those of one name are sent one after another.
+/// Large requests by name; those with one name are sent one after another.
 pub(super) fn all(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     let mut all = patches(namespace, bytes);
     all.extend(documents(namespace, bytes));
@@ -20,7 +20,7 @@ pub(super) fn all(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> 
     all
 }
 
-/// Patches with as many operations as a patch may have, on as many items as the rest of it has room for.
+/// Patches with the maximal number of operations, on as many items as fit.
 fn patches(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
     let operations = OPERATIONS_MAX.min(bytes / 100);
@@ -66,7 +66,7 @@ fn patches(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     requests.collect()
 }
 
-/// Bodies in JSON and YAML that are odd before they are objects.
+/// Bodies in JSON and YAML that are unusual before they are decoded to objects.
 fn documents(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     let many = |before: &str, unit: &dyn Fn(usize) -> String, after: &str| {
         let count = bytes / (unit(100_000).len().max(1));
@@ -134,10 +134,10 @@ fn documents(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     all
 }
 
-/// A field as Protobuf has it, by its number among the many.
+/// A Protobuf field, by its number in the message.
 type Encoded<'f> = &'f dyn Fn(usize) -> Vec<u8>;
 
-/// Messages whose fields come again and again.
+/// Messages with many repetitions of a field.
 fn protobufs(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     let field = |number: u8, content: &[u8]| {
         let mut out = vec![number << 3 | 2];

@@ -1,22 +1,22 @@
-//! Values of a schema, as large as they are wanted.
+//! Large values for a schema.
 
 use serde_json::{Map, Value, json};
 
 use crate::schemas::{Form, Place, Schemas, Step, parts, type_of};
 
-/// How deep what is required is made.
+/// How deep required members are made.
 const DEPTH_MAX: usize = 8;
 
-/// What the many items of a list, the entries of a map, the characters of a text are.
+/// The content of the items of a list, the entries of a map, the characters of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Filling {
-    /// The smallest values that can be decoded, so that there are most of them.
+    /// The smallest values that can be decoded, to have as many as possible.
     Bare,
-    /// The same good value many times.
+    /// One valid value, repeated.
     Equal,
-    /// Good values, each with a name, a key, an address of its own.
+    /// Valid values, each with its own name, key or address.
     Distinct,
-    /// A text of this, many times.
+    /// This text, repeated.
     Repeated(&'static str),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Filler<'s> {
 }
 
 impl Filler<'_> {
-    /// A value for a place, of about so many bytes; numbers of its items begin with `first`.
+    /// A value of about so many bytes; the numbers of its items begin with `first`.
     pub(super) fn large(
         &self,
         place: &Place,
@@ -93,7 +93,7 @@ impl Filler<'_> {
         }
     }
 
-    /// An item with what it must have, its keys, and its first scalar.
+    /// An item with its required members, its keys, and its first scalar.
     fn good(&self, schema: &Value, keys: &[&str], number: usize) -> Value {
         let mut value = self.made("", schema, number, 0);
         let (schema, _) = self.schemas.resolved(schema);
@@ -116,7 +116,7 @@ impl Filler<'_> {
         value
     }
 
-    /// The least that a schema allows; what is unique carries the number.
+    /// The minimal value of a schema; unique members contain the number.
     pub(super) fn made(&self, field: &str, schema: &Value, number: usize, depth: usize) -> Value {
         let (schema, name) = self.schemas.resolved(schema);
         let name = name.and_then(|name| name.rsplit('.').next()).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Puts a value into a tree, making what is on the way.
+    /// Sets a value in a tree, and creates missing parents.
     pub(super) fn put(&self, tree: &mut Value, schema: &Value, path: &[Step], value: Value) {
         let Some((step, rest)) = path.split_first() else {
             *tree = value;
@@ -186,14 +186,14 @@ fn object(tree: &mut Value) -> &mut Map<String, Value> {
     tree.as_object_mut().expect("it was made one")
 }
 
-/// What the items of a list are told apart by.
+/// The keys that identify a list's items.
 fn list_keys(schema: &Value) -> Vec<&str> {
     let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
     let merge_key = schema["x-kubernetes-patch-merge-key"].as_str();
     keys.filter_map(Value::as_str).chain(merge_key).collect()
 }
 
-/// A text that fits a field of this name.
+/// A valid text for a field of this name.
 fn text(field: &str, schema: &Value, number: usize) -> String {
     if let Some(values) = schema["enum"].as_array().filter(|values| !values.is_empty()) {
         return values[number % values.len()].as_str().unwrap_or_default().to_owned();

@@ -14,17 +14,17 @@ use parking_lot::Mutex;
 use crate::Target;
 use crate::http::{Connection, Request, Response};
 
-/// How often `/livez` is asked.
+/// How often `/livez` is requested.
 const PERIOD: Duration = Duration::from_millis(20);
-/// How long an answer is waited for.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A request that was answered.
+/// A response.
 pub(super) struct Answer {
-    /// 0 where the connection was closed without an answer.
+    /// 0 if the connection was closed without a response.
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
-    /// What the server worked, on all processors.
+    /// The server's processor time, on all processors.
     pub(super) processor: Duration,
 }
 
@@ -39,16 +39,16 @@ impl<'t> Meter<'t> {
         Self { target, connection: None }
     }
 
-    /// Sends a request and tells what it cost.
+    /// Sends a request and measures its cost.
     pub(super) fn measure(&mut self, request: &Request) -> Result<Answer> {
         let before = self.processor()?;
-        // What is too large may cost the connection; a server that died is noticed with the next line.
+        // A request that is too large may cost the connection; the next line notices a dead server.
         let response = self.send(request).unwrap_or_default();
         let processor = self.processor()?.saturating_sub(before);
         Ok(Answer { status: response.head.status, body: response.body, processor })
     }
 
-    /// Sends a request that costs what it may.
+    /// Sends a request without a bound on its cost.
     pub(super) fn send(&mut self, request: &Request) -> Result<Response> {
         let mut connection = match self.connection.take().filter(Connection::is_idle) {
             Some(connection) => connection,
@@ -71,13 +71,13 @@ impl<'t> Meter<'t> {
     }
 }
 
-/// A request for what stands at a path.
+/// A GET of a path.
 pub(super) fn get(path: &str) -> Request {
     let headers = vec![("Accept".to_owned(), "application/json".to_owned())];
     Request { method: "GET".to_owned(), target: path.to_owned(), headers, body: None }
 }
 
-/// Asks `/livez` again and again.
+/// Requests `/livez` again and again.
 pub(super) struct Bystander {
     stop: AtomicBool,
     seen: Mutex<Seen>,
@@ -96,12 +96,12 @@ impl Bystander {
         Self { stop: AtomicBool::new(false), seen: Mutex::default() }
     }
 
-    /// What is going on from now on.
+    /// Sets the name of the current request.
     pub(super) fn note(&self, what: &str) {
         what.clone_into(&mut self.seen.lock().during);
     }
 
-    /// Asks until it is stopped.
+    /// Sends requests until it is stopped.
     pub(super) fn watch(&self, target: &Target) {
         if let Err(error) = self.try_watch(target) {
             self.seen.lock().error = Some(error);
@@ -128,7 +128,7 @@ impl Bystander {
         Ok(())
     }
 
-    /// Ends it; the longest that an answer took, and what went on then.
+    /// Stops it; returns the longest response time, and the request at that time.
     pub(super) fn finish(&self) -> Result<(Duration, String)> {
         self.stop.store(true, Ordering::Relaxed);
         let mut seen = self.seen.lock();

@@ -116,7 +116,7 @@ fn for_a_while(ways: &[Vec<Proxy>], way: Way) -> Result<()> {
 }
 
 #[test]
-fn whatever_breaks_there_is_one_history() -> Result<()> {
+fn faults_of_one_etcd_leave_one_history() -> Result<()> {
     let Some(member) = Member::start(&[])? else { return Ok(()) };
     let mut world = World::start(vec![member], None)?;
     for (seed, (name, may_fail, fault)) in (1..).zip(FAULTS) {
@@ -150,7 +150,7 @@ fn servers_compact_in_turns() -> Result<()> {
 /// Where etcd has no space, writes fail with its words and reads go on; when there is space again, so do
 /// writes.
 #[test]
-fn a_full_etcd_is_told_of() -> Result<()> {
+fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
     let Some(member) = Member::start(&["--quota-backend-bytes=16777216"])? else { return Ok(()) };
     let world = World::start(vec![member], None)?;
     let target = &world.targets()?[0];
@@ -205,7 +205,7 @@ fn a_full_etcd_is_told_of() -> Result<()> {
 /// Members of three are killed and paused, and servers cut off from one, for as long as the campaign takes.
 #[test]
 #[ignore = "takes minutes"]
-fn three_members_break_in_turns() -> Result<()> {
+fn faults_of_three_members_leave_one_history() -> Result<()> {
     let Some(members) = Member::cluster(3, &[])? else { return Ok(()) };
     let mut world = World::start(members, Some(Duration::from_secs(5)))?;
     let mut turn = 0;
@@ -238,7 +238,7 @@ fn three_members_break_in_turns() -> Result<()> {
 /// A server leaves a member that answers nothing for another one, though no connection ends: requests that
 /// come after a moment are served before a keep-alive would tell.
 #[test]
-fn a_member_that_hangs_is_left_soon() -> Result<()> {
+fn a_hanging_member_is_replaced_soon() -> Result<()> {
     let Some(members) = Member::cluster(3, &[])? else { return Ok(()) };
     let world = World::start(members, None)?;
     let target = &world.targets()?[0];

@@ -1,6 +1,7 @@
 use super::*;
 
-/// The watches told: `a` was made at 3, changed at 5, deleted at 7, and made again at 9; `b` was made at 4.
+/// The watches reported: `a` was created at 3, changed at 5, deleted at 7, and created again at 9;
+/// `b` was created at 4.
 fn history() -> History {
     let rows = [
         (3, "ADDED", "a", "u1", "w1"),
@@ -38,7 +39,7 @@ fn list(revision: u64, objects: &[(&str, u64)]) -> Outcome {
 }
 
 #[test]
-fn what_fits_the_history_is_right() {
+fn responses_that_the_history_explains_are_accepted() {
     let history = history();
     for (name, newest_before, outcome) in [
         ("a", 0, state(3, "w1", "u1", true)),
@@ -59,7 +60,7 @@ fn what_fits_the_history_is_right() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn contradictions_to_the_history_are_reported() {
     let history = history();
     for (name, newest_before, outcome, why) in [
         ("a", 0, state(6, "w9", "u1", true), "no watch told"),
@@ -82,7 +83,7 @@ fn what_does_not_fit_is_told() {
 }
 
 #[test]
-fn every_change_has_one_writer_who_was_told_of_it() {
+fn every_change_has_one_writer_that_got_a_success() {
     let history = history();
     let told = |revision, writer| answer("a", 0, state(revision, writer, "u", true));
     let unknown = answer("a", 0, Outcome::Unknown { writer: "w4".to_owned() });
@@ -94,7 +95,7 @@ fn every_change_has_one_writer_who_was_told_of_it() {
 }
 
 #[test]
-fn watches_that_tell_different_histories_are_told() {
+fn watches_with_different_histories_are_reported() {
     let whole = history().changes;
     for (other, why) in
         [(whole[..4].to_vec(), "None"), ([&whole[..2], &whole[3..]].concat(), "DELETED")]
