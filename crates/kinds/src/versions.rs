@@ -153,7 +153,9 @@ fn state_defaults(object: &mut Map, whole: &Value, read: &Value) {
             continue;
         }
         match (object.get_mut(name), meant, read) {
-            (Some(Value::Object(own)), Value::Object(_), Some(read)) => state_defaults(own, meant, read),
+            (Some(Value::Object(own)), Value::Object(_), Some(read)) => {
+                state_defaults(own, meant, read)
+            }
             (Some(Value::Array(own)), Value::Array(items), Some(Value::Array(read)))
                 if own.len() == items.len() && read.len() == items.len() =>
             {

@@ -90,7 +90,10 @@ fn they_say_when_they_went() {
         ),
     ] {
         let deprecation = find(&all, api_version, kind).deprecation.clone().expect("a deprecation");
-        assert_eq!((&*deprecation.warning, deprecation.removed_release.as_deref()), (warning, Some(release)));
+        assert_eq!(
+            (&*deprecation.warning, deprecation.removed_release.as_deref()),
+            (warning, Some(release))
+        );
     }
 }
 

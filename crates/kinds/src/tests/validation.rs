@@ -23,7 +23,11 @@ fn lengths() {
         [("configmaps", "[]: Too long: may not be more than 1048576 bytes"), ("secrets", "")]
     {
         let found = errors(resource, &large, None);
-        assert_eq!(found.concat(), expected, "{resource}: base64 is longer than what it stands for");
+        assert_eq!(
+            found.concat(),
+            expected,
+            "{resource}: base64 is longer than what it stands for"
+        );
     }
 }
 
