@@ -1,5 +1,6 @@
 //! A committed object: its one encoding, and the index that selectors use.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -281,6 +282,26 @@ impl Object {
     /// Returns the index that a resource's selectors use.
     pub(crate) fn index(&self, resource: &Resource) -> Result<&Index, Unreadable> {
         self.index_by(resource.strategy.fields(), |tree| resource.index(tree))
+    }
+
+    /// Returns the value of a selectable field, by its position in the resource's `Strategy::fields`.
+    ///
+    /// # Errors
+    /// If the object cannot be read.
+    pub(crate) fn field(
+        &self,
+        resource: &Resource,
+        position: usize,
+    ) -> Result<Cow<'_, str>, Unreadable> {
+        let index = self.index(resource)?;
+        if index.fields_id == resource.fields_id {
+            return Ok(Cow::Borrowed(index.fields.get(position).map_or("", Str::as_str)));
+        }
+        let Some(field) = resource.strategy.fields().get(position) else {
+            return Ok(Cow::default());
+        };
+        let tree = self.selectable(std::slice::from_ref(field))?;
+        Ok(Cow::Owned(field.value.of(&tree).into()))
     }
 
     /// Returns the index; reads it out of the object on first use if the writer did not attach it.

@@ -82,6 +82,7 @@ impl Registry {
     ) -> Result<Self, pintle_store::Error> {
         let cache = Arc::new(Cache::new(options.store.floor(), options.history_bytes_max));
         let store = options.store.read_to(cache.clone()).await?;
+        cache.start_dispatcher();
         let empty = Served { number: 0, by_name: OrdMap::new(), all: Arc::from([]) };
         let registry = Self {
             cache,

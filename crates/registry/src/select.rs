@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pintle_meta::{Status, fields, labels};
 use pintle_value::Str;
 
+use crate::cache::Scope;
 use crate::request::{ListOptions, Target};
-use crate::{Object, Resource, StorageConverter, Unreadable};
+use crate::{Object, Resource, StorageConverter};
 
 /// The longest accepted selector, in bytes. A URL cannot carry a longer one.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
@@ -80,6 +81,36 @@ impl Selection {
         self.is_by_content() && self.resource.converter().is_some_and(StorageConverter::converts)
     }
 
+    /// Returns the narrowest scope that has every change of a selected object.
+    pub(crate) fn scope(&self) -> Scope {
+        let equal = |wanted: fn(&Field) -> bool| {
+            self.fields.iter().find(|test| test.equal && wanted(&test.field))
+        };
+        let namespace = match equal(|field| matches!(field, Field::Namespace)) {
+            Some(test) if self.namespace.is_empty() => &test.wanted,
+            _ => &self.namespace,
+        };
+        if let Some(test) = equal(|field| matches!(field, Field::Name)) {
+            match (self.resource.namespaced(), namespace.is_empty()) {
+                (true, true) => {}
+                (true, false) => return Scope::Item(format!("{namespace}/{}", test.wanted).into()),
+                (false, _) => return Scope::Item(test.wanted.as_str().into()),
+            }
+        }
+        // Fields of a converted view are not those of the stored object.
+        if !self.is_of_view()
+            && let Some(test) = equal(|field| matches!(field, Field::Indexed(_)))
+            && let Field::Indexed(position) = test.field
+        {
+            let (resource, value) = (self.resource.clone(), test.wanted.clone());
+            return Scope::Field { resource, position, value };
+        }
+        match namespace.is_empty() {
+            true => Scope::Collection,
+            false => Scope::Namespace(namespace.clone()),
+        }
+    }
+
     /// Whether an object's namespace and name match.
     pub(crate) fn is_named(&self, object: &Object) -> bool {
         let mut names = self.fields.iter().filter(|test| !matches!(test.field, Field::Indexed(_)));
@@ -105,18 +136,9 @@ impl FieldTest {
         let value = match self.field {
             Field::Name => object.name(),
             Field::Namespace => object.namespace(),
-            Field::Indexed(i) => {
-                let Ok(index) = object.index(resource) else { return true };
-                if index.fields_id != resource.fields_id {
-                    let field = resource.strategy.fields().get(i);
-                    let value = field.map(|field| {
-                        let tree = object.selectable(std::slice::from_ref(field))?;
-                        Ok::<_, Unreadable>(field.value.of(&tree))
-                    });
-                    let Ok(value) = value.transpose() else { return true };
-                    return (value.unwrap_or_default() == self.wanted) == self.equal;
-                }
-                index.fields.get(i).map_or("", Str::as_str)
+            Field::Indexed(position) => {
+                let Ok(value) = object.field(resource, position) else { return true };
+                return (*value == *self.wanted) == self.equal;
             }
         };
         (value == self.wanted) == self.equal

@@ -7,7 +7,7 @@ use pintle_store::{Kind, Revision};
 use pintle_value::Str;
 
 use crate::answer::Event;
-use crate::cache::{Cache, Change, Cursor, Lagged};
+use crate::cache::{Cache, Change, Cursor, Lagged, ScopedCursor};
 use crate::list::{self, reach};
 use crate::request::{ListOptions, Target};
 use crate::revision;
@@ -24,7 +24,7 @@ pub struct Watch {
     /// Changes that were read from the log and are not events yet.
     unread: Vec<Change>,
     /// `None` after an error.
-    cursor: Option<Cursor>,
+    cursor: Option<ScopedCursor>,
     /// Changes up to this revision are skipped.
     after: Revision,
     bookmarks: bool,
@@ -66,8 +66,7 @@ impl Watch {
             (Some(false), None) => {
                 let snapshot = target.resource.collection()?.snapshot(cache.visible());
                 watch.after = snapshot.revision;
-                watch.cursor =
-                    Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
+                watch.follow(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
             }
             // As with initial events (upstream: `SetListOptionsDefaults`).
             (None, None) => watch.begin_with_state(&target.namespace).await?,
@@ -97,8 +96,13 @@ impl Watch {
             self.waiting.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
         }
         self.after = snapshot.revision;
-        self.cursor = Some(Cursor::at(collection.clone(), snapshot.next));
+        self.follow(Cursor::at(collection.clone(), snapshot.next));
         Ok(())
+    }
+
+    /// Follows the changes in the selection's scope.
+    fn follow(&mut self, cursor: Cursor) {
+        self.cursor = Some(ScopedCursor::new(cursor, self.selection.scope()));
     }
 
     /// Starts with the changes after a revision, or with an ERROR event if the log was trimmed past
@@ -106,7 +110,7 @@ impl Watch {
     fn begin_after(&mut self, since: Revision) -> Result<(), Status> {
         self.after = since;
         match Cursor::after(self.resource.collection()?.clone(), since) {
-            Ok(cursor) => self.cursor = Some(cursor),
+            Ok(cursor) => self.follow(cursor),
             Err(Lagged) => {
                 let current = self.cache.visible();
                 let message = format!("too old resource version: {since} ({current})");

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use pintle_store::{Kind, Record, Revision};
 use tokio::sync::Notify;
 
+use super::topics::Topics;
 use crate::Object;
 use crate::measures::{Reads, Stored};
 
@@ -27,8 +28,10 @@ pub(crate) struct Change {
 /// One resource's objects and recent changes.
 pub(crate) struct Collection {
     pub(super) state: RwLock<State>,
-    /// Woken after each batch of changes.
+    /// Notified when changes are dispatched: wakes the watches of the whole collection.
     pub(super) changed: Notify,
+    /// The topics of the watches of a narrower scope.
+    pub(super) topics: Mutex<Topics>,
     /// Counters of reads.
     pub(crate) reads: Arc<Reads>,
     /// The newest of the reconstructed past states. Pages of one list share a state.
@@ -78,6 +81,7 @@ impl Collection {
         Self {
             state: RwLock::new(State { floor, last: floor, ..State::default() }),
             changed: Notify::new(),
+            topics: Mutex::default(),
             reads: Arc::default(),
             recalled: Mutex::default(),
         }
@@ -96,8 +100,6 @@ impl Collection {
         while state.log_bytes > log_bytes_max && state.log.len() > 1 {
             state.forget_first();
         }
-        drop(state);
-        self.changed.notify_waiters();
         before
     }
 
@@ -108,8 +110,6 @@ impl Collection {
         let mut state = self.state.write();
         self.recalled.lock().clear();
         *state = State::begin(live, state.end() + 1, head);
-        drop(state);
-        self.changed.notify_waiters();
     }
 
     /// Returns the keys of the objects whose values could not be decrypted.
@@ -131,8 +131,6 @@ impl Collection {
         }
         self.recalled.lock().clear();
         *state = State::begin(live, state.end() + 1, state.last);
-        drop(state);
-        self.changed.notify_waiters();
     }
 
     /// Returns the object of a key.

@@ -1,11 +1,12 @@
-//! A cursor: the position of a watcher in a collection's log. The cache holds no other state for a
-//! watcher.
+//! Cursors: positions in a collection's log. A watch is a cursor with a [`Scope`]; the cache holds no other
+//! state for a watch.
 
 use std::sync::Arc;
 
 use pintle_store::Revision;
 
 use super::collection::{Change, Collection};
+use super::topics::{Scope, Subscription};
 
 /// A position in a collection's log.
 pub(crate) struct Cursor {
@@ -38,16 +39,74 @@ impl Cursor {
         Ok(Self { collection, next })
     }
 
-    /// Waits for the next changes and returns at least one. Cancel safe: the cursor moves only when
-    /// changes are returned.
+    /// Returns the next changes, if there are any.
+    pub(crate) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
+        self.take_before(u64::MAX)
+    }
+
+    /// Returns the next changes whose number is below `end`.
+    fn take_before(&mut self, end: u64) -> Result<Vec<Change>, Lagged> {
+        let state = self.collection.state.read();
+        let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
+        let from = (from as usize).min(state.log.len());
+        let count = usize::try_from(end - self.next).unwrap_or(usize::MAX).min(BATCH_MAX);
+        let changes: Vec<_> = state.log.range(from..).take(count).cloned().collect();
+        drop(state);
+        self.next += changes.len() as u64;
+        Ok(changes)
+    }
+
+    /// Returns the changes with these numbers, which are ascending and not behind the cursor.
+    fn take_numbered(&mut self, numbers: &[u64]) -> Result<Vec<Change>, Lagged> {
+        let Some(last) = numbers.last() else { return Ok(Vec::new()) };
+        let state = self.collection.state.read();
+        let change = |number: &u64| {
+            let at = number.checked_sub(state.first).ok_or(Lagged)?;
+            state.log.get(at as usize).cloned().ok_or(Lagged)
+        };
+        let changes = numbers.iter().map(change).collect::<Result<_, _>>()?;
+        self.next = last + 1;
+        Ok(changes)
+    }
+
+    /// Returns the next changes of a subscription, if there are any.
+    fn take_of(&mut self, subscription: &Subscription) -> Result<Vec<Change>, Lagged> {
+        match &subscription.topic {
+            None => self.take(),
+            Some(_) if self.next < subscription.since => self.take_before(subscription.since),
+            Some(topic) => self.take_numbered(&topic.after(self.next, BATCH_MAX)?),
+        }
+    }
+
+    /// Whether the cursor has returned every change.
+    pub(crate) fn caught_up(&self) -> bool {
+        self.next == self.collection.state.read().end()
+    }
+}
+
+/// A cursor that reads the changes of a scope, and can wait for them.
+pub(crate) struct ScopedCursor {
+    cursor: Cursor,
+    subscription: Subscription,
+}
+
+impl ScopedCursor {
+    /// Reads the changes in `scope` from the cursor's position on.
+    pub(crate) fn new(cursor: Cursor, scope: Scope) -> Self {
+        let subscription = cursor.collection.subscribe(scope);
+        Self { cursor, subscription }
+    }
+
+    /// Waits for the next changes in the scope and returns at least one; before the position of the
+    /// subscription also changes outside the scope. Cancel safe: the cursor moves only when changes are
+    /// returned.
     pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Lagged> {
         loop {
-            let collection = self.collection.clone();
             // The waiter registers before it reads the log, so that it misses no change in between.
-            let changed = collection.changed.notified();
+            let changed = self.subscription.changed();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let changes = self.take()?;
+            let changes = self.cursor.take_of(&self.subscription)?;
             if !changes.is_empty() {
                 return Ok(changes);
             }
@@ -56,18 +115,17 @@ impl Cursor {
     }
 
     /// Returns the next changes, if there are any.
-    pub(crate) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
-        let state = self.collection.state.read();
-        let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
-        let from = (from as usize).min(state.log.len());
-        let changes: Vec<_> = state.log.range(from..).take(BATCH_MAX).cloned().collect();
-        drop(state);
-        self.next += changes.len() as u64;
-        Ok(changes)
+    #[cfg(test)]
+    pub(super) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
+        self.cursor.take_of(&self.subscription)
     }
 
-    /// Whether the cursor has returned every change.
+    /// Whether the cursor has returned every change in its scope.
     pub(crate) fn caught_up(&self) -> bool {
-        self.next == self.collection.state.read().end()
+        let Some(topic) = &self.subscription.topic else { return self.cursor.caught_up() };
+        // Some changes may be in the log and not yet in the topic.
+        !self.cursor.collection.dispatch().is_behind
+            && self.cursor.next >= self.subscription.since
+            && topic.after(self.cursor.next, 1).is_ok_and(|numbers| numbers.is_empty())
     }
 }

@@ -14,8 +14,10 @@
 
 mod collection;
 mod cursor;
+mod dispatch;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,7 +31,8 @@ use tokio::sync::watch;
 use crate::measures::Stored;
 
 pub(crate) use collection::{Change, Collection, Objects, Snapshot};
-pub(crate) use cursor::{Cursor, Lagged};
+pub(crate) use cursor::{Cursor, Lagged, ScopedCursor};
+pub(crate) use topics::Scope;
 
 /// All collections.
 pub(crate) struct Cache {
@@ -65,6 +68,14 @@ impl Cache {
             log_bytes_max,
             by_newest: Mutex::default(),
         }
+    }
+
+    /// Starts the task that wakes watches after changes; it ends when the cache is dropped. Called within
+    /// a runtime.
+    pub(crate) fn start_dispatcher(self: &Arc<Self>) {
+        let mut heads = self.heads();
+        let seen = *heads.borrow_and_update();
+        tokio::spawn(dispatch::run(Arc::downgrade(self), heads, seen));
     }
 
     /// Returns the newest revision that readers see.

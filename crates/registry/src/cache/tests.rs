@@ -12,7 +12,7 @@ use pintle_store::{
 };
 use proptest::prelude::*;
 
-use super::{Cache, Collection, Cursor, Head, Lagged};
+use super::{Cache, Collection, Cursor, Head, Lagged, Scope, ScopedCursor};
 
 /// One step of a history.
 #[derive(Clone, Debug)]
@@ -140,6 +140,135 @@ proptest! {
     }
 }
 
+/// One step of a history that watches of scopes follow.
+#[derive(Clone, Debug)]
+enum Followed {
+    Write(u8, bool),
+    Trim(u64),
+    Dispatch,
+    /// Opens a watch so many revisions back: of a namespace, or of an item in it.
+    Open(u8, Option<u8>, u64),
+    /// Lets one of the watches read.
+    Read(usize),
+    /// Closes one of the watches.
+    Close(usize),
+}
+
+fn followed() -> impl Strategy<Value = Followed> {
+    prop_oneof![
+        8 => (0u8..12, any::<bool>()).prop_map(|(item, delete)| Followed::Write(item, delete)),
+        1 => (0u64..20).prop_map(Followed::Trim),
+        3 => Just(Followed::Dispatch),
+        3 => (0u8..3, prop::option::of(0u8..12), 0u64..10)
+            .prop_map(|(namespace, item, back)| Followed::Open(namespace, item, back)),
+        4 => any::<usize>().prop_map(Followed::Read),
+        1 => any::<usize>().prop_map(Followed::Close),
+    ]
+}
+
+/// A watch of a scope, and what it has read.
+struct Follow {
+    cursor: ScopedCursor,
+    prefix: String,
+    begin: u64,
+    read: Vec<u64>,
+    lagged: bool,
+}
+
+impl Follow {
+    /// Whether an item is in the scope.
+    fn concerns(&self, item: &str) -> bool {
+        item == self.prefix || self.prefix.ends_with('/') && item.starts_with(&self.prefix)
+    }
+
+    fn read(&mut self) {
+        while !self.lagged {
+            match self.cursor.take() {
+                Ok(changes) if changes.is_empty() => return,
+                Ok(changes) => {
+                    let concerned = changes.iter().filter(|c| self.concerns(&c.object.item));
+                    let revisions = concerned.map(|change| change.object.revision.0);
+                    let revisions: Vec<_> = revisions.collect();
+                    self.read.extend(revisions);
+                }
+                Err(Lagged) => self.lagged = true,
+            }
+        }
+    }
+}
+
+proptest! {
+    /// The watch of a scope reads every change in it, once and in order. It must list again only where the
+    /// log was trimmed past what it had read.
+    #[test]
+    fn a_scope_has_all_changes_of_the_log_that_concern_it(
+        steps in prop::collection::vec(followed(), 1..150),
+    ) {
+        let cache = Cache::new(Revision(0), usize::MAX);
+        let collection = cache.collection(&"things".into());
+        let mut model = Model { states: vec![State::new()], ..Model::default() };
+        let mut follows: Vec<Follow> = Vec::new();
+        for step in steps {
+            let one = |at: usize| at.checked_rem(follows.len());
+            match step {
+                Followed::Write(item, delete) => apply(&cache, &[model.write(item, delete)]),
+                Followed::Trim(back) => {
+                    model.floor = model.floor.max(model.head().saturating_sub(back));
+                    cache.trim(Revision(model.floor));
+                }
+                Followed::Dispatch => drop(collection.dispatch()),
+                Followed::Open(namespace, item, back) => {
+                    let begin = model.head().saturating_sub(back).max(model.floor);
+                    let cursor = Cursor::after(collection.clone(), Revision(begin)).expect("kept");
+                    let (scope, prefix) = match item {
+                        Some(item) => {
+                            let item = format!("ns{namespace}/x{item}");
+                            (Scope::Item(item.as_str().into()), item)
+                        }
+                        None => {
+                            let namespace = format!("ns{namespace}");
+                            (Scope::Namespace(namespace.as_str().into()), namespace + "/")
+                        }
+                    };
+                    let cursor = ScopedCursor::new(cursor, scope);
+                    follows.push(Follow { cursor, prefix, begin, read: vec![], lagged: false });
+                }
+                Followed::Read(at) => one(at).into_iter().for_each(|at| follows[at].read()),
+                Followed::Close(at) => _ = one(at).map(|at| follows.swap_remove(at)),
+            }
+        }
+        collection.dispatch();
+        for mut follow in follows {
+            follow.read();
+            let concerned = model.records.iter().filter(|r| follow.concerns(&r.key.item));
+            let revisions = concerned.map(|r| r.revision.0).filter(|r| *r > follow.begin);
+            let expected: Vec<_> = revisions.collect();
+            if follow.lagged {
+                prop_assert!(expected.starts_with(&follow.read));
+                let last = follow.read.last().copied().unwrap_or(follow.begin);
+                prop_assert!(model.floor > last, "the log was not trimmed past {last}");
+            } else {
+                prop_assert_eq!(&follow.read, &expected);
+                prop_assert!(follow.cursor.caught_up());
+            }
+        }
+        prop_assert!(collection.topics.lock().is_empty(), "topics go with their watches");
+    }
+}
+
+/// A history that was lost reached no topic: its watches must list again, idle ones, too.
+#[test]
+fn watches_of_scopes_list_again_after_a_lost_history() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    apply(&cache, &[record(1, "ns/a", Kind::Created)]);
+    let collection = cache.collection(&"things".into());
+    let cursor = Cursor::after(collection.clone(), Revision(1)).expect("kept");
+    let mut idle = ScopedCursor::new(cursor, Scope::Namespace("other".into()));
+    cache.reset(&[record(3, "ns/a", Kind::Created)], Revision(4));
+    assert!(!idle.caught_up(), "no bookmark is sent for what is not known");
+    assert!(idle.take().is_err());
+}
+
 #[test]
 fn a_log_over_its_bound_is_trimmed_and_only_slow_cursors_lag() {
     let cache = Cache::new(Revision(0), 600);
@@ -196,11 +325,40 @@ fn the_state_at_the_floor_is_not_in_the_log() {
 #[tokio::test]
 async fn a_waiting_cursor_wakes_for_the_next_change() {
     let cache = Arc::new(Cache::new(Revision(0), usize::MAX));
-    let mut cursor = Cursor::at(cache.collection(&"things".into()), 0);
-    let waiting = tokio::spawn(async move { cursor.next().await.expect("kept").len() });
-    tokio::task::yield_now().await;
-    apply(&cache, &[record(1, "a", Kind::Created)]);
-    assert_eq!(waiting.await.expect("no panic"), 1);
+    cache.start_dispatcher();
+    for scope in [Scope::Collection, Scope::Namespace("ns".into()), Scope::Item("ns/a".into())] {
+        let cursor = Cursor::after(cache.collection(&"things".into()), cache.visible());
+        let mut cursor = ScopedCursor::new(cursor.expect("nothing is forgotten"), scope);
+        let waiting = tokio::spawn(async move { cursor.next().await.expect("kept").len() });
+        tokio::task::yield_now().await;
+        apply(&cache, &[record(cache.visible().0 + 1, "ns/a", Kind::Updated)]);
+        assert_eq!(waiting.await.expect("no panic"), 1);
+    }
+}
+
+/// A collection with many watches is dispatched at intervals, and nothing is left over at their end.
+#[tokio::test(start_paused = true)]
+async fn changes_within_an_interval_are_dispatched_at_its_end() {
+    let cache = Arc::new(Cache::new(Revision(0), usize::MAX));
+    cache.start_dispatcher();
+    let collection = cache.collection(&"things".into());
+    let cursor = || Cursor::at(collection.clone(), 0);
+    let idle: Vec<_> =
+        (0..500).map(|_| ScopedCursor::new(cursor(), Scope::Namespace("ns".into()))).collect();
+    let mut watch = ScopedCursor::new(cursor(), Scope::Namespace("ns".into()));
+    let mut at = Vec::new();
+    let start = tokio::time::Instant::now();
+    for revisions in [1..=1, 2..=2, 3..=4] {
+        for revision in revisions.clone() {
+            apply(&cache, &[record(revision, "ns/a", Kind::Updated)]);
+        }
+        let changes = watch.next().await.expect("kept");
+        assert_eq!(changes.len() as u64, revisions.end() - revisions.start() + 1);
+        at.push(start.elapsed().as_millis());
+    }
+    assert_eq!(at[0], 0, "the first change waits for nothing");
+    assert!(at[1] >= 10 && at[2] >= 20 && at[2] < 100, "{at:?}");
+    drop(idle);
 }
 
 #[test]

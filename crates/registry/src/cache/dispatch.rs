@@ -1,0 +1,99 @@
+//! The dispatcher: wakes the watches whose scope has a change, and only those.
+//!
+//! An update of one pod wakes the watch of its kubelet, not those of 5,000 others. The store's thread
+//! does none of this work: [`run`] follows the cache's head on the runtime. It dispatches a collection
+//! with many watches at intervals that grow with their number. So a frame carries several events where
+//! writes come faster than a frame can be sent to every watch.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Cache, Collection, Head};
+
+/// The outcome of [`Collection::dispatch`].
+pub(super) struct Dispatched {
+    /// About how many watches were woken.
+    woken: usize,
+    /// Whether the log has changes that are in no topic yet.
+    pub(super) is_behind: bool,
+}
+
+/// About what it takes to send a frame to one watch, twice. The interval between two dispatches of a
+/// collection is this for each watch, so that writers have half of the processors.
+const FRAME_COST: Duration = Duration::from_micros(20);
+/// Shorter intervals are not worth a timer, whose resolution is a millisecond.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// The longest time by which an event is delayed so that others join its frame.
+const INTERVAL_MAX: Duration = Duration::from_millis(40);
+
+/// Dispatches the changes of all collections after `seen`, until the cache is dropped.
+pub(super) async fn run(cache: Weak<Cache>, mut heads: watch::Receiver<Head>, mut seen: Head) {
+    // Collections that wait for the end of their interval, and whether they changed meanwhile.
+    let mut paced: HashMap<Arc<str>, (Instant, bool)> = HashMap::new();
+    loop {
+        let due = paced.values().map(|(at, _)| *at).min();
+        tokio::select! {
+            changed = heads.changed() => if changed.is_err() { return },
+            () = until(due) => {}
+        }
+        let Some(cache) = cache.upgrade() else { return };
+        let head = *heads.borrow_and_update();
+        for name in cache.changed_since(seen) {
+            match paced.get_mut(&name) {
+                Some((_, changed)) => *changed = true,
+                None => dispatch(&cache, name, &mut paced).await,
+            }
+        }
+        seen = head;
+        let now = Instant::now();
+        let due: Vec<_> = paced.extract_if(|_, (at, _)| *at <= now).collect();
+        for (name, (_, changed)) in due {
+            if changed {
+                dispatch(&cache, name, &mut paced).await;
+            }
+        }
+    }
+}
+
+/// Dispatches the changes of one collection and notes when it may be dispatched again.
+async fn dispatch(cache: &Cache, name: Arc<str>, paced: &mut HashMap<Arc<str>, (Instant, bool)>) {
+    let collection = cache.collection(&name);
+    let woken = loop {
+        let Dispatched { woken, is_behind } = collection.dispatch();
+        if !is_behind {
+            break woken;
+        }
+        tokio::task::yield_now().await;
+    };
+    let interval = FRAME_COST.saturating_mul(u32::try_from(woken).unwrap_or(u32::MAX));
+    if interval >= INTERVAL_MIN {
+        paced.insert(name, (Instant::now() + interval.min(INTERVAL_MAX), false));
+    }
+}
+
+/// Waits until a moment, if there is one.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Collection {
+    /// Appends new changes to the topics that they concern and wakes the watches there.
+    pub(super) fn dispatch(&self) -> Dispatched {
+        let mut topics = self.topics.lock();
+        let (concerned, is_behind) = topics.take_in(&self.state);
+        let of_collection = topics.of_collection;
+        drop(topics);
+        self.changed.notify_waiters();
+        concerned.iter().for_each(|topic| topic.wake());
+        // A topic is held by the map, by `concerned` and by its subscriptions.
+        let of_topics = concerned.iter().map(|topic| Arc::strong_count(topic).saturating_sub(2));
+        Dispatched { woken: of_collection + of_topics.sum::<usize>(), is_behind }
+    }
+}

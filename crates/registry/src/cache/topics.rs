@@ -1,0 +1,279 @@
+//! Topics: the changes of each scope that a watch is registered for.
+//!
+//! A watch registers for a [`Scope`]: its whole collection, a namespace, one object, or one value of a
+//! selectable field (the pods of a node). A topic has the numbers of its scope's changes in the
+//! collection's log; all watches of the scope share it (upstream: the index triggers of the cacher).
+//!
+//! Invariants:
+//! - A change is in every topic that it concerns before a watch of the topic reads past it.
+//! - A topic exists while a watch is registered for it. It holds numbers, not objects, so a slow watch
+//!   does not keep the log from being trimmed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use pintle_value::Str;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::collection::State;
+use super::cursor::Lagged;
+use super::{Change, Collection};
+use crate::{Object, Resource};
+
+/// The changes that are appended at once. To read the fields of an object may take 10 us.
+const BATCH_MAX: usize = 256;
+
+/// Which changes of a collection may concern a watch.
+#[derive(Clone)]
+pub(crate) enum Scope {
+    /// All of them.
+    Collection,
+    /// Those of objects in a namespace.
+    Namespace(Str),
+    /// Those of the object with this key, `namespace/name` or `name`.
+    Item(Arc<str>),
+    /// Those of objects one of whose selectable fields has a value.
+    Field {
+        /// The resource whose strategy names the field.
+        resource: Arc<Resource>,
+        /// The field's position in `Strategy::fields`.
+        position: usize,
+        /// The value.
+        value: Str,
+    },
+}
+
+/// A watch's registration for a scope; ends when it is dropped.
+pub(super) struct Subscription {
+    collection: Arc<Collection>,
+    scope: Scope,
+    /// `None` for [`Scope::Collection`], whose watches read the log itself.
+    pub(super) topic: Option<Arc<Topic>>,
+    /// The number of the first change that the topic has; earlier ones are read from the log.
+    pub(super) since: u64,
+}
+
+/// The changes of one scope.
+#[derive(Default)]
+pub(super) struct Topic {
+    numbers: Mutex<Numbers>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Numbers {
+    /// The numbers of the changes in the collection's log, ascending.
+    of_changes: VecDeque<u64>,
+    /// Changes below this number may be missing here.
+    floor: u64,
+    /// The dispatcher is about to wake the topic's watches.
+    wakes: bool,
+}
+
+/// The topics of one collection.
+#[derive(Default)]
+pub(super) struct Topics {
+    /// The number of the first change that is not in the topics yet.
+    next: u64,
+    /// How many watches read the log itself.
+    pub(super) of_collection: usize,
+    namespaces: HashMap<Str, Arc<Topic>>,
+    items: HashMap<Arc<str>, Arc<Topic>>,
+    fields: Vec<FieldTopics>,
+}
+
+/// The topics of one selectable field.
+struct FieldTopics {
+    resource: Arc<Resource>,
+    position: usize,
+    by_value: HashMap<Str, Arc<Topic>>,
+}
+
+impl Collection {
+    /// Registers a watch for the changes of a scope.
+    pub(super) fn subscribe(self: &Arc<Self>, scope: Scope) -> Subscription {
+        let mut topics = self.topics.lock();
+        let topic = topics.enter(&scope);
+        Subscription { collection: self.clone(), scope, topic, since: topics.next }
+    }
+}
+
+impl Topics {
+    /// Appends the next changes of the log; returns the topics that got some, and whether the log has more.
+    pub(super) fn take_in(&mut self, state: &RwLock<State>) -> (Vec<Arc<Topic>>, bool) {
+        let (first, from, changes, is_behind) = {
+            let state = state.read();
+            if self.next < state.first {
+                // The log was trimmed past the dispatcher, or began anew.
+                self.each(|topic| topic.lose(state.first));
+                self.next = state.first;
+            }
+            let from = self.next;
+            if self.is_empty() {
+                self.next = state.end();
+                return (Vec::new(), false);
+            }
+            let new = state.log.range((from - state.first) as usize..);
+            let changes: Vec<_> = new.take(BATCH_MAX).cloned().collect();
+            self.next += changes.len() as u64;
+            (state.first, from, changes, self.next < state.end())
+        };
+        let mut concerned = Vec::new();
+        for (number, change) in (from..).zip(&changes) {
+            self.concerned(change, &mut |topic| {
+                if topic.append(number, first) {
+                    concerned.push(topic.clone());
+                }
+            });
+        }
+        (concerned, is_behind)
+    }
+
+    /// Calls `visit` with each topic that a change concerns, with some twice.
+    fn concerned(&self, change: &Change, visit: &mut impl FnMut(&Arc<Topic>)) {
+        let object = &change.object;
+        self.namespaces.get(object.namespace()).into_iter().for_each(&mut *visit);
+        self.items.get(&object.item).into_iter().for_each(&mut *visit);
+        for field in &self.fields {
+            let states = [Some(object), change.previous.as_ref()];
+            states.into_iter().flatten().for_each(|state| field.concerned(state, visit));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.namespaces.is_empty() && self.items.is_empty() && self.fields.is_empty()
+    }
+
+    /// Every topic.
+    fn each(&self, visit: impl FnMut(&Arc<Topic>)) {
+        let of_fields = self.fields.iter().flat_map(|field| field.by_value.values());
+        self.namespaces.values().chain(self.items.values()).chain(of_fields).for_each(visit);
+    }
+
+    /// The topic of a scope, made if there is none. `None` for the collection itself.
+    fn enter(&mut self, scope: &Scope) -> Option<Arc<Topic>> {
+        let topic = match scope {
+            Scope::Collection => {
+                self.of_collection += 1;
+                return None;
+            }
+            Scope::Namespace(namespace) => self.namespaces.entry(namespace.clone()).or_default(),
+            Scope::Item(item) => self.items.entry(item.clone()).or_default(),
+            Scope::Field { resource, position, value } => {
+                let of_field = self.fields.iter().position(|field| field.is(resource, *position));
+                let of_field = of_field.unwrap_or_else(|| {
+                    let (resource, position) = (resource.clone(), *position);
+                    self.fields.push(FieldTopics { resource, position, by_value: HashMap::new() });
+                    self.fields.len() - 1
+                });
+                self.fields[of_field].by_value.entry(value.clone()).or_default()
+            }
+        };
+        Some(topic.clone())
+    }
+
+    /// Ends a subscription: the last one of a topic takes the topic with it.
+    fn leave(&mut self, scope: &Scope, topic: Option<Arc<Topic>>) {
+        let Some(topic) = topic else {
+            self.of_collection -= 1;
+            return;
+        };
+        // The map's own and this one: topics are cloned for subscriptions only while this is locked.
+        if Arc::strong_count(&topic) > 2 {
+            return;
+        }
+        match scope {
+            Scope::Collection => {}
+            Scope::Namespace(namespace) => _ = self.namespaces.remove(namespace),
+            Scope::Item(item) => _ = self.items.remove(item),
+            Scope::Field { resource, position, value } => {
+                if let Some(at) = self.fields.iter().position(|f| f.is(resource, *position)) {
+                    self.fields[at].by_value.remove(value);
+                    if self.fields[at].by_value.is_empty() {
+                        self.fields.swap_remove(at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl FieldTopics {
+    /// Versions of a kind that have the same selectable fields share topics.
+    fn is(&self, resource: &Resource, position: usize) -> bool {
+        self.resource.fields_id == resource.fields_id && self.position == position
+    }
+
+    /// Calls `visit` with the topics that a state of an object concerns. Selectors match an object that
+    /// cannot be read, so it concerns all of them.
+    fn concerned(&self, object: &Object, visit: &mut impl FnMut(&Arc<Topic>)) {
+        match object.field(&self.resource, self.position) {
+            Ok(value) => self.by_value.get(&*value).into_iter().for_each(visit),
+            Err(_) => self.by_value.values().for_each(visit),
+        }
+    }
+}
+
+impl Topic {
+    /// Appends a change, once; `true` if the topic's watches must be woken for it. Forgets changes
+    /// before the log's first.
+    fn append(&self, number: u64, log_first: u64) -> bool {
+        let mut numbers = self.numbers.lock();
+        if numbers.of_changes.back() == Some(&number) {
+            return false;
+        }
+        numbers.forget(log_first);
+        numbers.of_changes.push_back(number);
+        !std::mem::replace(&mut numbers.wakes, true)
+    }
+
+    pub(super) fn wake(&self) {
+        self.numbers.lock().wakes = false;
+        self.changed.notify_waiters();
+    }
+
+    /// Changes before the log's first were not seen: watches that have not read past it must list again.
+    fn lose(&self, log_first: u64) {
+        let mut numbers = self.numbers.lock();
+        numbers.of_changes.clear();
+        numbers.floor = log_first;
+        drop(numbers);
+        self.changed.notify_waiters();
+    }
+
+    /// The numbers of the first changes from `next` on.
+    ///
+    /// # Errors
+    /// If some of them may have been forgotten.
+    pub(super) fn after(&self, next: u64, count_max: usize) -> Result<Vec<u64>, Lagged> {
+        let numbers = self.numbers.lock();
+        if next < numbers.floor {
+            return Err(Lagged);
+        }
+        let from = numbers.of_changes.partition_point(|number| *number < next);
+        Ok(numbers.of_changes.range(from..).take(count_max).copied().collect())
+    }
+}
+
+impl Numbers {
+    fn forget(&mut self, log_first: u64) {
+        while let Some(number) = self.of_changes.pop_front_if(|number| *number < log_first) {
+            self.floor = number + 1;
+        }
+    }
+}
+
+impl Subscription {
+    /// Resolves when there may be new changes in the scope. It is registered when it is enabled.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.topic.as_ref().map_or(&self.collection.changed, |topic| &topic.changed).notified()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.collection.topics.lock().leave(&self.scope, self.topic.take());
+    }
+}
