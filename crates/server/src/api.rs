@@ -3,9 +3,12 @@
 //! The order: its time (400), who asks (401), as whom (403), whether they may (403), whether there is room
 //! (429), the handler (400, 404 and others) or the extension API server that answers for the path, headers,
 //! compression, counts. Upstream looks for room first; here who may not do a thing takes no room either.
+//!
+//! The future of a request is moved at each step, so large futures of rare steps are boxed.
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -222,7 +225,9 @@ impl Api {
         let answer = match permitted {
             Ok(permitted) => match self.aggregation.answering(&info.path) {
                 Some(service) => {
-                    self.hand_on(&service, permitted, asked, body.take(), &mut progress).await
+                    let handed =
+                        self.hand_on(&service, permitted, asked, body.take(), &mut progress);
+                    Box::pin(handed).await
                 }
                 None => self.answer(permitted, asked, body, &mut progress).await,
             },
@@ -371,11 +376,13 @@ impl Api {
         let user = &user;
         let call =
             Call { api: self, head, query, info, user, from, now, warnings, record, waited, seat };
-        let work = self.compute.run(user, dispatch(&call, destination, body));
-        let mut response = within(timeout, work).await.unwrap_or_else(|TooLate| {
-            progress.timed_out();
-            Err(TooLate.status())
-        })?;
+        let dispatched = pin!(dispatch(&call, destination, body));
+        let mut response = within(timeout, self.compute.run(user, dispatched))
+            .await
+            .unwrap_or_else(|TooLate| {
+                progress.timed_out();
+                Err(TooLate.status())
+            })?;
         response.body_mut().compute_in(self.compute.lane(user));
         Ok(response)
     }
@@ -584,7 +591,7 @@ async fn dispatch(
                 call.preferences().routed(route)?;
             }
             if found.connects() {
-                return handlers::connect::connect(call, &found, body).await;
+                return Box::pin(handlers::connect::connect(call, &found, body)).await;
             }
             let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
             if let Some(verb) = WriteVerb::of(call.info.verb) {

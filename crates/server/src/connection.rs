@@ -127,7 +127,8 @@ async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &
         conduct: conduct.clone(),
         upgraded: upgraded.clone(),
     };
-    let service = service_fn(move |request| requests.clone().serve(request));
+    // hyper moves the future of a request several times, so it is a pointer.
+    let service = service_fn(move |request| Box::pin(requests.clone().serve(request)));
     let http = http::http(conduct);
     let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

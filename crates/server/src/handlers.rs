@@ -75,10 +75,12 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
             write::create(call, &found, body).await
         }
         _ if found.is(&SubresourceBehaviour::Token) => token::create(call, &found, body).await,
-        _ if found.target.resource.storage.is_none() => virtual_resource(call, &found, body).await,
+        _ if found.target.resource.storage.is_none() => {
+            Box::pin(virtual_resource(call, &found, body)).await
+        }
         "get" => read::get(call, &found).await,
-        "list" => read::list(call, &found).await,
-        "watch" => watch::watch(call, &found).await,
+        "list" => Box::pin(read::list(call, &found)).await,
+        "watch" => Box::pin(watch::watch(call, &found)).await,
         "create" => write::create(call, &found, body).await,
         "update" => write::update(call, &found, body).await,
         "patch" => write::patch(call, &found, body).await,

@@ -41,7 +41,7 @@ pub(crate) async fn impersonated(
     authorizer: &dyn Authorizer,
 ) -> Result<(Arc<User>, Option<&'static str>), Status> {
     let Some(wanted) = Wanted::read(headers)? else { return Ok((user, None)) };
-    let Allowed { way, group } = ways::permit(&wanted, &user, info, authorizer).await?;
+    let Allowed { way, group } = Box::pin(ways::permit(&wanted, &user, info, authorizer)).await?;
     Ok((Arc::new(wanted.into_user(group)), way))
 }
 

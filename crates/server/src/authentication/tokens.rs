@@ -51,7 +51,7 @@ impl Tokens {
             Err(why) => why,
         };
         let Some(external) = &self.external else { return Err(refusal) };
-        match external.authenticate(token, audiences, now).await {
+        match Box::pin(external.authenticate(token, audiences, now)).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) => Err(refusal),
             Err(why) if refusal == Error::Token => Err(why),
