@@ -17,7 +17,7 @@ use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
 /// Everything that can be measured; `--only` takes these.
-const CASES: [&str; 13] = [
+const CASES: [&str; 14] = [
     "start",
     "restart",
     "create",
@@ -26,6 +26,7 @@ const CASES: [&str; 13] = [
     "patch",
     "delete",
     "watch",
+    "nodes",
     "list",
     "encodings",
     "definitions",
@@ -60,7 +61,8 @@ struct Measure {
     #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
     /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings,
-    /// definitions, tokens; and if it is named, pauses: the longest time without an answer, while you break something.
+    /// definitions, tokens; and if they are named, nodes: watches of one node's pods each, and pauses: the
+    /// longest time without an answer, while you break something.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
@@ -257,7 +259,14 @@ async fn measure_requests(
         if let Some(other) = &options.watch_kubeconfig {
             namespace.watched = Server::from_kubeconfig(other).context("--watch-kubeconfig")?;
         }
-        let result = watches::measure(&namespace, &samples[0], extent, report).await;
+        let result = watches::measure(&namespace, running, &samples[0], extent, report).await;
+        namespace.delete().await?;
+        result?;
+    }
+    // Only if it is named: it is meant for thousands of watchers.
+    if options.only.iter().any(|case| case == "nodes") {
+        let namespace = Namespace::create(server, &format!("bench-{unique}-nodes")).await?;
+        let result = watches::of_nodes(&namespace, running, &samples[1], extent, report).await;
         namespace.delete().await?;
         result?;
     }

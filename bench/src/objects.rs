@@ -26,6 +26,20 @@ pub struct Sample {
     pub patch: String,
 }
 
+impl Sample {
+    /// A pod's sample with each pod on a node of its own, named by the pod's number.
+    pub fn on_nodes(&self) -> Result<Self> {
+        let mut object: Value = serde_json::from_str(&self.body)?;
+        object["spec"]["nodeName"] = json!(format!("node-{NAME}"));
+        Ok(Self { body: object.to_string(), ..self.clone() })
+    }
+
+    /// The node of a pod of [`Self::on_nodes`].
+    pub fn node(number: usize) -> String {
+        format!("node-{}", crate::call::digits(number as u64))
+    }
+}
+
 /// A ConfigMap whose JSON has about 1 KB.
 pub fn config_map() -> Sample {
     let filler = "0123456789abcdef".repeat(55);

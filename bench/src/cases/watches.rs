@@ -11,10 +11,11 @@ use anyhow::Result;
 use memchr::memmem;
 use tokio::task::JoinHandle;
 
-use super::{Extent, Namespace, fill};
+use super::{Extent, Meter, Namespace, fill};
 use crate::call::Call;
 use crate::load::{Client, Figures, Worker, run};
 use crate::objects::Sample;
+use crate::process::Running;
 use crate::report::Report;
 
 /// How many write at once, each to an object of its own.
@@ -26,9 +27,13 @@ const MOMENT: usize = 12;
 /// How long after the last write the last delivery may come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often a watcher that hears nothing looks whether it has seen everything.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// Measures with each number of watchers.
 pub async fn measure(
     namespace: &Namespace,
+    running: Option<&Running>,
     sample: &Sample,
     extent: &Extent,
     report: &mut Report,
@@ -40,8 +45,59 @@ pub async fn measure(
         let paced = deliveries(namespace, sample, json, *count, extent.time, Some(PACE)).await?;
         let name = format!("delivery to {count} watcher{plural}, 50 writes/s");
         report.add_rate(name, &paced);
+        let meter = Meter::start(running)?;
         let rushed = deliveries(namespace, sample, json, *count, extent.time, None).await?;
-        report.add_rate(format!("delivery to {count} watcher{plural}, all out"), &rushed);
+        let name = format!("delivery to {count} watcher{plural}, all out");
+        report.add_rate(&name, &rushed);
+        meter.add(report, &name, rushed.count)?;
+    }
+    Ok(())
+}
+
+/// Measures watches of one node's pods each, as kubelets have them, while pods of all nodes change.
+pub async fn of_nodes(
+    namespace: &Namespace,
+    running: Option<&Running>,
+    pod: &Sample,
+    extent: &Extent,
+    report: &mut Report,
+) -> Result<()> {
+    let pod = pod.on_nodes()?;
+    for count in extent.watchers.iter().copied() {
+        fill(namespace, &pod, count, &Arc::new(AtomicU64::new(0))).await?;
+        let clock = Instant::now();
+        let end = Arc::new(AtomicU64::new(u64::MAX));
+        let path = namespace.path(pod.resource);
+        let query = |node: usize| format!("fieldSelector=spec.nodeName%3D{}", Sample::node(node));
+        let watchers = (0..count).map(|node| format!("{path}?watch=1&{}", query(node)));
+        let version = newest(namespace, &pod).await?;
+        let paths = watchers.map(|path| format!("{path}&resourceVersion={version}")).collect();
+        let watchers = open(namespace, paths, Form::JSON, clock, &end).await?;
+        let (start, meter) = (Instant::now(), Meter::start(running)?);
+        let clients = Client::connect(&namespace.server, WRITERS, false).await?;
+        let next = Arc::new(AtomicU64::new(0));
+        let workers = clients.into_iter().map(|client| {
+            let (path, next) = (format!("{path}/a{}", crate::call::NAME), next.clone());
+            let patch = "application/merge-patch+json";
+            let now = move |call: &mut Call| {
+                call.name(next.fetch_add(1, Ordering::Relaxed) % count as u64);
+                call.value(u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX));
+                true
+            };
+            let call = namespace.server.call("PATCH", &path, patch, &pod.patch);
+            Worker { client, call, next: Box::new(now) }
+        });
+        let written = run(workers.collect(), extent.time).await?;
+        let name = format!("patches of pods, {count} watchers of one node each");
+        report.add_rate(&name, &written);
+        meter.add(report, &name, written.count)?;
+        end.store(0, Ordering::Release);
+        let mut latencies = Vec::new();
+        for watcher in watchers {
+            latencies.extend(watcher.await??.0);
+        }
+        let name = format!("delivery to {count} watchers of one node each");
+        report.add_rate(name, &Figures::of(latencies, start.elapsed()));
     }
     Ok(())
 }
@@ -57,7 +113,9 @@ pub async fn deliveries(
 ) -> Result<Figures> {
     let clock = Instant::now();
     let expected = Arc::new(AtomicU64::new(u64::MAX));
-    let watchers = open(namespace, sample, form, watchers, clock, &expected).await?;
+    let (path, version) = (namespace.path(sample.resource), newest(namespace, sample).await?);
+    let paths = vec![format!("{path}?watch=1&resourceVersion={version}"); watchers];
+    let watchers = open(namespace, paths, form, clock, &expected).await?;
     let start = Instant::now();
     let writes = write(namespace, sample, clock, time, pace).await?;
     // One more, so that those who wait already look up and see how many there are.
@@ -75,23 +133,24 @@ pub async fn deliveries(
 
 type Watcher = JoinHandle<Result<(Vec<u32>, Instant)>>;
 
+/// The newest resource version of a collection.
+async fn newest(namespace: &Namespace, sample: &Sample) -> Result<String> {
+    let path = namespace.path(sample.resource) + "?limit=1";
+    let (_, list) = namespace.server.ask("GET", &path, "", &[]).await?;
+    let list: serde_json::Value = serde_json::from_slice(&list)?;
+    Ok(list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Opens a watch of each path; each ends when it has seen as many events as are expected.
 async fn open(
     namespace: &Namespace,
-    sample: &Sample,
+    paths: Vec<String>,
     form: Form,
-    count: usize,
     clock: Instant,
     expected: &Arc<AtomicU64>,
 ) -> Result<Vec<Watcher>> {
-    let (_, list) = namespace
-        .server
-        .ask("GET", &(namespace.path(sample.resource) + "?limit=1"), "", &[])
-        .await?;
-    let list: serde_json::Value = serde_json::from_slice(&list)?;
-    let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-    let path = format!("{}?watch=1&resourceVersion={version}", namespace.path(sample.resource));
-    let mut watchers = Vec::with_capacity(count);
-    for _ in 0..count {
+    let mut watchers = Vec::with_capacity(paths.len());
+    for path in paths {
         let mut connection = namespace.watched.connect().await?;
         let call = namespace.watched.call_with("GET", &path, "", form.accept, "");
         connection.open_watch(call.bytes()).await?;
@@ -100,9 +159,14 @@ async fn open(
             let mut seen = Vec::new();
             let mut end = Instant::now();
             let mut bytes = Vec::new();
+            let mut silent = Duration::ZERO;
             while (seen.len() as u64) < expected.load(Ordering::Acquire) {
-                let chunk = tokio::time::timeout(PATIENCE, connection.chunk(&mut bytes));
-                let Ok(open) = chunk.await else { break };
+                let chunk = tokio::time::timeout(SILENCE, connection.chunk(&mut bytes));
+                let Ok(open) = chunk.await else {
+                    silent += SILENCE;
+                    if silent >= PATIENCE { break } else { continue }
+                };
+                silent = Duration::ZERO;
                 anyhow::ensure!(open?, "a watch ended");
                 end = Instant::now();
                 note(form.encoding, &mut bytes, clock, &mut seen);
