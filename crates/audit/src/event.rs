@@ -1,4 +1,4 @@
-//! Events: what is recorded of one stage of one request.
+//! Events: the record of one stage of one request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use bytes::Bytes;
 use pintle_auth::User;
 use pintle_meta::Status;
 
-/// How much of a request is recorded. Each level has all that the one before has.
+/// How much of a request is recorded. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing.
     #[default]
     None,
-    /// Who asked for what, when, and what became of it.
+    /// User, target, time and outcome.
     Metadata,
-    /// The request's object, too.
+    /// Also the request's object.
     Request,
-    /// The answer's object, too.
+    /// Also the answer's object.
     RequestResponse,
 }
 
@@ -25,7 +25,7 @@ impl Level {
     /// All levels, the lowest first.
     pub const ALL: [Self; 4] = [Self::None, Self::Metadata, Self::Request, Self::RequestResponse];
 
-    /// Its name in policies and events.
+    /// The name in policies and events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -36,16 +36,16 @@ impl Level {
     }
 }
 
-/// The stages of a request at which events are made.
+/// The stages of a request at which events are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It is known who asks for what; nothing is done yet.
+    /// User and target are known; nothing has been done.
     RequestReceived,
-    /// The answer's head was sent; only of requests that run long, such as watches.
+    /// The answer's head was sent; only for long-running requests, such as watches.
     ResponseStarted,
     /// The answer was sent.
     ResponseComplete,
-    /// The server failed in the midst of it.
+    /// The server panicked.
     Panic,
 }
 
@@ -54,7 +54,7 @@ impl Stage {
     pub const ALL: [Self; 4] =
         [Self::RequestReceived, Self::ResponseStarted, Self::ResponseComplete, Self::Panic];
 
-    /// Its name in policies and events.
+    /// The name in policies and events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RequestReceived => "RequestReceived",
@@ -65,26 +65,26 @@ impl Stage {
     }
 }
 
-/// What is known of a request when it is received; it stays the same for all of its events.
+/// What is known of a request when it is received; the same for all of its events.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The id by which the events of a request belong together.
+    /// The ID that the events of a request have in common.
     pub audit_id: String,
     /// The path and the query, as the client sent them.
     pub uri: String,
-    /// The verb, or for a path that is no resource the method in lower case.
+    /// The verb; for a path that is not a resource, the method in lower case.
     pub verb: &'static str,
-    /// Who asks; `None` where no credential holds.
+    /// The user; `None` if authentication failed.
     pub user: Option<Arc<User>>,
-    /// The addresses that it came from and through. All but the last can be chosen by the client.
+    /// The addresses of the client and the proxies. The client can forge all but the last.
     pub source_ips: Vec<String>,
-    /// What the client says it is.
+    /// The client's `User-Agent`.
     pub user_agent: String,
-    /// When it came, in microseconds since 1970.
+    /// The time of arrival, in microseconds since 1970.
     pub received_unix_micros: i64,
 }
 
-/// The object that a request is about. What is unknown is empty.
+/// The object of a request. Unknown fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectReference {
     pub resource: String,
@@ -97,50 +97,50 @@ pub struct ObjectReference {
     pub subresource: String,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// A code of HTTP.
+    /// An HTTP status code.
     Code(u16),
-    /// What the answer's Status says; the code is HTTP's.
+    /// The Status of the answer, and the HTTP status code.
     Status(Arc<Status>, u16),
-    /// The client was gone before anything was sent.
+    /// The client disconnected before anything was sent.
     ClosedEarly,
 }
 
-/// What is recorded of one stage of one request.
+/// The record of one stage of one request.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// How much is recorded.
     pub level: Level,
     /// The stage.
     pub stage: Stage,
-    /// When the stage was reached, in microseconds since 1970.
+    /// The time of the stage, in microseconds since 1970.
     pub stage_unix_micros: i64,
-    /// What is the same at every stage.
+    /// The parts that are the same at every stage.
     pub request: Arc<Request>,
-    /// As whom the user acts.
+    /// The impersonated user.
     pub impersonated: Option<Arc<User>>,
-    /// The way of constrained impersonation that allowed this, if it was one: `user-info`.
+    /// The mode of constrained impersonation that permitted this, if any: `user-info`.
     pub impersonation_constraint: Option<&'static str>,
-    /// What it is about; `None` for paths that are no resources.
+    /// The object; `None` for paths that are not resources.
     pub object: Option<ObjectReference>,
-    /// What became of it, once that is known.
+    /// The outcome, once it is known.
     pub response: Option<Response>,
-    /// The request's object in JSON, Protobuf or CBOR; any other body is taken for text.
+    /// The request's object in JSON, Protobuf or CBOR; any other body is treated as text.
     pub request_object: Option<Bytes>,
     /// The answer's object in JSON, YAML, Protobuf or CBOR.
     pub response_object: Option<Bytes>,
-    /// Whether managed fields are left out of the objects.
+    /// Whether managed fields are removed from the objects.
     pub omits_managed_fields: bool,
-    /// What the parts of the server add.
+    /// Annotations of the parts of the server.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Event {
-    /// How many bytes it keeps in memory, more or less.
+    /// The approximate size in memory, in bytes.
     pub fn size(&self) -> usize {
-        /// What an event takes without long texts.
+        /// The size without long texts.
         const BASE_BYTES: usize = 1024;
         let object = |object: &Option<Bytes>| object.as_ref().map_or(0, Bytes::len);
         let annotations: usize = self.annotations.iter().map(|(k, v)| k.len() + v.len()).sum();

@@ -1,5 +1,5 @@
-//! Events as JSON, byte for byte as Go's encoder writes upstream's types: members in the order of the
-//! types' fields, what is empty left out, `<`, `>` and `&` escaped.
+//! Events as JSON, exactly as Go's encoder writes upstream's types: members are in the order of the
+//! types' fields, empty ones are omitted, and `<`, `>` and `&` are escaped.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use pintle_value::{Value, cbor, json, yaml};
 
 use crate::{Event, ObjectReference, Response};
 
-/// How self-described CBOR begins (RFC 8949, section 3.4.6).
+/// The prefix of self-described CBOR (RFC 8949, section 3.4.6).
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 impl Event {
-    /// Appends the event as a JSON object in one line, without the end of the line.
+    /// Appends the event as a JSON object in one line, without a line end.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         let mut event = Members::begin(out);
         event.text("kind", "Event");
@@ -24,14 +24,14 @@ impl Event {
         self.members(event);
     }
 
-    /// The event as [`Self::write_json`] has it.
+    /// The event as [`Self::write_json`] writes it.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         self.write_json(&mut out);
         out
     }
 
-    /// The event as an item of a list, which says the kind.
+    /// Appends the event as an item of a list, without its kind.
     fn write_item(&self, out: &mut Vec<u8>) {
         self.members(Members::begin(out));
     }
@@ -60,19 +60,19 @@ impl Event {
         if let Some(object) = &self.object {
             event.member("objectRef", |out| reference(object, out));
         }
-        if let Some(said) = &self.response {
-            event.member("responseStatus", |out| response(said, out));
+        if let Some(answer) = &self.response {
+            event.member("responseStatus", |out| response(answer, out));
         }
         if let Some(object) = &self.request_object {
             let json = decoded(object);
             event.member("requestObject", |out| document(&json, self.omits_managed_fields, out));
         }
         if let Some(object) = &self.response_object {
-            let json = answered(object);
+            let json = decoded_response(object);
             event.member("responseObject", |out| document(&json, self.omits_managed_fields, out));
         }
-        event.moment("requestReceivedTimestamp", request.received_unix_micros);
-        event.moment("stageTimestamp", self.stage_unix_micros);
+        event.time("requestReceivedTimestamp", request.received_unix_micros);
+        event.time("stageTimestamp", self.stage_unix_micros);
         if !self.annotations.is_empty() {
             event.member("annotations", |out| {
                 let mut annotations = Members::begin(out);
@@ -86,7 +86,7 @@ impl Event {
     }
 }
 
-/// Events as an `EventList`, in JSON.
+/// Writes events as an `EventList` in JSON.
 pub fn event_list<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<u8> {
     const HEAD: &[u8] =
         br#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#;
@@ -142,8 +142,8 @@ fn response(response: &Response, out: &mut Vec<u8>) {
             members.text("status", if status.success { "Success" } else { "Failure" });
             members.some_text("message", &status.message);
             members.some_text("reason", status.reason.map_or("", Reason::word));
-            if let Some(said) = &status.details {
-                members.member("details", |out| details(said, out));
+            if let Some(found) = &status.details {
+                members.member("details", |out| details(found, out));
             }
         }
         Response::ClosedEarly => {
@@ -178,22 +178,22 @@ fn details(details: &Details, out: &mut Vec<u8>) {
     members.end();
 }
 
-/// A JSON document in one line; what is none as a string.
+/// Writes a JSON document in one line; anything else is written as a string.
 fn document(bytes: &[u8], omits_managed_fields: bool, out: &mut Vec<u8>) {
     if json::check(bytes).is_err() {
         json::write_string(&String::from_utf8_lossy(bytes), out);
         return;
     }
     if omits_managed_fields && let Ok(mut object) = json::parse(bytes) {
-        forget_managed_fields(&mut object);
+        remove_managed_fields(&mut object);
         json::write(&object, out);
         return;
     }
     compact(bytes, out);
 }
 
-/// An answer's object as JSON. Only the server writes these, so what is no JSON is YAML.
-fn answered(bytes: &[u8]) -> Cow<'_, [u8]> {
+/// An answer's object as JSON. The server wrote it, so anything else is YAML.
+fn decoded_response(bytes: &[u8]) -> Cow<'_, [u8]> {
     let bytes = decoded(bytes);
     if json::check(&bytes).is_ok() {
         return bytes;
@@ -204,7 +204,7 @@ fn answered(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Protobuf and CBOR as JSON; everything else as it is.
+/// Converts Protobuf and CBOR to JSON; other formats remain.
 fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
     let from_message = || {
         let (api_version, kind) = protobuf::type_meta(bytes).ok()?;
@@ -224,8 +224,9 @@ fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
     json.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// Leaves out the managed fields of an object, of a list's items, and of the objects of a Table's rows.
-fn forget_managed_fields(object: &mut Value) {
+/// Removes the managed fields of an object, of a list's items, and of the objects in a Table's
+/// rows.
+fn remove_managed_fields(object: &mut Value) {
     fn of_one(object: &mut Value) {
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.remove("managedFields");
@@ -240,7 +241,7 @@ fn forget_managed_fields(object: &mut Value) {
     }
 }
 
-/// Valid JSON without space between its tokens, and with the escapes of Go's encoder.
+/// Writes valid JSON without space between its tokens, with the escapes of Go's encoder.
 fn compact(json: &[u8], out: &mut Vec<u8>) {
     out.reserve(json.len());
     let (mut in_string, mut is_escaped) = (false, false);
@@ -261,7 +262,7 @@ fn compact(json: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A JSON object that is being written.
+/// Writes the members of a JSON object.
 struct Members<'a> {
     out: &'a mut Vec<u8>,
     is_first: bool,
@@ -273,7 +274,7 @@ impl<'a> Members<'a> {
         Self { out, is_first: true }
     }
 
-    /// A member of one of upstream's types: its name needs no escapes.
+    /// Writes a member of one of upstream's types, whose name needs no escapes.
     fn member(&mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
         self.separate();
         self.out.push(b'"');
@@ -282,7 +283,7 @@ impl<'a> Members<'a> {
         write(self.out);
     }
 
-    /// A member of a map.
+    /// Writes an entry of a map.
     fn entry(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
         self.separate();
         json::write_string(key, self.out);
@@ -300,7 +301,7 @@ impl<'a> Members<'a> {
         self.member(name, |out| json::write_string(text, out));
     }
 
-    fn moment(&mut self, name: &'static str, unix_micros: i64) {
+    fn time(&mut self, name: &'static str, unix_micros: i64) {
         self.member(name, |out| {
             out.push(b'"');
             out.extend_from_slice(time::format_micro(unix_micros).as_bytes());
@@ -308,14 +309,14 @@ impl<'a> Members<'a> {
         });
     }
 
-    /// Left out where it is empty.
+    /// Omitted if it is empty.
     fn some_text(&mut self, name: &'static str, text: &str) {
         if !text.is_empty() {
             self.text(name, text);
         }
     }
 
-    /// Left out where there are none.
+    /// Omitted if there are none.
     fn texts(&mut self, name: &'static str, all: &[String]) {
         if !all.is_empty() {
             self.member(name, |out| texts(all, out));

@@ -8,16 +8,17 @@ use pintle_meta::time;
 use crate::{Event, Response};
 
 impl Event {
-    /// The event as a line of text, without the end of the line.
+    /// The event as a line of text, without a line end.
     pub fn to_legacy(&self) -> String {
         let request = &self.request;
         let user = request.user.as_deref().filter(|user| !user.name.is_empty());
         let groups = user.map(|user| &user.groups).filter(|groups| !groups.is_empty());
-        let acts_as = self.impersonated.as_deref();
-        let of_that = acts_as.map(|user| &user.groups).filter(|groups| !groups.is_empty());
+        let impersonated = self.impersonated.as_deref();
+        let impersonated_groups =
+            impersonated.map(|user| &user.groups).filter(|groups| !groups.is_empty());
         let namespace = self.object.as_ref().map_or("", |object| &object.namespace);
         let mut line = String::with_capacity(512);
-        line.push_str(&moment(request.received_unix_micros));
+        line.push_str(&timestamp(request.received_unix_micros));
         let members = [
             ("id", request.audit_id.clone()),
             ("stage", self.stage.name().to_owned()),
@@ -25,8 +26,11 @@ impl Event {
             ("method", request.verb.to_owned()),
             ("user", user.map_or("<none>", |user| &user.name).to_owned()),
             ("groups", groups.map_or_else(|| "<none>".to_owned(), |groups| quoted(groups))),
-            ("as", acts_as.map_or("<self>", |user| &user.name).to_owned()),
-            ("asgroups", of_that.map_or_else(|| "<lookup>".to_owned(), |groups| quoted(groups))),
+            ("as", impersonated.map_or("<self>", |user| &user.name).to_owned()),
+            (
+                "asgroups",
+                impersonated_groups.map_or_else(|| "<lookup>".to_owned(), |groups| quoted(groups)),
+            ),
             ("user-agent", request.user_agent.clone()),
             ("namespace", if namespace.is_empty() { "<none>" } else { namespace }.to_owned()),
             ("uri", request.uri.clone()),
@@ -45,7 +49,7 @@ impl Event {
 }
 
 impl Response {
-    /// The code of HTTP.
+    /// The HTTP status code.
     pub const fn code(&self) -> u16 {
         match self {
             Self::Code(code) | Self::Status(_, code) => *code,
@@ -58,8 +62,8 @@ fn quoted(texts: &[String]) -> String {
     texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(",")
 }
 
-/// RFC 3339 with as many digits of the second as it has.
-fn moment(unix_micros: i64) -> String {
+/// RFC 3339 without trailing zeros of the fraction.
+fn timestamp(unix_micros: i64) -> String {
     let text = time::format_micro(unix_micros);
     let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
     format!("{digits}Z")

@@ -1,13 +1,12 @@
-//! Audit: which requests are recorded, and what a record of one says.
+//! Audit: which requests are recorded, and the contents of the records.
 //!
-//! Purpose: the [`Policy`] that says at which [`Level`] a request is recorded, the [`Event`] that records
-//! a stage of a request, and the forms in which events are written.
-//!
-//! Must not know: HTTP, files, the clock, how events reach a backend.
+//! A [`Policy`] determines the [`Level`] at which a request is recorded; an [`Event`] records a
+//! stage of a request and can be written in several formats. It must not know HTTP, files, the
+//! clock, or how events reach a backend.
 //!
 //! Invariants:
-//! - An event in a line-based form is one line, whatever clients say: no text of a client ends a line.
-//! - Every event can be written: a body that is no JSON is written as a JSON string.
+//! - An event in a line-based format is one line: text from clients never ends a line.
+//! - Every event can be written: a body that is not JSON is written as a JSON string.
 
 mod event;
 mod json;
@@ -17,22 +16,22 @@ mod truncate;
 
 pub use event::{Event, Level, ObjectReference, Request, Response, Stage};
 pub use json::event_list;
-pub use policy::{Policy, Ruled};
+pub use policy::{Policy, Recording};
 pub use truncate::{TRUNCATED, truncated};
 
 /// Why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The file is no YAML, or not of the form of a policy.
+    /// The file is not YAML, or does not have the form of a policy.
     #[error("failed decoding: {0}")]
     Syntax(String),
-    /// The file is no Policy of audit.k8s.io/v1.
+    /// The file is not a Policy of audit.k8s.io/v1.
     #[error("unknown group version field {0} in policy")]
     Kind(String),
-    /// Fields of the policy have values that make no sense.
+    /// Fields of the policy have invalid values.
     #[error("{0}")]
     Invalid(String),
-    /// The policy records nothing.
+    /// The policy has no rules.
     #[error("loaded illegal policy with 0 rules")]
     Empty,
 }

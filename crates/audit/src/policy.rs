@@ -1,4 +1,4 @@
-//! Policies: at which level which requests are recorded.
+//! Policies: which requests are recorded, and at which level.
 
 mod read;
 #[cfg(test)]
@@ -8,8 +8,8 @@ use pintle_auth::{Objects, Subject, User};
 
 use crate::{Level, Stage};
 
-/// The rules, in their order. The first that a request meets says how it is recorded; one that meets none is
-/// not.
+/// The rules in their order. The first rule that matches a request determines how it is recorded; a
+/// request without a matching rule is not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
@@ -17,22 +17,22 @@ pub struct Policy {
 
 /// How a request is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ruled {
-    /// How much of it.
+pub struct Recording {
+    /// How much is recorded.
     pub level: Level,
     omitted: Stages,
-    /// Whether managed fields are left out of its objects.
+    /// Whether managed fields are removed from the objects.
     pub omits_managed_fields: bool,
 }
 
-/// A set of stages, a bit for each.
+/// A set of stages, with a bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stages(u8);
 
-/// Which requests are recorded how. Empty lists are for everything.
+/// Which requests are recorded, and how. An empty list matches everything.
 #[derive(Clone, Debug, Default)]
 struct Rule {
-    ruled: Ruled,
+    recording: Recording,
     users: Vec<String>,
     groups: Vec<String>,
     verbs: Vec<String>,
@@ -49,15 +49,15 @@ struct GroupResources {
 }
 
 impl Policy {
-    /// How a request is recorded; `user` is `None` where no credential holds.
-    pub fn rule(&self, user: Option<&User>, verb: &str, subject: &Subject<'_>) -> Ruled {
-        let met = self.rules.iter().find(|rule| rule.is_met(user, verb, subject));
-        met.map_or_else(Ruled::default, |rule| rule.ruled)
+    /// How a request is recorded; `user` is `None` if authentication failed.
+    pub fn recording(&self, user: Option<&User>, verb: &str, subject: &Subject<'_>) -> Recording {
+        let rule = self.rules.iter().find(|rule| rule.matches(user, verb, subject));
+        rule.map_or_else(Recording::default, |rule| rule.recording)
     }
 }
 
-impl Ruled {
-    /// Whether no event is made of a stage.
+impl Recording {
+    /// Whether no event is created at a stage.
     pub const fn omits(self, stage: Stage) -> bool {
         self.omitted.has(stage)
     }
@@ -78,7 +78,7 @@ impl Stages {
 }
 
 impl Rule {
-    fn is_met(&self, user: Option<&User>, verb: &str, subject: &Subject<'_>) -> bool {
+    fn matches(&self, user: Option<&User>, verb: &str, subject: &Subject<'_>) -> bool {
         let is_one_of = |names: &[String], name: &str| names.iter().any(|one| one == name);
         if !self.users.is_empty() && !user.is_some_and(|user| is_one_of(&self.users, &user.name)) {
             return false;
@@ -93,11 +93,12 @@ impl Rule {
         match subject {
             Subject::Resource(objects) => {
                 let is_for_paths = self.is_for_every_resource() && !self.paths.is_empty();
-                !is_for_paths && self.meets_resource(objects)
+                !is_for_paths && self.matches_resource(objects)
             }
             Subject::Path(path) => {
                 self.is_for_every_resource()
-                    && (self.paths.is_empty() || self.paths.iter().any(|spec| meets(spec, path)))
+                    && (self.paths.is_empty()
+                        || self.paths.iter().any(|spec| matches_path(spec, path)))
             }
         }
     }
@@ -106,17 +107,17 @@ impl Rule {
         self.namespaces.is_empty() && self.resources.is_empty()
     }
 
-    fn meets_resource(&self, objects: &Objects<'_>) -> bool {
+    fn matches_resource(&self, objects: &Objects<'_>) -> bool {
         let namespaces = &self.namespaces;
         if !namespaces.is_empty() && !namespaces.iter().any(|one| one == objects.namespace) {
             return false;
         }
-        self.resources.is_empty() || self.resources.iter().any(|one| one.meet(objects))
+        self.resources.is_empty() || self.resources.iter().any(|one| one.matches(objects))
     }
 }
 
 impl GroupResources {
-    fn meet(&self, objects: &Objects<'_>) -> bool {
+    fn matches(&self, objects: &Objects<'_>) -> bool {
         if self.group != objects.group && self.group != "*" {
             return false;
         }
@@ -124,12 +125,12 @@ impl GroupResources {
             return true;
         }
         let is_named = self.names.is_empty() || self.names.iter().any(|name| name == objects.name);
-        is_named && self.resources.iter().any(|spec| meets_resource(spec, objects))
+        is_named && self.resources.iter().any(|spec| matches_resource(spec, objects))
     }
 }
 
-/// Whether a request is about `pods`, `pods/log`, `pods/*`, `*/scale` or `*`.
-fn meets_resource(spec: &str, objects: &Objects<'_>) -> bool {
+/// Whether a request's resource matches `pods`, `pods/log`, `pods/*`, `*/scale` or `*`.
+fn matches_resource(spec: &str, objects: &Objects<'_>) -> bool {
     let (resource, subresource) = (objects.resource, objects.subresource);
     match spec.split_once('/') {
         _ if spec == "*" => true,
@@ -142,8 +143,8 @@ fn meets_resource(spec: &str, objects: &Objects<'_>) -> bool {
     }
 }
 
-/// Whether a path is the wanted one, or begins as that does which ends in `*`.
-fn meets(spec: &str, path: &str) -> bool {
-    let begins = |prefix: &str| path.starts_with(prefix.trim_end_matches('*'));
-    spec == path || spec.strip_suffix('*').is_some_and(begins)
+/// Whether a path equals `spec`, or begins with it if it ends in `*`.
+fn matches_path(spec: &str, path: &str) -> bool {
+    let has_prefix = |prefix: &str| path.starts_with(prefix.trim_end_matches('*'));
+    spec == path || spec.strip_suffix('*').is_some_and(has_prefix)
 }

@@ -1,14 +1,14 @@
-//! What is left out of events that are too large.
+//! Truncation of events that are too large.
 
 use std::borrow::Cow;
 
 use crate::{Event, Level};
 
-/// The annotation of an event whose objects were left out, as upstream names it.
+/// The annotation of a truncated event, by upstream's name.
 pub const TRUNCATED: &str = "audit.k8s.io/truncated";
 
-/// The event within so many bytes of JSON and an end of line, without its objects where they make it too large; `None` where
-/// it is too large without them, too.
+/// Returns an event that fits into `bytes_max` bytes of JSON and a line end, without its objects if
+/// necessary; `None` if it is still too large.
 pub fn truncated(event: &Event, bytes_max: usize) -> Option<Cow<'_, Event>> {
     let fits = |event: &Event| event.to_json().len() < bytes_max;
     if fits(event) {

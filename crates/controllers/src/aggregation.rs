@@ -1,7 +1,7 @@
-//! Cluster roles that gather the rules of others (`aggregationRule`, AUTHZ-04).
+//! Aggregated cluster roles: collects the rules of other roles (`aggregationRule`, AUTHZ-04).
 //!
-//! There are few cluster roles and nobody knows who selects whom, so every change makes all those that
-//! gather be looked at again, as upstream does.
+//! A cluster has few roles, and no index tells which roles select a changed one, so every change
+//! aggregates all roles again, as upstream does.
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +21,10 @@ use pintle_value::{Str, Value};
 use crate::{Environment, body, target, until};
 
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
-/// How long to wait before a watch that could not be had is asked for again, or a write.
+/// The pause before a failed watch or write is retried.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Keeps gathered rules as they should be until told to stop.
+/// Keeps aggregated rules up to date until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     until(shutdown, work(&environment)).await;
 }
@@ -42,7 +42,7 @@ async fn work(environment: &Environment) {
     }
 }
 
-/// Gathers after each change, until the watch ends.
+/// Aggregates after each change, until the watch ends.
 async fn follow(environment: &Environment, resource: &Arc<Resource>, mut watch: Watch) {
     let mut roles: BTreeMap<Str, Value> = BTreeMap::new();
     let mut unreadable = BTreeSet::new();
@@ -68,34 +68,35 @@ async fn follow(environment: &Environment, resource: &Arc<Resource>, mut watch: 
                 }
                 Event::Bookmark { .. } => {}
                 Event::Error(status) => {
-                    tracing::debug!(%status, "the watch of cluster roles begins anew");
+                    tracing::debug!(%status, "the watch of cluster roles is started again");
                     return;
                 }
             }
         }
-        // What a role that cannot be read gives to others is not known: what they have stays.
+        // The rules of an unreadable role are unknown: no role loses or gains rules until it is
+        // readable.
         if unreadable.is_empty() {
-            is_behind = !gather(environment, resource, &roles).await;
+            is_behind = !aggregate(environment, resource, &roles).await;
         }
     }
 }
 
-/// Writes what is not as it should be; says whether all went well.
-async fn gather(
+/// Writes roles whose rules are outdated; returns whether all writes succeeded.
+async fn aggregate(
     environment: &Environment,
     resource: &Arc<Resource>,
     roles: &BTreeMap<Str, Value>,
 ) -> bool {
     let mut went_well = true;
     for (name, role) in roles {
-        let Some(rules) = gathered(name, role, roles) else { continue };
+        let Some(rules) = aggregated_rules(name, role, roles) else { continue };
         if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules {
             continue;
         }
         let mut updated = role.clone();
         updated.make_object().insert("rules", rules);
         match write(environment, resource, name, &updated).await {
-            // Of a conflict the watch will tell, and of what is gone, too.
+            // The watch reports a conflicting change, and a deletion.
             Err(status) if matches!(status.code, 404 | 409) => {}
             Err(status) => {
                 tracing::warn!(%name, %status, "cannot write the aggregated rules of a cluster role");
@@ -122,8 +123,9 @@ async fn write(
     environment.registry.update(&one, &body(role), &options, &context, &granted).await.map(|_| ())
 }
 
-/// The rules that a role gathers from the others, each once; `None` if it gathers none.
-fn gathered(name: &str, role: &Value, roles: &BTreeMap<Str, Value>) -> Option<Vec<Value>> {
+/// Returns the rules that a role aggregates from the others, each once; `None` if it aggregates
+/// none.
+fn aggregated_rules(name: &str, role: &Value, roles: &BTreeMap<Str, Value>) -> Option<Vec<Value>> {
     let rule = role.get("aggregationRule").filter(|rule| **rule != Value::Null)?;
     let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array).unwrap_or_default();
     let mut rules: Vec<Value> = Vec::new();

@@ -1,5 +1,5 @@
-//! API services that another server is to answer say whether it can (upstream: the remote half of the
-//! `AvailableConditionController`). Those that this server answers are available from the beginning.
+//! The availability of API services whose server is another one (upstream: the remote half of the
+//! `AvailableConditionController`). Those of this server are available from the start.
 
 mod obstacle;
 #[cfg(test)]
@@ -19,23 +19,24 @@ use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, SERVER, body, target, until};
 
 const CONDITION: &str = "Available";
-/// One that answered is asked again after this time: no change tells that it stopped.
+/// The pause before an available server is probed again, because no event reports its failure.
 const RESYNC: Duration = Duration::from_secs(30);
-/// One that does not answer is asked again after this time at the latest.
+/// The longest pause before an unavailable server is probed again.
 const DELAY_MAX: Duration = Duration::from_secs(30);
-/// So many ask at the same time, and one answer will do: a service may have several endpoints.
+/// How many probes run concurrently; one success is enough, because a service may have several
+/// endpoints.
 const ATTEMPTS: usize = 5;
 /// The label by which an endpoint slice names its service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Asks the servers of API services.
+/// Probes the servers of API services.
 pub trait Prober: Send + Sync {
-    /// Whether the server of an API service answers for its version, or why it does not. It takes no longer
-    /// than a few seconds.
+    /// Checks whether the server of an API service serves its version; returns why not. It takes a
+    /// few seconds at most.
     fn probe<'a>(&'a self, api_service: &'a Value) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// Keeps the conditions as they should be until told to stop.
+/// Keeps the conditions up to date until shutdown.
 pub async fn run(
     environment: Environment,
     prober: Arc<dyn Prober>,
@@ -57,7 +58,7 @@ pub async fn run(
     until(shutdown, work(&environment, &availability)).await;
 }
 
-/// Settles what concerns one service: the API services behind it.
+/// Reconciles the API services of one service.
 struct Availability<'e> {
     environment: &'e Environment,
     prober: &'e dyn Prober,
@@ -87,17 +88,17 @@ impl Reconciler for Availability<'_> {
         DELAY_MAX
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.tell_all(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.update_all(name))
     }
 }
 
-/// The members by which most API services and slices are passed over: slices change often, and few are of a
-/// service that an API service names.
+/// The members that decide whether an API service or a slice is relevant. Slices change often, and
+/// few belong to a service of an API service.
 const BACKEND: &[&[&str]] = &[&["spec", "service"]];
 const LABELS: &[&[&str]] = &[&["metadata", "labels"]];
 
-/// What answers an API service: `namespace/name`, and the port.
+/// Returns the service of an API service (`namespace/name`) and the port.
 fn backend(api_service: &Value) -> Option<(Str, i64)> {
     let service = api_service.at(&["spec", "service"])?;
     let of = |member: &str| service.str_at(&[member]);
@@ -106,7 +107,7 @@ fn backend(api_service: &Value) -> Option<(Str, i64)> {
 }
 
 fn its_service(api_service: &Object) -> Option<Str> {
-    // One that cannot be read has no service; whoever reads it hears of that.
+    // An unreadable API service has no service here; it fails where it is read as a whole.
     backend(&api_service.excerpt(BACKEND).ok()?).map(|(service, _)| service)
 }
 
@@ -116,14 +117,14 @@ fn its_owner(slice: &Object) -> Option<Str> {
     Some(format!("{}/{name}", slice.namespace()).into())
 }
 
-/// What is said of an API service.
+/// A reason and message for the condition.
 struct Verdict {
     reason: &'static str,
     message: String,
 }
 
 impl Availability<'_> {
-    async fn tell_all(&self, service: &str) -> Result<Progress, Status> {
+    async fn update_all(&self, service: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
         let mut behind = Vec::new();
         for stored in registry.objects(&self.api_services) {
@@ -133,39 +134,40 @@ impl Availability<'_> {
                 behind.push((self.api_services.tree(&stored)?, port));
             }
         }
-        let settled = behind.into_iter().map(|(one, port)| self.settle_one(service, port, one));
+        let settled = behind.into_iter().map(|(one, port)| self.update_one(service, port, one));
         let settled = try_join_all(settled).await?;
         Ok(settled.into_iter().min().unwrap_or(Next::Change).into())
     }
 
-    /// Says of an API service whether it is available.
-    async fn settle_one(
+    /// Updates the condition of one API service.
+    async fn update_one(
         &self,
         service: &str,
         port: i64,
         api_service: Value,
     ) -> Result<Next, Status> {
         if let Some(verdict) = self.obstacle(service, port)? {
-            self.tell(api_service, false, verdict).await?;
+            self.write_condition(api_service, false, verdict).await?;
             return Ok(Next::Change);
         }
         let answered = select_ok((0..ATTEMPTS).map(|_| self.prober.probe(&api_service))).await;
         match answered.map(|_| ()) {
             Ok(()) => {
                 let message = "all checks passed".to_owned();
-                self.tell(api_service, true, Verdict { reason: "Passed", message }).await?;
+                self.write_condition(api_service, true, Verdict { reason: "Passed", message })
+                    .await?;
                 Ok(Next::Resync)
             }
             Err(message) => {
                 let verdict = Verdict { reason: "FailedDiscoveryCheck", message };
-                self.tell(api_service, false, verdict).await?;
+                self.write_condition(api_service, false, verdict).await?;
                 Ok(Next::Retry)
             }
         }
     }
 
-    /// Writes the condition into an API service, unless it says that already.
-    async fn tell(
+    /// Writes the condition of an API service, if it changed.
+    async fn write_condition(
         &self,
         mut api_service: Value,
         is_available: bool,
@@ -183,7 +185,7 @@ impl Availability<'_> {
             return Ok(());
         }
         let lapses = of("status") == Some("True") && !is_available;
-        // The time is that of the status, whatever the reason.
+        // `lastTransitionTime` changes only with the status, not with the reason.
         let since = match (of("status"), of("lastTransitionTime")) {
             (Some(before), Some(since)) if before == status => since.to_owned(),
             _ => time::format((self.environment.clock)().unix_micros),
@@ -209,25 +211,26 @@ impl Availability<'_> {
                 lapse.into_iter().for_each(|count| count.add(1));
                 Ok(())
             }
-            // It is gone, or another one is there, or it was written meanwhile: that brings it up again.
-            Err(status) if is_passing(&status) => Ok(()),
+            // The API service was deleted, replaced or changed meanwhile; that change enqueues it
+            // again.
+            Err(status) if is_race(&status) => Ok(()),
             Err(status) => Err(status),
         }
     }
 }
 
-fn is_passing(status: &Status) -> bool {
+fn is_race(status: &Status) -> bool {
     matches!(status.reason, Some(Reason::NotFound | Reason::Conflict))
 }
 
-/// When a service is looked at again, what comes first before the others.
+/// When a service is reconciled again; the smallest of several counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
-    /// It did not answer.
+    /// After back-off: a server did not answer.
     Retry,
-    /// It answered.
+    /// After [`RESYNC`]: the servers answered.
     Resync,
-    /// When something changes.
+    /// At the next change.
     Change,
 }
 

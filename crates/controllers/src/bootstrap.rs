@@ -1,4 +1,4 @@
-//! The objects that the server makes by itself: made at start, and looked after from then on (BOOT-01).
+//! Bootstrap objects: created at start, and maintained from then on (BOOT-01).
 
 #[cfg(test)]
 mod tests;
@@ -17,15 +17,16 @@ use tokio::task::JoinSet;
 
 use crate::{Environment, SERVER, apply_status, body, target, until};
 
-/// Who says that the range of addresses is ready, which is the only object that begins with a status.
+/// The field manager of the status of the default ServiceCIDR, the only object with an initial
+/// status.
 const STATUS_MANAGER: &str = "kubernetes-service-cidr-controller";
-/// How often the objects are looked after.
+/// How often the objects are checked.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How often those are by which the members of a cluster find the server (upstream: `EndpointInterval`).
+/// How often the objects with the server's address are checked (upstream: `EndpointInterval`).
 const ADDRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Looks after the objects of the time until told to stop. Call [`ensure`] first where others are to wait for
-/// them.
+/// Maintains the current objects until shutdown. If other tasks need the objects, call [`ensure`]
+/// first.
 pub async fn run(
     environment: Environment,
     objects: watch::Receiver<Arc<[BootstrapObject]>>,
@@ -33,20 +34,20 @@ pub async fn run(
 ) {
     until(shutdown, async {
         tokio::join!(
-            look_after(&environment, objects.clone(), is_address, ADDRESS_INTERVAL),
-            look_after(&environment, objects.clone(), |object| !is_address(object), INTERVAL)
+            maintain(&environment, objects.clone(), is_address, ADDRESS_INTERVAL),
+            maintain(&environment, objects.clone(), |object| !is_address(object), INTERVAL)
         );
     })
     .await;
 }
 
-/// Whether it says where the server is.
+/// Whether an object contains the server's address.
 fn is_address(object: &BootstrapObject) -> bool {
     matches!(&*object.resource.resource, "services" | "endpoints" | "endpointslices")
 }
 
-/// Looks after some of the objects: at an interval, and when others are wanted.
-async fn look_after(
+/// Checks some of the objects at an interval, and when the set of objects changes.
+async fn maintain(
     environment: &Environment,
     mut objects: watch::Receiver<Arc<[BootstrapObject]>>,
     is_one: fn(&BootstrapObject) -> bool,
@@ -67,10 +68,10 @@ async fn look_after(
     }
 }
 
-/// Makes what is missing, and what is not as it should be; tells what went wrong.
+/// Creates missing objects and restores changed ones; returns the failures.
 ///
-/// Namespaces come first, as others are in them, and the range of addresses that a service is given one
-/// of; all else is written at once, so that the writes share what a commit costs.
+/// Namespaces and the service CIDR come first, because other objects need them. All others are
+/// written concurrently, so that they share the store's batches.
 pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>) -> Vec<Status> {
     let is_first = |index: &usize| {
         matches!(objects[*index].resource.resource.as_str(), "namespaces" | "servicecidrs")
@@ -99,7 +100,9 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
                 continue;
             }
             let (environment, objects) = (environment.clone(), objects.clone());
-            tasks.spawn(async move { take(&environment, &resource, &objects[index], step).await });
+            tasks.spawn(
+                async move { execute(&environment, &resource, &objects[index], step).await },
+            );
         }
         while let Some(done) = tasks.join_next().await {
             if let Ok(Err(status)) = done {
@@ -110,7 +113,7 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
     failures
 }
 
-async fn take(
+async fn execute(
     environment: &Environment,
     resource: &Arc<Resource>,
     wanted: &BootstrapObject,
@@ -135,7 +138,7 @@ async fn take(
     }
 }
 
-/// Creates an object, and then writes the status that creating drops.
+/// Creates an object, then writes its status, which a create drops.
 async fn create(
     environment: &Environment,
     resource: &Arc<Resource>,

@@ -20,8 +20,8 @@ use tokio::task::JoinHandle;
 
 use crate::{Environment, body, target};
 
-/// Far more than anything here takes; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits before it fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Cluster {
     pub(crate) environment: Environment,
@@ -32,7 +32,7 @@ pub(crate) fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Different bytes at every call, the same in every run.
+/// Fills a buffer with different bytes at every call, the same in every run.
 fn entropy(bytes: &mut [u8]) {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut state = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -42,18 +42,18 @@ fn entropy(bytes: &mut [u8]) {
     }
 }
 
-/// Holds new objects with the label `held` after all others were asked, as a slow webhook does, until it
-/// is opened.
+/// Delays new objects with the label `held` after admission, as a slow webhook does, until it is
+/// opened.
 #[derive(Clone)]
 pub(crate) struct Gate(Arc<(Semaphore, Semaphore)>);
 
 impl Gate {
-    /// Waits until an object is held.
+    /// Waits until an object is delayed.
     pub(crate) async fn reached(&self) {
         self.0.0.acquire().await.expect("the gate stays").forget();
     }
 
-    /// Lets one object go on.
+    /// Releases one object.
     pub(crate) fn open(&self) {
         self.0.1.add_permits(1);
     }
@@ -79,7 +79,7 @@ impl Cluster {
         Self::start_with(Arc::new(NamespaceLifecycle), definitions(&RuntimeConfig::default())).await
     }
 
-    /// One in which services are given addresses.
+    /// Starts a cluster that assigns addresses and ports to services.
     pub(crate) async fn assigning() -> Self {
         let mut definitions = definitions(&RuntimeConfig::default());
         let effects = pintle_effects::Settings {
@@ -95,7 +95,7 @@ impl Cluster {
         cluster
     }
 
-    /// One with a gate that new objects have to pass.
+    /// Starts a cluster with a gate for new objects.
     pub(crate) async fn gated() -> (Arc<Self>, Gate) {
         let gate = Gate(Arc::new((Semaphore::new(0), Semaphore::new(0))));
         let chain: Vec<Box<dyn Admission>> =
@@ -109,7 +109,7 @@ impl Cluster {
         definitions: Vec<ResourceDefinition>,
     ) -> Self {
         let options = Options {
-            store: Box::new(pintle_store::memory(u64::MAX).expect("memory is to be had")),
+            store: Box::new(pintle_store::memory(u64::MAX).expect("a store in memory opens")),
             admission,
             entropy,
             garbage_collection: true,
@@ -172,7 +172,7 @@ impl Cluster {
     pub(crate) fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = self.resource(resource);
         let object = self.environment.registry.peek(&resource, namespace, name)?;
-        Some(resource.tree(&object).expect("what is kept can be read"))
+        Some(resource.tree(&object).expect("a stored object is readable"))
     }
 
     /// Replaces an object, whatever its resource version.
@@ -180,7 +180,7 @@ impl Cluster {
         self.update_part(resource, "", object).await
     }
 
-    /// Replaces a part of an object, whatever its resource version.
+    /// Replaces a subresource of an object, whatever its resource version.
     pub(crate) async fn update_part(
         &self,
         resource: &str,
@@ -211,7 +211,7 @@ impl Cluster {
         self.environment.registry.delete(&one, &options, &context).await.map(|_| ())
     }
 
-    /// Deletes an object without the time that its kind is given.
+    /// Deletes an object without grace period.
     pub(crate) async fn delete_now(&self, resource: &str, namespace: &str, name: &str) {
         let one = target(&self.resource(resource), namespace, name, "");
         let context = self.environment.context("test");
@@ -234,7 +234,7 @@ impl Cluster {
         deleted.map(|_| ()).unwrap_or_else(|status| panic!("{status}"));
     }
 
-    /// How many objects of a resource there are.
+    /// Returns the number of objects of a resource.
     pub(crate) async fn count(&self, resource: &str) -> usize {
         let all = target(&self.resource(resource), "", "", "");
         let list = self.environment.registry.list(&all, &ListOptions::default()).await;
@@ -247,7 +247,7 @@ impl Cluster {
         watch.unwrap_or_else(|status| panic!("{status}"))
     }
 
-    /// Waits until an object is as wanted.
+    /// Waits until an object satisfies `wanted`.
     pub(crate) async fn see(
         &self,
         resource: &str,
@@ -257,7 +257,7 @@ impl Cluster {
         self.see_in(resource, "", name, wanted).await
     }
 
-    /// Waits until an object of a namespace (`""`: of any) is as wanted.
+    /// Waits until an object of a namespace (`""` for any) satisfies `wanted`.
     pub(crate) async fn see_in(
         &self,
         resource: &str,
@@ -281,15 +281,15 @@ impl Cluster {
     }
 }
 
-/// The next events of a watch.
+/// Waits for the next events of a watch.
 pub(crate) async fn next(watch: &mut Watch) -> Vec<Event> {
-    tokio::time::timeout(PATIENCE, watch.next())
+    tokio::time::timeout(TIMEOUT, watch.next())
         .await
         .expect("nothing happened")
         .expect("it goes on")
 }
 
-/// Waits until an object is gone.
+/// Waits until an object is deleted.
 pub(crate) async fn gone(watch: &mut Watch, name: &str) {
     loop {
         let events = next(watch).await;
@@ -299,7 +299,7 @@ pub(crate) async fn gone(watch: &mut Watch, name: &str) {
     }
 }
 
-/// A controller at work, and the way to stop it.
+/// A running controller, with the means to stop it.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -316,7 +316,7 @@ impl Running {
 
     pub(crate) async fn stop(self) {
         self.stop.send(()).expect("it still works");
-        let ended = tokio::time::timeout(PATIENCE, self.task).await;
+        let ended = tokio::time::timeout(TIMEOUT, self.task).await;
         ended.expect("it does not stop").expect("it does not fail");
     }
 }

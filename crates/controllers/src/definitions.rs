@@ -1,10 +1,15 @@
-//! The controller of CustomResourceDefinitions: accepts their names, serves their resources, and deletes their
-//! objects with them.
+//! The controller of CustomResourceDefinitions: accepts their names, serves their resources, and
+//! deletes their objects with them.
 //!
 //! A definition is served before its status says so: a client that sees `Established` can use it.
 //!
-//! The state here can be rebuilt from the definitions. It contains no schemas, and nothing here reads one: they
-//! are long, and of thousands of definitions few are used.
+//! The state here can be rebuilt from the definitions. It contains no schemas, and nothing here
+//! reads one: they are long, and of thousands of definitions few are used.
+//!
+//! It uses the queue of [`reconcile`](crate::reconcile), but a loop of its own: evaluating a
+//! definition changes the known definitions and enqueues others at once, definitions and API
+//! services are evaluated one at a time with only their writes concurrent, and a definition that
+//! was deleted while no watch ran must still be removed.
 
 mod api_services;
 mod cleanup;
@@ -40,7 +45,7 @@ pub struct Definitions {
     built_in: Arc<BuiltIn>,
     known: BTreeMap<Str, Known>,
     queue: Queue<Due>,
-    /// The writes under way: none waits for another, so that they share the store's batches.
+    /// The writes in progress. They run concurrently, so that they share the store's batches.
     under_way: JoinSet<(Due, Outcome)>,
 }
 
@@ -50,7 +55,7 @@ type Outcome = Result<Progress, Status>;
 /// How many writes are under way at once.
 const UNDER_WAY_MAX: usize = 64;
 
-/// What is queued for evaluation, by its name.
+/// A name in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Due {
     Definition(Str),
@@ -353,7 +358,8 @@ impl Definitions {
         }
     }
 
-    /// Makes the resources of a definition, if it is established, and adds it to the known definitions.
+    /// Makes the resources of a definition, if it is established, and adds it to the known
+    /// definitions.
     fn make(
         &mut self,
         stored: &Arc<Object>,

@@ -1,5 +1,4 @@
-//! What controllers share that keep something in every namespace: which namespaces live, and how a thing
-//! is made in one that may go meanwhile.
+//! Common functions of controllers that maintain an object in every namespace.
 
 use std::sync::Arc;
 
@@ -11,8 +10,8 @@ use pintle_value::Value;
 use crate::reconcile::Progress;
 use crate::{Environment, body, target};
 
-/// Whether a namespace is there and not about to go.
-pub(crate) fn lives(
+/// Whether a namespace exists and is not terminating.
+pub(crate) fn is_active(
     registry: &Registry,
     namespaces: &Resource,
     name: &str,
@@ -23,7 +22,8 @@ pub(crate) fn lives(
     }
 }
 
-/// Creates an object in its namespace. That it is there, or that its namespace goes, is as good.
+/// Creates an object in its namespace. It succeeds, too, if the object exists or the namespace is
+/// terminating.
 pub(crate) async fn create(
     environment: &Environment,
     user: &'static str,
@@ -34,12 +34,12 @@ pub(crate) async fn create(
     let (body, options) = (body(object), WriteOptions::default());
     let context = environment.context(user);
     match environment.registry.create(&collection, &body, &options, &context).await {
-        Err(status) if !is_as_good(&status) => Err(status),
+        Err(status) if !is_settled(&status) => Err(status),
         Ok(_) | Err(_) => Ok(Progress::Done),
     }
 }
 
-fn is_as_good(status: &Status) -> bool {
+fn is_settled(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     matches!(status.reason, Some(Reason::AlreadyExists | Reason::NotFound))
         || causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")

@@ -9,13 +9,13 @@ use pintle_value::{Map, Str, Value};
 use crate::each_namespace::create;
 use crate::{Environment, SERVER};
 
-/// What is wrong with an object.
+/// A warning about an object.
 pub(crate) struct Warning {
     pub(crate) reason: &'static str,
     pub(crate) note: String,
 }
 
-/// Reports as one controller.
+/// Reports events as one controller.
 pub(crate) struct Recorder<'e> {
     environment: &'e Environment,
     events: Option<Arc<Resource>>,
@@ -24,7 +24,7 @@ pub(crate) struct Recorder<'e> {
 }
 
 impl<'e> Recorder<'e> {
-    /// Who reports, on which machine.
+    /// Makes a recorder for a controller on a host.
     pub(crate) fn new(
         environment: &'e Environment,
         reporter: &'static str,
@@ -35,14 +35,13 @@ impl<'e> Recorder<'e> {
         Self { environment, events, reporter, instance }
     }
 
-    /// Reports what is wrong with an object, and what is done because of it. Nothing depends on it: if
-    /// it fails, the log has it.
+    /// Reports a warning about an object and the action taken. A failure to report is only logged.
     pub(crate) async fn warn(&self, regarding: &Value, action: &str, warning: Warning) {
         tracing::warn!(name = object::name(regarding), reason = warning.reason, "{}", warning.note);
         let Some(events) = &self.events else { return };
         let event = self.event(regarding, action, &warning);
         if let Err(status) = create(self.environment, SERVER, events, &event).await {
-            tracing::warn!(%status, "cannot report an event");
+            tracing::warn!(%status, "cannot create an Event for a warning");
         }
     }
 
@@ -69,7 +68,7 @@ impl<'e> Recorder<'e> {
     }
 }
 
-/// What an event says of the object that it is about.
+/// Returns the reference from an event to its object.
 fn reference(object: &Value) -> Value {
     let mut reference = Map::new();
     let mut say = |member: &'static str, text: &str| {

@@ -1,7 +1,13 @@
-//! Deletes objects some time after their last write: events, after an hour (EVT-07) or `--event-ttl`.
+//! Expiry: deletes objects some time after their last write: events, after an hour (EVT-07) or
+//! `--event-ttl`.
 //!
-//! Deadlines follow from a watch. The time of the last write is not stored, so the age of an object in the
-//! watch's first list is taken from the newest time in it. An object that changes gets its full time again.
+//! Deadlines follow from a watch. The time of the last write is not stored, so the age of an object
+//! in the watch's first list is taken from the newest time stamp in it. A change restarts an
+//! object's lifetime.
+//!
+//! It has a loop of its own instead of that of [`reconcile`](crate::reconcile): a change postpones
+//! a deadline, which that loop's queue never does, and the stored object does not tell its
+//! deadline.
 
 mod schedule;
 #[cfg(test)]
@@ -23,7 +29,7 @@ use tokio::time::Instant;
 use crate::{Environment, SERVER, split, target, until};
 use schedule::Schedule;
 
-/// How many objects are deleted between two pauses.
+/// The most objects deleted between two pauses.
 const SWEEP_COUNT_MAX: usize = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a watch that could not be started.
@@ -106,7 +112,7 @@ async fn follow(
                             let deadline = now().saturating_add(ttl_micros);
                             schedule.set(&object.item, object.revision.0, deadline);
                         }
-                        Event::Deleted(object) => schedule.forget(&object.item),
+                        Event::Deleted(object) => schedule.remove(&object.item),
                         Event::Bookmark { .. } => {}
                         Event::Error(status) => {
                             tracing::debug!(%status, "the watch of objects that expire is started again");
@@ -123,7 +129,8 @@ async fn follow(
     }
 }
 
-/// Deletes some expired objects. An object that was written meanwhile is not deleted; the watch reports it.
+/// Deletes some expired objects. An object that was written meanwhile is not deleted; the watch
+/// reports it.
 async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
     let now = (environment.clock)().unix_micros;
     for (item, revision) in schedule.take_due(now, SWEEP_COUNT_MAX) {
@@ -142,7 +149,7 @@ async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &m
     }
 }
 
-/// The newest time in an object: its creation, or what an event says of when it was last seen.
+/// Returns the newest time stamp in an object: its creation, or when an event was last seen.
 fn newest_time(object: &Object) -> Result<i64, Unreadable> {
     const TIMES: [&[&str]; 4] = [
         &["metadata", "creationTimestamp"],

@@ -1,5 +1,6 @@
-//! What extension API servers serve is asked of them: whenever their API service changes, and each minute, for
-//! nothing tells of other changes (upstream: the aggregator's discovery manager).
+//! Discovery of extension API servers: asks each server what it serves when its API service
+//! changes, and every minute, because nothing reports other changes (upstream: the aggregator's
+//! discovery manager).
 
 mod followers;
 mod servers;
@@ -19,13 +20,13 @@ pub(crate) use followers::{Followers, News};
 pub(crate) use servers::NoExtensionServers;
 pub use servers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 
-/// How long what was told is believed; what could not be asked is asked again after this time at the latest.
+/// How long a discovery result is used, and the longest pause before a failed one is retried.
 const REFRESH: Duration = Duration::from_secs(60);
 
-/// Asks extension API servers what they serve, and remembers it.
+/// Asks extension API servers what they serve, and stores the results.
 pub trait Discoverer: Send + Sync {
-    /// Asks the server of an API service; one that is gone is forgotten. Gives whether there is a server to
-    /// ask again, or why it did not answer. It takes no longer than a few seconds.
+    /// Asks the server of an API service; removes the results of a deleted one. Returns whether the
+    /// server has to be asked again, or why it did not answer. It takes a few seconds at most.
     fn discover<'a>(
         &'a self,
         name: &'a str,
@@ -33,7 +34,7 @@ pub trait Discoverer: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, String>>;
 }
 
-/// Keeps what is known of extension API servers true until told to stop.
+/// Keeps discovery results up to date until shutdown.
 pub async fn run(
     environment: Environment,
     discoverer: Arc<dyn Discoverer>,
@@ -46,7 +47,7 @@ pub async fn run(
     until(shutdown, work(&environment, &extensions)).await;
 }
 
-/// Settles one API service.
+/// Discovers the server of one API service.
 struct Extensions<'e> {
     environment: &'e Environment,
     discoverer: &'e dyn Discoverer,
@@ -70,7 +71,7 @@ impl Reconciler for Extensions<'_> {
         REFRESH
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         Box::pin(async move {
             let registry = &self.environment.registry;
             let stored = registry.peek(&self.api_services, "", name);
@@ -82,7 +83,7 @@ impl Reconciler for Extensions<'_> {
                     tracing::debug!(
                         name,
                         why,
-                        "an extension API server does not say what it serves"
+                        "an extension API server did not answer a discovery request"
                     );
                     Ok(Progress::Waiting)
                 }

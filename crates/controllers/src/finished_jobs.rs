@@ -1,4 +1,4 @@
-//! Jobs that are finished go after their time (`ttlSecondsAfterFinished`).
+//! Deletion of finished jobs after their `ttlSecondsAfterFinished`.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use crate::{Environment, split, target, until};
 
 const USER: &str = "system:serviceaccount:kube-system:ttl-after-finished-controller";
 
-/// Deletes them until told to stop.
+/// Deletes finished jobs until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let Some(jobs) = environment.resource("batch", "v1", "jobs") else { return };
     let jobs = Jobs { environment: &environment, jobs };
@@ -39,22 +39,22 @@ impl Reconciler for Jobs<'_> {
     }
 
     fn sources(&self) -> Vec<Source> {
-        vec![Source::new(&self.jobs, that_ends)]
+        vec![Source::new(&self.jobs, with_ttl)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.delete_if_due(name))
     }
 }
 
-/// Most jobs have no such time; a look at their bytes tells.
-fn that_ends(job: &Object) -> Option<Str> {
+/// Most jobs have no TTL; a search in their bytes shows it cheaply.
+fn with_ttl(job: &Object) -> Option<Str> {
     let says = memchr::memmem::find(job.json_bytes(), b"\"ttlSecondsAfterFinished\"");
     says.and_then(|_| itself(job))
 }
 
 impl Jobs<'_> {
-    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+    async fn delete_if_due(&self, name: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(name);
         let stored = self.environment.registry.peek(&self.jobs, namespace, name);
         let job = stored.map(|stored| stored.tree()).transpose()?;
@@ -78,7 +78,8 @@ impl Jobs<'_> {
     }
 }
 
-/// When a job is to go, in microseconds since 1970; `None` while it is not finished, or for ever.
+/// Returns when a job has to be deleted, in microseconds since 1970; `None` while it is unfinished
+/// or if it has no TTL.
 fn deadline(job: &Value) -> Option<i64> {
     if object::is_terminating(job) {
         return None;

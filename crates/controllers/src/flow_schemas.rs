@@ -1,5 +1,5 @@
-//! Flow schemas say whether the priority level is there that they refer to (APF-03; upstream: the status
-//! that `apf_controller.go` writes).
+//! The condition `Dangling` of flow schemas: whether their priority level exists (APF-03; upstream:
+//! the status that `apf_controller.go` writes).
 
 #[cfg(test)]
 mod tests;
@@ -18,23 +18,23 @@ use crate::{Environment, apply_status, target, until};
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 const CONDITION: &str = "Dangling";
 
-/// Keeps the conditions of flow schemas as they should be until told to stop.
+/// Keeps the conditions of flow schemas up to date until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let resource = |name| environment.resource("flowcontrol.apiserver.k8s.io", "v1", name);
     let resources = resource("flowschemas").zip(resource("prioritylevelconfigurations"));
     let Some((schemas, levels)) = resources else { return };
-    let teller = Teller { environment: &environment, schemas, levels };
-    until(shutdown, work(&environment, &teller)).await;
+    let conditions = Conditions { environment: &environment, schemas, levels };
+    until(shutdown, work(&environment, &conditions)).await;
 }
 
-/// Settles what concerns one priority level: the schemas that refer to it.
-struct Teller<'e> {
+/// Reconciles the flow schemas of one priority level.
+struct Conditions<'e> {
     environment: &'e Environment,
     schemas: Arc<Resource>,
     levels: Arc<Resource>,
 }
 
-impl Reconciler for Teller<'_> {
+impl Reconciler for Conditions<'_> {
     fn purpose(&self) -> &'static str {
         "say whether the priority level of a flow schema is there"
     }
@@ -47,30 +47,35 @@ impl Reconciler for Teller<'_> {
         vec![Source::new(&self.schemas, its_level), Source::new(&self.levels, itself)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.tell_all(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.update_all(name))
     }
 }
 
 fn its_level(schema: &Object) -> Option<Str> {
-    // One that cannot be read has no level; whoever reads it hears of that.
+    // An unreadable schema has no level here; it fails where it is read as a whole.
     schema.tree().ok()?.str_at(&["spec", "priorityLevelConfiguration", "name"]).map(Str::from)
 }
 
-impl Teller<'_> {
-    async fn tell_all(&self, level: &str) -> Result<Progress, Status> {
+impl Conditions<'_> {
+    async fn update_all(&self, level: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
         let is_there = registry.peek(&self.levels, "", level).is_some();
         for schema in registry.objects(&self.schemas) {
             if its_level(&schema).is_some_and(|its| its == level) {
-                self.tell(&self.schemas.tree(&schema)?, level, is_there).await?;
+                self.write_condition(&self.schemas.tree(&schema)?, level, is_there).await?;
             }
         }
         Ok(Progress::Done)
     }
 
-    /// Writes the condition into a schema, unless it says that already.
-    async fn tell(&self, schema: &Value, level: &str, is_there: bool) -> Result<(), Status> {
+    /// Writes the condition of a schema, if it changed.
+    async fn write_condition(
+        &self,
+        schema: &Value,
+        level: &str,
+        is_there: bool,
+    ) -> Result<(), Status> {
         let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array);
         let is_ours = |condition: &&Value| condition.str_at(&["type"]) == Some(CONDITION);
         let said = conditions.unwrap_or_default().iter().find(is_ours);
@@ -94,7 +99,7 @@ impl Teller<'_> {
     }
 }
 
-/// What the condition says.
+/// Returns the members of the condition.
 fn members(level: &str, is_there: bool) -> [(&'static str, String); 4] {
     let (status, reason, end) = match is_there {
         true => ("False", "Found", "it exists"),

@@ -1,18 +1,24 @@
-//! The garbage collector: deletes objects whose owners are absent, in the background or in the foreground,
-//! or removes their owner references (KCM-01).
+//! The garbage collector: deletes objects whose owners are absent, in the background or in the
+//! foreground, or removes their owner references (KCM-01).
 //!
-//! Purpose: follows every collection, keeps a graph of owners and dependents, and evaluates an object when
-//! the object or one of its owners changed. [`evaluator`] decides what to do; this module does it.
+//! It follows every collection, maintains a graph of owners and dependents, and evaluates an object
+//! when the object or one of its owners changed. [`evaluator`] decides what to do; this module does
+//! it.
 //!
-//! Must not know: any particular kind.
+//! It must not know any particular kind.
+//!
+//! It uses the queue of [`reconcile`](crate::reconcile), but a loop of its own: the graph must
+//! include every change up to an evaluation (first invariant). A feed can be read up to now; the
+//! watches of the common loop can only be awaited.
 //!
 //! Invariants:
-//! - After an object is taken from the queue and before it is evaluated, the collector observes every change
-//!   of every collection up to that moment. So when it evaluates a deleted owner, it knows every dependent
-//!   that was created before the deletion.
-//! - The collector follows objects of extension API servers, too, by watches that may lag. Before it deletes
-//!   an object because such an owner is absent, it has asked the owner's server.
-//! - The cost of a change depends on the object that changed, not on the number of its owner's dependents.
+//! - After an object is taken from the queue and before it is evaluated, the collector observes
+//!   every change of every collection up to that moment. So when it evaluates a deleted owner, it
+//!   knows every dependent that was created before the deletion.
+//! - The collector follows objects of extension API servers, too, by watches that may lag. Before
+//!   it deletes an object because such an owner is absent, it has asked the owner's server.
+//! - The cost of a change depends on the object that changed, not on the number of its owner's
+//!   dependents.
 
 mod evaluator;
 mod extensions;
@@ -50,16 +56,19 @@ use owners::LIFECYCLE;
 use perform::{ServedBy, perform};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
-/// How many writes are under way at once: they share the store's batches.
+/// The most concurrent writes. They share the store's batches.
 const UNDER_WAY_MAX: usize = 64;
-/// How many of these writes go to extension API servers, so that servers that hang do not delay the others.
+/// The most concurrent writes to extension API servers, so that unresponsive servers do not delay
+/// the others.
 const REQUESTS_MAX: usize = 16;
-/// How soon an owner is evaluated again whose dependents at extension API servers may not all be known.
+/// The pause before an owner is evaluated again whose dependents at extension API servers may not
+/// all be known.
 const BEHIND_DELAY: Duration = Duration::from_secs(1);
-/// How long an owner is assumed to exist that an extension API server confirmed but has not reported in a
-/// watch.
+/// How long an owner is assumed to exist that an extension API server confirmed but has not
+/// reported in a watch.
 const UNOBSERVED_DELAY: Duration = Duration::from_secs(60);
-/// How many changes are observed before the task yields to other controllers: about a millisecond of work.
+/// How many changes are observed before the task yields to other controllers: about a millisecond
+/// of work.
 const OBSERVED_AT_ONCE: usize = 256;
 
 /// How far the collector is behind, for metrics.
@@ -76,7 +85,8 @@ impl Progress {
         self.queued.store(queued, Ordering::Relaxed);
     }
 
-    /// How many of the writes up to a revision the collector has not observed; `None` if no collector runs.
+    /// How many of the writes up to a revision the collector has not observed; `None` if no
+    /// collector runs.
     pub fn unobserved_writes(&self, head: Revision) -> Option<u64> {
         let observed = self.observed.load(Ordering::Relaxed);
         (observed > 0).then(|| head.0.saturating_sub(observed))
@@ -112,7 +122,8 @@ struct Collector<'e> {
     /// The number of the set of served resources that is known, and the set.
     number: Option<u64>,
     resources: Arc<[Arc<Resource>]>,
-    /// Built from the set on the first evaluation: there may be thousands of definitions, and few own objects.
+    /// Built from the set on the first evaluation: there may be thousands of definitions, and few
+    /// own objects.
     kinds: OnceCell<Kinds>,
     feeds: HashMap<Arc<str>, Feed>,
     /// Every change up to here has been observed.
@@ -123,7 +134,8 @@ struct Collector<'e> {
     waiting: Waiting,
     /// Objects that have an owner of a kind that is not served.
     unresolved: BTreeSet<ObjectKey>,
-    /// Objects that have an owner that its extension API server confirmed but has not reported in a watch.
+    /// Objects that have an owner that its extension API server confirmed but has not reported in a
+    /// watch.
     unobserved: BTreeSet<ObjectKey>,
     queue: Queue<ObjectKey>,
     extensions: Extensions,
@@ -168,8 +180,8 @@ impl<'e> Collector<'e> {
         }
     }
 
-    /// Works until a feed has fallen behind. Observing changes and evaluating objects alternate, so that
-    /// neither starves under steady writes.
+    /// Works until a feed has fallen behind. It alternates between observing changes and evaluating
+    /// objects, so that steady writes starve neither.
     async fn work(mut self) -> FellBehind {
         let mut under_way = JoinSet::new();
         loop {
@@ -207,8 +219,8 @@ impl<'e> Collector<'e> {
         }
     }
 
-    /// Takes at most `count_max` due objects from the queue, each with whether it is an owner that waits and
-    /// whose dependents are all known.
+    /// Takes at most `count_max` due objects from the queue, each with whether it is an owner that
+    /// waits and whose dependents are all known.
     fn ready(&mut self, count_max: usize) -> Vec<(ObjectKey, bool)> {
         let mut ready = Vec::new();
         while ready.len() < count_max
@@ -249,7 +261,7 @@ impl<'e> Collector<'e> {
         Ok(())
     }
 
-    /// Begins to follow the collections that are new. Most resources keep their index in the list.
+    /// Starts feeds of new collections. Most resources keep their index in the list.
     async fn begin_feeds(&mut self, before: &[Arc<Resource>]) {
         let resources = self.resources.clone();
         let same = |at: usize| before.get(at).is_some_and(|old| Arc::ptr_eq(old, &resources[at]));
@@ -286,13 +298,15 @@ impl<'e> Collector<'e> {
             self.observe_deletion(&key, object);
             return;
         }
-        // Most objects have no owner and are not being deleted; a search in their bytes shows it cheaply.
+        // Most objects have no owner and are not being deleted; a search in their bytes shows it
+        // cheaply.
         let says = |member: &str| memmem::find(object.json_bytes(), member.as_bytes()).is_some();
         let leaving = says("\"deletionTimestamp\"");
         if !leaving && !says("\"ownerReferences\"") && !self.graph.has(&key) {
             return;
         }
-        // An unreadable object keeps its last state in the graph, so that nothing is deleted because of it.
+        // An unreadable object keeps its last state in the graph, so that nothing is deleted
+        // because of it.
         let tree = match object.excerpt(LIFECYCLE) {
             Ok(tree) => tree,
             Err(why) => {
@@ -368,7 +382,8 @@ impl<'e> Collector<'e> {
             match change {
                 Change::Seen(key, tree) => self.take_in(&key, &tree),
                 Change::Ended(key, tree) => {
-                    // Its dependents are not deleted before their evaluation has asked for this owner.
+                    // Its dependents are not deleted before their evaluation has asked for this
+                    // owner.
                     self.forget(&key);
                     self.waiting.remove(object::uid(&tree));
                     self.enqueue_dependents(&Str::from(object::uid(&tree)));
@@ -443,7 +458,8 @@ impl<'e> Collector<'e> {
         decision.operation
     }
 
-    /// Begins an operation, or defers it if too many requests to extension API servers are under way.
+    /// Begins an operation, or defers it if too many requests to extension API servers are under
+    /// way.
     fn begin(&mut self, under_way: &mut JoinSet<Done>, operation: Operation) {
         let key = operation.key().clone();
         let is_extension =
@@ -477,7 +493,8 @@ impl<'e> Collector<'e> {
         Some(ServedBy::Registry(target(resource, namespace, name, "")))
     }
 
-    /// Handles the result of an operation. Its own writes are observed like any other change.
+    /// Handles the result of an operation. The feeds report the operation's own write as any other
+    /// change.
     fn handle_result(&mut self, done: Result<Done, JoinError>) {
         let Ok(Done { key, is_asked, outcome }) = done else { return };
         if is_asked {

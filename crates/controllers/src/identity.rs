@@ -1,5 +1,5 @@
-//! The lease by which a server says that it lives, and the end of those whose servers do not (upstream:
-//! the identity lease controller and its garbage collector; LEA-01).
+//! The identity lease of a server, and the deletion of expired ones (upstream: the identity lease
+//! controller and its garbage collector; LEA-01).
 
 #[cfg(test)]
 mod tests;
@@ -17,37 +17,38 @@ use pintle_value::{Str, Value};
 use crate::{Environment, SERVER, body, target, until};
 
 const NAMESPACE: &str = "kube-system";
-/// The label of such leases, and its value.
+/// The label of identity leases, and its value.
 const COMPONENT: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 const HOSTNAME: &str = "kubernetes.io/hostname";
-/// The annotation that says where other servers reach this one.
+/// The annotation with the address at which other servers reach this one.
 const ADDRESS: &str = "kubernetes.io/peer-advertise-address";
-/// The annotation that says which keys a server trusts, as servers of this kind tell each other.
+/// The annotation with a digest of the trusted keys, by which servers compare them.
 const KEYS: &str = "pintle/trusted-keys";
 const DURATION_SECONDS: i64 = 3600;
 const RENEWAL: Duration = Duration::from_secs(10);
-/// How much of its duration a lease has left at most whose server missed three renewals.
+/// The most that is left of a lease's duration after three missed renewals.
 const OVERDUE: i64 = (DURATION_SECONDS - 3 * RENEWAL.as_secs() as i64) * time::SECOND;
-/// How soon a renewal is tried again that somebody else came before.
+/// The pause before a renewal is retried after a conflict.
 const RETRY: Duration = Duration::from_secs(1);
 const COLLECTION: Duration = Duration::from_secs(3600);
 
-/// What a server is called.
+/// The identity of a server.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The name of the lease: the same whenever the server runs on the machine.
+    /// The name of the lease: the same at each start on a machine.
     pub name: Str,
-    /// Who holds the lease: another one whenever the server starts.
+    /// The holder of the lease: another one at each start.
     pub holder: Str,
-    /// The machine.
+    /// The host name of the machine.
     pub hostname: Str,
-    /// Where other servers reach it: an address and a port.
+    /// The address and port at which other servers reach it.
     pub address: Str,
-    /// A digest of the authorities and keys by which it knows clients, where other servers must have the same.
+    /// A digest of the authorities and keys by which it authenticates clients, if other servers
+    /// need the same.
     pub keys: Option<Str>,
 }
 
-/// Renews the lease, and deletes those of others that are over, until told to stop.
+/// Renews the lease and deletes expired ones until shutdown.
 pub async fn run(environment: Environment, identity: Identity, shutdown: impl Future<Output = ()>) {
     let Some(leases) = environment.resource("coordination.k8s.io", "v1", "leases") else { return };
     let leases = Leases { environment: &environment, identity, leases };
@@ -65,7 +66,7 @@ struct Leases<'e> {
 
 impl Leases<'_> {
     async fn renew_for_ever(&self) {
-        let mut told = HashMap::new();
+        let mut warned = HashMap::new();
         loop {
             let pause = match self.renew().await {
                 Ok(()) => RENEWAL,
@@ -75,30 +76,30 @@ impl Leases<'_> {
                     RENEWAL
                 }
             };
-            self.compare_keys(&mut told);
+            self.compare_keys(&mut warned);
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// Says so, once, where another server trusts other keys. Each refuses the tokens and certificates that
-    /// the other issues.
-    fn compare_keys(&self, told: &mut HashMap<Str, Str>) {
+    /// Warns once about each live server that trusts other keys: each of the two refuses tokens and
+    /// certificates that the other issues.
+    fn compare_keys(&self, warned: &mut HashMap<Str, Str>) {
         for (server, keys) in self.strangers() {
-            if told.insert(server.clone(), keys.clone()).is_none_or(|before| before != keys) {
+            if warned.insert(server.clone(), keys.clone()).is_none_or(|before| before != keys) {
                 tracing::warn!(
                     server = server.as_str(),
-                    "another server trusts other authorities, or other keys of service accounts, than this \
-                     one: start all with the same"
+                    "another server trusts other certificate authorities or service account keys than this \
+                     one; start all servers with the same --client-ca-file and --service-account-* files"
                 );
             }
         }
     }
 
-    /// The servers that live and trust other keys than this one, and those keys.
+    /// Returns the live servers that trust other keys than this one, with those keys.
     fn strangers(&self) -> Vec<(Str, Str)> {
         let Some(own) = &self.identity.keys else { return Vec::new() };
         let stranger = |lease: Arc<Object>| {
-            let lease = lease.tree().ok()?; // one that cannot be read is told of elsewhere
+            let lease = lease.tree().ok()?; // an unreadable lease is reported where it is collected
             let keys = object::annotations(&lease)?.get(KEYS)?.as_str()?;
             let lives = self.environment.until(end(&lease).saturating_sub(OVERDUE)).is_some();
             (lives && keys != own.as_str()).then(|| (object::name(&lease).into(), keys.into()))
@@ -131,7 +132,7 @@ impl Leases<'_> {
         ])
     }
 
-    /// A lease that keeps its holder, as upstream's does after a restart.
+    /// Returns the renewed lease. It keeps its holder, as upstream's does after a restart.
     fn renewed(&self, mut lease: Value) -> Value {
         let now = (self.environment.clock)().unix_micros;
         let spec = lease.object_entry("spec");
@@ -157,14 +158,14 @@ impl Leases<'_> {
                     Err(why) => Err(why.into()),
                 };
                 if let Err(status) = collected {
-                    tracing::warn!(%status, "cannot delete the lease of a server that is gone");
+                    tracing::warn!(%status, "cannot delete an expired identity lease");
                 }
             }
             tokio::time::sleep(COLLECTION).await;
         }
     }
 
-    /// Deletes a server's lease that is over.
+    /// Deletes an expired identity lease.
     async fn collect(&self, lease: &Value) -> Result<(), Status> {
         let label = object::labels(lease).and_then(|labels| labels.get(COMPONENT.0)?.as_str());
         if label != Some(COMPONENT.1) || self.environment.until(end(lease)).is_some() {
@@ -178,7 +179,7 @@ impl Leases<'_> {
         let one = target(&self.leases, NAMESPACE, object::name(lease), "");
         let context = self.environment.context(SERVER);
         match self.environment.registry.delete(&one, &options, &context).await {
-            // Somebody else has deleted it, or it was renewed.
+            // Another server deleted it, or its server renewed it.
             Err(status) if !matches!(status.reason, Some(Reason::NotFound | Reason::Conflict)) => {
                 Err(status)
             }
@@ -187,7 +188,7 @@ impl Leases<'_> {
     }
 }
 
-/// When a lease is over, in microseconds since 1970: one that says nothing of it always was.
+/// Returns when a lease expires, in microseconds since 1970: the epoch if it has no valid times.
 pub(crate) fn end(lease: &Value) -> i64 {
     let spec = |member: &str| lease.at(&["spec", member]);
     let renewed = spec("renewTime").and_then(Value::as_str).map(time::parse_micro);

@@ -1,10 +1,11 @@
-//! Leader election: of several servers on one database, one runs the controllers (upstream: client-go's
-//! `leaderelection` with a Lease).
+//! Leader election: of several servers on one database, one runs the controllers (upstream:
+//! client-go's `leaderelection` with a Lease).
 //!
 //! Invariants:
-//! - A server that leads stops its controllers [`RENEWAL_DEADLINE`] after its last renewal at the latest.
-//! - A server takes the lease of another only when it has seen no renewal for [`DURATION`] by its own clock.
-//!   Clocks of different servers are never compared.
+//! - A server that leads stops its controllers [`RENEWAL_DEADLINE`] after its last renewal at the
+//!   latest.
+//! - A server takes the lease of another only when it has seen no renewal for [`DURATION`] by its
+//!   own clock. Clocks of different servers are never compared.
 
 #[cfg(test)]
 mod tests;
@@ -24,24 +25,24 @@ use crate::{Environment, SERVER, body, target, until};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "pintle-controllers";
-/// How long a lease counts after it was renewed.
+/// How long a lease is valid after a renewal.
 const DURATION: Duration = Duration::from_secs(15);
-/// How long the leader goes on without a renewal.
+/// How long the leader continues without a renewal.
 const RENEWAL_DEADLINE: Duration = Duration::from_secs(10);
-/// How often the lease is renewed, or tried to be had.
+/// The interval of renewals, and of attempts to acquire the lease.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Whether this server leads.
+/// Whether this server is the leader.
 #[derive(Clone, Debug)]
 pub struct Leadership(watch::Receiver<bool>);
 
 impl Leadership {
-    /// A leader that nobody competes with: a server with a store of its own.
+    /// Returns the leadership of a server that has no competitors, because its store is its own.
     pub fn alone() -> Self {
         Self(watch::Sender::new(true).subscribe())
     }
 
-    /// Of a server that never leads, because it has nothing to run that others may not run, too.
+    /// Returns the leadership of a server that never leads, because it runs no controllers.
     pub fn none() -> Self {
         Self(watch::Sender::new(false).subscribe())
     }
@@ -51,8 +52,8 @@ impl Leadership {
         *self.0.borrow()
     }
 
-    /// Runs work whenever this server leads, until told to stop. `work` ends when the future that it is
-    /// given does: then the server stops, or leads no longer.
+    /// Runs `work` whenever this server leads, until shutdown. `work` must end when the future that
+    /// it gets ends: the server is stopping or no longer leads.
     pub async fn run<W, F>(mut self, stopping: impl Future<Output = ()>, mut work: W)
     where
         W: FnMut(Ended) -> F,
@@ -61,10 +62,10 @@ impl Leadership {
         until(stopping, async {
             loop {
                 if self.0.wait_for(|leads| *leads).await.is_err() && !self.is_held() {
-                    return; // the election is over, and lost
+                    return; // the candidate ended without leading
                 }
                 work(Box::pin(lost(self.0.clone()))).await;
-                lost(self.0.clone()).await; // work that ends by itself is done
+                lost(self.0.clone()).await; // work that ended by itself is not started again
             }
         })
         .await;
@@ -76,40 +77,41 @@ pub type Ended = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn lost(mut leads: watch::Receiver<bool>) {
     if leads.wait_for(|leads| !*leads).await.is_err() {
-        std::future::pending().await // nobody else is to lead
+        std::future::pending().await // no other server will lead
     }
 }
 
-/// A server's part in the election.
+/// A server's candidacy in the election.
 pub struct Candidate {
     environment: Environment,
     leases: Arc<Resource>,
-    /// What the server calls itself, different for each start.
+    /// The server's name as holder, different at each start.
     holder: Str,
     leads: watch::Sender<bool>,
-    /// The lease's spec as it was last seen, and when it was first seen so.
+    /// The lease's spec as last seen, and when it was first seen so.
     observed: Option<(Value, Instant)>,
 }
 
 impl Candidate {
-    /// A candidate of that name; `None` where leases are not served.
+    /// Makes a candidate; `None` if leases are not served.
     pub fn new(environment: Environment, holder: Str) -> Option<Self> {
         let leases = environment.resource("coordination.k8s.io", "v1", "leases")?;
         let leads = watch::Sender::new(false);
         Some(Self { environment, leases, holder, leads, observed: None })
     }
 
-    /// Whether the candidate leads, as it comes to be known.
+    /// Returns the candidate's leadership, which follows the election.
     pub fn leadership(&self) -> Leadership {
         Leadership(self.leads.subscribe())
     }
 
-    /// Takes part until told to stop; then gives the lease back, so that another server need not wait.
+    /// Takes part in the election until shutdown, then releases the lease, so that another server
+    /// need not wait.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         until(shutdown, self.campaign()).await;
         let led = self.leads.send_replace(false);
         if led && let Err(status) = self.release().await {
-            tracing::debug!(%status, "cannot give back the lease of the controllers");
+            tracing::debug!(%status, "cannot release the lease of the controllers");
         }
     }
 
@@ -118,35 +120,37 @@ impl Candidate {
         loop {
             let now = Instant::now();
             let leads = *self.leads.borrow();
-            let patience = RENEWAL_DEADLINE.saturating_sub(renewed.elapsed());
-            let patience = if leads { patience } else { RENEWAL_DEADLINE };
-            match tokio::time::timeout(patience, self.acquire()).await {
+            let timeout = RENEWAL_DEADLINE.saturating_sub(renewed.elapsed());
+            let timeout = if leads { timeout } else { RENEWAL_DEADLINE };
+            match tokio::time::timeout(timeout, self.acquire()).await {
                 Ok(Ok(true)) => {
                     renewed = now;
-                    self.tell(true);
+                    self.set_leads(true);
                 }
-                Ok(Ok(false)) => self.tell(false),
+                Ok(Ok(false)) => self.set_leads(false),
                 Ok(Err(status)) => {
                     tracing::debug!(%status, "cannot renew the lease of the controllers");
                 }
-                Err(_) => tracing::debug!("renewing the lease of the controllers takes too long"),
+                Err(_) => tracing::debug!("renewing the lease of the controllers timed out"),
             }
             if renewed.elapsed() >= RENEWAL_DEADLINE {
-                self.tell(false);
+                self.set_leads(false);
             }
             tokio::time::sleep(RETRY).await;
         }
     }
 
-    fn tell(&self, leads: bool) {
-        let told = |now: &mut bool| std::mem::replace(now, leads) != leads;
-        if self.leads.send_if_modified(told) {
-            let what = if leads { "this server runs" } else { "another server may run" };
+    fn set_leads(&self, leads: bool) {
+        let change = |now: &mut bool| std::mem::replace(now, leads) != leads;
+        if self.leads.send_if_modified(change) {
+            let what =
+                if leads { "this server leads and runs" } else { "this server no longer runs" };
             tracing::info!("{what} the controllers");
         }
     }
 
-    /// Renews the lease, or takes it where nobody holds it; `false` where somebody else does.
+    /// Renews the lease, or acquires it if no other server holds it; returns whether this server
+    /// holds it.
     async fn acquire(&mut self) -> Result<bool, Status> {
         let lease = match self.read().await {
             Ok(lease) => lease,
@@ -171,7 +175,8 @@ impl Candidate {
         self.written(self.update(&lease).await)
     }
 
-    /// What a write of the lease came to; one that somebody else was faster with is no failure.
+    /// Returns whether a write of the lease succeeded. A conflict with another server is no
+    /// failure.
     fn written(&mut self, answer: Result<(), Status>) -> Result<bool, Status> {
         match answer {
             Ok(()) => Ok(true),
@@ -187,7 +192,7 @@ impl Candidate {
         }
     }
 
-    /// The spec by which this server holds the lease, after another.
+    /// Returns the lease's spec with this server as the holder, following the spec `before`.
     fn spec(&self, before: &Value) -> Value {
         let now = Value::from(time::format_micro((self.environment.clock)().unix_micros));
         let is_own = before.str_at(&["holderIdentity"]) == Some(self.holder.as_str());
@@ -219,7 +224,7 @@ impl Candidate {
 
     async fn read(&self) -> Result<Value, Status> {
         let one = target(&self.leases, NAMESPACE, NAME, "");
-        self.environment.registry.get(&one, "").await?; // the newest, also by another server
+        self.environment.registry.get(&one, "").await?; // reads the newest state, even if another server wrote it
         let stored = self.environment.registry.peek(&self.leases, NAMESPACE, NAME);
         let gone = || Status::not_found(&self.leases.group_resource(), NAME);
         let stored = stored.ok_or_else(gone)?;
@@ -250,7 +255,7 @@ impl Candidate {
     }
 }
 
-/// How long a lease counts after it was renewed.
+/// Returns how long a lease is valid after a renewal.
 fn duration(spec: &Value) -> Duration {
     let seconds = spec.get("leaseDurationSeconds").and_then(Value::as_int);
     seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(DURATION, Duration::from_secs)

@@ -1,5 +1,6 @@
-//! The date since which the use of tokens in secrets is noted, in a ConfigMap (upstream: the legacy token
-//! tracking controller). A kube-controller-manager deletes tokens that nobody has used since then.
+//! The ConfigMap with the date since which the use of legacy tokens is recorded (upstream: the
+//! legacy token tracking controller). A kube-controller-manager deletes tokens that were not used
+//! since then.
 
 #[cfg(test)]
 mod tests;
@@ -23,11 +24,11 @@ use crate::{Environment, SERVER, body, target, until};
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 const SINCE: &str = "since";
-/// The ConfigMap is made no more often than this, so that servers that differ about it do not take turns in
-/// making and deleting it.
+/// The shortest time between two creations of the ConfigMap, so that servers that disagree about it
+/// do not create and delete it in turns.
 const CREATION_PAUSE_MICROS: i64 = 30 * 60 * time::SECOND;
 
-/// Keeps the ConfigMap as it should be until told to stop.
+/// Maintains the ConfigMap until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let resource = |name| environment.resource("", "v1", name);
     let Some((namespaces, config_maps)) = resource("namespaces").zip(resource("configmaps")) else {
@@ -42,13 +43,13 @@ struct Tracking<'e> {
     environment: &'e Environment,
     namespaces: Arc<Resource>,
     config_maps: Arc<Resource>,
-    /// When this server has made the ConfigMap, in microseconds since 1970.
+    /// When this server created the ConfigMap last, in microseconds since 1970.
     made: Mutex<Option<i64>>,
 }
 
 impl Reconciler for Tracking<'_> {
     fn purpose(&self) -> &'static str {
-        "say since when the use of tokens is noted"
+        "update the ConfigMap of legacy token tracking"
     }
 
     fn queue(&self) -> &'static str {
@@ -58,24 +59,24 @@ impl Reconciler for Tracking<'_> {
     fn sources(&self) -> Vec<Source> {
         let named = |name| format!("metadata.name={name}");
         vec![
-            Source::new(&self.namespaces, the_one).with_fields(named(NAMESPACE)),
-            Source::new(&self.config_maps, the_one)
+            Source::new(&self.namespaces, the_only_name).with_fields(named(NAMESPACE)),
+            Source::new(&self.config_maps, the_only_name)
                 .with_fields(format!("{},metadata.namespace={NAMESPACE}", named(NAME))),
         ]
     }
 
-    fn settle<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.settle_the_one())
+    fn reconcile<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.update())
     }
 }
 
-/// The namespace and the ConfigMap bring up the one name that there is.
-fn the_one(_: &Object) -> Option<Str> {
+/// Both sources enqueue the only name.
+fn the_only_name(_: &Object) -> Option<Str> {
     Some(Str::const_new(NAME))
 }
 
 impl Tracking<'_> {
-    async fn settle_the_one(&self) -> Result<Progress, Status> {
+    async fn update(&self) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
         let (options, context) = (WriteOptions::default(), self.environment.context(SERVER));
         let now = (self.environment.clock)().unix_micros;
@@ -110,14 +111,14 @@ impl Tracking<'_> {
             }
         };
         match written {
-            // Somebody else came first, and what they made brings the name up again.
-            Err(status) if !is_of_another(&status) => Err(status),
+            // Another server was faster; its write enqueues the name again.
+            Err(status) if !is_race(&status) => Err(status),
             Ok(_) | Err(_) => Ok(Progress::Done),
         }
     }
 }
 
-fn is_of_another(status: &Status) -> bool {
+fn is_race(status: &Status) -> bool {
     let reasons = [Reason::AlreadyExists, Reason::Conflict];
     status.reason.as_ref().is_some_and(|reason| reasons.contains(reason))
 }

@@ -1,11 +1,11 @@
-//! Controllers that run in the server: what keeps objects in order when nobody asks.
+//! Controllers that run in the server and keep objects in the state that the API promises.
 //!
-//! Each is a future that works until it is told to stop: it follows a watch and a few timers, writes
-//! through the registry like anyone else, and keeps nothing that it could not find out again. Dropping
-//! the future stops it just as well; a write under way is then done or not, as if the client of it had
-//! gone away.
+//! Each controller is a future that runs until shutdown. It follows watches and timers, writes
+//! through the registry as any client does, and has no state that it could not rebuild. Dropping
+//! the future stops it; a write in progress is then committed or not, as after a client's
+//! disconnection.
 //!
-//! Must not know: HTTP, how it is decided who may do what, where objects are kept, how keys sign.
+//! It must not know HTTP, authorization, the store, or how keys sign.
 
 pub mod aggregation;
 pub mod availability;
@@ -57,31 +57,31 @@ use pintle_registry::request::{
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value, json};
 
-/// The user that the server itself is.
+/// The user of the server's own writes.
 const SERVER: &str = "system:apiserver";
 
-/// Tells the time.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// What a controller works with.
+/// What every controller needs.
 #[derive(Clone)]
 pub struct Environment {
     /// The objects.
     pub registry: Arc<Registry>,
-    /// The time; sleeping is tokio's.
+    /// The clock; tokio's timers do the sleeping.
     pub clock: Clock,
-    /// How far the garbage collector is.
+    /// The progress of the garbage collector.
     pub collector: Arc<garbage::Progress>,
-    /// What is measured of queues.
+    /// The measures of the queues.
     pub queues: Arc<measures::Queues>,
-    /// How often API services became unavailable.
+    /// Counts how often API services became unavailable.
     pub lapses: Arc<measures::Lapses>,
-    /// Servers of further resources.
+    /// The extension API servers.
     pub extensions: Arc<dyn ExtensionServers>,
 }
 
 impl Environment {
-    /// What controllers work with that begin now.
+    /// Makes the environment of controllers without extension API servers.
     pub fn new(registry: Arc<Registry>, clock: Clock) -> Self {
         Self {
             registry,
@@ -93,14 +93,14 @@ impl Environment {
         }
     }
 
-    /// With servers of further resources.
+    /// Adds extension API servers.
     #[must_use]
     pub fn with_extensions(self, extensions: Arc<dyn ExtensionServers>) -> Self {
         Self { extensions, ..self }
     }
 
-    /// A controller as the author of a write: the server itself, or one that a kube-controller-manager
-    /// would run, under the name that it has there. It may do everything.
+    /// Returns the context of a controller's writes, as the server itself or under the name of the
+    /// same controller in kube-controller-manager. It may do everything.
     fn context(&self, user: &'static str) -> Context {
         let mut author = User::server(user);
         let user_agent = if user == SERVER { "kube-apiserver" } else { "kube-controller-manager" };
@@ -116,31 +116,31 @@ impl Environment {
         }
     }
 
-    /// A controller as other servers know it, with the rights of its service account only.
+    /// Returns the user as which a controller calls extension API servers: its service account.
     fn account(&self, user: &'static str) -> User {
         let groups = account_groups(user).collect();
         User { name: user.to_owned(), groups, ..User::default() }.authenticated()
     }
 
-    /// How long it is until a moment, in microseconds since 1970; `None` where it is past.
+    /// Returns the time until a moment, in microseconds since 1970; `None` if it is past.
     fn until(&self, moment: i64) -> Option<Duration> {
         let left = moment.saturating_sub((self.clock)().unix_micros);
         u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_micros)
     }
 
-    /// The resource of that name, if it is served.
+    /// Returns the resource of that name, if it is served.
     fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
         self.registry.resource(&GroupVersionResource::new(group, version, resource))
     }
 }
 
-/// The groups of a service account.
+/// Returns the groups of a service account.
 fn account_groups(user: &str) -> impl Iterator<Item = String> {
     let account = split_service_account(user);
     account.into_iter().flat_map(|(namespace, _)| service_account_groups(namespace))
 }
 
-/// A collection, or one object of it, or a part of that.
+/// Returns the target of a collection, of an object, or of a subresource.
 fn target(resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &str) -> Target {
     Target {
         resource: resource.clone(),
@@ -150,17 +150,17 @@ fn target(resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &s
     }
 }
 
-/// `namespace/name`, or `name`.
+/// Splits `namespace/name`, or `name`.
 fn split(item: &str) -> (&str, &str) {
     item.split_once('/').unwrap_or(("", item))
 }
 
-/// An object as a request's body.
+/// Encodes an object as a request body.
 fn body(object: &Value) -> Body {
     Body { bytes: json::to_string(object).into(), encoding: Encoding::Json }
 }
 
-/// Applies a status to an object, as `manager`.
+/// Applies a status to an object with the field manager `manager`.
 async fn apply_status(
     environment: &Environment,
     part: &Target,
@@ -180,7 +180,7 @@ async fn apply_status(
     environment.registry.patch(part, &patch, kind, &options, &context, &granted).await.map(|_| ())
 }
 
-/// Works until told to stop.
+/// Runs `work` until shutdown.
 async fn until(shutdown: impl Future<Output = ()>, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;

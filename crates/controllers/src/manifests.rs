@@ -1,9 +1,8 @@
-//! Objects that somebody wants to be there from the beginning, applied as `kubectl apply --server-side`
-//! would do it.
+//! Manifests: objects that are applied at start, as `kubectl apply --server-side` would do it.
 //!
-//! What cannot be applied yet, as it is of a kind that another object defines or lies in a namespace
-//! that another one is, is tried again: order does not matter. Definitions among them are served when it
-//! is done.
+//! An object whose kind or namespace is defined by another manifest is retried, so order does not
+//! matter. [`apply`] returns after the resources of all CustomResourceDefinitions among them are
+//! served.
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +20,8 @@ use tokio::time::Instant;
 use crate::{Environment, SERVER, body, target};
 
 const MANAGER: Str = Str::const_new("pintle");
-/// How long an object is tried, or a definition waited for, while no other makes progress either.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long failing objects are retried, or a definition is awaited, without any progress.
+const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// An object that could not be applied.
@@ -30,11 +29,11 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub struct Refused {
     /// The object.
     pub object: Value,
-    /// Why.
+    /// The error.
     pub status: Status,
 }
 
-/// Applies them all; the error is about the first that is left.
+/// Applies all objects; the error is that of the first remaining one.
 pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
     let definitions = objects.iter().filter(|object| is_definition(object)).cloned();
     let definitions: Vec<Value> = definitions.collect();
@@ -45,10 +44,10 @@ pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(),
 
 async fn apply_all(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
     let mut left = objects;
-    let mut deadline = Instant::now() + PATIENCE;
+    let mut deadline = Instant::now() + TIMEOUT;
     while !left.is_empty() {
         let mut refused = Vec::new();
-        let mut first = None; // what the first of the refused is refused with
+        let mut first = None; // the error of the first failed object
         let before = left.len();
         for object in left {
             if let Err(status) = apply_one(environment, &object).await {
@@ -58,7 +57,7 @@ async fn apply_all(environment: &Environment, objects: Vec<Value>) -> Result<(),
         }
         left = refused;
         if left.len() < before {
-            deadline = Instant::now() + PATIENCE;
+            deadline = Instant::now() + TIMEOUT;
         } else if let Some(status) = first.filter(|_| Instant::now() > deadline) {
             return Err(Box::new(Refused { object: left.swap_remove(0), status }));
         }
@@ -74,19 +73,19 @@ fn is_definition(object: &Value) -> bool {
     kind == (Some("apiextensions.k8s.io/v1"), Some("CustomResourceDefinition"))
 }
 
-/// Waits until clients find what the definitions define: a definition is served a moment after it is
-/// written. One that cannot be served, since others have its names, is not waited for.
+/// Waits until the definitions' resources are served, which happens shortly after they are written.
+/// A definition whose names are taken is not awaited.
 async fn wait_until_served(environment: &Environment, definitions: Vec<Value>) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for definition in &definitions {
-        while !is_settled(environment, definition) && Instant::now() < deadline {
+        while !is_served_or_rejected(environment, definition) && Instant::now() < deadline {
             tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
-/// Whether the served versions of a definition are there, or never will be.
-fn is_settled(environment: &Environment, definition: &Value) -> bool {
+/// Whether the served versions of a definition exist, or never will.
+fn is_served_or_rejected(environment: &Environment, definition: &Value) -> bool {
     let registry = &environment.registry;
     let crd = Crd(definition);
     let is_there = |version: Version<'_>| {
@@ -117,7 +116,7 @@ async fn apply_one(environment: &Environment, object: &Value) -> Result<(), Stat
     environment.registry.patch(&one, &patch, kind, &options, &context, &granted).await.map(|_| ())
 }
 
-/// The resource of an object's kind.
+/// Returns the resource of an object's kind.
 fn resource(environment: &Environment, object: &Value) -> Result<Arc<Resource>, Status> {
     let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
     let (_, all) = environment.registry.resources();

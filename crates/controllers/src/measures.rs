@@ -1,5 +1,5 @@
-//! What controllers measure: of each queue, how much it holds and how long its work takes; and how often
-//! API services became unavailable.
+//! Measures of controllers: the sizes and durations of queues, and how often API services became
+//! unavailable.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use pintle_measure::{Counter, Distribution, Gauge, Series};
 use tokio::time::Instant;
 
-/// Upstream's buckets of queues, in nanoseconds: ten times as much from one to the next.
+/// Upstream's buckets of queue durations in nanoseconds, each ten times the previous.
 pub static QUEUE_BOUNDS: [u64; 10] = [
     10,
     100,
@@ -21,26 +21,26 @@ pub static QUEUE_BOUNDS: [u64; 10] = [
     10_000_000_000,
 ];
 
-/// How often each API service became unavailable, and for which reason.
+/// How often each API service became unavailable, by name and reason.
 pub type Lapses = Series<2, Counter>;
 
-/// The measures of queues, by upstream's names of them.
+/// The measures of queues, by upstream's names.
 pub type Queues = Series<1, QueueMeasures>;
 
 /// The measures of one queue.
 #[derive(Debug)]
 pub struct QueueMeasures {
-    /// How often something came up that did not wait already.
+    /// How often a name was enqueued that was not queued already.
     pub adds: Counter,
-    /// How often something was to be tried again.
+    /// How often a name was retried.
     pub retries: Counter,
-    /// How much waits, until it is due or to be taken up.
+    /// How many names are queued.
     pub depth: Gauge,
-    /// How long what was due waited.
+    /// How long due names waited.
     pub waited: Distribution,
-    /// How long the work took.
+    /// How long reconciliations took.
     pub worked: Distribution,
-    /// When the work began that is under way.
+    /// When the reconciliations in progress started.
     under_way: Mutex<Vec<Instant>>,
 }
 
@@ -58,13 +58,13 @@ impl Default for QueueMeasures {
 }
 
 impl QueueMeasures {
-    /// Work begins on what was due.
+    /// Starts a reconciliation of a name that was due.
     pub(crate) fn begin(&self, due: Instant, now: Instant) {
         self.waited.took(now.saturating_duration_since(due));
         self.under_way.lock().push(now);
     }
 
-    /// Work ends that began then.
+    /// Ends a reconciliation that started at `began`.
     pub(crate) fn end(&self, began: Instant) {
         self.worked.took(began.elapsed());
         let mut under_way = self.under_way.lock();
@@ -73,7 +73,7 @@ impl QueueMeasures {
         }
     }
 
-    /// How long all that is under way has taken so far, and the longest of it.
+    /// Returns the total and the longest duration of the reconciliations in progress.
     pub fn unfinished(&self) -> (Duration, Duration) {
         let under_way = self.under_way.lock();
         let taken = || under_way.iter().map(Instant::elapsed);

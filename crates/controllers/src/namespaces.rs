@@ -1,8 +1,9 @@
-//! Namespaces that are being deleted: their content goes first, then they themselves (KCM-02).
+//! The namespace controller: deletes the content of terminating namespaces, then the namespaces
+//! (KCM-02).
 //!
-//! A terminating namespace is worked on at once, and then again with growing pauses until nothing is
-//! left in it: what stays has finalizers, or grace, and goes in its own time. The namespace's conditions
-//! tell what it waits for.
+//! A terminating namespace is reconciled at once, and again with growing pauses until it is empty:
+//! objects with finalizers or grace periods remain for a while. The namespace's conditions say what
+//! remains.
 
 mod conditions;
 mod content;
@@ -26,8 +27,8 @@ use crate::{Environment, body, target, until};
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const FINALIZER: &str = "kubernetes";
 
-/// Finishes the deletion of namespaces until told to stop; leaves each alone for `delay` first, for
-/// whoever wants to do it himself.
+/// Finishes the deletion of namespaces until shutdown. It waits for `delay` first, so that another
+/// controller can finish the deletion instead.
 pub async fn run(environment: Environment, delay: Duration, shutdown: impl Future<Output = ()>) {
     let Some(namespaces) = environment.resource("", "v1", "namespaces") else { return };
     let namespaces = Namespaces { environment: &environment, namespaces, delay };
@@ -42,7 +43,7 @@ struct Namespaces<'e> {
 
 impl Reconciler for Namespaces<'_> {
     fn purpose(&self) -> &'static str {
-        "finish a namespace"
+        "finish the deletion of a namespace"
     }
 
     fn queue(&self) -> &'static str {
@@ -50,25 +51,25 @@ impl Reconciler for Namespaces<'_> {
     }
 
     fn sources(&self) -> Vec<Source> {
-        vec![Source::new(&self.namespaces, that_terminates)]
+        vec![Source::new(&self.namespaces, if_terminating)]
     }
 
     fn delay(&self) -> Duration {
         self.delay
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         Box::pin(finish(self.environment, &self.namespaces, name))
     }
 }
 
-fn that_terminates(namespace: &Object) -> Option<Str> {
-    // One that cannot be read is looked at, so that somebody tells of it.
+fn if_terminating(namespace: &Object) -> Option<Str> {
+    // An unreadable namespace is enqueued, so that its error is reported.
     let terminates = namespace.tree().map_or(true, |tree| object::is_terminating(&tree));
     terminates.then(|| namespace.name().into())
 }
 
-/// One attempt to finish the deletion of a namespace.
+/// Tries once to finish the deletion of a namespace.
 async fn finish(
     environment: &Environment,
     namespaces: &Arc<Resource>,
@@ -80,8 +81,8 @@ async fn finish(
     };
     let Some(namespace) = current()?.filter(is_ours) else { return Ok(Progress::Done) };
     let left = content::remove(environment, name).await;
-    // What goes with the next write needs no word of what it waits for.
-    if !left.is_empty() || is_held(&namespace) {
+    // The conditions need no update if the next write removes the namespace.
+    if !left.is_empty() || has_other_finalizers(&namespace) {
         write_conditions(environment, namespaces, namespace, &left).await?;
     }
     if !left.is_empty() {
@@ -94,14 +95,14 @@ async fn finish(
     Ok(Progress::Done)
 }
 
-/// Whether a namespace is being deleted and still waits for this controller.
+/// Whether a namespace is terminating and has this controller's finalizer.
 fn is_ours(namespace: &Value) -> bool {
     object::is_terminating(namespace)
         && finalizers(namespace).any(|f| f.as_str() == Some(FINALIZER))
 }
 
-/// Whether others wait for something, too.
-fn is_held(namespace: &Value) -> bool {
+/// Whether it has finalizers of others.
+fn has_other_finalizers(namespace: &Value) -> bool {
     finalizers(namespace).any(|f| f.as_str() != Some(FINALIZER))
         || object::finalizers(namespace).next().is_some()
 }
@@ -111,7 +112,7 @@ fn finalizers(namespace: &Value) -> impl Iterator<Item = &Value> {
     list.unwrap_or_default().iter()
 }
 
-/// Tells in the namespace's status what it waits for, if that is news.
+/// Writes what remains to the namespace's conditions, if they change.
 async fn write_conditions(
     environment: &Environment,
     namespaces: &Arc<Resource>,
@@ -120,15 +121,15 @@ async fn write_conditions(
 ) -> Result<(), Status> {
     let context = environment.context(USER);
     let status = namespace.object_entry("status");
-    let told = status.get("conditions").and_then(Value::as_array).unwrap_or_default();
-    let Some(conditions) = conditions::update(told, left, context.now) else { return Ok(()) };
+    let before = status.get("conditions").and_then(Value::as_array).unwrap_or_default();
+    let Some(conditions) = conditions::update(before, left, context.now) else { return Ok(()) };
     status.insert("conditions", conditions);
     let part = target(namespaces, "", object::name(&namespace), "status");
     let (body, options) = (body(&namespace), WriteOptions::default());
     environment.registry.update(&part, &body, &options, &context, &granted).await.map(|_| ())
 }
 
-/// Takes this controller's finalizer away; with the last one the namespace goes.
+/// Removes this controller's finalizer; removing the last one deletes the namespace.
 async fn finalize(
     environment: &Environment,
     namespaces: &Arc<Resource>,

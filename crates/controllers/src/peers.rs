@@ -1,7 +1,7 @@
-//! Where the servers of one database are: the endpoints of the service `kubernetes`, made of the addresses
-//! of all servers that live (upstream: `pkg/controlplane/reconcilers/lease.go`).
+//! The addresses of all servers of a database, in the endpoints of the service `kubernetes`
+//! (upstream: `pkg/controlplane/reconcilers/lease.go`).
 //!
-//! A server that lives renews a record with its address, which the database deletes when it is not renewed.
+//! A live server renews a record with its address; the database deletes the record when it expires.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -16,22 +16,22 @@ use pintle_value::Value;
 use crate::bootstrap::ensure;
 use crate::{Environment, until};
 
-/// How often a server says that it lives, and looks who else does.
+/// How often a server renews its record and reads those of the others.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How long a server that stops takes to say so.
+/// How long a stopping server may take to remove its record.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 
 /// A server among those of its database.
 pub struct Peer {
     environment: Environment,
-    /// The servers' records.
+    /// The resource of the servers' records.
     records: Arc<Resource>,
     address: IpAddr,
     secure_port: u16,
 }
 
 impl Peer {
-    /// A server at an address; `definition` is that of the servers' records.
+    /// Makes the peer of a server at an address; `definition` is that of the servers' records.
     pub fn new(
         environment: Environment,
         definition: ResourceDefinition,
@@ -42,11 +42,11 @@ impl Peer {
         Self { environment, records, address, secure_port }
     }
 
-    /// Says that the server lives until told to stop, and then that it does no longer.
+    /// Renews the record until shutdown, then removes it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         until(shutdown, async {
             loop {
-                if let Err(status) = self.tell().await {
+                if let Err(status) = self.renew().await {
                     tracing::warn!(%status, "cannot write the record of this server's address; will try again");
                 }
                 tokio::time::sleep(INTERVAL).await;
@@ -62,8 +62,8 @@ impl Peer {
         }
     }
 
-    /// Renews the server's record, and makes the endpoints those of all servers.
-    pub async fn tell(&self) -> Result<(), Status> {
+    /// Renews the server's record and updates the endpoints to the addresses of all live servers.
+    pub async fn renew(&self) -> Result<(), Status> {
         let address = self.address.to_string();
         let namespaced_name = ("", address.as_str());
         self.registry()
@@ -79,7 +79,7 @@ impl Peer {
         self.reconcile(&others).await
     }
 
-    /// The addresses of the servers that live, sorted by their text as upstream sorts them.
+    /// Returns the addresses of live servers, sorted as text, as in upstream.
     fn alive(&self) -> Vec<IpAddr> {
         let mut names: Vec<String> =
             self.registry().objects(&self.records).map(|one| one.name().to_owned()).collect();
@@ -97,8 +97,8 @@ impl Peer {
     }
 }
 
-/// A server's record, in upstream's form. Its generation grows, for a write that changes nothing would not
-/// renew it.
+/// Returns a server's record in upstream's form. Its generation grows, because a write without a
+/// change would not renew it.
 fn renewed(address: &str, before: Option<Value>) -> Value {
     let generation = before.and_then(|before| before.at(&["metadata", "generation"])?.as_int());
     let metadata = Value::from([

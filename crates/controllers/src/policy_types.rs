@@ -1,7 +1,7 @@
-//! Whether the expressions of admission policies fit the types of what they are about, told in the status of
-//! each ValidatingAdmissionPolicy (VAP-02).
+//! Type checking of ValidatingAdmissionPolicies: reports in their status whether their expressions
+//! fit the types that they match (VAP-02).
 //!
-//! Each generation is looked at once, as upstream does: what becomes of the types later is not told.
+//! As in upstream, each generation is checked once; later changes of the types are not reported.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::{Environment, body, target, until};
 const NAME: &str = "validatingadmissionpolicy-status-controller";
 const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
 
-/// Looks at policies until told to stop.
+/// Checks policies until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let group = "admissionregistration.k8s.io";
     let policies = environment.resource(group, "v1", "validatingadmissionpolicies");
@@ -35,7 +35,7 @@ struct PolicyTypes<'e> {
 
 impl Reconciler for PolicyTypes<'_> {
     fn purpose(&self) -> &'static str {
-        "tell whether a policy's expressions fit"
+        "type-check the expressions of an admission policy"
     }
 
     fn queue(&self) -> &'static str {
@@ -46,13 +46,13 @@ impl Reconciler for PolicyTypes<'_> {
         vec![Source::new(&self.policies, itself)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.check(name))
     }
 }
 
 impl PolicyTypes<'_> {
-    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+    async fn check(&self, name: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
         let Some(policy) = registry.peek(&self.policies, "", name) else {
             return Ok(Progress::Done);
@@ -65,7 +65,7 @@ impl PolicyTypes<'_> {
         {
             return Ok(Progress::Done);
         }
-        let warnings = type_warnings(&policy, registry).into_iter().map(told);
+        let warnings = type_warnings(&policy, registry).into_iter().map(warning_value);
         let warnings: Vec<Value> = warnings.collect();
         let status = policy.object_entry("status");
         status.insert("observedGeneration", generation);
@@ -74,7 +74,7 @@ impl PolicyTypes<'_> {
         if !warnings.is_empty() {
             checked.insert("expressionWarnings", warnings);
         } else if had_warnings {
-            // Upstream applies an empty object, of which nothing stays where there was more in it.
+            // Upstream applies an empty object, which removes earlier members.
             status.remove("typeChecking");
         }
         let part = target(&self.policies, "", name, "status");
@@ -82,14 +82,14 @@ impl PolicyTypes<'_> {
             WriteOptions { field_manager: Str::const_new(NAME), ..WriteOptions::default() };
         let context = self.environment.context(USER);
         match registry.update(&part, &body(&policy), &options, &context, &granted).await {
-            // Of another write the watch will tell.
+            // The watch reports a conflicting change, and a deletion.
             Err(status) if !matches!(status.code, 404 | 409) => Err(status),
             Ok(_) | Err(_) => Ok(Progress::Done),
         }
     }
 }
 
-fn told(one: ExpressionWarning) -> Value {
+fn warning_value(one: ExpressionWarning) -> Value {
     let mut warning = Map::new();
     warning.insert("fieldRef", one.field);
     warning.insert("warning", one.warning);

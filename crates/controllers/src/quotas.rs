@@ -1,7 +1,7 @@
-//! What quotas have of what is there: counted when a quota is made or changed.
+//! The quota controller: counts existing objects when a quota is created or changed.
 //!
-//! From then on each write keeps the numbers itself (`pintle_admission::quota`); this controller only has
-//! to count what was there before, and what extension API servers keep.
+//! Afterwards each write updates the usage itself (`pintle_admission::quota`). This controller only
+//! counts objects that are older than the quota, and those of extension API servers.
 
 mod extensions;
 
@@ -23,10 +23,10 @@ use extensions::{Again, Counts, Extensions};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// How often a quota is counted anew when others write beside it.
+/// How often a quota is counted again after conflicts.
 const ATTEMPTS_MAX: usize = 100;
 
-/// Counts until told to stop.
+/// Counts until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let Some(quotas) = environment.resource("", "v1", "resourcequotas") else { return };
     let extensions = Extensions::new(&environment);
@@ -42,7 +42,7 @@ struct Quotas<'e> {
 
 impl Reconciler for Quotas<'_> {
     fn purpose(&self) -> &'static str {
-        "count what a quota is about"
+        "count the usage of a quota"
     }
 
     fn queue(&self) -> &'static str {
@@ -66,13 +66,13 @@ impl Reconciler for Quotas<'_> {
         })
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.update_usage(name))
     }
 }
 
 impl Quotas<'_> {
-    async fn look_at(&self, item: &str) -> Result<Progress, Status> {
+    async fn update_usage(&self, item: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(item);
         let registry = &self.environment.registry;
         let part = target(&self.quotas, namespace, name, "status");
@@ -95,7 +95,8 @@ impl Quotas<'_> {
             let status = quota.object_entry("status");
             status.insert("hard", hard);
             status.insert("used", used);
-            // The version that was counted: a write beside it has touched the quota, and is counted next.
+            // The resource version is that of the count: a concurrent write to the quota's objects
+            // changes the quota, and the count is repeated.
             let (options, context) = (WriteOptions::default(), self.environment.context(USER));
             match registry.update(&part, &body(&quota), &options, &context, &granted).await {
                 Err(status) if status.code == 409 => {}
@@ -106,7 +107,7 @@ impl Quotas<'_> {
         Ok(Progress::Waiting)
     }
 
-    /// What a quota's status should say is used; nothing where it says so.
+    /// Returns the usage for a quota's status; `None` if the status has it already.
     fn used(&self, ns: &str, quota: &Value, counts: &Counts) -> Result<Option<Map>, Status> {
         let before = quota.at(&["status", "used"]).and_then(Value::as_object);
         let is_settled = is_settled(quota);
@@ -115,7 +116,7 @@ impl Quotas<'_> {
         }
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or_else(Value::object);
         let mut used = match before.filter(|_| is_settled) {
-            Some(before) => before.clone(), // what is kept here is counted by each write of it
+            Some(before) => before.clone(), // each write to this server's objects updates it
             None => self.count(ns, quota, &hard)?,
         };
         for (name, count) in counts {
@@ -128,7 +129,7 @@ impl Quotas<'_> {
         Ok((before != Some(&used) || !is_settled).then_some(used))
     }
 
-    /// What there is in a namespace of each of a quota's items.
+    /// Counts the objects in a namespace for each item of a quota.
     fn count(&self, namespace: &str, quota: &Value, hard: &Value) -> Result<Map, Status> {
         let names: Vec<&str> =
             hard.as_object().into_iter().flat_map(Map::keys).map(|n| &**n).collect();

@@ -1,9 +1,9 @@
 //! The loop of most controllers: changes enqueue names, and each name is reconciled by itself.
 //!
-//! Several names are reconciled at a time, so that their writes share the store's batches, but one name never
-//! twice at a time. A name that fails is tried again with exponential back-off.
+//! Several names are reconciled concurrently, so that their writes share the store's batches, but
+//! one name never twice at a time. A name that fails is retried with exponential back-off.
 //!
-//! Must not know: any particular kind.
+//! It must not know any particular kind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub(crate) trait Reconciler: Sync {
         Box::pin(std::future::pending())
     }
 
-    /// Reconciles a name with what is stored now.
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>>;
+    /// Reconciles a name with the stored state.
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>>;
 }
 
 /// The result of a reconciliation.
@@ -81,7 +81,7 @@ impl Source {
         Self { resource: resource.clone(), selection: ListOptions::default(), name }
     }
 
-    /// Only the objects that a field selector matches.
+    /// Restricts the source to objects that match a field selector.
     pub(crate) fn with_fields(self, selector: impl Into<Str>) -> Self {
         let selection = ListOptions { field_selector: selector.into(), ..self.selection };
         Self { selection, ..self }
@@ -120,7 +120,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
             name = queue.next(), if under_way.len() < UNDER_WAY_MAX => {
                 queue.begin(&name);
                 under_way.push(async move {
-                    let outcome = reconciler.settle(&name).await;
+                    let outcome = reconciler.reconcile(&name).await;
                     (name, outcome)
                 });
             }
@@ -151,8 +151,8 @@ fn handle_result(
     }
 }
 
-/// The names that the next changes enqueue. A watch that ended is started again and lists all objects.
-/// Cancel safe.
+/// Waits for changes and returns the names that they enqueue. A watch that ended is started again
+/// and lists all objects. Cancel safe.
 async fn follow(
     environment: &Environment,
     sources: &[Source],

@@ -50,13 +50,13 @@ impl<N> Default for Queue<N> {
 }
 
 impl<N: Clone + Eq + Hash + Ord> Queue<N> {
-    /// An empty queue with measures, and the longest pause before a name that failed is tried again.
+    /// Makes an empty queue with measures and the longest pause before a retry.
     pub(crate) fn measured(measures: Arc<QueueMeasures>, delay_max: Duration) -> Self {
         Self { delay_max, measures, ..Self::default() }
     }
 
-    /// Makes a name due after `delay`, or earlier if it is queued already. A name that is begun is due again when
-    /// it is done.
+    /// Makes a name due after `delay`, or earlier if it is queued already. A name that is begun is
+    /// due again when it is done.
     pub(crate) fn enqueue(&mut self, name: &N, delay: Duration) {
         let due = Instant::now() + delay;
         match self.entries.get_mut(name) {
@@ -72,7 +72,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         }
     }
 
-    /// A name that is due, which stays in the queue.
+    /// Returns a name that is due, which stays in the queue.
     pub(crate) fn due(&self) -> Option<&N> {
         let now = Instant::now();
         self.due.first().filter(|(due, _)| *due <= now).map(|(_, name)| name)
@@ -122,8 +122,8 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         }
     }
 
-    /// Waits for the next name that is due, which stays in the queue; for ever where there is none.
-    /// Cancel safe.
+    /// Waits until a name is due and returns it; it stays in the queue. Waits forever if the queue
+    /// is empty. Cancel safe.
     pub(crate) async fn next(&self) -> N {
         match self.due.first() {
             Some((due, name)) => {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn names_are_due_in_order_and_later_each_time() {
+    async fn due_names_come_in_order_and_retries_back_off() {
         let start = Instant::now();
         let mut queue = Queue::default();
         queue.enqueue(&"a", Duration::ZERO);
@@ -171,19 +171,19 @@ mod tests {
         queue.enqueue(&"a", Duration::ZERO);
         let before = Instant::now();
         assert_eq!(queue.next().await, "a");
-        assert_eq!(before.elapsed().as_secs(), 0, "it does not wait any longer");
+        assert_eq!(before.elapsed().as_secs(), 0, "the new delay is shorter");
         queue.forget(&"a");
         let nothing = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
         assert!(nothing.is_err(), "{nothing:?} after {:?}", start.elapsed());
     }
     #[tokio::test(start_paused = true)]
-    async fn what_is_begun_comes_up_again_when_it_is_done() {
+    async fn a_begun_name_that_is_enqueued_is_due_again_when_done() {
         let mut queue = Queue::default();
         queue.enqueue(&"a", Duration::ZERO);
         queue.enqueue(&"b", Duration::from_secs(1));
         assert_eq!(queue.next().await, "a");
         queue.begin(&"a");
-        assert_eq!(queue.next().await, "b", "what is begun is not due");
+        assert_eq!(queue.next().await, "b", "a begun name is not due");
         queue.enqueue(&"a", Duration::from_secs(2));
         queue.enqueue(&"a", Duration::ZERO);
         queue.done(&"a");
@@ -196,6 +196,6 @@ mod tests {
         queue.retry(&"b");
         let before = Instant::now();
         assert_eq!(queue.next().await, "b");
-        assert_eq!(before.elapsed(), DELAY_MIN, "what failed waits all the same");
+        assert_eq!(before.elapsed(), DELAY_MIN, "a failed name backs off");
     }
 }

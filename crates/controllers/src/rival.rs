@@ -1,5 +1,5 @@
-//! A kube-controller-manager beside this server's controllers: what both run is done twice, so whoever runs
-//! them is told. Its lease says that it runs; which of its controllers do, it tells nobody.
+//! Warning about a kube-controller-manager next to this server's controllers: what both run is done
+//! twice. Its lease shows that it runs, but not which of its controllers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::{Environment, Selection, identity, split, until};
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-controller-manager";
 
-/// Warns of each kube-controller-manager that begins while controllers run here, until told to stop.
+/// Warns about each kube-controller-manager that starts while controllers run here, until shutdown.
 pub async fn run(environment: Environment, own: Selection, shutdown: impl Future<Output = ()>) {
     let leases = environment.resource("coordination.k8s.io", "v1", "leases");
     let Some(leases) = leases.filter(|_| !own.is_empty()) else { return };
-    let rival = Rival { environment: &environment, leases, own, told: Mutex::default() };
+    let rival = Rival { environment: &environment, leases, own, warned_about: Mutex::default() };
     until(shutdown, work(&environment, &rival)).await;
 }
 
@@ -28,13 +28,13 @@ struct Rival<'e> {
     environment: &'e Environment,
     leases: Arc<Resource>,
     own: Selection,
-    /// Of whom was told last.
-    told: Mutex<Str>,
+    /// The holder that was warned about last.
+    warned_about: Mutex<Str>,
 }
 
 impl Reconciler for Rival<'_> {
     fn purpose(&self) -> &'static str {
-        "see whether a kube-controller-manager runs"
+        "check for a kube-controller-manager"
     }
 
     fn queue(&self) -> &'static str {
@@ -46,14 +46,14 @@ impl Reconciler for Rival<'_> {
         vec![Source::new(&self.leases, itself).with_fields(selector)]
     }
 
-    fn settle<'a>(&'a self, item: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    fn reconcile<'a>(&'a self, item: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         Box::pin(async move {
             let (namespace, name) = split(item);
             let lease = self.environment.registry.peek(&self.leases, namespace, name);
             let lease = lease.map(|lease| lease.tree()).transpose()?;
             let now = (self.environment.clock)().unix_micros;
             if let Some(holder) = lease.as_ref().and_then(|lease| holder(lease, now)) {
-                self.tell(holder);
+                self.warn(holder);
             }
             Ok(Progress::Done)
         })
@@ -61,21 +61,21 @@ impl Reconciler for Rival<'_> {
 }
 
 impl Rival<'_> {
-    fn tell(&self, holder: &str) {
-        let mut told = self.told.lock();
-        if told.as_str() != holder {
-            *told = holder.into();
+    fn warn(&self, holder: &str) {
+        let mut warned_about = self.warned_about.lock();
+        if warned_about.as_str() != holder {
+            *warned_about = holder.into();
             tracing::warn!(
                 %holder,
-                "a kube-controller-manager runs beside controllers of this server: what both run is done twice. \
-                 --controllers=-* leaves all to it; these run here: {}",
+                "a kube-controller-manager runs besides controllers of this server; what both run is done twice. \
+                 Start this server with --controllers=-* to leave all of them to it; these run here: {}",
                 self.own.names().collect::<Vec<_>>().join(", ")
             );
         }
     }
 }
 
-/// Who holds a lease.
+/// Returns the holder of a valid lease.
 fn holder(lease: &Value, now_unix_micros: i64) -> Option<&str> {
     let spec = lease.get("spec")?;
     let holder = spec.str_at(&["holderIdentity"]).filter(|holder| !holder.is_empty())?;
@@ -97,7 +97,7 @@ mod tests {
             "renewTime":"1970-01-01T00:00:06.000000Z"}}"#;
         check(lease, Some("kcm"));
         check(&lease.replace(":06.", ":05."), None);
-        check(&lease.replace(r#""kcm""#, r#""""#), None); // it was given back
+        check(&lease.replace(r#""kcm""#, r#""""#), None); // it was released
         check(&lease.replace("1970-01-01T", "at "), None);
         check(r#"{"metadata":{}}"#, None);
     }

@@ -1,4 +1,5 @@
-//! The authority behind the server's certificate, in a ConfigMap of every namespace that lives (KCM-03).
+//! The root certificates behind the server's certificate, in a ConfigMap of every active namespace
+//! (KCM-03).
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use pintle_registry::Resource;
 use pintle_registry::request::{WriteOptions, granted};
 use pintle_value::{Str, Value};
 
-use crate::each_namespace::{create, lives};
+use crate::each_namespace::{create, is_active};
 use crate::reconcile::{Progress, Reconciler, Source, its_namespace, itself, work};
 use crate::{Environment, body, target, until};
 
@@ -24,7 +25,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
      using internal endpoints such as the internal service IP or kubernetes.default.svc. No other \
      usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// Publishes the authority, as PEM, until told to stop.
+/// Publishes the certificates, as PEM, until shutdown.
 pub async fn run(environment: Environment, ca_pem: Str, shutdown: impl Future<Output = ()>) {
     let resources = environment.resource("", "v1", "namespaces");
     let resources = resources.zip(environment.resource("", "v1", "configmaps"));
@@ -42,7 +43,7 @@ struct Publisher<'e> {
 
 impl Reconciler for Publisher<'_> {
     fn purpose(&self) -> &'static str {
-        "publish the root authority in a namespace"
+        "publish the root certificates in a namespace"
     }
 
     fn queue(&self) -> &'static str {
@@ -57,7 +58,7 @@ impl Reconciler for Publisher<'_> {
         ]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         Box::pin(self.publish(name))
     }
 }
@@ -65,7 +66,7 @@ impl Reconciler for Publisher<'_> {
 impl Publisher<'_> {
     async fn publish(&self, namespace: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
-        if !lives(registry, &self.namespaces, namespace)? {
+        if !is_active(registry, &self.namespaces, namespace)? {
             return Ok(Progress::Done);
         }
         let stored = registry.peek(&self.configmaps, namespace, NAME);

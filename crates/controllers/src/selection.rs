@@ -1,47 +1,47 @@
-//! Which controllers run: `--controllers`, with kube-controller-manager's names.
+//! Which controllers run: the flag `--controllers`, with kube-controller-manager's names.
 
 use std::fmt;
 
-/// A controller that can be switched off, for a kube-controller-manager to take its place.
+/// A controller that can be switched off, so that a kube-controller-manager can run it instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Controller {
-    /// Empties namespaces that are deleted.
+    /// Deletes the content of deleted namespaces.
     Namespace,
-    /// Deletes what has lost its owners.
+    /// Deletes objects whose owners are absent.
     GarbageCollector,
-    /// Gathers the rules of cluster roles in others.
+    /// Aggregates cluster roles.
     ClusterRoleAggregation,
-    /// Makes the default service account of each namespace.
+    /// Creates the default service account of each namespace.
     ServiceAccount,
-    /// Publishes the server's authority in each namespace.
+    /// Publishes the server's root certificates in each namespace.
     RootCa,
-    /// Fills secrets with tokens of service accounts.
+    /// Fills token secrets of service accounts.
     ServiceAccountToken,
     /// Approves signing requests of nodes.
     SigningRequestApproving,
-    /// Signs requests that are approved.
+    /// Signs approved signing requests.
     SigningRequestSigning,
     /// Deletes old signing requests.
     SigningRequestCleaner,
-    /// Deletes jobs some time after they are finished.
+    /// Deletes finished jobs after their TTL.
     TtlAfterFinished,
-    /// Lets claims go that no pod uses.
+    /// Protects persistent volume claims that pods use.
     ClaimProtection,
-    /// Lets volumes go that are not bound.
+    /// Protects persistent volumes that are bound.
     VolumeProtection,
-    /// Lets classes of volumes' attributes go that nothing is of.
+    /// Protects volume attributes classes that are in use.
     AttributesClassProtection,
-    /// Lets groups of pods go that have no pods.
+    /// Protects pod groups that have pods.
     PodGroupProtection,
-    /// Keeps ranges of addresses as long as addresses of theirs are in use.
+    /// Protects service CIDRs whose addresses are in use.
     ServiceCidr,
-    /// Counts what quotas are about.
+    /// Computes the usage of resource quotas.
     ResourceQuota,
-    /// Tells whether the expressions of admission policies fit.
+    /// Type-checks the expressions of admission policies.
     PolicyStatus,
 }
 
-/// All of them: name, the name that it once had, controller.
+/// All controllers: name, former name, controller.
 const ALL: &[(&str, &str, Controller)] = &[
     ("namespace-controller", "namespace", Controller::Namespace),
     ("garbage-collector-controller", "garbagecollector", Controller::GarbageCollector),
@@ -96,9 +96,9 @@ pub struct Selection {
     off: Vec<Controller>,
 }
 
-/// A name that no controller has.
+/// The error of an unknown controller's name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{name:?} is no controller; there are {}", Names)]
+#[error("{name:?} is not a controller; the controllers are {}", Names)]
 pub struct UnknownController {
     name: String,
 }
@@ -113,8 +113,9 @@ impl fmt::Display for Names {
 }
 
 impl Selection {
-    /// Reads `*,-name`: `*` is all, `name` one, `-name` all but that one. Without `*`, only those that
-    /// are named run, with `-*`, too. What names a controller first counts, and outweighs `*`, as upstream has it.
+    /// Parses `*,-name`: `*` selects all, `name` one, `-name` all but that one. Without `*`, or
+    /// with `-*`, only the named ones run. As upstream, the first mention of a name counts, and it
+    /// overrides `*`.
     pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownController> {
         let (mut named, mut all, mut none) = (Vec::new(), false, false);
         for item in items.into_iter().map(str::trim).filter(|item| !item.is_empty()) {
@@ -132,12 +133,12 @@ impl Selection {
         Ok(Self { off })
     }
 
-    /// Whether none runs.
+    /// Whether no controller runs.
     pub fn is_empty(&self) -> bool {
         self.names().next().is_none()
     }
 
-    /// The names of those that run.
+    /// Returns the names of the running controllers.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let on = ALL.iter().filter(|(.., controller)| self.has(*controller));
         on.map(|(name, ..)| *name)
@@ -183,8 +184,7 @@ mod tests {
         check("-namespace,*,namespace-controller", false, true);
         check("namespace,-namespace-controller", true, false);
         let wrong = Selection::parse(["*", "-nothing"]).expect_err("no such controller");
-        let words =
-            "\"nothing\" is no controller; there are namespace-controller, garbage-collector";
+        let words = "\"nothing\" is not a controller; the controllers are namespace-controller, garbage-collector";
         assert!(wrong.to_string().starts_with(words), "{wrong}");
     }
 }

@@ -1,4 +1,4 @@
-//! A service account named `default` in every namespace that lives (KCM-03).
+//! The service account named `default` in every active namespace (KCM-03).
 
 #[cfg(test)]
 mod tests;
@@ -11,14 +11,14 @@ use pintle_meta::Status;
 use pintle_registry::Resource;
 use pintle_value::Value;
 
-use crate::each_namespace::{create, lives};
+use crate::each_namespace::{create, is_active};
 use crate::reconcile::{Progress, Reconciler, Source, its_namespace, itself, work};
 use crate::{Environment, until};
 
 const USER: &str = "system:serviceaccount:kube-system:service-account-controller";
 const NAME: &str = "default";
 
-/// Sees to it until told to stop.
+/// Creates the accounts until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let resources = environment.resource("", "v1", "namespaces");
     let resources = resources.zip(environment.resource("", "v1", "serviceaccounts"));
@@ -35,7 +35,7 @@ struct ServiceAccounts<'e> {
 
 impl Reconciler for ServiceAccounts<'_> {
     fn purpose(&self) -> &'static str {
-        "make a namespace's default service account"
+        "create the default service account of a namespace"
     }
 
     fn queue(&self) -> &'static str {
@@ -49,7 +49,7 @@ impl Reconciler for ServiceAccounts<'_> {
         ]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         Box::pin(self.ensure(name))
     }
 }
@@ -57,7 +57,7 @@ impl Reconciler for ServiceAccounts<'_> {
 impl ServiceAccounts<'_> {
     async fn ensure(&self, namespace: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
-        if !lives(registry, &self.namespaces, namespace)?
+        if !is_active(registry, &self.namespaces, namespace)?
             || registry.peek(&self.accounts, namespace, NAME).is_some()
         {
             return Ok(Progress::Done);

@@ -1,11 +1,11 @@
-//! The `IPAddress` objects of services are as the services say, whatever was done to them by hand: a
-//! missing one is made again, one that no service holds goes (upstream: `RepairIPAddress`).
+//! Repair of the `IPAddress` objects of services: a missing one is created, one that no service has
+//! is deleted (upstream: `RepairIPAddress`).
 //!
-//! A service and its addresses are committed together where the database can do that, so that there is
-//! nothing to repair unless somebody with the right to do so wrote or deleted an `IPAddress`. But they are
-//! two to whoever reads them one after the other: what seems wrong with the first is so only if it is still
-//! the same afterwards. And other servers of the database, or a database without such commits, make an
-//! address before its service has it: none is taken back that is new.
+//! A service and its addresses are committed together if the database supports it, so that repairs
+//! are needed only after a user changed or deleted an `IPAddress`. But they are read one after the
+//! other: what seems wrong is checked again with the first object unchanged. Other servers, or a
+//! database without such commits, create an address before its service has it: a new address is not
+//! deleted.
 
 #[cfg(test)]
 mod tests;
@@ -25,19 +25,20 @@ use crate::events::{Recorder, Warning};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, SERVER, split, target, until};
 
-/// How old an address is at least that has lost its service: upstream makes it before the service.
+/// The minimum age of an address without a service before it is deleted: upstream creates it before
+/// the service.
 const GRACE: i64 = 60 * time::SECOND;
-/// How old one is that a service does not hold which is not younger: upstream makes it before the service
-/// is changed.
+/// The minimum age of an address that a service as old or older does not have: upstream creates it
+/// before it changes the service.
 const GRACE_OF_CHANGE: i64 = 5 * time::SECOND;
 
-/// Who reports what is repaired.
+/// The reporter of events about repairs.
 const REPORTER: &str = "ipallocator-repair-controller";
-/// What is done when something is wrong with a service's address, and with an address of no service.
+/// The action of events about a service's address, and about an address without a service.
 const OF_SERVICE: &str = "ClusterIPAllocation";
 const OF_ADDRESS: &str = "IPAddressAllocation";
 
-/// Repairs them until told to stop; `hostname` is the machine's, for the events that tell of it.
+/// Repairs addresses until shutdown; `hostname` is the machine's, for the events.
 pub async fn run(environment: Environment, hostname: Str, shutdown: impl Future<Output = ()>) {
     let networking = |resource| environment.resource("networking.k8s.io", "v1", resource);
     let Some(services) = environment.resource("", "v1", "services") else { return };
@@ -75,22 +76,22 @@ impl Reconciler for Repairer<'_> {
         ]
     }
 
-    /// A service has a namespace in its name, an address has none.
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    /// The name of a service contains its namespace, that of an address has none.
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         match name.contains('/') {
-            true => Box::pin(self.settle_service(name)),
-            false => Box::pin(self.settle_address(name)),
+            true => Box::pin(self.repair_service(name)),
+            false => Box::pin(self.repair_address(name)),
         }
     }
 }
 
 fn its_service(address: &Object) -> Option<Str> {
-    let tree = address.tree().ok()?; // one that cannot be read is told of by its own name
+    let tree = address.tree().ok()?; // an unreadable address is reported under its own name
     let (namespace, name) = parent(&tree)?;
     Some(format!("{namespace}/{name}").into())
 }
 
-/// The namespace and name of the service that an address says it is for.
+/// Returns namespace and name of the service that an address refers to.
 fn parent(address: &Value) -> Option<(&str, &str)> {
     let member = |name| address.str_at(&["spec", "parentRef", name]).unwrap_or_default();
     let is_service = member("group").is_empty() && member("resource") == "services";
@@ -98,8 +99,8 @@ fn parent(address: &Value) -> Option<(&str, &str)> {
 }
 
 impl Repairer<'_> {
-    /// Sees that a service has the objects of its addresses.
-    async fn settle_service(&self, name: &str) -> Result<Progress, Status> {
+    /// Repairs the addresses of a service.
+    async fn repair_service(&self, name: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(name);
         let stored = self.environment.registry.peek(&self.services, namespace, name);
         let Some(service) = stored.map(|stored| self.services.tree(&stored)).transpose()? else {
@@ -107,15 +108,15 @@ impl Repairer<'_> {
         };
         for text in held_addresses(&service) {
             let family = if text.contains(':') { "IPv6" } else { "IPv4" };
-            if let Some(warning) = self.settle_held(&service, &text, family).await? {
+            if let Some(warning) = self.repair_service_address(&service, &text, family).await? {
                 self.recorder.warn(&service, OF_SERVICE, warning).await;
             }
         }
         Ok(Progress::Done)
     }
 
-    /// Sees that a service has the object of one address; tells what was wrong with it.
-    async fn settle_held(
+    /// Repairs one address of a service; returns a warning if it was wrong.
+    async fn repair_service_address(
         &self,
         service: &Value,
         address: &str,
@@ -160,7 +161,7 @@ impl Repairer<'_> {
             Some(_) => None,
         };
         if !self.is_unchanged(&self.services, service) {
-            return Ok(None); // its change brings it up again
+            return Ok(None); // its change enqueues it again
         }
         if let Some(stored) = &stored {
             self.delete(stored).await?;
@@ -169,7 +170,7 @@ impl Repairer<'_> {
         Ok(warning)
     }
 
-    /// Whether a range has the address.
+    /// Whether a ServiceCIDR contains the address.
     fn is_in_range(&self, address: &str) -> Result<bool, Status> {
         let Ok(number) = address.parse() else { return Ok(false) };
         let has = |text: &Value| {
@@ -186,8 +187,8 @@ impl Repairer<'_> {
         Ok(false)
     }
 
-    /// Sees that an address that was made for a service still is one's.
-    async fn settle_address(&self, name: &str) -> Result<Progress, Status> {
+    /// Deletes an address that was created for a service which does not have it.
+    async fn repair_address(&self, name: &str) -> Result<Progress, Status> {
         let stored = self.environment.registry.peek(&self.addresses, "", name);
         let Some(address) = stored.map(|stored| self.addresses.tree(&stored)).transpose()? else {
             return Ok(Progress::Done);
@@ -227,17 +228,17 @@ impl Repairer<'_> {
         }
     }
 
-    /// Deletes an address that no service holds.
+    /// Deletes an address that no service has.
     async fn clean(&self, address: &Value, warning: Warning) -> Result<Progress, Status> {
         if !self.is_unchanged(&self.addresses, address) {
-            return Ok(Progress::Done); // its change brings it up again
+            return Ok(Progress::Done); // its change enqueues it again
         }
         self.recorder.warn(address, OF_ADDRESS, warning).await;
         self.delete(address).await?;
         Ok(Progress::Done)
     }
 
-    /// Two services with one address are for people to sort out.
+    /// Whether another service has the address, too; users must resolve this.
     fn is_held_by_another(&self, address: &Value, service: &Value) -> Result<bool, Status> {
         let Some((namespace, name)) = parent(address) else { return Ok(false) };
         if (namespace, name) == (object::namespace(service), object::name(service)) {
@@ -249,7 +250,7 @@ impl Repairer<'_> {
         Ok(held.iter().any(|held| held == object::name(address)))
     }
 
-    /// Whether an object still is as it was read.
+    /// Whether an object is still at the version that was read.
     fn is_unchanged(&self, resource: &Arc<Resource>, object: &Value) -> bool {
         let (namespace, name) = (object::namespace(object), object::name(object));
         let stored = self.environment.registry.peek(resource, namespace, name);
@@ -276,8 +277,8 @@ impl Repairer<'_> {
     }
 }
 
-/// How old an address must be to be taken back that the service which it is for, if there is one, does not
-/// hold.
+/// Returns the minimum age of an address before it is deleted because its service, if there is one,
+/// does not have it.
 fn grace(address: &Value, service: Option<&Value>) -> i64 {
     match service {
         None => GRACE,
@@ -291,7 +292,7 @@ fn made(object: &Value) -> i64 {
     time::parse(object::text(object, "creationTimestamp")).unwrap_or(0)
 }
 
-/// Whether an address says who made it.
+/// Whether an address has the labels of its allocator.
 fn has_labels(stored: &Value, wanted: &Value) -> bool {
     let mut labels = object::labels(wanted).into_iter().flat_map(|labels| labels.iter());
     labels.all(|(label, value)| {

@@ -1,5 +1,5 @@
-//! The record of node ports says what services hold, whatever other servers on the same database left of
-//! it when they died (upstream: `portallocator/controller`).
+//! Repair of the record of node ports: it must contain the ports of all services, even if another
+//! server on the database crashed (upstream: `portallocator/controller`).
 
 #[cfg(test)]
 mod tests;
@@ -15,14 +15,14 @@ use pintle_value::Str;
 use crate::events::{Recorder, Warning};
 use crate::{Environment, until};
 
-/// How often upstream's servers look.
+/// The interval of upstream's repairs.
 const INTERVAL: Duration = Duration::from_secs(3 * 60);
-/// Who reports what is wrong, and what is done then.
+/// The reporter and the action of events about wrong ports.
 const REPORTER: &str = "portallocator-repair-controller";
 const ACTION: &str = "PortAllocation";
 
-/// Repairs the record until told to stop; `hostname` is the machine's, for the events that tell of it. The
-/// first repair, which makes it, was before anything is served.
+/// Repairs the record until shutdown; `hostname` is the machine's, for the events. The first
+/// repair, which creates the record, ran before the server started to serve.
 pub async fn run(
     environment: Environment,
     hostname: Str,
@@ -38,21 +38,21 @@ async fn repair_for_ever(
     recorder: &Recorder<'_>,
     mut repair: PortRepair,
 ) {
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     loop {
-        told = report(recorder, repair.faults(), &told).await;
+        reported = report(recorder, repair.faults(), &reported).await;
         tokio::time::sleep(INTERVAL).await;
         if let Err(status) = repair.repair(&environment.registry).await {
-            tracing::warn!(%status, "cannot repair the record of node ports");
+            tracing::warn!(%status, "cannot repair the record of node ports; will try again");
         }
     }
 }
 
-/// Reports what is wrong with ports and was not told at the last time; gives what is told now.
+/// Reports faults that were not reported last time; returns the current faults.
 async fn report(
     recorder: &Recorder<'_>,
     faults: &[PortFault],
-    told: &BTreeSet<String>,
+    reported: &BTreeSet<String>,
 ) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for PortFault { service, port, fault } in faults {
@@ -72,7 +72,7 @@ async fn report(
             ),
         };
         let name = format!("{}: {note}", object::uid(service));
-        if !told.contains(&name) {
+        if !reported.contains(&name) {
             recorder.warn(service, ACTION, Warning { reason, note }).await;
         }
         all.insert(name);

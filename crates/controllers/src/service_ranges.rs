@@ -1,5 +1,5 @@
-//! Ranges of addresses say that they are ready, and stay as long as addresses are in use that no other
-//! range has (upstream: the service-cidr-controller).
+//! The ServiceCIDR controller: sets their condition, and keeps a deleted one while addresses are in
+//! use that no other ServiceCIDR contains (upstream: the service-cidr-controller).
 
 #[cfg(test)]
 mod tests;
@@ -22,10 +22,10 @@ const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 const READY: &str = "Kubernetes Service CIDR is ready";
 const IN_USE: &str = "There are still IPAddresses referencing the ServiceCIDR, please remove them or \
      create a new ServiceCIDR";
-/// How long a range stays that is to go, so that no address of it is given out meanwhile.
+/// How long a deleted ServiceCIDR stays, so that none of its addresses is assigned meanwhile.
 const GRACE: i64 = 10 * time::SECOND;
 
-/// Looks after them until told to stop.
+/// Reconciles ServiceCIDRs until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let ranges = environment.resource("networking.k8s.io", "v1", "servicecidrs");
     let addresses = environment.resource("networking.k8s.io", "v1", "ipaddresses");
@@ -42,7 +42,7 @@ struct Ranges<'e> {
 
 impl Reconciler for Ranges<'_> {
     fn purpose(&self) -> &'static str {
-        "look after a range of service addresses"
+        "update a ServiceCIDR"
     }
 
     fn queue(&self) -> &'static str {
@@ -53,13 +53,13 @@ impl Reconciler for Ranges<'_> {
         vec![Source::new(&self.ranges, itself)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_after(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.update(name))
     }
 }
 
 impl Ranges<'_> {
-    async fn look_after(&self, name: &str) -> Result<Progress, Status> {
+    async fn update(&self, name: &str) -> Result<Progress, Status> {
         let stored = self.environment.registry.peek(&self.ranges, "", name);
         let Some(mut range) = stored.map(|stored| self.ranges.tree(&stored)).transpose()? else {
             return Ok(Progress::Done);
@@ -69,15 +69,15 @@ impl Ranges<'_> {
             if !has_finalizer {
                 set_finalizer(&mut range, true);
                 self.write(&range, "").await?;
-                return Ok(Progress::Done); // it comes up again with what was written
+                return Ok(Progress::Done); // this write enqueues it again
             }
-            return self.say(range, "True", "", READY).await;
+            return self.set_ready(range, "True", "", READY).await;
         }
         if !has_finalizer {
-            return Ok(Progress::Done); // others hold it
+            return Ok(Progress::Done); // finalizers of others remain
         }
         if self.is_in_use(&range)? {
-            self.say(range, "False", "Terminating", IN_USE).await?;
+            self.set_ready(range, "False", "Terminating", IN_USE).await?;
             return Ok(Progress::Waiting);
         }
         let deleted = time::parse(object::text(&range, "deletionTimestamp")).unwrap_or(0);
@@ -89,7 +89,7 @@ impl Ranges<'_> {
         Ok(Progress::Done)
     }
 
-    /// Whether an address would belong to no range any more.
+    /// Whether an address in use would belong to no ServiceCIDR without this one.
     fn is_in_use(&self, range: &Value) -> Result<bool, Status> {
         let registry = &self.environment.registry;
         let all = registry.objects(&self.ranges).map(|other| other.tree());
@@ -110,8 +110,8 @@ impl Ranges<'_> {
         Ok(false)
     }
 
-    /// Says whether a range is ready, unless that is what it says already.
-    async fn say(
+    /// Writes the condition `Ready`, if its status changes.
+    async fn set_ready(
         &self,
         mut range: Value,
         status: &str,

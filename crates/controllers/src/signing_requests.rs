@@ -1,5 +1,5 @@
-//! CertificateSigningRequests: those of nodes are approved, those that are approved are signed, and old
-//! ones go. Three controllers, as upstream.
+//! CertificateSigningRequests: three controllers approve those of nodes, sign approved ones, and
+//! delete old ones, as in upstream.
 
 mod approval;
 mod cleaning;
@@ -28,7 +28,7 @@ fn requests(environment: &Environment) -> Option<Arc<Resource>> {
     environment.resource("certificates.k8s.io", "v1", "certificatesigningrequests")
 }
 
-/// A signing request, if it is there.
+/// Returns a signing request, if it exists.
 fn current(
     environment: &Environment,
     requests: &Resource,
@@ -38,7 +38,7 @@ fn current(
     Ok(stored.map(|request| request.tree()).transpose()?)
 }
 
-/// Whether a condition of that type is true.
+/// Whether the condition of that type is true.
 fn has(request: &Value, kind: &str) -> bool {
     conditions(request).iter().any(|condition| {
         condition.str_at(&["type"]) == Some(kind) && condition.str_at(&["status"]) == Some("True")
@@ -49,7 +49,7 @@ fn conditions(request: &Value) -> &[Value] {
     request.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// Adds a condition that is true.
+/// Adds a condition with the status `True`.
 fn add_condition(request: &mut Value, kind: &str, reason: &str, message: &str) {
     let mut all = conditions(request).to_vec();
     all.push(Value::from([
@@ -61,7 +61,7 @@ fn add_condition(request: &mut Value, kind: &str, reason: &str, message: &str) {
     request.object_entry("status").insert("conditions", all);
 }
 
-/// The PEM text in a member that holds base64.
+/// Decodes the PEM text in a base64 member.
 fn pem(request: &Value, path: &[&str]) -> Vec<u8> {
     BASE64.decode(request.str_at(path).unwrap_or_default()).unwrap_or_default()
 }
@@ -71,7 +71,7 @@ fn usages(request: &Value) -> Vec<&str> {
     list.iter().filter_map(Value::as_str).collect()
 }
 
-/// Writes a part of a request.
+/// Writes a subresource of a request.
 async fn write(
     environment: &Environment,
     requests: &Arc<Resource>,

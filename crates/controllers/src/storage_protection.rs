@@ -1,9 +1,9 @@
-//! Volumes, claims, their classes and groups of pods go when nobody uses them any more: who deletes one that
-//! is in use waits (upstream: `pvc-protection`, `pv-protection`, `volumeattributesclass-protection`,
-//! `podgroup-protection`).
+//! Protection of storage and pod groups: volumes, claims, attributes classes and pod groups are
+//! removed only when they are no longer used (upstream: `pvc-protection`, `pv-protection`,
+//! `volumeattributesclass-protection`, `podgroup-protection`).
 //!
-//! Only what is on its way out is looked at, and again and again while it is used: pods come and go all the
-//! time, and none of them is read for this.
+//! Only objects that are being deleted are checked, repeatedly while they are used. Changes of pods
+//! are not followed, because they are frequent.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use pintle_value::{Str, Value};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, body, split, target, until};
 
-/// What is protected: claims.
+/// Protects persistent volume claims.
 pub const CLAIMS: Protected = Protected {
     resource: ("", "v1", "persistentvolumeclaims"),
     queue: "pvcprotection",
@@ -29,7 +29,7 @@ pub const CLAIMS: Protected = Protected {
     is_used: is_mounted,
 };
 
-/// What is protected: volumes.
+/// Protects persistent volumes.
 pub const VOLUMES: Protected = Protected {
     resource: ("", "v1", "persistentvolumes"),
     queue: "pvprotection",
@@ -38,7 +38,7 @@ pub const VOLUMES: Protected = Protected {
     is_used: |_, volume| Ok(volume.str_at(&["status", "phase"]) == Some("Bound")),
 };
 
-/// What is protected: classes of volumes' attributes.
+/// Protects volume attributes classes.
 pub const ATTRIBUTES_CLASSES: Protected = Protected {
     resource: ("storage.k8s.io", "v1", "volumeattributesclasses"),
     queue: "vacprotection",
@@ -47,7 +47,7 @@ pub const ATTRIBUTES_CLASSES: Protected = Protected {
     is_used: is_referred_to,
 };
 
-/// What is protected: groups of pods, where there are such.
+/// Protects pod groups, if they are served.
 pub const POD_GROUPS: Protected = Protected {
     resource: ("scheduling.k8s.io", "v1alpha2", "podgroups"),
     queue: "podgroupprotection",
@@ -63,13 +63,13 @@ pub struct Protected {
     resource: (&'static str, &'static str, &'static str),
     /// The name of the queue in metrics.
     queue: &'static str,
-    /// What holds an object back.
+    /// The finalizer that protects an object.
     finalizer: &'static str,
     user: &'static str,
     is_used: fn(&Environment, &Value) -> Result<bool, Status>,
 }
 
-/// Lets unused objects of a resource go until told to stop.
+/// Removes the finalizers of unused objects of a resource until shutdown.
 pub async fn run(environment: Environment, of: Protected, shutdown: impl Future<Output = ()>) {
     let (group, version, resource) = of.resource;
     let Some(resource) = environment.resource(group, version, resource) else { return };
@@ -85,7 +85,7 @@ struct Protection<'e> {
 
 impl Reconciler for Protection<'_> {
     fn purpose(&self) -> &'static str {
-        "let an unused object go"
+        "remove the protection of an unused object"
     }
 
     fn queue(&self) -> &'static str {
@@ -93,30 +93,30 @@ impl Reconciler for Protection<'_> {
     }
 
     fn sources(&self) -> Vec<Source> {
-        vec![Source::new(&self.resource, that_goes)]
+        vec![Source::new(&self.resource, if_terminating)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.release_if_unused(name))
     }
 }
 
-/// Most are not on their way out; a look at their bytes tells.
-fn that_goes(object: &Object) -> Option<Str> {
+/// Most objects are not being deleted; a search in their bytes shows it cheaply.
+fn if_terminating(object: &Object) -> Option<Str> {
     let goes = memchr::memmem::find(object.json_bytes(), b"\"deletionTimestamp\"");
     goes.and_then(|_| itself(object))
 }
 
 impl Protection<'_> {
-    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+    async fn release_if_unused(&self, name: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
         let (namespace, name) = split(name);
         let Some(stored) = registry.peek(&self.resource, namespace, name) else {
             return Ok(Progress::Done);
         };
         let mut object = self.resource.tree(&stored)?;
-        let held = object::finalizers(&object).any(|held| held == self.of.finalizer);
-        if !held || !object::is_terminating(&object) {
+        let is_protected = object::finalizers(&object).any(|name| name == self.of.finalizer);
+        if !is_protected || !object::is_terminating(&object) {
             return Ok(Progress::Done);
         }
         if (self.of.is_used)(self.environment, &object)? {
@@ -124,7 +124,7 @@ impl Protection<'_> {
         }
         let finalizers = object::metadata_mut(&mut object).get_mut("finalizers");
         if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
-            finalizers.retain(|held| held.as_str() != Some(self.of.finalizer));
+            finalizers.retain(|name| name.as_str() != Some(self.of.finalizer));
         }
         let one = target(&self.resource, namespace, name, "");
         let (body, options) = (body(&object), WriteOptions::default());
@@ -136,7 +136,7 @@ impl Protection<'_> {
     }
 }
 
-/// Whether a pod that was given a node uses a claim.
+/// Whether a pod with a node uses a claim.
 fn is_mounted(environment: &Environment, claim: &Value) -> Result<bool, Status> {
     let Some(pods) = environment.resource("", "v1", "pods") else { return Ok(false) };
     let pods = environment.registry.objects_in(&pods, object::namespace(claim));
@@ -148,7 +148,7 @@ fn is_mounted(environment: &Environment, claim: &Value) -> Result<bool, Status> 
     Ok(false)
 }
 
-/// Whether a pod has a node, and a claim among its volumes: by name, or as one that was made for it.
+/// Whether a pod has a node and a volume with the claim: by name, or as an ephemeral volume.
 fn mounts(pod: &Value, claim: &str) -> bool {
     let has_node = pod.str_at(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty());
     let volumes = pod.at(&["spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
@@ -164,7 +164,7 @@ fn mounts(pod: &Value, claim: &str) -> bool {
     has_node && volumes.iter().any(is_it)
 }
 
-/// Whether a pod of a group has not ended.
+/// Whether a pod of a group is neither succeeded nor failed.
 fn has_active_pods(environment: &Environment, group: &Value) -> Result<bool, Status> {
     let Some(pods) = environment.resource("", "v1", "pods") else { return Ok(false) };
     for pod in environment.registry.objects_in(&pods, object::namespace(group)) {
@@ -178,7 +178,7 @@ fn has_active_pods(environment: &Environment, group: &Value) -> Result<bool, Sta
     Ok(false)
 }
 
-/// Whether a claim or volume is of a class, or is to be.
+/// Whether a claim or volume has a class, or is being changed to it.
 fn is_referred_to(environment: &Environment, class: &Value) -> Result<bool, Status> {
     let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],

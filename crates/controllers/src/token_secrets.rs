@@ -1,7 +1,7 @@
-//! Secrets that hold tokens of service accounts: filled when somebody makes one, gone with the account.
+//! Secrets with service account tokens: filled when a user creates one, deleted with their account.
 //!
-//! What comes up is a secret (`namespace/name`), one that is gone with the account that it was for
-//! (`namespace/name/account`), or an account that is gone (`namespace//account`).
+//! A queued name is a secret (`namespace/name`), a deleted secret with its account
+//! (`namespace/name/account`), or a deleted account (`namespace//account`).
 
 #[cfg(test)]
 mod tests;
@@ -22,13 +22,13 @@ use pintle_value::{Str, Value};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, body, target, until};
 
-// Upstream's signs with a key of the manager's own, and so acts as the manager.
+// Upstream's controller signs with a key of the manager, and therefore writes as the manager.
 const USER: &str = "system:kube-controller-manager";
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
-/// Fills them until told to stop, with tokens of this issuer's and the authority as PEM.
+/// Fills the secrets until shutdown, with the issuer's tokens and the root certificates as PEM.
 pub async fn run(
     environment: Environment,
     issuer: Arc<Issuer>,
@@ -47,7 +47,7 @@ pub async fn run(
 struct TokenSecrets<'e> {
     environment: &'e Environment,
     issuer: Arc<Issuer>,
-    /// The authority, as it is in a secret.
+    /// The root certificates, encoded as in a secret.
     ca: String,
     secrets: Arc<Resource>,
     accounts: Arc<Resource>,
@@ -55,7 +55,7 @@ struct TokenSecrets<'e> {
 
 impl Reconciler for TokenSecrets<'_> {
     fn purpose(&self) -> &'static str {
-        "keep a secret with a token"
+        "update a service account token secret"
     }
 
     fn queue(&self) -> &'static str {
@@ -66,20 +66,20 @@ impl Reconciler for TokenSecrets<'_> {
         let selector = format!("type={TYPE}");
         vec![
             Source::new(&self.secrets, secret).with_fields(selector),
-            Source::new(&self.accounts, account_that_is_gone),
+            Source::new(&self.accounts, deleted_account),
         ]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         let mut parts = name.splitn(3, '/');
         let mut part = || parts.next().unwrap_or_default();
         let (namespace, secret, account) = (part(), part(), part());
         if secret.is_empty() {
-            Box::pin(self.look_at_all(namespace))
+            Box::pin(self.update_all(namespace))
         } else if account.is_empty() {
-            Box::pin(self.look_at(namespace, secret))
+            Box::pin(self.update(namespace, secret))
         } else {
-            Box::pin(self.forget(namespace, secret, account))
+            Box::pin(self.remove_reference(namespace, secret, account))
         }
     }
 }
@@ -88,12 +88,12 @@ fn secret(secret: &Object) -> Option<Str> {
     if secret.kind() != Kind::Deleted {
         return itself(secret);
     }
-    // Of one that cannot be read it is not known whose it was: what refers to it stays.
+    // The account of an unreadable secret is unknown: the reference to the secret stays.
     let tree = secret.tree().ok()?;
     Some(format!("{}/{}", secret.item, annotation(&tree, ACCOUNT_NAME)).into())
 }
 
-fn account_that_is_gone(account: &Object) -> Option<Str> {
+fn deleted_account(account: &Object) -> Option<Str> {
     let name = || format!("{}//{}", account.namespace(), account.name()).into();
     (account.kind() == Kind::Deleted).then(name)
 }
@@ -103,23 +103,23 @@ fn annotation<'v>(object: &'v Value, name: &str) -> &'v str {
 }
 
 impl TokenSecrets<'_> {
-    async fn look_at_all(&self, namespace: &str) -> Result<Progress, Status> {
+    async fn update_all(&self, namespace: &str) -> Result<Progress, Status> {
         for secret in self.environment.registry.objects_in(&self.secrets, namespace) {
             if secret.tree()?.str_at(&["type"]) == Some(TYPE) {
-                self.look_at(namespace, secret.name()).await?;
+                self.update(namespace, secret.name()).await?;
             }
         }
         Ok(Progress::Done)
     }
 
-    /// Fills a secret, or deletes it if it is for nobody.
-    async fn look_at(&self, namespace: &str, name: &str) -> Result<Progress, Status> {
+    /// Fills a secret, or deletes it if its account does not exist.
+    async fn update(&self, namespace: &str, name: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
         let Some(stored) = registry.peek(&self.secrets, namespace, name) else {
             return Ok(Progress::Done);
         };
         let mut secret = stored.tree()?;
-        // Of a secret that could not be read when it came up, the type is only known now.
+        // The field selector admits unreadable secrets, too, so the type is checked here.
         if secret.str_at(&["type"]) != Some(TYPE) {
             return Ok(Progress::Done);
         }
@@ -138,7 +138,7 @@ impl TokenSecrets<'_> {
         Ok(Progress::Done)
     }
 
-    /// Puts what is missing into a secret; whether anything was.
+    /// Adds the missing data to a secret; returns whether any was missing.
     fn fill(&self, secret: &mut Value, account: &Value) -> Result<bool, Status> {
         let (namespace, name) =
             (object::namespace(secret).to_owned(), object::name(secret).to_owned());
@@ -180,8 +180,8 @@ impl TokenSecrets<'_> {
         }
     }
 
-    /// Takes a secret that is gone out of its account's list.
-    async fn forget(
+    /// Removes a deleted secret from its account's list.
+    async fn remove_reference(
         &self,
         namespace: &str,
         secret: &str,

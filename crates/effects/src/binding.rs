@@ -1,4 +1,4 @@
-//! Bindings: a scheduler says on which node a pod is to run (upstream: `BindingREST`).
+//! Bindings assign a pod to a node (upstream: `BindingREST`).
 
 use pintle_meta::field::{self, Error};
 use pintle_meta::{GroupResource, Reason, Status, object};
@@ -8,7 +8,7 @@ use pintle_value::{Map, Path, Value};
 
 use crate::pods;
 
-/// Assigns a pod to a node: `pods/binding`, and `bindings` as it was once.
+/// Assigns a pod to a node: `pods/binding`, and the older `bindings`.
 pub(crate) struct Bind;
 
 impl Action for Bind {
@@ -29,7 +29,7 @@ impl Action for Bind {
     }
 }
 
-/// Upstream answers with the bare list of what is wrong, as a failure without a reason.
+/// Checks a binding. Like upstream, the error is the bare list of problems, without a reason.
 fn check(binding: &Value) -> Result<(), Status> {
     let target = Path::new("target");
     let of = |member: &str| binding.str_at(&["target", member]).unwrap_or_default();
@@ -59,11 +59,11 @@ fn assign(
         ("UID", object::uid(binding), object::uid(pod)),
         ("ResourceVersion", object::resource_version(binding), object::resource_version(pod)),
     ];
-    for (what, said, stored) in preconditions {
-        if !said.is_empty() && said != stored {
+    for (what, required, stored) in preconditions {
+        if !required.is_empty() && required != stored {
             let pods = GroupResource::new("", "pods");
             let key = format!("/registry/pods/{}/{name}", object::namespace(pod));
-            return Err(Status::failed_precondition(&pods, &name, &key, (what, said, stored)));
+            return Err(Status::failed_precondition(&pods, &name, &key, (what, required, stored)));
         }
     }
     if object::is_terminating(pod) {
@@ -79,7 +79,7 @@ fn assign(
     }
     let node = binding.str_at(&["target", "name"]).unwrap_or_default();
     pod.object_entry("spec").insert("nodeName", node);
-    // The nomination was a hint for the scheduler, which has decided.
+    // The nomination was a hint for the scheduler, which has now decided.
     pod.object_entry("status").remove("nominatedNodeName");
     copy(pod, "annotations", object::annotations(binding));
     copy(pod, "labels", object::labels(binding));
@@ -87,7 +87,7 @@ fn assign(
     Ok(())
 }
 
-/// What the scheduler says of the pod comes along.
+/// Copies the annotations or labels of the binding to the pod.
 fn copy(pod: &mut Value, member: &str, from: Option<&Map>) {
     let Some(from) = from.filter(|from| !from.is_empty()) else { return };
     let to = object::metadata_mut(pod).entry_object(member);

@@ -1,6 +1,7 @@
-//! Where connections through the server go: the kubelet of a pod's node, or the address of a pod, a
-//! node or what is behind a service (upstream: the `…Location` functions of pods, nodes and services).
-//! What cannot be reached because of what is stored is refused here, as upstream refuses it.
+//! Destinations of connections through the server: the kubelet of a pod's node, or the address of a
+//! pod, a node, or an endpoint of a service (upstream: the `…Location` functions of pods, nodes and
+//! services). If the stored objects show that the destination is unreachable, the request is
+//! refused as upstream refuses it.
 
 #[cfg(test)]
 mod tests;
@@ -12,36 +13,36 @@ use pintle_registry::Registry;
 use pintle_registry::request::Target;
 use pintle_value::Value;
 
-/// Where a connection goes.
+/// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// Nowhere: a pod that no node has yet has no log.
+    /// None: a pod without a node has no log.
     Nothing,
     /// A node's kubelet.
     Kubelet {
-        /// Where it is.
+        /// The kubelet.
         kubelet: Kubelet,
-        /// The pod's container that is meant, `""` where none is.
+        /// The name of the pod's container; empty if there is none.
         container: String,
     },
-    /// This address, over `http` or `https`.
+    /// An address, over `http` or `https`.
     Address {
-        /// `host:port`, or a host alone.
+        /// `host:port`, or only a host.
         host: String,
-        /// Whether TLS is wanted.
+        /// Whether the connection uses TLS.
         tls: bool,
     },
 }
 
-/// Where a kubelet is, as its node's status says.
+/// The address of a kubelet, from its node's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubelet {
-    /// An address or a name.
+    /// An IP address or a name.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// Whether it speaks WebSockets of every kind (`ExtendWebSocketsToKubelet`).
-    pub takes_websockets: bool,
+    /// Whether it supports all kinds of WebSockets (`ExtendWebSocketsToKubelet`).
+    pub supports_websockets: bool,
 }
 
 impl Kubelet {
@@ -51,11 +52,11 @@ impl Kubelet {
     }
 }
 
-/// The port of kubelets that do not say another.
+/// The port of kubelets whose node has no other.
 const KUBELET_PORT: u16 = 10250;
 
-/// Where a request for a subresource that connects goes; `container` as the client asks for it, or `""`.
-/// Of a node's addresses, the first of the first preferred type is taken.
+/// Finds the destination of a request for a connecting subresource. `container` is the name that
+/// the client sent, or empty. A node is reached at its first address of the first preferred type.
 pub fn destination(
     registry: &Registry,
     target: &Target,
@@ -80,7 +81,7 @@ pub fn destination(
 struct Finder<'a> {
     registry: &'a Registry,
     namespace: &'a str,
-    /// What the request is about: by this resource's name whatever is missing is called.
+    /// The resource of the request; errors for missing objects name it.
     asked: &'a GroupResource,
     preferred_address_types: &'a [String],
 }
@@ -112,7 +113,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The kubelet, or another port of its node.
+    /// The kubelet of a node, or another port of the node.
     fn node_of(&self, id: &str) -> Result<Destination, Status> {
         let (scheme, name, port) =
             split(id).ok_or_else(|| Status::bad_request(format!("invalid node request {id:?}")))?;
@@ -130,9 +131,9 @@ impl Finder<'_> {
         let port = node.at(&port).and_then(Value::as_int).unwrap_or_default();
         let port = u16::try_from(port).ok().filter(|port| *port > 0).unwrap_or(KUBELET_PORT);
         let features = items(&node, &["status", "declaredFeatures"]);
-        let takes_websockets =
+        let supports_websockets =
             features.iter().any(|feature| feature.as_str() == Some("ExtendWebSocketsToKubelet"));
-        Ok(Kubelet { host, port, takes_websockets })
+        Ok(Kubelet { host, port, supports_websockets })
     }
 
     fn pod(&self, id: &str) -> Result<Destination, Status> {
@@ -162,8 +163,8 @@ impl Finder<'_> {
         }
         let endpoints = self.get("endpoints", self.namespace, name)?;
         let subsets = items(&endpoints, &["subsets"]);
-        let none = |of: &str| {
-            Status::service_unavailable(format!("no endpoints available for service {of:?}"))
+        let none = |name: &str| {
+            Status::service_unavailable(format!("no endpoints available for service {name:?}"))
         };
         if subsets.is_empty() {
             return Err(none(name));
@@ -173,7 +174,7 @@ impl Finder<'_> {
         Ok(Destination::Address { host, tls: scheme == "https" })
     }
 
-    /// An address of a subset that has the port. Only those count that are a pod's of the namespace.
+    /// An address of a subset that has the port. Only the addresses of pods in the namespace count.
     fn endpoint(&self, subset: &Value, port: &str) -> Option<String> {
         let named = |p: &&Value| p.str_at(&["name"]).unwrap_or_default() == port;
         let port = items(subset, &["ports"]).iter().find(named)?.get("port")?.as_int()?;
@@ -184,14 +185,14 @@ impl Finder<'_> {
             }
             let ip = address.str_at(&["ip"])?;
             let pod = self.get("pods", self.namespace, reference("name")).ok()?;
-            let is_its = |of: &Value| of.str_at(&["ip"]) == Some(ip);
-            let known = items(&pod, &["status", "podIPs"]).iter().any(is_its);
+            let is_pod_ip = |of: &Value| of.str_at(&["ip"]) == Some(ip);
+            let known = items(&pod, &["status", "podIPs"]).iter().any(is_pod_ip);
             known.then(|| ip.parse().ok().map(|ip| join(ip, &port.to_string()))).flatten()
         })
     }
 }
 
-/// Reads `name`, `name:port` or `scheme:name:port`.
+/// Parses `name`, `name:port` or `scheme:name:port`.
 fn split(id: &str) -> Option<(&str, &str, &str)> {
     let parts: Vec<&str> = id.split(':').collect();
     let (scheme, name, port) = match parts.as_slice() {
@@ -203,22 +204,23 @@ fn split(id: &str) -> Option<(&str, &str, &str)> {
     (!name.is_empty() && matches!(scheme, "" | "http" | "https")).then_some((scheme, name, port))
 }
 
-/// The first address of the first type that the node has addresses of.
+/// The first address of the first type that the node has.
 fn preferred_address(node: &Value, types: &[String]) -> Result<String, Status> {
     let addresses = items(node, &["status", "addresses"]);
-    let said = |address: &Value, member| address.str_at(&[member]).unwrap_or_default().to_owned();
+    let member = |address: &Value, member| address.str_at(&[member]).unwrap_or_default().to_owned();
     for wanted in types {
-        if let Some(found) = addresses.iter().find(|address| said(address, "type") == *wanted) {
-            return Ok(said(found, "address"));
+        if let Some(found) = addresses.iter().find(|address| member(address, "type") == *wanted) {
+            return Ok(member(found, "address"));
         }
     }
-    let known = addresses.iter().map(|a| format!("{{{} {}}}", said(a, "type"), said(a, "address")));
+    let known =
+        addresses.iter().map(|a| format!("{{{} {}}}", member(a, "type"), member(a, "address")));
     let known = known.collect::<Vec<_>>().join(" ");
     let why = format!("no preferred addresses found; known addresses: [{known}]");
     Err(Status::failure(Reason::Unknown, why))
 }
 
-/// The container that is meant: a pod with several needs one to be named, and any pod one that it has.
+/// The name of the container. A pod with several containers needs a name; a name must exist.
 fn choose_container(pod: &Value, name: &str, container: &str) -> Result<String, Status> {
     let of = |list: &str| -> Vec<String> {
         let names = items(pod, &["spec", list]).iter().filter_map(|c| c.str_at(&["name"]));
@@ -226,7 +228,7 @@ fn choose_container(pod: &Value, name: &str, container: &str) -> Result<String, 
     };
     let all = [of("initContainers"), of("containers"), of("ephemeralContainers")].concat();
     if !container.is_empty() {
-        return if all.iter().any(|known| known == container) {
+        return if all.iter().any(|name| name == container) {
             Ok(container.to_owned())
         } else {
             let why = format!("container {container} is not valid for pod {name}");

@@ -1,5 +1,5 @@
-//! Devices as administrators use them, whoever else does: only where a namespace allows it (upstream:
-//! `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
+//! Administrative access to devices, even to those in use: only in namespaces that permit it
+//! (upstream: `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
 
 use pintle_meta::field::Error;
 use pintle_meta::{GroupKind, Status, object};
@@ -10,14 +10,14 @@ use pintle_value::{Path, Value};
 
 use crate::pods;
 
-/// The label of such namespaces.
+/// The label of namespaces that permit it.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 
-/// Refuses claims what their namespace does not allow.
+/// Refuses claims that their namespace does not permit.
 pub(crate) struct Devices {
-    /// The kind: a claim, or a template of claims.
+    /// The kind: a claim or a template of claims.
     pub(crate) kind: &'static str,
-    /// Where its requests are.
+    /// The path of the requests.
     pub(crate) requests: &'static [&'static str],
 }
 
@@ -29,7 +29,7 @@ impl Allocator for Devices {
         old: Option<&Value>,
         _dry_run: bool,
     ) -> Result<(), Status> {
-        // Requests do not change.
+        // Requests are immutable.
         match first_privileged(new, self.requests, &["exactly", "adminAccess"]) {
             Some(i) if old.is_none() => {
                 let path = Path::new("spec").field("devices").field("requests");
@@ -60,7 +60,7 @@ impl Allocator for Devices {
 }
 
 impl Devices {
-    /// Whether the namespace of an object allows what it has at a path.
+    /// Checks that the namespace of an object permits the access that the object has at a path.
     fn check(&self, registry: &Registry, object: &Value, path: &Path) -> Result<(), Status> {
         let namespaces = pods::resource(registry, "", "namespaces")?;
         let found = registry.peek(&namespaces, "", object::namespace(object));
@@ -69,16 +69,16 @@ impl Devices {
         if label == Some("true") {
             return Ok(());
         }
-        let words = format!(
+        let message = format!(
             "admin access to devices requires the `{LABEL}: true` label on the containing namespace"
         );
         let kind = GroupKind::new("resource.k8s.io", self.kind);
-        let error = Error::forbidden(path, words);
+        let error = Error::forbidden(path, message);
         Err(Status::invalid(&kind, object::name(object), &[error]))
     }
 }
 
-/// The index of the first item of a list that has `true` at `path`.
+/// The index of the first item of a list with `true` at `path`.
 fn first_privileged(object: &Value, list: &[&str], path: &[&str]) -> Option<usize> {
     let items = object.at(list)?.as_array()?;
     items.iter().position(|item| item.at(path).and_then(Value::as_bool) == Some(true))

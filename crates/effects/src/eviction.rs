@@ -1,4 +1,4 @@
-//! Evictions: a pod is deleted if its disruption budget allows it (upstream: `EvictionREST`).
+//! Evictions delete a pod if its disruption budget permits it (upstream: `EvictionREST`).
 
 mod budget;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use pintle_value::Value;
 use self::budget::{Verdict, too_many_requests};
 use crate::pods;
 
-/// How often an eviction is tried again whose pod changes meanwhile.
+/// The number of attempts while the pod is changing.
 const ATTEMPTS_MAX: usize = 20;
 
 /// Evicts a pod: `pods/eviction`.
@@ -44,7 +44,7 @@ impl Action for Evict {
     }
 }
 
-/// One eviction on its way.
+/// An eviction in progress.
 struct Eviction<'a> {
     registry: &'a Registry,
     pod: Target,
@@ -53,7 +53,7 @@ struct Eviction<'a> {
 }
 
 impl Eviction<'_> {
-    /// Deletes a pod that no budget guards, as it does not run; `false` if it does.
+    /// Deletes a pod that does not run and thus needs no budget; returns `false` if it runs.
     async fn delete_unguarded(&self) -> Result<bool, Status> {
         let mut attempt = 0;
         loop {
@@ -62,7 +62,7 @@ impl Eviction<'_> {
             if !budget::is_unguarded(&pod) {
                 return Ok(false);
             }
-            // One that may still become ready must not do so before it is deleted.
+            // A pending pod could become ready; if it does, the deletion must fail.
             let pending = pod.str_at(&["status", "phase"]) == Some("Pending");
             let fix = pending && !object::is_terminating(&pod);
             match self.delete(fix.then_some(&pod)).await {
@@ -70,17 +70,17 @@ impl Eviction<'_> {
                     if status.code == 409
                         && self.options.resource_version.is_none()
                         && attempt < ATTEMPTS_MAX => {}
-                done => return done.map(|()| true),
+                outcome => return outcome.map(|()| true),
             }
         }
     }
 
-    /// Deletes a pod that runs, if its budget allows it.
+    /// Deletes a running pod if its budget permits it.
     async fn delete_guarded(&self) -> Result<(), Status> {
         let pod = self.current()?;
         let budgets = pods::resource(self.registry, "policy", "poddisruptionbudgets")?;
         let all = self.registry.objects_in(&budgets, &self.pod.namespace);
-        // A budget that cannot be read guards who knows what: nothing is evicted beside it.
+        // A budget that cannot be read could guard any pod, so nothing is evicted.
         let all: Vec<Value> = all.iter().map(|one| one.tree()).collect::<Result<_, _>>()?;
         let guarding: Vec<Value> =
             all.into_iter().filter(|budget| budget::guards(budget, &pod)).collect();
@@ -91,11 +91,11 @@ impl Eviction<'_> {
         };
         let name = object::name(guard);
         if budget::verdict(guard, &pod) == Verdict::Unhealthy {
-            // It does not count, as long as it is what was looked at.
+            // It does not count, provided that it has not changed since it was read.
             let deleted = self.delete(Some(&pod)).await;
             return deleted.map_err(|status| {
-                let raced = status.code == 409 && self.options.resource_version.is_none();
-                if raced { too_many_requests(name) } else { status }
+                let conflicts = status.code == 409 && self.options.resource_version.is_none();
+                if conflicts { too_many_requests(name) } else { status }
             });
         }
         let guard = Target { resource: budgets, name: name.into(), ..self.pod.clone() };
@@ -111,7 +111,8 @@ impl Eviction<'_> {
         Ok(found.ok_or_else(missing)?.tree()?)
     }
 
-    /// Says on the pod why it goes, and deletes it; only in that state, where one is given.
+    /// Adds the reason to the pod's conditions, and deletes the pod; if `fixed` is given, only that
+    /// state of it.
     async fn delete(&self, fixed: Option<&Value>) -> Result<(), Status> {
         let mut options = self.options.clone();
         if let Some(pod) = fixed
@@ -120,12 +121,12 @@ impl Eviction<'_> {
             options.resource_version = Some(object::resource_version(pod).into());
         }
         if !options.dry_run {
-            let marked = |pod: &mut Value| {
+            let mark = |pod: &mut Value| {
                 budget::check_preconditions(pod, &options)?;
                 pods::set_condition(pod, DISRUPTED, self.context.now);
                 Ok(())
             };
-            let pod = self.registry.amend(&self.pod, false, self.context, marked).await?;
+            let pod = self.registry.amend(&self.pod, false, self.context, mark).await?;
             if options.resource_version.is_some() {
                 options.resource_version = Some(object::resource_version(&pod).into());
             }
@@ -134,7 +135,7 @@ impl Eviction<'_> {
     }
 }
 
-/// What a pod says of itself that is evicted.
+/// The condition of an evicted pod.
 const DISRUPTED: &[(&str, &str)] = &[
     ("type", "DisruptionTarget"),
     ("status", "True"),
@@ -142,27 +143,27 @@ const DISRUPTED: &[(&str, &str)] = &[
     ("message", "Eviction API: evicting"),
 ];
 
-/// The options in an eviction; a dry run may be asked for in either place.
+/// The deletion options of an eviction. The request and the options can each ask for a dry run.
 fn delete_options(eviction: &Value, dry_run: bool) -> Result<DeleteOptions, Status> {
-    let said = eviction.get("deleteOptions").unwrap_or(&Value::Null);
-    let text = |path: &[&str]| said.str_at(path).map(Into::into);
-    let dry_run_said = said.get("dryRun").and_then(Value::as_array).unwrap_or_default();
-    if let Some(other) = dry_run_said.iter().find(|value| value.as_str() != Some("All")) {
+    let options = eviction.get("deleteOptions").unwrap_or(&Value::Null);
+    let text = |path: &[&str]| options.str_at(path).map(Into::into);
+    let dry_runs = options.get("dryRun").and_then(Value::as_array).unwrap_or_default();
+    if let Some(other) = dry_runs.iter().find(|value| value.as_str() != Some("All")) {
         let shown = other.as_str().unwrap_or_default();
         return Err(Status::bad_request(format!("invalid dryRun value {shown:?}")));
     }
     Ok(DeleteOptions {
-        dry_run: dry_run || !dry_run_said.is_empty(),
-        grace_period_seconds: said.get("gracePeriodSeconds").and_then(Value::as_int),
+        dry_run: dry_run || !dry_runs.is_empty(),
+        grace_period_seconds: options.get("gracePeriodSeconds").and_then(Value::as_int),
         uid: text(&["preconditions", "uid"]),
         resource_version: text(&["preconditions", "resourceVersion"]),
-        propagation: match said.str_at(&["propagationPolicy"]) {
+        propagation: match options.str_at(&["propagationPolicy"]) {
             Some("Orphan") => Some(Propagation::Orphan),
             Some("Background") => Some(Propagation::Background),
             Some("Foreground") => Some(Propagation::Foreground),
             _ => None,
         },
-        orphan_dependents: said.get("orphanDependents").and_then(Value::as_bool),
+        orphan_dependents: options.get("orphanDependents").and_then(Value::as_bool),
         ignore_read_errors: false,
     })
 }

@@ -1,4 +1,4 @@
-//! Certificates that signers issue: whether they are valid as long as was asked for (upstream:
+//! Issued certificates: whether they are valid as long as requested (upstream:
 //! `countCSRDurationMetric`).
 
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use x509_parser::pem::Pem;
 
 use crate::Measures;
 
-/// What a certificate may be valid longer or shorter than was asked for, in seconds: signers date back …
+/// The permitted deviation from the requested validity in seconds: signers date back …
 const BACKDATING: i64 = 5 * 60;
-/// … and may take this part of what was asked for.
+/// … and may deviate by this fraction of the request.
 const PART: i64 = 20;
-/// The signers that are told by name.
+/// Signers with this prefix are named in the metrics.
 const NAMED: &str = "kubernetes.io/";
 const OTHER: &str = "other";
 
-/// Whether it is resources of this kind that are issued.
-pub(crate) fn concerns(resource: &GroupVersionResource) -> bool {
+/// Whether this resource is a certificate signing request.
+pub(crate) fn applies_to(resource: &GroupVersionResource) -> bool {
     resource.group == "certificates.k8s.io" && resource.resource == "certificatesigningrequests"
 }
 
-/// Counts the certificates that requests are given.
+/// Counts the certificates of signing requests.
 pub(crate) struct Issuance {
     pub(crate) measures: Arc<Measures>,
 }
@@ -48,7 +48,7 @@ impl Observer for Issuance {
     }
 }
 
-/// How many seconds the first certificate of a chain is valid, given base64 of PEM.
+/// The validity in seconds of the first certificate of a chain in base64-encoded PEM.
 fn validity(chain: &str) -> Option<i64> {
     let pem = BASE64.decode(chain).ok()?;
     let blocks = Pem::iter_from_buffer(&pem).filter_map(Result::ok);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_valid_for_no_time() {
+    fn an_invalid_certificate_has_no_validity() {
         for chain in [
             "",
             "?",

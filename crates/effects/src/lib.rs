@@ -1,13 +1,12 @@
-//! What writing one object has to do with others: services take addresses and ports, evictions spend
-//! budgets, bindings assign pods to nodes, claims have of devices what their namespace allows; and what is
-//! counted of it.
+//! The effects of writing one object on other objects: services take addresses and ports, evictions
+//! spend disruption budgets, bindings assign pods to nodes, and claims get devices only as their
+//! namespace permits. Metrics count these effects.
 //!
-//! Purpose: the behaviour of built-in kinds that is more than a function of the object at hand. It
-//! hangs on the engine's seams (`Allocator`, `Action`, `Observer`) and is put on the definitions by [`attach`].
+//! This is the behaviour of built-in kinds that needs more than the written object. [`attach`] adds
+//! it to the definitions through the registry's traits (`Allocator`, `Action`, `Observer`). It must
+//! not know HTTP, users, or where objects are stored.
 //!
-//! Must not know: HTTP, users, where objects are kept.
-//!
-//! Invariants: nothing is kept here; whatever is decided is decided by what is committed.
+//! Invariant: there is no state here; all decisions depend only on committed objects.
 
 mod binding;
 mod destination;
@@ -38,28 +37,28 @@ pub struct Settings<'a> {
     pub node_ports: PortRange,
     /// Fills a buffer with random bytes.
     pub entropy: fn(&mut [u8]),
-    /// Where it is counted what is given.
+    /// Where allocations are counted.
     pub measures: Arc<Measures>,
 }
 
-/// Why the effects cannot be had.
+/// Why the effects cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// `--service-cluster-ip-range` is wrong.
+    /// `--service-cluster-ip-range` is invalid.
     #[error("--service-cluster-ip-range: {reason}")]
     ServiceRange {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// `--service-node-port-range` is wrong.
+    /// `--service-node-port-range` is invalid.
     #[error("{text:?} is not a range of ports, such as 30000-32767")]
     PortRange {
-        /// What was given.
+        /// The invalid text.
         text: String,
     },
 }
 
-/// Puts the effects on the definitions of the kinds that have them.
+/// Adds the effects to the definitions of their kinds.
 pub fn attach(
     definitions: &mut [ResourceDefinition],
     settings: &Settings<'_>,
@@ -70,7 +69,7 @@ pub fn attach(
             definition.allocator = Some(Arc::new(devices));
         }
     }
-    for definition in definitions.iter_mut().filter(|d| issuance::concerns(&d.resource)) {
+    for definition in definitions.iter_mut().filter(|d| issuance::applies_to(&d.resource)) {
         let measures = settings.measures.clone();
         definition.observer = Some(Arc::new(issuance::Issuance { measures }));
     }
@@ -90,7 +89,7 @@ pub fn attach(
     Ok(())
 }
 
-/// The claims, and the templates of claims, whose devices depend on their namespace.
+/// The allocator for claims and templates of claims, whose devices depend on the namespace.
 fn devices(resource: &str) -> Option<devices::Devices> {
     let (kind, requests): (_, &[&str]) = match resource {
         "resourceclaims" => ("ResourceClaim", &["spec", "devices", "requests"]),
@@ -102,7 +101,7 @@ fn devices(resource: &str) -> Option<devices::Devices> {
     Some(devices::Devices { kind, requests })
 }
 
-/// What a subresource of a core resource does, where it is an effect.
+/// The behaviour of a core resource's subresource, if it is an effect.
 fn behaviour(resource: &str, part: &str) -> Option<SubresourceBehaviour> {
     Some(match (resource, part) {
         ("pods", "binding") => SubresourceBehaviour::Action(Arc::new(binding::Bind)),

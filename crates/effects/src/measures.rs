@@ -1,13 +1,13 @@
-//! What is measured of effects: addresses and node ports of services, certificates that were issued. Dry runs take
-//! nothing, and are not counted.
+//! Measurements of effects: addresses and node ports of services, and issued certificates. Dry runs
+//! allocate nothing and are not counted.
 
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 
-/// Upstream's buckets of how long it takes to have an address (Prometheus' own).
+/// Upstream's buckets for the duration of an allocation (Prometheus' defaults).
 pub static ALLOCATION_BOUNDS: [u64; 11] =
     nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 
-/// How something was taken: what was asked for, or what is free.
+/// How something was chosen: by the client or by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Static,
@@ -24,26 +24,26 @@ impl Scope {
     }
 }
 
-/// The measures of effects.
+/// The measurements of effects.
 #[derive(Debug)]
 pub struct Measures {
-    /// Addresses that were taken, by range and scope.
+    /// Allocated addresses, by range and scope.
     pub addresses: Series<2, Counter>,
-    /// Addresses that could not be had, by range and scope.
+    /// Failed allocations of addresses, by range and scope.
     pub address_errors: Series<2, Counter>,
-    /// How long it took to have an address, by range.
+    /// The durations of address allocations, by range.
     pub address_durations: Series<1, Distribution>,
-    /// Node ports that were taken, by scope.
+    /// Allocated node ports, by scope.
     pub ports: Series<1, Counter>,
-    /// Node ports that could not be had, by scope.
+    /// Failed allocations of node ports, by scope.
     pub port_errors: Series<1, Counter>,
-    /// What was wrong with the record of node ports when it was repaired, by upstream's names.
+    /// Problems found by repairs of the node port record, by upstream's names.
     pub port_repairs: Series<1, Counter>,
-    /// Repairs of the record that failed.
+    /// Failed repairs of the record.
     pub failed_port_repairs: Counter,
-    /// Certificates whose requests said how long they are to be valid, by signer.
+    /// Certificates whose requests named a validity, by signer.
     pub requested_validities: Series<1, Counter>,
-    /// Of these, those that are valid about as long, by signer.
+    /// Those of them that are valid for about that time, by signer.
     pub honored_validities: Series<1, Counter>,
 }
 
@@ -64,13 +64,13 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// Counts an attempt to take a node port.
+    /// Counts an attempt to allocate a node port.
     pub(crate) fn port(&self, scope: Scope, taken: bool) {
         let series = if taken { &self.ports } else { &self.port_errors };
         series.with([scope.name()]).add(1);
     }
 
-    /// Counts an attempt to take an address of a range.
+    /// Counts an attempt to allocate an address of a range.
     pub(crate) fn address(&self, range: &str, scope: Scope, taken: bool) {
         let series = if taken { &self.addresses } else { &self.address_errors };
         series.with([range, scope.name()]).add(1);

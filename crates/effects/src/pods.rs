@@ -1,4 +1,4 @@
-//! What is done to pods besides writing them.
+//! Helpers for pods.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use pintle_registry::request::{Now, Target};
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Map, Value};
 
-/// The pods of the server.
+/// The resource of pods.
 pub(crate) fn pods(registry: &Registry) -> Result<Arc<Resource>, Status> {
     resource(registry, "", "pods")
 }
 
-/// A resource of version v1 that the effect needs.
+/// A resource of version v1.
 pub(crate) fn resource(
     registry: &Registry,
     group: &'static str,
@@ -22,7 +22,7 @@ pub(crate) fn resource(
     found.ok_or_else(|| Status::internal(format!("{plural} are not served")))
 }
 
-/// One pod.
+/// The target of a pod.
 pub(crate) fn pod(pods: &Arc<Resource>, namespace: &str, name: &str) -> Target {
     Target {
         resource: pods.clone(),
@@ -32,18 +32,19 @@ pub(crate) fn pod(pods: &Arc<Resource>, namespace: &str, name: &str) -> Target {
     }
 }
 
-/// Whether a condition of a pod holds.
-pub(crate) fn holds(pod: &Value, condition: &str) -> bool {
+/// Whether a condition of a pod is true.
+pub(crate) fn has_condition(pod: &Value, condition: &str) -> bool {
     let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array);
     let of_type = |c: &&Value| c.str_at(&["type"]) == Some(condition);
     let found = conditions.unwrap_or_default().iter().find(of_type);
     found.and_then(|c| c.str_at(&["status"])) == Some("True")
 }
 
-/// Says that a condition of a pod holds, since now if that is news (upstream: `UpdatePodCondition`).
+/// Sets a condition of a pod to true; the transition time changes only if it was not true
+/// (upstream: `UpdatePodCondition`).
 pub(crate) fn set_condition(pod: &mut Value, condition: &[(&'static str, &str)], now: Now) {
     let kind = condition.iter().find(|(member, _)| *member == "type").map_or("", |(_, kind)| kind);
-    let was_true = holds(pod, kind);
+    let was_true = has_condition(pod, kind);
     let status = pod.object_entry("status");
     let conditions = status.entry_or("conditions", || Value::Array(Vec::new()));
     let Some(conditions) = conditions.as_array_mut() else { return };
@@ -62,7 +63,7 @@ pub(crate) fn set_condition(pod: &mut Value, condition: &[(&'static str, &str)],
     }
 }
 
-/// The pod that something is about must be the one that its writer means.
+/// Checks that the name of the posted object matches the URL.
 pub(crate) fn same_name(target: &Target, posted: &Value, kind: &str) -> Result<(), Status> {
     if target.name.is_empty() || object::name(posted) == target.name {
         return Ok(());

@@ -1,5 +1,5 @@
-//! AES-CBC with PKCS #7 padding, behind a random initialization vector of 16 bytes. The key under which a
-//! value is stored is not authenticated. upstream: `apiserver/pkg/storage/value/encrypt/aes/aes.go`.
+//! AES-CBC with PKCS #7 padding, after a random initialization vector of 16 bytes. The path of a
+//! value is not authenticated. upstream: `apiserver/pkg/storage/value/encrypt/aes/aes.go`.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, Algorithm, DecryptionContext, EncryptionContext,
@@ -8,7 +8,7 @@ use aws_lc_rs::cipher::{
 use aws_lc_rs::iv::FixedLength;
 
 use crate::Error;
-use crate::chain::{SHORT, random};
+use crate::random::random;
 
 const BLOCK: usize = 16;
 
@@ -18,7 +18,7 @@ pub(crate) struct Cbc {
 }
 
 impl Cbc {
-    /// A key of 16, 24 or 32 bytes; `None` for any other.
+    /// Takes a key of 16, 24 or 32 bytes; returns `None` for any other length.
     pub(crate) fn new(key: &[u8]) -> Option<Self> {
         let algorithm: &'static Algorithm = match key.len() {
             16 => &AES_128,
@@ -46,7 +46,7 @@ impl Cbc {
     }
 
     pub(crate) fn decrypt(&self, stored: &[u8]) -> Result<Vec<u8>, Error> {
-        let (vector, padded) = stored.split_first_chunk::<BLOCK>().ok_or(SHORT)?;
+        let (vector, padded) = stored.split_first_chunk::<BLOCK>().ok_or(Error::TOO_SHORT)?;
         if !padded.len().is_multiple_of(BLOCK) {
             return Err(Error::Undecryptable(
                 "the stored data is not a multiple of the block size",
@@ -57,8 +57,8 @@ impl Cbc {
         }
         let mut value = padded.to_vec();
         let context = DecryptionContext::Iv128(FixedLength::from(vector));
-        let opened = self.decrypting.decrypt(&mut value, context);
-        let len = opened.map_err(|_| Error::Undecryptable("invalid padding on input"))?.len();
+        let decrypted = self.decrypting.decrypt(&mut value, context);
+        let len = decrypted.map_err(|_| Error::Undecryptable("invalid padding on input"))?.len();
         value.truncate(len);
         Ok(value)
     }

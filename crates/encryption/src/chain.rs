@@ -1,5 +1,5 @@
-//! Providers in their order, each found by the prefix of what it stores.
-//! upstream: `prefixTransformers` of `apiserver/pkg/storage/value/transformer.go`.
+//! Providers in their order; the prefix of a stored value selects one. upstream:
+//! `prefixTransformers` of `apiserver/pkg/storage/value/transformer.go`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,28 +12,25 @@ use crate::kms::Envelope;
 use crate::measures::{FROM_STORAGE, Subject, TO_STORAGE};
 use crate::secretbox::Secretbox;
 
-/// What every encrypted value begins with.
+/// The prefix of every encrypted value.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-pub(crate) const SHORT: Error =
-    Error::Undecryptable("the stored data was shorter than the required size");
-
-/// Providers, or the keys of one; never none.
+/// Providers, or the keys of one provider; never empty.
 pub(crate) struct Chain {
-    /// In their order. Resources of one rule share a part.
+    /// In their order. Resources of the same rule share parts.
     pub(crate) parts: Vec<Arc<[Link]>>,
-    /// What is said of a value that has none of the prefixes.
+    /// The error for a value without any of the prefixes.
     pub(crate) unmatched: &'static str,
 }
 
-/// What one prefix leads to.
+/// The cipher behind one prefix.
 pub(crate) struct Link {
     pub(crate) prefix: Vec<u8>,
-    pub(crate) step: Step,
+    pub(crate) cipher: Cipher,
 }
 
-/// How values behind a prefix are encrypted.
-pub(crate) enum Step {
+/// How values with a prefix are encrypted.
+pub(crate) enum Cipher {
     Identity,
     Gcm(Box<Gcm>),
     Cbc(Box<Cbc>),
@@ -44,28 +41,31 @@ pub(crate) enum Step {
 }
 
 impl Chain {
-    /// The value of stored bytes, and whether another provider or key would write it now.
+    /// Decrypts a stored value; also returns whether another provider or key would be used to write
+    /// it now.
     pub(crate) fn read<'s>(
         &self,
         stored: &'s [u8],
         subject: Subject<'_>,
     ) -> Result<(Cow<'s, [u8]>, bool), Error> {
         let (began, mut failed) = (Instant::now(), None);
-        for (index, Link { prefix, step }) in self.links().enumerate() {
+        for (index, Link { prefix, cipher }) in self.links().enumerate() {
             let Some(rest) = stored.strip_prefix(&**prefix) else { continue };
-            let read = step.read(rest, subject);
+            let read = cipher.read(rest, subject);
             if prefix.is_empty() {
-                // It is the identity, which refuses what is encrypted, for others to read.
+                // This is the identity, which rejects encrypted values and leaves them to the other
+                // providers.
                 if read.is_err() {
                     continue;
                 }
-                subject.ended(FROM_STORAGE, b"identity", began, &read);
+                subject.record(FROM_STORAGE, b"identity", began, &read);
             } else {
-                subject.ended(FROM_STORAGE, prefix, began, &read);
+                subject.record(FROM_STORAGE, prefix, began, &read);
             }
             match read {
                 Ok((value, is_stale)) => return Ok((value, is_stale || index > 0)),
-                // Two providers may have one prefix and different keys, so the others are tried as well.
+                // Two providers may have the same prefix and different keys, so the others are
+                // tried, too.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
@@ -73,7 +73,7 @@ impl Chain {
             return Err(error);
         }
         let unmatched = Err(Error::Undecryptable(self.unmatched));
-        subject.ended(FROM_STORAGE, b"unknown", began, &unmatched);
+        subject.record(FROM_STORAGE, b"unknown", began, &unmatched);
         unmatched
     }
 
@@ -81,25 +81,25 @@ impl Chain {
         self.parts.iter().flat_map(|part| part.iter())
     }
 
-    /// Appends what is stored of a value.
+    /// Appends the stored form of a value.
     pub(crate) fn write(
         &self,
         value: &[u8],
         subject: Subject<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let Some(Link { prefix, step }) = self.links().next() else {
+        let Some(Link { prefix, cipher }) = self.links().next() else {
             return Err(Error::Unencryptable("no provider is configured"));
         };
         let began = Instant::now();
         out.extend_from_slice(prefix);
-        let written = step.write(value, subject, out);
-        subject.ended(TO_STORAGE, prefix, began, &written);
+        let written = cipher.write(value, subject, out);
+        subject.record(TO_STORAGE, prefix, began, &written);
         written
     }
 }
 
-impl Step {
+impl Cipher {
     fn read<'s>(
         &self,
         stored: &'s [u8],
@@ -133,18 +133,10 @@ impl Step {
     }
 }
 
-/// A value that is not encrypted.
+/// Returns the value of a resource that is not encrypted.
 pub(crate) fn identity(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     if stored.starts_with(ENCRYPTED) {
         return Err(Error::Undecryptable("identity transformer tried to read encrypted data"));
     }
     Ok(Cow::Borrowed(stored))
-}
-
-/// Bytes that nobody can guess.
-pub(crate) fn random<const LEN: usize>() -> Result<[u8; LEN], Error> {
-    let mut bytes = [0; LEN];
-    aws_lc_rs::rand::fill(&mut bytes)
-        .map_err(|_| Error::Unencryptable("unable to read sufficient random bytes"))?;
-    Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! An EncryptionConfiguration: read strictly, and validated with upstream's rules and messages
+//! Reads an EncryptionConfiguration strictly, and validates it with upstream's rules and messages
 //! (`apiserver/pkg/apis/apiserver/validation/validation_encryption.go`).
 
 mod names;
@@ -16,40 +16,40 @@ pub use providers::{Key, Kms, Provider};
 const KIND: &str = "EncryptionConfiguration";
 const VERSION: &str = "apiserver.config.k8s.io/v1";
 
-/// How large a file may be, in bytes: thousands of rules with many keys each.
+/// The size limit of a file, in bytes: enough for thousands of rules with many keys each.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// What is encrypted, and how.
+/// Which resources are encrypted, and how.
 #[derive(Debug)]
 pub struct Configuration {
-    /// Earlier rules count before later ones.
+    /// Earlier rules take precedence.
     pub rules: Vec<ResourceRule>,
 }
 
-/// By which providers the values of some resources are encrypted.
+/// The providers of some resources.
 #[derive(Debug)]
 pub struct ResourceRule {
-    /// As they are written: `secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`.
+    /// As written in the file: `secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`.
     pub resources: Vec<String>,
-    /// The first one writes, all of them read.
+    /// The first one writes; all of them read.
     pub providers: Vec<Provider>,
 }
 
 impl Configuration {
-    /// Reads the text of a file, YAML or JSON. If it is to be `reloaded` when it changes, names of
-    /// providers must be unique that need not be otherwise.
+    /// Reads a YAML or JSON file. If the file is `reloaded` when it changes, the names of all KMS
+    /// providers must be unique.
     ///
     /// # Errors
-    /// What is wrong with it, each with its field.
+    /// All invalid fields.
     pub fn read(text: &[u8], reloaded: bool) -> Result<Self, Error> {
         let refuse = |why: String| Err(Error::Configuration(why));
         if text.len() > FILE_BYTES_MAX {
             return refuse(format!("it has more than {FILE_BYTES_MAX} bytes"));
         }
         let file = yaml::parse_strict(text).map_err(|why| Error::Configuration(why.to_string()))?;
-        let said = |member: &str| file.str_at(&[member]).unwrap_or_default();
-        if said("kind") != KIND || said("apiVersion") != VERSION {
-            let (kind, version) = (said("kind"), said("apiVersion"));
+        let member = |name: &str| file.str_at(&[name]).unwrap_or_default();
+        if member("kind") != KIND || member("apiVersion") != VERSION {
+            let (kind, version) = (member("kind"), member("apiVersion"));
             return refuse(format!("no kind {kind:?} is registered for version {version:?}"));
         }
         let mut reader = Reader { reloaded, ..Reader::default() };
@@ -64,11 +64,11 @@ impl Configuration {
     }
 }
 
-/// What was found wrong on the way.
+/// Reads a file and collects the errors.
 #[derive(Default)]
 struct Reader {
     reloaded: bool,
-    /// Members that are not known, or of another type than they must be.
+    /// Unknown members, and members of the wrong type.
     malformed: Vec<String>,
     errors: Errors,
     /// The names of the KMS providers so far.
@@ -77,7 +77,7 @@ struct Reader {
 
 impl Reader {
     fn rules(&mut self, file: &Value) -> Vec<ResourceRule> {
-        self.only(file, &Path::root(), &["apiVersion", "kind", "resources"]);
+        self.check_members(file, &Path::root(), &["apiVersion", "kind", "resources"]);
         let at = Path::new("resources");
         let listed = self.list(file, "resources", &at);
         if listed.is_empty() {
@@ -87,7 +87,7 @@ impl Reader {
     }
 
     fn rule(&mut self, rule: &Value, at: &Path) -> ResourceRule {
-        self.only(rule, at, &["resources", "providers"]);
+        self.check_members(rule, at, &["resources", "providers"]);
         let at_resources = at.field("resources");
         let mut resources = Vec::new();
         for (index, one) in self.list(rule, "resources", &at_resources).iter().enumerate() {
@@ -112,8 +112,8 @@ impl Reader {
         ResourceRule { resources, providers }
     }
 
-    /// Notes members that are not known, and what is no object.
-    fn only(&mut self, value: &Value, at: &Path, known: &[&str]) {
+    /// Reports unknown members, and a value that is not an object.
+    fn check_members(&mut self, value: &Value, at: &Path, known: &[&str]) {
         let Some(members) = value.as_object() else {
             return self.malformed.push(format!("{:?} must be an object", at.as_str()));
         };
@@ -122,7 +122,7 @@ impl Reader {
         }
     }
 
-    /// The items of a member; none where it is absent.
+    /// The items of a member; empty if it is absent.
     fn list<'v>(&mut self, value: &'v Value, member: &str, at: &Path) -> &'v [Value] {
         match value.get(member) {
             None | Some(Value::Null) => &[],
@@ -133,7 +133,7 @@ impl Reader {
         }
     }
 
-    /// A text; `None`, and noted, where it is something else. The value is not told: it may be a secret.
+    /// A string. Reports any other type, without the value: it may be a secret.
     fn text(&mut self, value: &Value, at: &Path) -> Option<String> {
         let text = value.as_str().map(str::to_owned);
         if text.is_none() {
@@ -142,7 +142,7 @@ impl Reader {
         text
     }
 
-    /// The text of a member; empty where it is absent.
+    /// A string member; empty if it is absent.
     fn member(&mut self, value: &Value, member: &str, at: &Path) -> String {
         match value.get(member) {
             None | Some(Value::Null) => String::new(),
@@ -150,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// The same for what is to be wiped from memory.
+    /// Like `member`, for a string that must be wiped from memory.
     fn secret(&mut self, value: &Value, member: &str, at: &Path) -> Zeroizing<String> {
         Zeroizing::new(self.member(value, member, at))
     }

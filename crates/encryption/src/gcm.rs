@@ -1,5 +1,5 @@
-//! AES-GCM with a random nonce of 12 bytes, which stands before the ciphertext; the tag stands behind it.
-//! upstream: `apiserver/pkg/storage/value/encrypt/aes/aes.go`.
+//! AES-GCM: a random nonce of 12 bytes, the ciphertext, and the tag. upstream:
+//! `apiserver/pkg/storage/value/encrypt/aes/aes.go`.
 
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, Algorithm, LessSafeKey, NONCE_LEN, Nonce,
@@ -7,12 +7,12 @@ use aws_lc_rs::aead::{
 };
 
 use crate::Error;
-use crate::chain::{SHORT, random};
+use crate::random::random;
 
 pub(crate) struct Gcm(LessSafeKey);
 
 impl Gcm {
-    /// A key of 16, 24 or 32 bytes; `None` for any other.
+    /// Takes a key of 16, 24 or 32 bytes; returns `None` for any other length.
     pub(crate) fn new(key: &[u8]) -> Option<Self> {
         let algorithm: &Algorithm = match key.len() {
             16 => &AES_128_GCM,
@@ -42,11 +42,11 @@ impl Gcm {
     }
 
     pub(crate) fn decrypt(&self, stored: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, Error> {
-        let (nonce, sealed) = stored.split_first_chunk::<NONCE_LEN>().ok_or(SHORT)?;
+        let (nonce, sealed) = stored.split_first_chunk::<NONCE_LEN>().ok_or(Error::TOO_SHORT)?;
         let mut value = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        let opened = self.0.open_in_place(nonce, Aad::from(authenticated), &mut value);
-        let len = opened
+        let decrypted = self.0.open_in_place(nonce, Aad::from(authenticated), &mut value);
+        let len = decrypted
             .map_err(|_| Error::Undecryptable("cipher: message authentication failed"))?
             .len();
         value.truncate(len);

@@ -1,9 +1,9 @@
-//! Envelope encryption, as the second version of the KMS API has it: values are encrypted by keys that derive
-//! from a seed, and the seed lies beside them, encrypted by a plugin.
-//! upstream: `apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go`,
+//! Envelope encryption as in KMS version 2: values are encrypted with keys that are derived from a
+//! seed. The seed is stored with each value, encrypted by a plugin. upstream:
+//! `apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go`,
 //! `apiserver/pkg/storage/value/encrypt/aes/aes_extended_nonce.go`.
 //!
-//! Must not know: how a plugin is reached, when it is asked, the clock.
+//! It must not know how or when a plugin is called, or the clock.
 
 mod object;
 
@@ -16,31 +16,32 @@ use parking_lot::{Mutex, RwLock};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::chain::{SHORT, random};
 use crate::gcm::Gcm;
+use crate::random::random;
 use object::{EncryptedObject, SEED};
 pub use object::{SealedSource, check_key_id};
 
-/// How long a seed is, in bytes; what stands before each value to derive its key from the seed; and a key.
+/// The lengths in bytes of a seed; of the random bytes that are stored with each value, to derive
+/// its key; and of a key.
 const SEED_LEN: usize = 32;
 const INFO_LEN: usize = 32;
 const KEY_LEN: usize = 32;
 
-/// How many seeds and keys of the past are remembered. There is one for each start of each server and each
-/// key of the plugin.
+/// The number of cached seeds and keys. There is one for each start of each server and each key of
+/// the plugin.
 const SOURCES_MAX: usize = 4096;
 
-/// Who encrypts seeds.
+/// Decrypts seeds.
 pub trait KeyService: fmt::Debug + Send + Sync {
-    /// The seed, or the key, that was sealed. It is asked from any thread, which waits for the answer: the
-    /// answer must come within seconds.
+    /// Decrypts a seed or key. This is called on any thread and blocks it, so it must return within
+    /// seconds.
     ///
     /// # Errors
-    /// Why it could not be decrypted.
+    /// The reason of the failure.
     fn unseal(&self, sealed: &SealedSource) -> Result<Zeroizing<Vec<u8>>, String>;
 }
 
-/// A provider whose seeds a plugin encrypts.
+/// A provider whose seeds are encrypted by a plugin.
 #[derive(Debug)]
 pub struct Envelope {
     service: Arc<dyn KeyService>,
@@ -48,11 +49,11 @@ pub struct Envelope {
     sources: Mutex<HashMap<(SealedSource, i32), Arc<Source>>>,
 }
 
-/// What is written with.
+/// What new values are encrypted with.
 #[derive(Debug, Default)]
 struct State {
     current: Option<Arc<Current>>,
-    /// Why nothing may be written, though there may be a seed.
+    /// Why values must not be written, even if there is a seed.
     refused: Option<String>,
 }
 
@@ -61,15 +62,15 @@ struct Current {
     source: Arc<Source>,
 }
 
-/// What keys come from.
+/// The source of the keys of values.
 enum Source {
-    /// A key of its own for each value.
+    /// Each value has its own derived key.
     Seed(Box<Prk>),
-    /// One key, as servers of before wrote.
+    /// A single key, as earlier versions of kube-apiserver wrote.
     Key(Box<Gcm>),
 }
 
-/// A new seed, for a plugin to encrypt.
+/// A new seed, which a plugin will encrypt.
 pub struct Seed(Zeroizing<[u8; SEED_LEN]>);
 
 impl Seed {
@@ -86,20 +87,20 @@ impl Seed {
 }
 
 impl Envelope {
-    /// Reads what the service can unseal; it does not write before it has a seed.
+    /// Creates an envelope that can read; to write, it needs a seed.
     pub fn new(service: Arc<dyn KeyService>) -> Self {
         Self { service, state: RwLock::default(), sources: Mutex::default() }
     }
 
-    /// By which of the plugin's keys the seed is encrypted that values are written with.
+    /// The ID of the plugin's key that encrypted the current seed.
     pub fn key_id(&self) -> Option<String> {
         self.state.read().current.as_ref().map(|current| current.sealed.key_id.clone())
     }
 
-    /// Writes with a seed from now on.
+    /// Uses a new seed for writes.
     ///
     /// # Errors
-    /// What is wrong with what the plugin made of it.
+    /// What is invalid in the plugin's answer.
     pub fn write_with(&self, seed: &Seed, sealed: SealedSource) -> Result<(), Error> {
         sealed.check()?;
         let source = Arc::new(Source::seed(seed.bytes())?);
@@ -109,17 +110,17 @@ impl Envelope {
         Ok(())
     }
 
-    /// Writes with the seed that there is.
+    /// Allows writes with the current seed.
     pub fn allow_writes(&self) {
         self.state.write().refused = None;
     }
 
-    /// Writes nothing until there is a new seed, or the old one may be used again.
+    /// Refuses writes until there is a new seed, or [`Self::allow_writes`] is called.
     pub fn refuse_writes(&self, why: String) {
         self.state.write().refused = Some(why);
     }
 
-    /// How many seeds and keys are remembered.
+    /// The number of cached seeds and keys.
     pub fn sources(&self) -> usize {
         self.sources.lock().len()
     }
@@ -147,7 +148,7 @@ impl Envelope {
         Ok(())
     }
 
-    /// The value, and whether it would be written with another key of the plugin now.
+    /// Returns the value, and whether a write would now use another key of the plugin.
     pub(crate) fn decrypt(&self, stored: &[u8], path: &[u8]) -> Result<(Vec<u8>, bool), Error> {
         let object = EncryptedObject::decode(stored)?;
         let (data, sealed, kind) = object.split();
@@ -156,14 +157,15 @@ impl Envelope {
         let value = match &*source {
             Source::Key(key) => key.decrypt(&data, path)?,
             Source::Seed(_) => {
-                let (info, sealed) = data.split_first_chunk::<INFO_LEN>().ok_or(SHORT)?;
+                let (info, sealed) =
+                    data.split_first_chunk::<INFO_LEN>().ok_or(Error::TOO_SHORT)?;
                 source.key(info)?.decrypt(sealed, path)?
             }
         };
         Ok((value, is_stale))
     }
 
-    /// What keys come from: remembered, or asked for.
+    /// Returns the source of keys from the cache or from the plugin.
     fn source(&self, sealed: SealedSource, kind: i32) -> Result<Arc<Source>, Error> {
         let id = (sealed, kind);
         if let Some(source) = self.sources.lock().get(&id) {
@@ -176,7 +178,8 @@ impl Envelope {
             SEED => Source::seed(&unsealed)?,
             _ => {
                 let key = Gcm::new(&unsealed);
-                let key = key.ok_or(Error::Undecryptable("the plugin gave a key of no size"))?;
+                let key =
+                    key.ok_or(Error::Undecryptable("the plugin gave a key of an invalid size"))?;
                 Source::Key(Box::new(key))
             }
         });
@@ -187,7 +190,7 @@ impl Envelope {
     fn remember(&self, id: (SealedSource, i32), source: Arc<Source>) {
         let mut sources = self.sources.lock();
         if sources.len() >= SOURCES_MAX {
-            sources.clear(); // the few that are in use are asked for again
+            sources.clear(); // the few that are in use are unsealed again
         }
         sources.insert(id, source);
     }
@@ -204,7 +207,7 @@ impl Source {
         Ok(Self::Seed(Box::new(Prk::new_less_safe(HKDF_SHA256, seed))))
     }
 
-    /// The key of one value.
+    /// The derived key of one value.
     fn key(&self, info: &[u8; INFO_LEN]) -> Result<Gcm, Error> {
         const FAILED: Error = Error::Undecryptable("failed to KDF expand seed with info");
         let Self::Seed(seed) = self else { return Err(FAILED) };

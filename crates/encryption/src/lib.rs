@@ -1,15 +1,13 @@
-//! Encryption at rest, as kube-apiserver v1.36 has it: an EncryptionConfiguration says by which
-//! providers the values of which resources are encrypted, and values become the very bytes that upstream
-//! stores.
+//! Encryption at rest, as kube-apiserver v1.36 does it: an EncryptionConfiguration names the
+//! providers that encrypt the values of each resource. The stored bytes are exactly upstream's.
 //!
-//! Purpose: from a configuration to a [`pintle_store::Transformer`].
-//!
-//! Must not know: where values are stored, files, requests.
+//! Makes a [`pintle_store::Transformer`] of a configuration. It must not know where values are
+//! stored, files, or requests.
 //!
 //! Invariants:
-//! - The first provider of a resource writes, all of them read. What none of them can read is an error,
-//!   never an empty or a plain value.
-//! - No error, and no debug output, has a key or a decrypted value in it.
+//! - The first provider of a resource writes; all of them read. A value that none of them can read
+//!   is an error, never an empty or a plain value.
+//! - No error and no debug output contains a key or a decrypted value.
 
 mod cbc;
 mod chain;
@@ -18,6 +16,7 @@ mod gcm;
 mod kms;
 mod measures;
 mod providers;
+mod random;
 mod resource;
 mod secretbox;
 
@@ -27,19 +26,25 @@ pub use measures::{Measures, TRANSFORMATION_BOUNDS};
 pub use providers::{Envelopes, Providers};
 pub use resource::GroupResource;
 
-/// Why a configuration, or a value, cannot be used.
+/// Why a configuration or a value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The configuration is not one that can be used; in upstream's words.
+    /// The configuration is invalid; the text is upstream's.
     #[error("{0}")]
     Configuration(String),
-    /// A value cannot be decrypted; in upstream's words.
+    /// The value cannot be decrypted; the text is upstream's.
     #[error("{0}")]
     Undecryptable(&'static str),
-    /// A value cannot be encrypted.
+    /// The value cannot be encrypted.
     #[error("{0}")]
     Unencryptable(&'static str),
-    /// A KMS plugin does not do what it should, or what it was given is no work of its; in upstream's words.
+    /// A KMS plugin failed, returned invalid data, or was given data that is not its own; the text
+    /// is upstream's.
     #[error("{0}")]
     KeyService(String),
+}
+
+impl Error {
+    const TOO_SHORT: Self =
+        Self::Undecryptable("the stored data was shorter than the required size");
 }

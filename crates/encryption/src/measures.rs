@@ -1,4 +1,5 @@
-//! What is measured of single values, by upstream's labels (`apiserver/pkg/storage/value/metrics.go`).
+//! Measurements of transformed values, with upstream's labels
+//! (`apiserver/pkg/storage/value/metrics.go`).
 
 use std::time::Instant;
 
@@ -6,7 +7,7 @@ use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 
 use crate::Error;
 
-/// The bounds of [`Measures::took`], upstream's: each twice the one before.
+/// The bounds of [`Measures::took`], upstream's: each is twice the previous one.
 pub const TRANSFORMATION_BOUNDS: [u64; 25] = {
     let mut bounds = nanoseconds([5e-6; 25]);
     let mut at = 1;
@@ -17,13 +18,13 @@ pub const TRANSFORMATION_BOUNDS: [u64; 25] = {
     bounds
 };
 
-/// What there is to count of values that are encrypted and decrypted: once for the provider, and once for the
-/// key where a provider has several.
+/// Measurements of encrypted and decrypted values: one for the provider, and one for its key if it
+/// can have several.
 #[derive(Debug)]
 pub struct Measures {
-    /// How many: by resource, outcome (`OK`), direction (`to_storage`) and prefix.
+    /// The number of operations by resource, outcome (`OK`), direction (`to_storage`) and prefix.
     pub operations: Series<4, Counter>,
-    /// How long those took that succeeded: by direction and prefix.
+    /// The durations of the successful operations by direction and prefix.
     pub took: Series<2, Distribution>,
 }
 
@@ -34,12 +35,12 @@ impl Default for Measures {
     }
 }
 
-/// A value that is encrypted or decrypted.
+/// A value to encrypt or decrypt.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    /// Of which resource: `deployments.apps`.
+    /// The resource: `deployments.apps`.
     pub(crate) resource: &'a str,
-    /// Where it is stored.
+    /// The storage path.
     pub(crate) path: &'a [u8],
     pub(crate) measures: &'a Measures,
 }
@@ -48,8 +49,8 @@ pub(crate) const FROM_STORAGE: &str = "from_storage";
 pub(crate) const TO_STORAGE: &str = "to_storage";
 
 impl Subject<'_> {
-    /// Counts what one prefix led to.
-    pub(crate) fn ended<T>(
+    /// Counts an operation of one prefix.
+    pub(crate) fn record<T>(
         &self,
         direction: &str,
         prefix: &[u8],

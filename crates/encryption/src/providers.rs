@@ -1,5 +1,5 @@
-//! The providers of each resource, and [`Transformer`] by them.
-//! upstream: `apiserver/pkg/server/options/encryptionconfig/config.go`.
+//! The providers of each resource, as a [`Transformer`]. upstream:
+//! `apiserver/pkg/server/options/encryptionconfig/config.go`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use pintle_store::{Key as StoreKey, TransformError, Transformed, Transformer};
 use sha2::{Digest, Sha256};
 
 use crate::cbc::Cbc;
-use crate::chain::{Chain, Link, Step, identity};
+use crate::chain::{Chain, Cipher, Link, identity};
 use crate::gcm::Gcm;
 use crate::measures::{Measures, Subject};
 use crate::secretbox::Secretbox;
@@ -22,11 +22,11 @@ const UNMATCHED_AES: &str = "no matching key was found for the provided AES tran
 const UNMATCHED_SECRETBOX: &str =
     "no matching key was found for the provided Secretbox transformer";
 
-/// Upstream's answer to the first version of the plugins' API, with its two spaces.
+/// Upstream's error for version 1 of the KMS API, with its two spaces.
 const KMS_V1: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
                       instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
 
-/// Gives the envelope encryption of a plugin.
+/// Returns the envelope encryption of a plugin.
 pub type Envelopes<'a> = &'a dyn Fn(&Kms) -> Result<Arc<Envelope>, Error>;
 
 /// The providers of a configuration.
@@ -43,10 +43,10 @@ impl fmt::Debug for Providers {
 }
 
 impl Providers {
-    /// The providers that a configuration says.
+    /// Creates the providers of a configuration.
     ///
     /// # Errors
-    /// A rule that an earlier one masks, or a provider that there is not.
+    /// A rule that an earlier one masks, or a provider that does not exist.
     pub fn new(configuration: &Configuration, envelopes: Envelopes<'_>) -> Result<Self, Error> {
         let mut by_resource: BTreeMap<GroupResource, Chain> = BTreeMap::new();
         let mut hash = Sha256::new();
@@ -68,7 +68,7 @@ impl Providers {
                 let chain = by_resource.entry(resource);
                 let chain = chain.or_insert(Chain { parts: Vec::new(), unmatched: UNMATCHED });
                 if chain.parts.is_empty() {
-                    note(&mut hash, name, rule.providers.first());
+                    hash_writer(&mut hash, name, rule.providers.first());
                 }
                 chain.parts.push(part.clone());
             }
@@ -78,14 +78,13 @@ impl Providers {
         Ok(Self { by_resource, fingerprint, measures: Arc::default() })
     }
 
-    /// Counts into these measures.
+    /// Uses these measures.
     #[must_use]
     pub fn measured_by(self, measures: Arc<Measures>) -> Self {
         Self { measures, ..self }
     }
 
-    /// The providers of what a collection of the store holds, and the resource; `None` where it is not
-    /// encrypted.
+    /// The providers and the resource of a store's collection; `None` if it is not encrypted.
     fn of(&self, collection: &str) -> Option<(&Chain, GroupResource)> {
         let resource = GroupResource::of_collection(collection)?;
         let chain = self
@@ -140,55 +139,58 @@ impl Transformer for Providers {
     }
 }
 
-/// About how much longer a value becomes.
+/// The approximate growth of an encrypted value.
 const OVERHEAD: usize = 128;
 
 fn link(provider: &Provider, envelopes: Envelopes<'_>) -> Result<Link, Error> {
     Ok(match provider {
         Provider::AesGcm(keys) => {
-            let step = |key: &[u8]| Gcm::new(key).map(Box::new).map(Step::Gcm);
-            keyed(b"k8s:enc:aesgcm:v1:", keys, UNMATCHED_AES, step)?
+            let cipher = |key: &[u8]| Gcm::new(key).map(Box::new).map(Cipher::Gcm);
+            keyed(b"k8s:enc:aesgcm:v1:", keys, UNMATCHED_AES, cipher)?
         }
         Provider::AesCbc(keys) => {
-            let step = |key: &[u8]| Cbc::new(key).map(Box::new).map(Step::Cbc);
-            keyed(b"k8s:enc:aescbc:v1:", keys, UNMATCHED_AES, step)?
+            let cipher = |key: &[u8]| Cbc::new(key).map(Box::new).map(Cipher::Cbc);
+            keyed(b"k8s:enc:aescbc:v1:", keys, UNMATCHED_AES, cipher)?
         }
         Provider::Secretbox(keys) => {
-            let step = |key: &[u8]| Secretbox::new(key).map(Step::Secretbox);
-            keyed(b"k8s:enc:secretbox:v1:", keys, UNMATCHED_SECRETBOX, step)?
+            let cipher = |key: &[u8]| Secretbox::new(key).map(Cipher::Secretbox);
+            keyed(b"k8s:enc:secretbox:v1:", keys, UNMATCHED_SECRETBOX, cipher)?
         }
-        Provider::Identity => Link { prefix: Vec::new(), step: Step::Identity },
+        Provider::Identity => Link { prefix: Vec::new(), cipher: Cipher::Identity },
         Provider::Kms(kms) if kms.version == "v1" => {
             return Err(Error::Configuration(KMS_V1.to_owned()));
         }
         Provider::Kms(kms) => {
             let prefix = format!("k8s:enc:kms:v2:{}:", kms.name).into_bytes();
-            Link { prefix, step: Step::Envelope(envelopes(kms)?) }
+            Link { prefix, cipher: Cipher::Envelope(envelopes(kms)?) }
         }
     })
 }
 
-/// A provider with keys, each found by its name.
+/// Creates the link of a provider whose keys are found by their names.
 fn keyed(
     prefix: &[u8],
     keys: &[Key],
     unmatched: &'static str,
-    step: impl Fn(&[u8]) -> Option<Step>,
+    cipher: impl Fn(&[u8]) -> Option<Cipher>,
 ) -> Result<Link, Error> {
     let link = |key: &Key| {
-        let wrong = || {
+        let invalid = || {
             let why = format!("error while creating cipher for named key {}", key.name);
             Error::Configuration(why)
         };
         let prefix = format!("{}:", key.name).into_bytes();
-        Ok(Link { prefix, step: step(&key.secret).ok_or_else(wrong)? })
+        Ok(Link { prefix, cipher: cipher(&key.secret).ok_or_else(invalid)? })
     };
     let links = keys.iter().map(link).collect::<Result<_, Error>>()?;
-    Ok(Link { prefix: prefix.to_vec(), step: Step::Keys(Chain { parts: vec![links], unmatched }) })
+    Ok(Link {
+        prefix: prefix.to_vec(),
+        cipher: Cipher::Keys(Chain { parts: vec![links], unmatched }),
+    })
 }
 
-/// Takes account of how a resource is written.
-fn note(hash: &mut Sha256, resource: &str, provider: Option<&Provider>) {
+/// Adds the provider and key that write a resource to the fingerprint.
+fn hash_writer(hash: &mut Sha256, resource: &str, provider: Option<&Provider>) {
     let (method, key) = match provider {
         Some(Provider::AesGcm(keys)) => ("aesgcm", keys.first()),
         Some(Provider::AesCbc(keys)) => ("aescbc", keys.first()),
@@ -197,7 +199,7 @@ fn note(hash: &mut Sha256, resource: &str, provider: Option<&Provider>) {
         Some(Provider::Identity) | None => ("identity", None),
     };
     let (name, secret) = key.map_or(("", &[][..]), |key| (&key.name, &key.secret));
-    // The key is hashed by itself first, so that what is stored of it says nothing but whether it is the same.
+    // The key is hashed first: its digest only shows whether the key is the same.
     let secret = Sha256::digest(secret);
     for part in [resource.as_bytes(), method.as_bytes(), name.as_bytes(), &secret] {
         hash.update((part.len() as u64).to_be_bytes());

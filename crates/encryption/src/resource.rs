@@ -1,31 +1,31 @@
-//! Resources and the rules that name them: `secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`.
+//! Resources, and the patterns of rules: `secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`.
 
 use std::fmt;
 
-/// A resource of a group, either of which may be `*` in a rule.
+/// A resource of a group; in a rule, each may be `*`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupResource {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: String,
     /// The plural name.
     pub resource: String,
 }
 
-/// What matches anything.
+/// The wildcard.
 pub(crate) const ANY: &str = "*";
 
-/// Collections that have no REST API. Upstream does not encrypt them, whatever the rules say.
+/// Collections without a REST API. Upstream never encrypts them.
 const WITHOUT_API: &[&str] = &["masterleases", "peerserverleases", "ranges"];
 
 impl GroupResource {
-    /// Reads `resource.group`, or `resource`.
+    /// Parses `resource.group` or `resource`.
     pub(crate) fn parse(text: &str) -> Self {
         let (resource, group) = text.split_once('.').unwrap_or((text, ""));
         Self { group: group.to_owned(), resource: resource.to_owned() }
     }
 
-    /// The resource whose objects a store's collection has, `plural` or `group/plural`; `None` where the
-    /// collection is never encrypted.
+    /// The resource of a store's collection (`plural` or `group/plural`); `None` if the collection
+    /// is never encrypted.
     pub(crate) fn of_collection(collection: &str) -> Option<Self> {
         if WITHOUT_API.contains(&collection) {
             return None;
@@ -46,7 +46,7 @@ impl GroupResource {
 }
 
 impl fmt::Display for GroupResource {
-    /// As it is written in a configuration.
+    /// The notation of a configuration.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.resource.as_str(), self.group.as_str()) {
             (ANY, "") => f.write_str("*."),

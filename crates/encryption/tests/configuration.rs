@@ -1,12 +1,12 @@
-//! Configurations that are refused, in upstream's words.
-//! upstream: `apiserver/pkg/apis/apiserver/validation/validation_encryption_test.go` and the tests of
+//! Invalid configurations and upstream's errors. upstream:
+//! `apiserver/pkg/apis/apiserver/validation/validation_encryption_test.go` and the tests of
 //! `apiserver/pkg/server/options/encryptionconfig`.
 
 use pintle_encryption::{Configuration, Error, Kms, Providers};
 
 const KEY: &str = "keys: [{name: k, secret: a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=}]";
 
-/// Each with what is wrong with it. `$K` stands for one good key.
+/// Each with its error. `$K` is a valid key.
 const REFUSED: &[(&str, &str)] = &[
     ("[]", "resources: Required value: at least one resources is required"),
     (
@@ -156,18 +156,20 @@ fn read(resources: &str) -> Result<Providers, Error> {
 }
 
 #[test]
-fn what_is_refused_and_why() {
+fn invalid_configurations_are_refused() {
     for (resources, why) in REFUSED {
         match read(resources) {
-            Err(Error::Configuration(said)) => assert!(said.contains(why), "{resources}: {said}"),
+            Err(Error::Configuration(message)) => {
+                assert!(message.contains(why), "{resources}: {message}")
+            }
             other => panic!("{resources}: {other:?}"),
         }
     }
 }
 
-/// No error shows a key, or the part of one.
+/// No error shows a key or a part of one.
 #[test]
-fn no_error_tells_a_secret() {
+fn no_error_shows_a_secret() {
     const SECRET: &str = "c2VjcmV0LXNlY3JldC1zZWNyZXQ";
     for resources in [
         "[{resources: [secrets], providers: [{aesgcm: {keys: [{name: k, secret: $S}]}}]}]",
@@ -182,7 +184,7 @@ fn no_error_tells_a_secret() {
 }
 
 #[test]
-fn what_is_no_configuration() {
+fn files_without_a_configuration_are_refused() {
     for (text, why) in [
         ("", "no kind \"\" is registered for version \"\""),
         ("kind: Config\napiVersion: v1", "no kind \"Config\" is registered for version \"v1\""),
@@ -190,16 +192,17 @@ fn what_is_no_configuration() {
         ("{", ""),
         ("\u{0}", ""),
     ] {
-        let Err(Error::Configuration(said)) = Configuration::read(text.as_bytes(), false) else {
+        let Err(Error::Configuration(message)) = Configuration::read(text.as_bytes(), false) else {
             panic!("{text:?}");
         };
-        assert!(said.contains(why), "{text:?}: {said}");
+        assert!(message.contains(why), "{text:?}: {message}");
     }
     let long = vec![b' '; 5 << 20];
     assert!(Configuration::read(&long, false).is_err());
 }
 
-/// A file of megabytes takes time and memory in proportion to its length: rules share their providers.
+/// A file of megabytes takes time and memory in proportion to its length, because rules share their
+/// providers.
 #[test]
 fn huge_configurations() {
     let resources: Vec<String> = (0..30_000).map(|n| format!("'*.group{n}.example'")).collect();

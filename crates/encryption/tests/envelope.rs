@@ -1,5 +1,5 @@
-//! Envelope encryption with a plugin that is a function.
-//! upstream: `apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope_test.go`.
+//! Envelope encryption with a plugin that is a function. upstream:
+//! `apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope_test.go`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot prepare its values has nothing to say")]
 
@@ -18,8 +18,8 @@ use zeroize::Zeroizing;
 
 const PATH: &[u8] = b"/registry/secrets/default/a";
 
-/// What a kube-apiserver v1.36.3 stored of a secret at `/registry/secrets/default/kms-ref`, in base64, and the
-/// seed that its plugin gives for it.
+/// A secret as kube-apiserver v1.36.3 stored it at `/registry/secrets/default/kms-ref`, in base64,
+/// and the seed that its plugin returns.
 const STORED: &str = "azhzOmVuYzprbXM6djI6dmF1bHQ6CpkCX2Ql+ZNr4uBWL4+aPa2dStJvr0K9W0Tgjs2J6rQM/ry3XpqPufQg/hrRynTjRjrA\
     425PxDly8vDSJw8JIafQvMABpHS75raiXIZQ0VG2hMWH1HWCXEosadhVBEFQTzGpfIssj1RrhSA3plS96llU/rs9V9z791CV\
     10m7RstbMshLfEN2Sp60Ocve+MckG93ke52pmGtL31D8/V6g+lbC5iLSK4/eqK5FmbbJDxHxX6kJGoDKpLhFOC/TejZwwo6s\
@@ -28,7 +28,7 @@ const STORED: &str = "azhzOmVuYzprbXM6djI6dmF1bHQ6CpkCX2Ql+ZNr4uBWL4+aPa2dStJvr0
     lFZOSiEzzYpopCIXChJwbHVnaW4uZXhhbXBsZS5jb20SAWEoAQ==";
 const STORED_SEED: &str = "NPhjNvHSzNoGHvxYMTUzxftzmRnvr9lv9P4OnvFi6aU=";
 
-/// Knows the seed that a kube-apiserver had.
+/// Returns the seed of a kube-apiserver.
 #[derive(Debug)]
 struct Recorded;
 
@@ -41,7 +41,7 @@ impl KeyService for Recorded {
 }
 
 #[test]
-fn what_a_kube_apiserver_stored_is_read() {
+fn a_value_of_kube_apiserver_is_read() {
     let (_, providers) = start(Arc::new(Recorded), "2");
     let stored = Bytes::from(BASE64_STANDARD.decode(STORED).unwrap());
     let read = read(&providers, b"/registry/secrets/default/kms-ref", &stored).unwrap();
@@ -49,7 +49,7 @@ fn what_a_kube_apiserver_stored_is_read() {
     assert!(read.value.windows(7).any(|part| part == b"vaulted"));
 }
 
-/// Seals by turning each bit; counts how often it was asked.
+/// Seals by inverting each bit; counts the calls.
 #[derive(Debug, Default)]
 struct Plugin(AtomicUsize);
 
@@ -67,11 +67,12 @@ fn sealed(seed: &Seed, key_id: &str) -> SealedSource {
     SealedSource {
         key_id: key_id.to_owned(),
         bytes: seed.bytes().iter().map(|byte| !byte).collect(),
-        annotations: BTreeMap::from([("a.example".to_owned(), Bytes::from_static(b"told"))]),
+        annotations: BTreeMap::from([("a.example".to_owned(), Bytes::from_static(b"data"))]),
     }
 }
 
-/// An envelope that writes by a key of the plugin, and secrets that it encrypts.
+/// Creates an envelope that writes with a key of the plugin, and providers that encrypt secrets
+/// with it.
 fn start(plugin: Arc<dyn KeyService>, key_id: &str) -> (Arc<Envelope>, Providers) {
     let envelope = Arc::new(Envelope::new(plugin));
     let seed = Seed::generate().unwrap();
@@ -105,7 +106,7 @@ fn a_seed_serves_many_values() {
     let (_, writer) = start(plugin.clone(), "1");
     let stored: Vec<Bytes> = (0..100).map(|_| write(&writer, b"{}").unwrap()).collect();
     assert!(stored.iter().all(|value| value.starts_with(b"k8s:enc:kms:v2:vault:")));
-    assert_ne!(stored[0], stored[1], "each has a key of its own");
+    assert_ne!(stored[0], stored[1], "each has its own key");
     assert!(read(&writer, PATH, &stored[0]).is_ok_and(|read| read.value == b"{}"[..]));
     assert_eq!(plugin.0.load(Ordering::Relaxed), 0, "a server knows its own seed");
 
@@ -113,10 +114,10 @@ fn a_seed_serves_many_values() {
     for value in &stored {
         assert!(read(&other, PATH, value).is_ok_and(|read| !read.is_stale));
     }
-    assert_eq!(plugin.0.load(Ordering::Relaxed), 1, "another server asks once");
+    assert_eq!(plugin.0.load(Ordering::Relaxed), 1, "another server calls the plugin once");
     assert_eq!(envelope.sources(), 2);
 
-    // Another key of the plugin: what was written before is stale, and can be read.
+    // With another key of the plugin, older values are stale, but can be read.
     let (_, newer) = start(plugin.clone(), "2");
     assert!(read(&newer, PATH, &stored[0]).is_ok_and(|read| read.is_stale));
     assert!(read(&newer, b"/registry/secrets/default/b", &stored[0]).is_err(), "bound to its path");
@@ -129,7 +130,7 @@ fn writes_need_a_seed_that_may_be_used() {
     let stored = write(&providers, b"{}").unwrap();
     envelope.refuse_writes("expired".to_owned());
     assert_eq!(write(&providers, b"{}"), Err(TransformError("expired".to_owned())));
-    assert!(read(&providers, PATH, &stored).is_ok(), "reads go on");
+    assert!(read(&providers, PATH, &stored).is_ok(), "reads are still possible");
     envelope.allow_writes();
     assert!(write(&providers, b"{}").is_ok());
 }
@@ -137,7 +138,7 @@ fn writes_need_a_seed_that_may_be_used() {
 /// upstream: `TestValidateEncryptedObject`, `TestValidateEncryptedDEKSource`, `TestValidateKeyID`,
 /// `TestValidateAnnotations`.
 #[test]
-fn what_a_plugin_must_not_give() {
+fn invalid_answers_of_a_plugin_are_refused() {
     let envelope = Envelope::new(Arc::new(Plugin::default()));
     let seed = Seed::generate().unwrap();
     let good = sealed(&seed, "1");
@@ -163,7 +164,7 @@ fn what_a_plugin_must_not_give() {
         ),
     ] {
         match envelope.write_with(&seed, sealed) {
-            Err(Error::KeyService(said)) => assert!(said.contains(why), "{said}"),
+            Err(Error::KeyService(message)) => assert!(message.contains(why), "{message}"),
             other => panic!("{why}: {other:?}"),
         }
     }
@@ -180,14 +181,14 @@ fn hostile_values() {
         assert!(read(&providers, PATH, &stored.slice(..len)).is_err(), "{len}");
     }
     for position in prefix..stored.len() {
-        let mut turned = stored.to_vec();
-        turned[position] ^= 1;
-        let outcome = read(&providers, PATH, &turned.into());
-        // The key's name and the annotations are not authenticated, as upstream has it.
+        let mut changed = stored.to_vec();
+        changed[position] ^= 1;
+        let outcome = read(&providers, PATH, &changed.into());
+        // The key ID and the annotations are not authenticated, as upstream.
         assert!(outcome.is_err() || outcome.is_ok_and(|read| read.value.starts_with(b"{")));
     }
     let (_, elsewhere) = start(plugin.clone(), "lost");
     let lost = write(&elsewhere, b"{}").unwrap();
-    let Err(TransformError(why)) = read(&providers, PATH, &lost) else { panic!("it is read") };
+    let Err(TransformError(why)) = read(&providers, PATH, &lost) else { panic!("it was read") };
     assert_eq!(why, "failed to decrypt DEK, error: rpc error: code = NotFound desc = no such key");
 }

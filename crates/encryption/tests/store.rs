@@ -1,5 +1,5 @@
-//! The embedded store, encrypted: what is in its files, who can open it, and how it changes from one
-//! configuration to another.
+//! The embedded store with encryption: the content of its files, which providers can open it, and
+//! how it is converted from one configuration to another.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot prepare its values has nothing to say")]
 
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use pintle_encryption::{Configuration, Error as Refusal, Kms, Providers};
+use pintle_encryption::{Configuration, Error as EncryptionError, Kms, Providers};
 use pintle_store::{
-    At, Change, Durability, Error, Expect, Key, Options, Revision, Store, Template, Transformer,
-    Write,
+    At, Change, Durability, Error, Expect, Group, Key, Options, Revision, Store, Template,
+    Transformer, Write,
 };
 use tempfile::TempDir;
 
-/// What must not be found in any file.
+/// No file may contain this.
 const SECRET: &str = "the-launch-code-is-0000";
 
 const ONE: &str = "aesgcm: {keys: [{name: one, secret: $1}]}";
@@ -26,7 +26,7 @@ const TWO: &str = "secretbox: {keys: [{name: two, secret: $2}]}";
 const THREE: &str = "aescbc: {keys: [{name: three, secret: $1}]}";
 const PLAIN: &str = "identity: {}";
 
-/// What encrypts secrets by these providers.
+/// A transformer that encrypts secrets with these providers.
 fn transformer(providers: &[&str]) -> Arc<dyn Transformer> {
     let mut text = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n\
                     resources:\n- resources: [secrets]\n  providers:\n"
@@ -37,7 +37,8 @@ fn transformer(providers: &[&str]) -> Arc<dyn Transformer> {
         text.push_str(&format!("  - {provider}\n"));
     }
     let configuration = Configuration::read(text.as_bytes(), false).unwrap();
-    let no_plugins = |_: &Kms| Err(Refusal::KeyService("there are no plugins here".to_owned()));
+    let no_plugins =
+        |_: &Kms| Err(EncryptionError::KeyService("there are no plugins here".to_owned()));
     Arc::new(Providers::new(&configuration, &no_plugins).unwrap())
 }
 
@@ -58,14 +59,15 @@ fn key(item: &str) -> Key {
 
 async fn write(store: &dyn Store, item: &str, expect: Expect, change: Change) -> Revision {
     let write = Write { key: key(item), expect, change, note: None };
-    store.commit(write).await.unwrap().revision
+    let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
+    store.commit_together(group).await.unwrap()[0].revision
 }
 
 fn value(number: usize) -> Template {
     Template::whole(format!("{{\"data\":\"{SECRET}-{number}\"}}").into_bytes())
 }
 
-/// A store with objects, some of which were changed or deleted.
+/// Fills a store with objects, some of which are changed or deleted.
 async fn fill(dir: &TempDir, providers: &[&str]) {
     let store = open(dir, providers).unwrap();
     for number in 0..100 {
@@ -82,7 +84,7 @@ async fn fill(dir: &TempDir, providers: &[&str]) {
     store.close().await;
 }
 
-/// What the store has now, by item.
+/// The values in the store, by item.
 async fn content(store: &dyn Store) -> BTreeMap<String, Vec<u8>> {
     let records = store.list("secrets", "", At::Head).await.unwrap();
     records.iter().map(|record| (record.key.item.to_string(), record.value().to_vec())).collect()
@@ -95,7 +97,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The files in which a text is found.
+/// The files that contain a text.
 fn found(dir: &TempDir, text: &str) -> Vec<String> {
     let has = |bytes: &[u8]| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     files(dir.path()).into_iter().filter(|(_, bytes)| has(bytes)).map(|(name, _)| name).collect()
@@ -124,7 +126,7 @@ async fn a_plain_store_is_encrypted_when_it_is_opened() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_encrypted_from_the_beginning_has_nothing_plain() {
+async fn a_store_that_is_always_encrypted_contains_no_plain_values() {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir, &[ONE]).await;
     assert_eq!(found(&dir, SECRET), [""; 0]);
@@ -134,11 +136,11 @@ async fn a_store_that_is_encrypted_from_the_beginning_has_nothing_plain() {
 }
 
 #[tokio::test]
-async fn who_has_not_the_key_changes_nothing() {
+async fn opening_without_the_key_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir, &[ONE]).await;
     let before = content(&*open(&dir, &[ONE]).unwrap()).await;
-    // redb notes in its file that it was opened and closed.
+    // redb records in its file that it was opened and closed.
     let others = || {
         let mut files = files(dir.path());
         files.remove("store.redb");
@@ -166,8 +168,8 @@ async fn who_has_not_the_key_changes_nothing() {
     }
 }
 
-/// upstream: `TestKMSv2ProviderKeyIDStaleness` and the rotation steps of its documentation; here the old key
-/// is no longer needed after one start.
+/// upstream: `TestKMSv2ProviderKeyIDStaleness` and the rotation steps of its documentation. Here
+/// the old key is no longer needed after one start.
 #[tokio::test]
 async fn a_new_key_replaces_the_old_one_at_a_start() {
     let dir = tempfile::tempdir().unwrap();
@@ -186,7 +188,7 @@ async fn a_new_key_replaces_the_old_one_at_a_start() {
 }
 
 #[tokio::test]
-async fn encryption_can_be_taken_back() {
+async fn encryption_can_be_removed() {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir, &[ONE]).await;
     let before = content(&*open(&dir, &[PLAIN, ONE]).unwrap()).await;
@@ -195,13 +197,13 @@ async fn encryption_can_be_taken_back() {
     assert_eq!(content(&*store).await, before);
     write(&*store, "ns/new", Expect::Absent, Change::Put(value(1000))).await;
     drop(store);
-    // What was written plainly meanwhile is encrypted again.
+    // The values that were written unencrypted are encrypted again.
     drop(open(&dir, &[ONE, PLAIN]).unwrap());
     assert_eq!(found(&dir, SECRET), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_a_crash_leaves_of_a_conversion_is_removed() {
+async fn leftovers_of_an_interrupted_conversion_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir, &[]).await;
     let half = dir.path().join("store/store.redb.new");

@@ -1,4 +1,4 @@
-//! Values and what is stored of them: those that a kube-apiserver stored, and hostile ones.
+//! Values and their stored forms, among them those of a kube-apiserver and manipulated ones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot prepare its values has nothing to say")]
 
@@ -11,8 +11,8 @@ use pintle_encryption::{Configuration, Envelope, Error, Kms, Providers};
 use pintle_store::{Key, TransformError, Transformed, Transformer};
 use pintle_value::{Value, json};
 
-/// What a kube-apiserver v1.36.3 stored of secrets with the key of 32 bytes `k`, one a line: its path, what is
-/// stored in base64, and a part of the value.
+/// Secrets as kube-apiserver v1.36.3 stored them with the 32-byte key `k`, one per line: the path,
+/// the stored bytes in base64, and a part of the value.
 const STORED: &str = include_str!("kept.jsonl");
 
 const SECRET: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
@@ -27,7 +27,7 @@ fn key() -> Key {
     Key { collection: "secrets".into(), item: "default/a".into() }
 }
 
-/// What encrypts secrets by providers in their order, each with keys of these names.
+/// Creates providers in this order for secrets, each with keys of these names.
 fn providers(methods: &[&str], keys: &[&str]) -> Providers {
     let keys: Vec<String> =
         keys.iter().map(|name| format!("{{name: {name}, secret: {SECRET}}}")).collect();
@@ -53,7 +53,7 @@ fn write(providers: &Providers, value: &[u8]) -> Bytes {
 }
 
 #[test]
-fn what_a_kube_apiserver_stored_is_read() {
+fn values_of_kube_apiserver_are_read() {
     let all = ["aescbc", "aesgcm", "secretbox", "identity"];
     for line in STORED.lines() {
         let row = json::parse(line.as_bytes()).unwrap();
@@ -79,13 +79,13 @@ fn what_a_kube_apiserver_stored_is_read() {
             }
         }
         let elsewhere = read(&providers(&first, &[&own]), OTHER_PATH, &stored);
-        assert_eq!(elsewhere.is_err(), method == "aesgcm", "only this one binds values to paths");
+        assert_eq!(elsewhere.is_err(), method == "aesgcm", "only AES-GCM binds values to paths");
     }
     assert_eq!(STORED.lines().count(), 4);
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_can_be_read() {
     for (method, prefix) in [
         ("aescbc", "k8s:enc:aescbc:v1:k:"),
         ("aesgcm", "k8s:enc:aesgcm:v1:k:"),
@@ -107,7 +107,7 @@ fn what_is_written_is_read() {
     }
 }
 
-/// What is wrong with a value is an error, never another value or a panic.
+/// A manipulated value causes an error, never another value or a panic.
 #[test]
 fn hostile_values() {
     let value = b"{\"kind\":\"Secret\",\"data\":{\"a\":\"0123456789abcdef\"}}";
@@ -116,8 +116,8 @@ fn hostile_values() {
         let stored = write(&providers, value);
         for len in 0..stored.len() {
             let cut = read(&providers, PATH, &stored[..len]);
-            // What has lost its prefix is a plain value; CBC does not authenticate, and finds most of it by
-            // the padding.
+            // Without its prefix, a value is plain. CBC does not authenticate, and can only detect
+            // most cuts by the padding.
             let is_plain = len < b"k8s:enc:".len();
             let is_refused = cut.as_ref().is_err_and(|why| !why.0.is_empty());
             let is_other = cut.is_ok_and(|read| read.value[..] != value[..]);
@@ -125,9 +125,9 @@ fn hostile_values() {
         }
         let prefix = format!("k8s:enc:{method}:v1:k:").len();
         for position in (prefix..stored.len()).filter(|_| method != "aescbc") {
-            let mut turned = stored.to_vec();
-            turned[position] ^= 1;
-            assert!(read(&providers, PATH, &turned).is_err(), "{method}, {position}");
+            let mut changed = stored.to_vec();
+            changed[position] ^= 1;
+            assert!(read(&providers, PATH, &changed).is_err(), "{method}, {position}");
         }
         let elsewhere = read(&providers, OTHER_PATH, &stored);
         assert_eq!(elsewhere.is_err(), method == "aesgcm", "{method}");
@@ -170,17 +170,17 @@ fn errors_are_upstreams() {
         ),
         (&plain, "k8s:enc:aesgcm:v1:k:0123", "no matching prefix found"),
     ] {
-        let Err(TransformError(said)) = read(providers, PATH, stored.as_bytes()) else {
-            panic!("{stored} is read");
+        let Err(TransformError(message)) = read(providers, PATH, stored.as_bytes()) else {
+            panic!("{stored} was read");
         };
-        assert_eq!(said, why, "{stored}");
+        assert_eq!(message, why, "{stored}");
     }
 }
 
-/// Rules with wildcards, and what no rule names.
-/// upstream: `TestWildcardMasking` and `TestEncryptAll` of the tests of `encryptionconfig`.
+/// Rules with wildcards, and resources without a rule. upstream: `TestWildcardMasking` and
+/// `TestEncryptAll` of the tests of `encryptionconfig`.
 #[test]
-fn which_rule_a_resource_has() {
+fn the_most_specific_rule_applies() {
     let text = format!(
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
          - {{resources: [events], providers: [{{identity: {{}}}}]}}\n\

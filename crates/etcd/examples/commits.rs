@@ -1,7 +1,7 @@
-//! How fast a store on etcd commits creates of about 1 KB:
-//! `cargo run --release -p pintle-etcd --example commits -- ENDPOINT WRITERS SECONDS`.
+//! Measures how fast a store on etcd commits creates of about 1 KB: `cargo run --release -p
+//! pintle-etcd --example commits -- ENDPOINT WRITERS SECONDS`.
 //!
-//! The database must be one for this alone; it is left as it is.
+//! Use a database of its own; it is not cleaned afterwards.
 
 #![expect(clippy::print_stdout, reason = "this is a program")]
 
@@ -13,11 +13,11 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use pintle_etcd::Options;
 use pintle_store::{
-    Change, Expect, Follower, Key, Kind, Layout, Mismatch, Opening as _, Record, Revision,
+    Change, Expect, Follower, Group, Key, Kind, Layout, Mismatch, Opening as _, Record, Revision,
     Template, Write,
 };
 
-/// Paths are `collection/item`, and bytes are values.
+/// A layout with the path `collection/item` and plain bytes as values.
 struct Plain;
 
 impl Layout for Plain {
@@ -47,9 +47,9 @@ impl Layout for Plain {
     }
 }
 
-struct Nobody;
+struct Ignore;
 
-impl Follower for Nobody {
+impl Follower for Ignore {
     fn apply(&self, _: &[Record], _: Revision) {}
 
     fn reset(&self, _: &[Record], _: Revision) {}
@@ -59,13 +59,13 @@ impl Follower for Nobody {
 async fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [endpoint, writers, seconds] = arguments.as_slice() else {
-        anyhow::bail!("usage: load ENDPOINT WRITERS SECONDS");
+        anyhow::bail!("usage: commits ENDPOINT WRITERS SECONDS");
     };
     let (writers, seconds): (usize, u64) = (writers.parse()?, seconds.parse()?);
     let options = Options { endpoints: vec![endpoint.clone()], ..Options::default() };
     let begin = Instant::now();
     let opening = pintle_etcd::open(&options, Arc::new(Plain)).await?;
-    let store = Box::new(opening).read_to(Arc::new(Nobody)).await?;
+    let store = Box::new(opening).read_to(Arc::new(Ignore)).await?;
     println!("opened in {:.1?}, head {}", begin.elapsed(), store.head());
     let value = vec![b'x'; 1100];
     let begin = Instant::now();
@@ -82,7 +82,8 @@ async fn main() -> Result<()> {
                     let change = Change::Put(Template::whole(value.clone()));
                     let write = Write { key, expect: Expect::Absent, change, note: None };
                     let begin = Instant::now();
-                    store.commit(write).await?;
+                    let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
+                    store.commit_together(group).await?;
                     took.push(begin.elapsed());
                 }
                 anyhow::Ok(took)

@@ -1,67 +1,69 @@
-//! The messages of a watch, put together to what followers are told.
+//! Assembly of a watch's messages to complete revisions.
 //!
-//! Purpose: each revision once, whole and in order, whatever etcd makes of it: messages cut into
-//! fragments, events that come again after a watch was begun anew, progress without events.
+//! Each revision is emitted once, whole and in order, whatever etcd sends: fragmented messages,
+//! repeated events after a watch was restarted, progress without events.
 //!
-//! Must not know: connections, followers.
+//! It must not know connections or followers.
 //!
-//! Invariants: heads grow; all events of a revision are in one [`Told`], whose head is at or above them.
+//! Invariants: heads grow; all events of a revision are in one [`Step::Emit`], whose head is at or
+//! above them.
 
 use pintle_store::Revision;
 
 use crate::messages::{Event, WatchResponse};
 use crate::translation::revision;
 
-/// Which messages of a watch tell how far it has come.
+/// Which messages of a watch advance its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Events, and progress that is asked for.
+    /// Events, and requested progress.
     Requested,
-    /// Events alone. etcd before 3.4.31, and 3.5 before 3.5.13, tells progress ahead of events that it has
-    /// yet to send (etcd issues 15220, 17507); so all keys are watched, where each revision has an event.
+    /// Events only. etcd before 3.4.31, and 3.5 before 3.5.13, reports progress ahead of events
+    /// that it has not sent yet (etcd issues 15220, 17507). All keys are watched, so that each
+    /// revision has an event.
     Events,
 }
 
-/// What a message comes to.
+/// The result of a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
-    /// The next events, perhaps none, and the revision up to which all is told.
-    Told(Vec<Event>, Revision),
+    /// The next events, perhaps none, and the revision up to which all events are known.
+    Emit(Vec<Event>, Revision),
     /// Nothing yet.
     Nothing,
-    /// The watch has ended: revisions from its next one on are compacted.
+    /// The watch ended, because its next revisions are compacted.
     Compacted,
-    /// The watch has ended for another reason.
+    /// The watch ended for another reason.
     Ended(String),
 }
 
-/// Puts messages together.
+/// Assembles messages.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     progress: Progress,
-    /// The newest revision that was told.
-    told: Revision,
-    /// Events of the last revision of a message of which fragments are yet to come.
-    held: Vec<Event>,
+    /// The newest emitted revision.
+    head: Revision,
+    /// Events of the last revision of a fragmented message, whose rest is not received yet.
+    partial: Vec<Event>,
 }
 
 impl Assembly {
-    /// Begins after a revision.
-    pub(crate) const fn after(told: Revision, progress: Progress) -> Self {
-        Self { progress, told, held: Vec::new() }
+    /// Starts after a revision.
+    pub(crate) const fn after(head: Revision, progress: Progress) -> Self {
+        Self { progress, head, partial: Vec::new() }
     }
 
-    /// The first revision to watch from.
+    /// Returns the first revision to watch from.
     pub(crate) const fn next(&self) -> Revision {
-        Revision(self.told.0 + 1)
+        Revision(self.head.0 + 1)
     }
 
-    /// Forgets a part of a message, because its watch has ended.
+    /// Drops a partial message, because its watch ended.
     pub(crate) fn interrupt(&mut self) {
-        self.held.clear();
+        self.partial.clear();
     }
 
-    /// Takes in a message.
+    /// Processes a message.
     pub(crate) fn take(&mut self, message: WatchResponse) -> Step {
         if message.canceled {
             return match message.compact_revision {
@@ -70,27 +72,27 @@ impl Assembly {
             };
         }
         let is_progress = message.is_progress();
-        let mut events = std::mem::take(&mut self.held);
+        let mut events = std::mem::take(&mut self.partial);
         events.extend(message.events);
-        events.retain(|event| of(event) > self.told);
+        events.retain(|event| of(event) > self.head);
         if message.fragment {
             let last = events.last().map(of);
             let whole = events.partition_point(|event| Some(of(event)) < last);
-            self.held = events.split_off(whole);
+            self.partial = events.split_off(whole);
         }
         match events.last().map(of) {
-            Some(last) => self.tell(events, last),
+            Some(last) => self.emit(events, last),
             None if is_progress && self.progress == Progress::Requested => {
                 let head = revision(message.header.revision);
-                if head > self.told { self.tell(events, head) } else { Step::Nothing }
+                if head > self.head { self.emit(events, head) } else { Step::Nothing }
             }
             None => Step::Nothing,
         }
     }
 
-    fn tell(&mut self, events: Vec<Event>, head: Revision) -> Step {
-        self.told = head;
-        Step::Told(events, head)
+    fn emit(&mut self, events: Vec<Event>, head: Revision) -> Step {
+        self.head = head;
+        Step::Emit(events, head)
     }
 }
 
@@ -98,7 +100,7 @@ fn of(event: &Event) -> Revision {
     revision(event.kv.mod_revision)
 }
 
-/// Which messages of a server of this version can be relied on.
+/// Returns which messages of a server of this version are reliable.
 pub(crate) fn progress_of(version: &str) -> Progress {
     let mut parts = version.split(['.', '-', '+']).map(|part| part.parse::<u64>().ok());
     let mut part = || parts.next().flatten();
@@ -126,9 +128,9 @@ mod tests {
         WatchResponse { header, events, fragment, ..WatchResponse::default() }
     }
 
-    /// Rows of messages, and what was told after each: `[events] head`.
+    /// Rows of messages, and what is emitted after each: `[events] head`.
     #[test]
-    fn each_revision_is_told_once_and_whole() {
+    fn each_revision_is_emitted_once_and_whole() {
         type Row<'a> = (&'a str, &'a [(i64, &'a [i64], bool)], &'a [&'a str]);
         let rows: [Row<'_>; 6] = [
             ("one by one", &[(6, &[6], false), (7, &[7, 7], false)], &["[6] 6", "[7, 7] 7"]),
@@ -144,9 +146,9 @@ mod tests {
         ];
         for (name, messages, expected) in rows {
             let mut assembly = Assembly::after(Revision(5), Progress::Requested);
-            let told = messages.iter().map(|(head, events, fragment)| {
+            let emitted = messages.iter().map(|(head, events, fragment)| {
                 match assembly.take(message(*head, events, *fragment)) {
-                    Step::Told(events, head) => {
+                    Step::Emit(events, head) => {
                         let events: Vec<_> = events.iter().map(|e| e.kv.mod_revision).collect();
                         format!("{events:?} {head}")
                     }
@@ -154,12 +156,12 @@ mod tests {
                     other => panic!("{other:?}"),
                 }
             });
-            assert_eq!(told.collect::<Vec<_>>(), expected, "{name}");
+            assert_eq!(emitted.collect::<Vec<_>>(), expected, "{name}");
         }
     }
 
     #[test]
-    fn old_servers_progress_is_not_believed() {
+    fn progress_of_old_servers_is_ignored() {
         let mut assembly = Assembly::after(Revision(5), Progress::Events);
         assert_eq!(assembly.take(message(8, &[], false)), Step::Nothing);
         assert_eq!(assembly.next(), Revision(6));
@@ -178,19 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_message_comes_again() {
+    fn an_interrupted_message_is_received_again() {
         let mut assembly = Assembly::after(Revision(5), Progress::Requested);
         assert_eq!(assembly.take(message(9, &[7], true)), Step::Nothing);
         assembly.interrupt();
         assert_eq!(assembly.next(), Revision(6));
-        let Step::Told(events, Revision(7)) = assembly.take(message(9, &[7, 7], false)) else {
-            panic!("the revision is told whole");
+        let Step::Emit(events, Revision(7)) = assembly.take(message(9, &[7, 7], false)) else {
+            panic!("the revision is emitted whole");
         };
         assert_eq!(events.len(), 2);
     }
 
     #[test]
-    fn a_watch_ends() {
+    fn a_cancelled_watch_ends() {
         let canceled = |compact_revision| WatchResponse {
             canceled: true,
             compact_revision,

@@ -1,9 +1,9 @@
-//! A connection to one of several endpoints, made anew where it fails.
+//! A connection to one of several endpoints, with failover.
 //!
-//! Purpose: failover. A call goes to the endpoint that the last one went to; when that cannot be
-//! connected to, or its answers get lost, the next one replaces it.
+//! A call goes to the endpoint of the last call. If that endpoint cannot be reached, or does not
+//! answer, the next one replaces it.
 //!
-//! Must not know: what is called, but for whether it may be repeated.
+//! It must not know what is called, except whether the call may be repeated.
 //!
 //! Invariants: every call ends by its deadline. A call that may have had an effect is not repeated.
 
@@ -22,18 +22,18 @@ use crate::grpc::{Answers, Connection, Endpoint, Requests};
 use crate::measures::{Measures, Method};
 
 /// How long connecting to one endpoint may take.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long an answer may take until further calls go elsewhere: the member may be paused, or cut off in
-/// such a way that nobody is told.
+/// How long an answer may take before further calls go to another endpoint: the member may be
+/// paused, or cut off without a reset of its connections.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Whether a call may be made again after its answer got lost.
+/// Whether a call may be repeated after its answer was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It changes nothing.
+    /// The call changes nothing.
     Read,
-    /// It may have changed something.
+    /// The call may have changed something.
     Never,
 }
 
@@ -42,23 +42,24 @@ pub(crate) struct Channel {
     endpoints: Vec<Endpoint>,
     measures: Arc<Measures>,
     current: Mutex<Current>,
-    /// Held while a connection is made, so that those who wait for it use the same.
+    /// Held while a connection is opened, so that concurrent calls use the same one.
     connecting: tokio::sync::Mutex<()>,
 }
 
-/// What came of a call in the time that an answer may take.
+/// The result of a call within [`SILENCE_MAX`].
 enum Attempt<'a, A> {
     Answered(A),
-    /// The call goes on.
+    /// No answer yet; the call continues.
     Silent(BoxFuture<'a, Result<A, Error>>),
 }
 
 #[derive(Default)]
 struct Current {
-    /// The endpoint that the connection goes to, or that is tried next.
+    /// The endpoint of the connection, or the one to try next.
     endpoint: usize,
     connection: Option<Connection>,
-    /// How many connections were given up: so of many calls that fail together one gives up.
+    /// How many connections were abandoned. It identifies a connection, so that many calls that
+    /// fail together abandon it once.
     given_up: u64,
 }
 
@@ -68,16 +69,16 @@ impl Channel {
         Self { endpoints, measures, current, connecting }
     }
 
-    /// A call with one answer. Where that takes long, a call that may be repeated is made elsewhere, too, and
-    /// the first answer counts.
+    /// Makes a call with one answer. If that takes long, a repeatable call is also made to another
+    /// endpoint, and the first answer counts.
     pub(crate) async fn call<A: Message + Default>(
         &self,
         method: Method,
         request: &impl Message,
         repeat: Repeat,
-        patience: Duration,
+        timeout_after: Duration,
     ) -> Result<A, Error> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout_after;
         let calls_max = if repeat == Repeat::Read { self.endpoints.len() } else { 1 };
         let mut silent: FuturesUnordered<BoxFuture<'_, Result<A, Error>>> = FuturesUnordered::new();
         let mut failures = 0;
@@ -97,7 +98,7 @@ impl Channel {
                 Some(answer) = silent.next() => answer.map(Attempt::Answered),
                 attempt = attempt, if silent.len() < calls_max => attempt,
                 () = sleep_until(deadline) => {
-                    return Err(Error::Lost(format!("no answer in {patience:?}")));
+                    return Err(Error::Lost(format!("no answer in {timeout_after:?}")));
                 }
             };
             let error = match attempt {
@@ -120,17 +121,17 @@ impl Channel {
         }
     }
 
-    /// A call with streams; the deadline is for its beginning alone.
+    /// Makes a call with streams; the deadline covers only its start.
     pub(crate) async fn stream(
         &self,
         method: Method,
         first: &impl Message,
-        patience: Duration,
+        timeout_after: Duration,
     ) -> Result<(Requests, Answers), Error> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout_after;
         let (connection, generation) = self.connection(deadline).await?;
         let stream = timeout_at(deadline, connection.stream(method, first)).await;
-        let expired = || Err(Error::Lost(format!("no answer in {patience:?}")));
+        let expired = || Err(Error::Lost(format!("no answer in {timeout_after:?}")));
         let stream = stream.unwrap_or_else(|_| expired());
         if stream.is_err() {
             self.give_up(generation);
@@ -138,14 +139,14 @@ impl Channel {
         stream
     }
 
-    /// A connection that is open as far as is known, and its number among all.
+    /// Returns an open connection, and its generation.
     async fn connection(&self, deadline: Instant) -> Result<(Connection, u64), Error> {
         if let Some(open) = self.open_connection() {
             return Ok(open);
         }
         let _connecting = timeout_at(deadline, self.connecting.lock())
             .await
-            .map_err(|_| Error::Unreachable("connecting takes too long".to_owned()))?;
+            .map_err(|_| Error::Unreachable("connecting timed out".to_owned()))?;
         if let Some(open) = self.open_connection() {
             return Ok(open);
         }
@@ -153,9 +154,9 @@ impl Channel {
         let mut error = Error::Unreachable("there are no endpoints".to_owned());
         for endpoint in first..first + self.endpoints.len() {
             let endpoint = endpoint % self.endpoints.len();
-            let patience = CONNECT_PATIENCE.min(deadline.saturating_duration_since(Instant::now()));
+            let limit = CONNECT_TIMEOUT.min(deadline.saturating_duration_since(Instant::now()));
             let open = Connection::open(&self.endpoints[endpoint], &self.measures);
-            match timeout(patience, open).await {
+            match timeout(limit, open).await {
                 Ok(Ok(connection)) => {
                     let mut current = self.current.lock();
                     current.endpoint = endpoint;
@@ -165,7 +166,7 @@ impl Channel {
                 Ok(Err(why)) => error = why,
                 Err(_) => {
                     let endpoint = &self.endpoints[endpoint];
-                    error = Error::Unreachable(format!("{endpoint}: connecting takes too long"));
+                    error = Error::Unreachable(format!("{endpoint}: connecting timed out"));
                 }
             }
         }
@@ -178,13 +179,14 @@ impl Channel {
         Some((connection?.clone(), current.given_up))
     }
 
-    /// Leaves the present connection.
+    /// Abandons the current connection.
     pub(crate) fn leave(&self) {
         let generation = self.current.lock().given_up;
         self.give_up(generation);
     }
 
-    /// Leaves a connection, and its endpoint for the next; calls under way on it may still end well.
+    /// Abandons a connection and moves to the next endpoint; calls in progress on it may still
+    /// succeed.
     fn give_up(&self, generation: u64) {
         let mut current = self.current.lock();
         if current.given_up == generation {

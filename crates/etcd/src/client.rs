@@ -1,7 +1,8 @@
-//! What the store asks of etcd: [`Etcd`], and [`Client`], which asks it over the network.
+//! The requests of the store to etcd: the trait [`Etcd`], and [`Client`], which sends them over the
+//! network.
 //!
-//! Transactions, ranges and watches have a connection each: etcd below 3.5.8 lets a watch starve behind
-//! large ranges on a connection with TLS (etcd issue 15402).
+//! Transactions, ranges and watches have separate connections: etcd before 3.5.8 starves watches
+//! behind large ranges on a TLS connection (etcd issue 15402).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,45 +20,46 @@ use crate::messages::{
 };
 use crate::tls::{self, Tls};
 
-/// How long each kind of call may take. etcd itself gives a request up after 7 s.
-const READ_PATIENCE: Duration = Duration::from_secs(10);
-const WRITE_PATIENCE: Duration = Duration::from_secs(10);
-const WATCH_PATIENCE: Duration = Duration::from_secs(5);
+/// The timeouts of calls. etcd itself gives up a request after 7 s.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+const WATCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the store asks of etcd.
+/// The requests of the store to etcd.
 pub(crate) trait Etcd: Send + Sync + 'static {
-    /// The keys of a range; the newest ones that any client was told of, where no revision is asked for.
+    /// Reads the keys of a range; linearizably, unless a revision is given.
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, Error>>;
 
-    /// Does a transaction.
+    /// Executes a transaction.
     fn txn(&self, request: TxnRequest) -> BoxFuture<'_, Result<TxnResponse, Error>>;
 
-    /// Forgets what was before a revision.
+    /// Compacts the history before a revision.
     fn compact(&self, revision: i64) -> BoxFuture<'_, Result<CompactionResponse, Error>>;
 
-    /// Grants a lease, after which what was written with it is deleted.
+    /// Grants a lease, at whose end the keys written with it are deleted.
     fn grant(&self, ttl_seconds: i64) -> BoxFuture<'_, Result<LeaseGrantResponse, Error>>;
 
-    /// What a member says of itself.
+    /// Returns a member's status.
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Error>>;
 
-    /// Begins to watch a range.
+    /// Starts to watch a range.
     fn watch(&self, create: WatchCreateRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, Error>>;
 
-    /// Further watches go to another member, where there is one: the present one does not answer.
+    /// Directs further watches to another member, if there is one, because the current one does not
+    /// respond.
     fn leave_watched(&self);
 }
 
-/// A watch; it ends when it is dropped.
+/// A watch; dropping it ends it.
 pub(crate) trait Watch: Send {
-    /// The next message. Nothing is lost when the future is dropped.
+    /// Waits for the next message. Cancel safe.
     fn next(&mut self) -> BoxFuture<'_, Result<WatchResponse, Error>>;
 
-    /// Asks for a message that tells how far the watch has come, where there are no events.
+    /// Requests a progress message, which has no events.
     fn request_progress(&mut self) -> Result<(), Error>;
 }
 
-/// etcd over the network.
+/// The client of etcd over the network.
 pub(crate) struct Client {
     transactions: Channel,
     ranges: Channel,
@@ -65,7 +67,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of the endpoints, which are URLs. It connects when it is first asked for something.
+    /// Makes a client of endpoints, which are URLs. It connects at the first request.
     pub(crate) fn new(
         endpoints: &[String],
         tls: &Tls,
@@ -87,37 +89,37 @@ impl Etcd for Client {
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, Error>> {
         Box::pin(async move {
             let method = Method::Range;
-            self.ranges.call(method, &request, Repeat::Read, READ_PATIENCE).await
+            self.ranges.call(method, &request, Repeat::Read, READ_TIMEOUT).await
         })
     }
 
     fn txn(&self, request: TxnRequest) -> BoxFuture<'_, Result<TxnResponse, Error>> {
         Box::pin(async move {
             let method = Method::Txn;
-            self.transactions.call(method, &request, Repeat::Never, WRITE_PATIENCE).await
+            self.transactions.call(method, &request, Repeat::Never, WRITE_TIMEOUT).await
         })
     }
 
     fn compact(&self, revision: i64) -> BoxFuture<'_, Result<CompactionResponse, Error>> {
         Box::pin(async move {
             let (method, request) = (Method::Compact, CompactionRequest { revision });
-            self.transactions.call(method, &request, Repeat::Never, WRITE_PATIENCE).await
+            self.transactions.call(method, &request, Repeat::Never, WRITE_TIMEOUT).await
         })
     }
 
     fn grant(&self, ttl_seconds: i64) -> BoxFuture<'_, Result<LeaseGrantResponse, Error>> {
         Box::pin(async move {
             let method = Method::LeaseGrant;
-            // A lease that nobody knows of does no harm and expires.
+            // An unused lease does no harm and expires.
             let request = LeaseGrantRequest { ttl_seconds };
-            self.transactions.call(method, &request, Repeat::Read, WRITE_PATIENCE).await
+            self.transactions.call(method, &request, Repeat::Read, WRITE_TIMEOUT).await
         })
     }
 
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Error>> {
         Box::pin(async move {
             let method = Method::Status;
-            self.ranges.call(method, &StatusRequest {}, Repeat::Read, READ_PATIENCE).await
+            self.ranges.call(method, &StatusRequest {}, Repeat::Read, READ_TIMEOUT).await
         })
     }
 
@@ -125,7 +127,7 @@ impl Etcd for Client {
         Box::pin(async move {
             let request = WatchRequest { command: Some(WatchCommand::Create(create)) };
             let method = Method::Watch;
-            let stream = self.watches.stream(method, &request, WATCH_PATIENCE).await?;
+            let stream = self.watches.stream(method, &request, WATCH_TIMEOUT).await?;
             let (requests, answers) = stream;
             Ok(Box::new(Stream { requests, answers }) as Box<dyn Watch>)
         })

@@ -1,6 +1,7 @@
 //! Compaction in turns with all other servers on the database, as kube-apiservers do it: at every
-//! interval each tries to write a key that they share; whoever does compacts to the revision that it saw
-//! at its last try, and the others take note. upstream: apiserver/pkg/storage/etcd3/compact.go.
+//! interval each server tries to write a shared key. The one that succeeds compacts to the revision
+//! of its previous try, and the others record that revision as their floor. upstream:
+//! apiserver/pkg/storage/etcd3/compact.go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,26 +16,28 @@ use crate::reading::Reading;
 use crate::transaction::turn;
 use crate::translation::{number, revision};
 
-/// The key that all share; not below the prefix.
+/// The shared key; it is not below the prefix.
 const TURN_KEY: &[u8] = b"compact_rev_key";
 
-/// What one server knows of the turns.
+/// A server's knowledge of the shared key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Turn {
-    /// How often the key was written.
+    /// The key's version.
     version: i64,
     /// The database's revision at the last try.
     seen: Revision,
 }
 
-/// Takes turns for ever.
+/// Takes part for ever.
 pub(crate) async fn run(reading: Reading, horizon: Arc<Horizon>, interval: Duration) {
     let mut turn = Turn::default();
     loop {
         tokio::time::sleep(interval).await;
         match take(&*reading.etcd, &horizon, turn).await {
             Ok(next) => turn = next,
-            Err(error) => tracing::warn!(%error, "etcd is not compacted"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot compact etcd; will try again after the interval")
+            }
         }
     }
 }
@@ -53,21 +56,21 @@ async fn take(etcd: &dyn Etcd, horizon: &Horizon, known: Turn) -> Result<Turn, E
     let current = response.responses.into_iter().next().and_then(|response| response.range);
     let current = current.and_then(|range| range.kvs.into_iter().next());
     let Some(current) = current else { return Ok(Turn { version: 0, seen }) };
-    // The one whose turn it is compacts to this revision.
+    // The server that succeeded compacts to this revision.
     let floor = std::str::from_utf8(&current.value).ok().and_then(|text| text.parse().ok());
     if let Some(floor) = floor {
-        horizon.raise(Revision(floor));
+        horizon.raise_floor(Revision(floor));
     }
     Ok(Turn { version: current.version, seen })
 }
 
-/// Forgets what is before `floor`, when nobody here reads it any more.
+/// Compacts the history before `floor`, when no reader of this process needs it.
 pub(crate) async fn compact(
     etcd: &dyn Etcd,
     horizon: &Horizon,
     floor: Revision,
 ) -> Result<(), Error> {
-    horizon.raise(floor);
+    horizon.raise_floor(floor);
     horizon.unpinned_below(floor).await;
     match etcd.compact(number(floor).unwrap_or(i64::MAX)).await {
         Ok(_) | Err(Error::Compacted) => Ok(()),

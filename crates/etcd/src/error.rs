@@ -1,48 +1,48 @@
-//! Why a call of etcd gave no result, and whether the call may have had an effect.
+//! The errors of calls to etcd; they tell whether a call may have had an effect.
 
 use std::fmt;
 
-/// Why a call gave no result.
+/// Why a call had no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// What was configured cannot be used: an endpoint, a certificate.
+    /// The configuration is unusable: an endpoint, a certificate.
     #[error("{0}")]
     Configuration(String),
-    /// The request was not sent: no endpoint could be connected to.
+    /// No endpoint could be reached, so the request was not sent.
     #[error("no etcd endpoint can be reached: {0}")]
     Unreachable(String),
-    /// etcd answered that it does not do this, so it had no effect.
+    /// etcd refused the request, so it had no effect.
     #[error("etcd refused the request: {message} ({code})")]
     Refused {
-        /// The status of the answer.
+        /// The gRPC status.
         code: Code,
-        /// What etcd says.
+        /// etcd's message.
         message: String,
     },
-    /// The request had no effect, because its revision is compacted.
+    /// The requested revision is compacted, so the request had no effect.
     #[error("the revision is compacted")]
     Compacted,
-    /// The request had no effect, because its revision is yet to come.
+    /// The requested revision does not exist yet, so the request had no effect.
     #[error("the revision is in the future")]
     Future,
-    /// The request had no effect, because its lease has expired or never was.
+    /// The lease does not exist or has expired, so the request had no effect.
     #[error("the lease is not there")]
     LeaseNotFound,
-    /// There is no answer, or none that tells the outcome: the request may have been done, may yet be
-    /// done, or may never be.
+    /// There is no answer, or one that does not tell the outcome: the request was executed, will
+    /// be, or never will be.
     #[error("the outcome of a request to etcd is unknown: {0}")]
     Lost(String),
 }
 
 impl Error {
-    /// Whether the request may have had an effect, or may yet have one.
+    /// Whether the request may have had an effect, or may still have one.
     pub const fn may_have_happened(&self) -> bool {
         matches!(self, Self::Lost(_))
     }
 
-    /// The error of an answer's status, which is not [`Code::OK`].
+    /// Returns the error of a gRPC status other than [`Code::OK`].
     pub(crate) fn of_status(code: Code, message: String) -> Self {
-        // As etcd's api/v3rpc/rpctypes/error.go has them.
+        // The messages are those of etcd's api/v3rpc/rpctypes/error.go.
         match code {
             Code::OUT_OF_RANGE if message.contains("has been compacted") => Self::Compacted,
             Code::OUT_OF_RANGE if message.contains("future revision") => Self::Future,
@@ -53,7 +53,7 @@ impl Error {
     }
 }
 
-/// The status of an answer, as gRPC numbers them.
+/// A gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub u16);
 
@@ -63,13 +63,13 @@ impl Code {
     pub(crate) const UNKNOWN: Self = Self(2);
     pub(crate) const NOT_FOUND: Self = Self(5);
     pub(crate) const OUT_OF_RANGE: Self = Self(11);
-    /// Also of a connection that failed, as gRPC's own clients have it.
+    /// Also used for a failed connection, as in gRPC's own clients.
     pub(crate) const UNAVAILABLE: Self = Self(14);
-    /// How many have a name.
+    /// The number of codes with a name.
     pub(crate) const KNOWN: usize = 17;
 
-    /// Whether etcd has decided: a request with such an answer is not done, nor will it be. The others
-    /// also come from a server that lost its leader or its patience while the request was under way.
+    /// Whether the code proves that the request was not executed and never will be. A server that
+    /// lost its leader or timed out during the request sends other codes.
     const fn is_definite(self) -> bool {
         matches!(self.0, 3 | 5 | 6 | 7 | 8 | 9 | 11 | 12 | 16)
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_tell_whether_a_request_may_have_happened() {
+    fn status_codes_tell_whether_a_request_may_have_had_an_effect() {
         let rows = [
             (11, "etcdserver: mvcc: required revision has been compacted", false),
             (11, "etcdserver: mvcc: required revision is a future revision", false),

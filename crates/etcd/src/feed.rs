@@ -1,13 +1,13 @@
-//! What followers are told: from etcd's watch to their calls, in order.
+//! The feed of followers, from etcd's watch.
 //!
-//! Two tasks: one reads the watch as fast as it comes, since etcd before 3.5.13 loses events of a watch
-//! that is not read (etcd issue 17529), and begins it anew where it ends; the other makes records of
-//! events, and gives them to the followers.
+//! There are two tasks. The [`Feed`] reads the watch as fast as messages arrive, because etcd
+//! before 3.5.13 loses events of a watch that is not read (etcd issue 17529), and restarts it when
+//! it ends. The [`Dispatcher`] decodes events to records and passes them to followers.
 //!
-//! Must not know: how writes are made.
+//! It must not know how writes are made.
 //!
-//! Invariant: followers have the state at a revision and every event after it, once and in order; where
-//! that cannot be (compaction, a restored backup), they are given the state anew.
+//! Invariant: followers get the state at a revision and every later event, once and in order. If
+//! that is impossible (compaction, a restored backup), they get the state again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,46 +24,46 @@ use crate::health::Health;
 use crate::horizon::Horizon;
 use crate::messages::{Event, EventType, ResponseHeader, WatchCreateRequest};
 use crate::own::Own;
-use crate::reading::{Reading, aside};
+use crate::reading::{Reading, on_blocking_thread};
 use crate::translation::number;
 
-/// How many messages wait for the followers at most.
+/// The most messages that wait for the dispatcher.
 const MESSAGES_MAX: usize = 1024;
 
-/// How soon progress is asked for when somebody waits, as the event mostly comes by itself, and how often
-/// from then on; upstream asks every 100 ms.
+/// The delay until progress is requested for a waiting reader, because the event mostly arrives by
+/// itself, and the interval of further requests; upstream requests it every 100 ms.
 const PROGRESS_FIRST: Duration = Duration::from_millis(5);
 const PROGRESS_AGAIN: Duration = Duration::from_millis(100);
 
-/// How long it takes until a watch that could not be begun is tried again, at first and at most.
+/// The first and the longest pause before a failed watch is started again.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_millis(500);
 
-/// The most time that a watch may tell nothing while somebody waits for a newer revision. The time doubles after
-/// each watch that brought nothing, so that a slow member is not left again and again.
+/// The longest time without messages while a reader waits for a newer revision. It doubles after
+/// each watch that received nothing, so that a slow member is not left again and again.
 const SILENCE_LAST: Duration = Duration::from_secs(8);
 
-/// Values of a message from which on they are decoded where it keeps nobody waiting.
+/// Messages with more bytes of values than this are decoded on a blocking thread.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// What the second task is asked to do.
+/// A job of the dispatcher.
 pub(crate) enum Job {
-    Tell(Vec<Event>, Revision),
-    /// The state at the head, with the floor.
+    Apply(Vec<Event>, Revision),
+    /// Replaces the state with the state at `head`.
     Reset {
         state: Vec<Record>,
         head: Revision,
         floor: Revision,
     },
-    /// Takes on a follower that has everything up to a revision, if that is all that others have.
-    Adopt {
+    /// Adds a follower that has everything up to a revision, if the other followers have no more.
+    AddFollower {
         follower: Arc<dyn Follower>,
         seen: Revision,
         reply: oneshot::Sender<bool>,
     },
 }
 
-/// The first task.
+/// The task that reads the watch.
 pub(crate) struct Feed {
     pub(crate) reading: Reading,
     pub(crate) progress: Progress,
@@ -72,23 +72,23 @@ pub(crate) struct Feed {
     pub(crate) jobs: mpsc::Sender<Job>,
 }
 
-/// Why a watch is over.
+/// Why a watch ended.
 enum Over {
-    /// It can go on where it was.
+    /// It can be resumed at its next revision.
     Interrupted(String),
-    /// What comes next is compacted.
+    /// Its next revisions are compacted.
     Compacted,
-    /// Nobody follows any more.
+    /// The store is closed.
     Closed,
 }
 
-/// The way to the second task.
+/// Makes the channel to the dispatcher.
 pub(crate) fn jobs() -> (mpsc::Sender<Job>, mpsc::Receiver<Job>) {
     mpsc::channel(MESSAGES_MAX)
 }
 
 impl Feed {
-    /// Runs until nobody takes what it tells. Followers have everything up to the header's revision.
+    /// Runs until the store is closed. Followers have everything up to the header's revision.
     pub(crate) async fn run(self, mut history: ResponseHeader) {
         let mut assembly = self.assembly(self.horizon.head());
         let (mut retry, mut silence_max) = (RETRY_FIRST, SILENCE_MAX);
@@ -104,16 +104,16 @@ impl Feed {
                 Over::Closed => return,
                 Over::Compacted => true,
                 Over::Interrupted(why) => {
-                    tracing::info!(why, "the watch of etcd was interrupted");
+                    tracing::info!(why, "the watch of etcd was interrupted; it is started again");
                     pause(&mut retry).await;
                     match self.reading.header().await {
                         Ok(now) => {
-                            let is_lost = is_other(&history, assembly.next(), &now);
+                            let is_lost = has_lost_history(&history, assembly.next(), &now);
                             history = now;
                             is_lost
                         }
                         Err(error) => {
-                            self.health.failed(&error);
+                            self.health.read_failed(&error);
                             continue;
                         }
                     }
@@ -126,7 +126,7 @@ impl Feed {
                         history = header;
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "etcd's state cannot be read anew");
+                        tracing::warn!(%error, "cannot read etcd's state after its history was lost; will try again");
                         pause(&mut retry).await;
                     }
                 }
@@ -134,11 +134,11 @@ impl Feed {
         }
     }
 
-    const fn assembly(&self, told: Revision) -> Assembly {
-        Assembly::after(told, self.progress)
+    const fn assembly(&self, head: Revision) -> Assembly {
+        Assembly::after(head, self.progress)
     }
 
-    /// Watches from where the assembly is, until that is over.
+    /// Watches from the assembly's next revision until the watch ends.
     async fn watch(&self, assembly: &mut Assembly, silence_max: Duration) -> Over {
         let mut watch = match begin(&self.reading, assembly, self.progress).await {
             Ok(watch) => watch,
@@ -159,12 +159,12 @@ impl Feed {
                         silent = None;
                         continue;
                     }
-                    // What the watch has told may still be on its way to the followers.
+                    // Followers may still lack what the watch has received.
                     let lacks = self.horizon.is_wanted(assembly.next());
                     silent = lacks.then(|| silent.unwrap_or_else(Instant::now));
                     if silent.is_some_and(|since| since.elapsed() >= silence_max) {
                         self.reading.etcd.leave_watched();
-                        return Over::Interrupted("the member has become silent".to_owned());
+                        return Over::Interrupted("the member sends nothing".to_owned());
                     }
                     if self.progress == Progress::Requested
                         && let Err(error) = watch.request_progress()
@@ -176,7 +176,7 @@ impl Feed {
                 }
                 () = self.jobs.closed() => return Over::Closed,
                 () = self.health.history_lost() => {
-                    return Over::Interrupted("the database is older than it was".to_owned());
+                    return Over::Interrupted("the database went back to an older revision".to_owned());
                 }
             };
             silent = None;
@@ -189,8 +189,8 @@ impl Feed {
             };
             match step {
                 Step::Nothing => {}
-                Step::Told(events, head) => {
-                    if self.jobs.send(Job::Tell(events, head)).await.is_err() {
+                Step::Emit(events, head) => {
+                    if self.jobs.send(Job::Apply(events, head)).await.is_err() {
                         return Over::Closed;
                     }
                 }
@@ -200,24 +200,24 @@ impl Feed {
         }
     }
 
-    /// Reads the state anew, and has followers given it.
+    /// Reads the state again and passes it to followers.
     async fn reset(&self) -> Result<(Revision, ResponseHeader), Error> {
         let header = self.reading.header().await?;
         let (state, head) = self.reading.state(None).await?;
         let floor = self.reading.floor().await?;
-        tracing::warn!(%head, "etcd's history is lost; its state was read anew");
+        tracing::warn!(%head, "etcd's history was lost (a compaction or a restored backup); its state was read again");
         let _ = self.jobs.send(Job::Reset { state, head, floor }).await;
         Ok((head, header))
     }
 }
 
-/// Waits before something is tried again, and longer the next time.
+/// Waits, and doubles the next wait.
 async fn pause(retry: &mut Duration) {
     sleep(*retry).await;
     *retry = (*retry * 2).min(RETRY_LAST);
 }
 
-/// Begins a watch of everything from where the assembly is.
+/// Starts a watch of all keys from the assembly's next revision.
 pub(crate) async fn begin(
     reading: &Reading,
     assembly: &Assembly,
@@ -237,41 +237,42 @@ pub(crate) async fn begin(
     reading.etcd.watch(create).await
 }
 
-/// Whether a database has not the history that was told from `before`'s. Raft's terms only grow, but a
-/// backup that is restored begins with the first one again; kine has none.
-fn is_other(before: &ResponseHeader, next: Revision, now: &ResponseHeader) -> bool {
+/// Whether a database lacks the history that was received from `before`'s. Raft terms only grow,
+/// but a restored backup starts with the first one again; kine has none.
+fn has_lost_history(before: &ResponseHeader, next: Revision, now: &ResponseHeader) -> bool {
     now.cluster_id != before.cluster_id
         || now.raft_term < before.raft_term
         || now.revision.saturating_add(1) < number(next).unwrap_or(i64::MAX)
 }
 
-/// The second task.
-pub(crate) struct Teller {
+/// The task that passes records to followers.
+pub(crate) struct Dispatcher {
     pub(crate) reading: Reading,
     pub(crate) own: Arc<Own>,
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) jobs: mpsc::Receiver<Job>,
-    /// Each with the revision up to which it has everything, where that is ahead of the head.
+    /// The followers, each with the revision up to which it has everything, if that is ahead of the
+    /// head.
     pub(crate) followers: Vec<(Arc<dyn Follower>, Revision)>,
 }
 
-impl Teller {
+impl Dispatcher {
     pub(crate) async fn run(mut self) {
         while let Some(job) = self.jobs.recv().await {
             match job {
-                Job::Tell(events, head) => {
+                Job::Apply(events, head) => {
                     let records = self.records(events).await;
-                    self.tell(&records, head);
+                    self.apply(&records, head);
                 }
                 Job::Reset { state, head, floor } => {
                     for (follower, seen) in &mut self.followers {
                         follower.reset(&state, head);
                         *seen = head;
                     }
-                    self.own.lose_track();
+                    self.own.events_lost();
                     self.horizon.reset(floor, head);
                 }
-                Job::Adopt { follower, seen, reply } => {
+                Job::AddFollower { follower, seen, reply } => {
                     let has_all = seen >= self.horizon.head();
                     if has_all {
                         self.followers.push((follower, seen));
@@ -282,7 +283,7 @@ impl Teller {
         }
     }
 
-    fn tell(&mut self, records: &[Record], head: Revision) {
+    fn apply(&mut self, records: &[Record], head: Revision) {
         for (follower, seen) in &mut self.followers {
             if *seen >= head {
                 continue;
@@ -294,13 +295,13 @@ impl Teller {
         self.horizon.advance(head);
     }
 
-    /// The records of events, those of own writes without decoding.
+    /// Decodes events to records; those of the server's own writes need no decoding.
     async fn records(&self, events: Vec<Event>) -> Vec<Record> {
         records(&self.reading, events, Some(self.own.clone())).await
     }
 }
 
-/// The records of events.
+/// Decodes events to records.
 pub(crate) async fn records(
     reading: &Reading,
     events: Vec<Event>,
@@ -318,5 +319,5 @@ pub(crate) async fn records(
         };
         events.iter().filter_map(record).collect()
     };
-    if bytes <= DECODED_INLINE_BYTES_MAX { decode() } else { aside(decode).await }
+    if bytes <= DECODED_INLINE_BYTES_MAX { decode() } else { on_blocking_thread(decode).await }
 }

@@ -1,7 +1,7 @@
-//! How a new follower is taken on: it is told the state and every write since, until it has all that the others
-//! have.
+//! Registration of a new follower: it gets the state and every later write until it has all that
+//! the other followers have.
 //!
-//! Must not know: how writes are made.
+//! It must not know how writes are made.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::assembly::{Assembly, Progress, Step};
 use crate::error::Error;
 use crate::feed::{Job, begin, records};
 use crate::horizon::Horizon;
-use crate::reading::{Reading, aside};
+use crate::reading::{Reading, on_blocking_thread};
 use crate::translation::number;
 
-/// How long a new follower's watch waits for a message before the second task is asked again.
-const ADOPT_AGAIN: Duration = Duration::from_millis(20);
+/// How long a new follower's watch waits for a message before the dispatcher is asked again.
+const REGISTER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How many revisions before the head a new follower is told one by one at most. Nothing is lost but that
-/// a watch cannot go on from before them: what is not compacted may be the writes of days, and a start must
-/// not read them all again. Older states can still be read.
-const TOLD_ONE_BY_ONE: u64 = 10_000;
+/// The most revisions before the head that a new follower gets one by one. History that is not
+/// compacted may be the writes of days, and a start must not read all of them. Older states can
+/// still be read, but a watch cannot resume from them.
+const REPLAYED_REVISIONS_MAX: u64 = 10_000;
 
-/// Gives a follower the state at the floor, or the newer one from which it is told each write, and every write
-/// since, and then has the second task go on.
+/// Gives a follower the state at the floor, or at the newer revision from which it replays, and
+/// every later write, then registers it with the dispatcher.
 pub(crate) async fn follow(
     reading: &Reading,
     progress: Progress,
@@ -35,9 +35,9 @@ pub(crate) async fn follow(
     follower: Arc<dyn Follower>,
 ) -> Result<(), Error> {
     let pin = horizon.pin();
-    let first = Revision(horizon.head().0.saturating_sub(TOLD_ONE_BY_ONE)).max(pin.revision);
+    let first = Revision(horizon.head().0.saturating_sub(REPLAYED_REVISIONS_MAX)).max(pin.revision);
     let (state, mut seen) = match reading.state(number(first)).await {
-        // Another process compacts.
+        // Another process compacted it meanwhile.
         Err(Error::Compacted) => reading.state(None).await?,
         state => state?,
     };
@@ -46,7 +46,7 @@ pub(crate) async fn follow(
     let mut assembly = Assembly::after(seen, progress);
     loop {
         let (reply, adopted) = oneshot::channel();
-        let _ = jobs.send(Job::Adopt { follower: follower.clone(), seen, reply }).await;
+        let _ = jobs.send(Job::AddFollower { follower: follower.clone(), seen, reply }).await;
         match adopted.await {
             Ok(true) => return Ok(()),
             Ok(false) => {}
@@ -56,7 +56,7 @@ pub(crate) async fn follow(
             watch = Some(begin(reading, &assembly, progress).await?);
         }
         let Some(open) = watch.as_mut() else { continue };
-        let message = match timeout(ADOPT_AGAIN, open.next()).await {
+        let message = match timeout(REGISTER_INTERVAL, open.next()).await {
             Ok(message) => message?,
             Err(_) => {
                 if progress == Progress::Requested {
@@ -67,10 +67,10 @@ pub(crate) async fn follow(
         };
         match assembly.take(message) {
             Step::Nothing => {}
-            Step::Told(events, head) => {
+            Step::Emit(events, head) => {
                 let records = records(reading, events, None).await;
                 let follower = follower.clone();
-                aside(move || follower.apply(&records, head)).await;
+                on_blocking_thread(move || follower.apply(&records, head)).await;
                 seen = head;
             }
             Step::Compacted => {
@@ -84,12 +84,12 @@ pub(crate) async fn follow(
     }
 }
 
-/// How many records of a state a follower is given at once.
+/// How many records of a state a follower gets in one call.
 const STATE_RECORDS: usize = 256;
 
-/// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once;
-/// where it is newer than the floor, as a history that begins there. A follower that takes its time at the
-/// start must not hold up the connections to etcd.
+/// Gives a follower the state at a revision, ordered by revision, with the records of one revision
+/// in one call. A state that is newer than the floor is a reset, with a history that starts there.
+/// It runs on a blocking thread, so that a slow follower does not block the connections to etcd.
 async fn give_state(
     follower: &Arc<dyn Follower>,
     state: Vec<Record>,
@@ -97,7 +97,7 @@ async fn give_state(
     floor: Revision,
 ) {
     let follower = follower.clone();
-    aside(move || {
+    on_blocking_thread(move || {
         if at > floor {
             return follower.reset(&state, at);
         }

@@ -1,31 +1,31 @@
-//! How gRPC frames messages: five bytes (no compression, length), and the message's protobuf.
+//! gRPC framing: five bytes (no compression, length), then the protobuf message.
 //!
-//! Must not know: connections, calls.
+//! It must not know connections or calls.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 
 use crate::error::Error;
 
-/// The bytes before each message.
+/// The length of the frame header.
 const PREFIX_BYTES: usize = 5;
 
-/// The longest message that is read: etcd's own limit for a transaction is 2 MB, but a page of a range or
-/// the events of many transactions come in one.
+/// The longest accepted message: etcd limits a transaction to 2 MB, but a page of a range, or the
+/// events of many transactions, arrive in one message.
 const MESSAGE_BYTES_MAX: usize = 512 << 20;
 
-/// A message with what stands before it.
+/// Encodes a message with its frame header.
 pub(crate) fn framed(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + length);
     bytes.put_u8(0);
-    // A request is far below 4 GiB: etcd takes 2 MiB.
+    // A request is far smaller than 4 GiB, because etcd accepts 2 MiB.
     bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
     message.encode_raw(&mut bytes);
     bytes.freeze()
 }
 
-/// Takes the next message, if all of it is there.
+/// Removes and returns the next message, if it is complete.
 pub(crate) fn unframed(buffer: &mut BytesMut) -> Result<Option<Bytes>, Error> {
     let Some((&[compressed, a, b, c, d], rest)) = buffer.split_first_chunk::<PREFIX_BYTES>() else {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(crate) fn unframed(buffer: &mut BytesMut) -> Result<Option<Bytes>, Error> {
     Ok(Some(message.split_off(PREFIX_BYTES)))
 }
 
-/// The text of a message whose bytes beyond ASCII are `%XX`.
+/// Decodes `%XX` in a status message.
 pub(crate) fn unescaped(text: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -68,9 +68,9 @@ mod tests {
     use super::*;
     use crate::messages::CompactionRequest;
 
-    /// A message is taken when it is whole, wherever it was cut.
+    /// A message is returned when it is complete, wherever it was split.
     #[test]
-    fn messages_are_put_together() {
+    fn split_messages_are_reassembled() {
         let messages = [CompactionRequest { revision: 7 }, CompactionRequest { revision: 0 }];
         let wire: Vec<u8> = messages.iter().flat_map(framed).collect();
         for cut in 0..=wire.len() {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_ends_the_call() {
+    fn an_invalid_frame_is_an_error() {
         for wire in [[1, 0, 0, 0, 0], [0, 255, 255, 255, 255]] {
             assert!(unframed(&mut BytesMut::from(&wire[..])).is_err(), "{wire:?}");
         }

@@ -1,11 +1,11 @@
-//! gRPC over one HTTP/2 connection: calls with one answer, and streams in both directions.
+//! gRPC over one HTTP/2 connection: calls with one answer, and bidirectional streams.
 //!
-//! A call ends with `grpc-status` and `grpc-message` in the trailers, or in the headers where there is no
-//! message at all. How messages are framed is in [`framing`](crate::framing).
+//! A call ends with `grpc-status` and `grpc-message` in the trailers, or in the headers if there is
+//! no message. [`framing`](crate::framing) has the framing of messages.
 //!
-//! Must not know: what the messages mean, which endpoint it is, deadlines.
+//! It must not know what messages mean, which endpoint it uses, or deadlines.
 //!
-//! Invariant: [`Error::Unreachable`] is given only where the request has certainly not been sent.
+//! Invariant: [`Error::Unreachable`] means that the request was certainly not sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,16 +31,16 @@ use crate::error::{Code, Error};
 use crate::framing::{framed, unescaped, unframed};
 use crate::measures::{Calls, Measures, Method};
 
-/// How much a stream, and a whole connection, may be sent before it is read: a page of a range at once.
+/// The flow control windows of a stream and of a connection: a stream's holds a page of a range.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 
-/// How often a connection with a call under way is asked for a sign of life, and how long that may take.
-/// etcd refuses clients that ask more often than every 5 s (--grpc-keepalive-min-time).
+/// The interval of pings on a connection with a call in progress, and their timeout. etcd refuses
+/// clients that ping more often than every 5 s (--grpc-keepalive-min-time).
 const PING_INTERVAL: Duration = Duration::from_secs(6);
-const PING_PATIENCE: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where a connection goes.
+/// An endpoint of etcd.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     uri: Uri,
@@ -50,7 +50,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint of a URL, with TLS or without by its scheme.
+    /// Parses the URL of an endpoint; the scheme decides about TLS.
     pub(crate) fn new(url: &str, tls: &Arc<ClientConfig>) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Configuration(format!("etcd endpoint {url:?}: {why}"));
         let uri: Uri = url.parse().map_err(|_| wrong("not a URL"))?;
@@ -64,7 +64,7 @@ impl Endpoint {
         Ok(Self { host, port, tls, uri })
     }
 
-    /// The URI of a method of this endpoint.
+    /// Returns the URI of a method at this endpoint.
     fn method(&self, method: Method) -> Result<Uri, Error> {
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
         Uri::builder()
@@ -82,7 +82,7 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// A connection; calls on it may run at the same time.
+/// A connection; calls on it may run concurrently.
 #[derive(Clone)]
 pub(crate) struct Connection {
     endpoint: Endpoint,
@@ -97,19 +97,20 @@ impl Connection {
             |why: &dyn std::fmt::Display| Error::Unreachable(format!("{}: {why}", endpoint.uri));
         let address = (endpoint.host.as_str(), endpoint.port);
         let stream = TcpStream::connect(address).await.map_err(|why| failed(&why))?;
-        let _ = stream.set_nodelay(true); // only slower without
+        let _ = stream.set_nodelay(true); // without it, calls are only slower
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_PATIENCE);
+            .keep_alive_timeout(PING_TIMEOUT);
         let sender = match &endpoint.tls {
             None => {
                 let handshake = builder.handshake(TokioIo::new(stream)).await;
                 let (sender, connection) = handshake.map_err(|why| failed(&why))?;
-                // It ends with its senders, or when the server leaves; either is seen at the next call.
+                // The task ends with its senders, or when the server disconnects; the next call
+                // detects that.
                 tokio::spawn(connection);
                 sender
             }
@@ -127,12 +128,12 @@ impl Connection {
         Ok(Self { endpoint: endpoint.clone(), measures: measures.clone(), sender })
     }
 
-    /// Whether no further call can be made on it.
+    /// Whether the connection can take no further call.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 
-    /// A call with one answer.
+    /// Makes a call with one answer.
     pub(crate) async fn call<A: Message + Default>(
         &self,
         method: Method,
@@ -148,8 +149,8 @@ impl Connection {
         }
     }
 
-    /// A call with a stream of requests, of which this is the first, and one of answers. It is made when
-    /// the server begins to answer.
+    /// Starts a call with a stream of requests, of which `first` is the first, and a stream of
+    /// answers. It returns when the server starts to answer.
     pub(crate) async fn stream<R: Message>(
         &self,
         method: Method,
@@ -196,11 +197,11 @@ impl Connection {
 /// How many requests of a stream may wait to be sent.
 const REQUESTS_MAX: usize = 4;
 
-/// The requests of a stream; the server sees its end when this is dropped.
+/// The requests of a stream; dropping this ends the stream for the server.
 pub(crate) struct Requests(mpsc::Sender<Bytes>);
 
 impl Requests {
-    /// Sends a request, without waiting: a stream that does not take it has ended or is stuck.
+    /// Sends a request without waiting: a full channel means that the stream ended or is stuck.
     pub(crate) fn send(&self, request: &impl Message) -> Result<(), Error> {
         let sent = self.0.try_send(framed(request));
         sent.map_err(|_| Error::Lost("the stream takes no requests".to_owned()))
@@ -214,7 +215,7 @@ pub(crate) struct Answers {
     call: Call,
 }
 
-/// A call as it is counted.
+/// A call for the measures.
 struct Call {
     measures: Arc<Measures>,
     method: Method,
@@ -226,7 +227,7 @@ impl Call {
         self.measures.of(self.method)
     }
 
-    /// Counts how the call ended, once.
+    /// Counts the end of the call, once.
     fn end(&mut self, code: Code) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.calls().ended(code);
@@ -234,7 +235,7 @@ impl Call {
     }
 }
 
-/// A call that is left is cancelled.
+/// Dropping an unfinished call counts as a cancellation.
 impl Drop for Call {
     fn drop(&mut self) {
         self.end(Code::CANCELED);
@@ -242,8 +243,7 @@ impl Drop for Call {
 }
 
 impl Answers {
-    /// The next answer; `None` at the end of a call that went well. Nothing is lost when the future is
-    /// dropped.
+    /// Waits for the next answer; `None` at the end of a successful call. Cancel safe.
     pub(crate) async fn next<A: Message + Default>(&mut self) -> Result<Option<A>, Error> {
         loop {
             if let Some(message) = unframed(&mut self.buffer)? {
@@ -275,14 +275,14 @@ impl Answers {
     }
 }
 
-/// What headers or trailers say of the outcome.
+/// The outcome in headers or trailers.
 struct Ending {
     code: Code,
     message: String,
 }
 
 impl Ending {
-    /// `None` where they say nothing.
+    /// Reads the outcome; `None` if the headers have none.
     fn of(headers: &HeaderMap) -> Option<Self> {
         let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
         let message = headers.get("grpc-message").map_or(&b""[..], |message| message.as_bytes());
@@ -297,7 +297,7 @@ impl Ending {
     }
 }
 
-/// The body of a request: one message, or as many as come.
+/// The body of a request: one message, or a stream of them.
 enum Outgoing {
     One(Option<Bytes>),
     Many(mpsc::Receiver<Bytes>),

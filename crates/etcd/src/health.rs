@@ -1,4 +1,4 @@
-//! Whether etcd is well, and how far it is for certain: the one linearizable read that all share.
+//! Etcd's health, and the linearizable read of its newest revision that all fresh reads share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use crate::horizon::Horizon;
 use crate::reading::Reading;
 use crate::translation::revision;
 
-/// How many wait for a read at most before others wait to wait.
+/// The most waiters for a read; further ones wait to register.
 const WAITERS_MAX: usize = 1024;
 
-/// How often etcd is asked whether it is well, where nobody asks for something else.
+/// How often etcd's health is checked while there are no fresh reads.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// How long a read may take at least until it is tried again.
-const READ_PATIENCE: Duration = Duration::from_secs(2);
+/// The shortest time after which a read is repeated.
+const READ_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 
-/// How long a reader waits while reads fail, and how soon they are tried again.
+/// How long a fresh read waits while reads fail, and the pause between them.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known of etcd.
+/// The health of etcd.
 #[derive(Debug)]
 pub(crate) struct Health {
-    /// How long a read may take until etcd is not well, and until the store is not ready.
-    well_patience: Duration,
-    ready_patience: Duration,
+    /// How long a read may take before `check` fails, and before `ready` fails.
+    check_timeout: Duration,
+    ready_timeout: Duration,
     state: Mutex<State>,
     history_lost: Notify,
 }
@@ -39,49 +39,49 @@ pub(crate) struct Health {
 #[derive(Debug, Default)]
 struct State {
     is_closed: bool,
-    /// Since when a read is under way.
+    /// The start of the read in progress.
     asked: Option<Instant>,
     failure: Option<String>,
     disk_bytes: Option<u64>,
 }
 
 impl Health {
-    pub(crate) fn new(well_patience: Duration, ready_patience: Duration) -> Self {
+    pub(crate) fn new(check_timeout: Duration, ready_timeout: Duration) -> Self {
         let (state, history_lost) = (Mutex::default(), Notify::new());
-        Self { well_patience, ready_patience, state, history_lost }
+        Self { check_timeout, ready_timeout, state, history_lost }
     }
 
-    /// Whether writes are taken; the error is the reason why not.
+    /// Returns an error with the reason if the store takes no writes.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        self.answers_in(self.well_patience)
+        self.answers_in(self.check_timeout)
     }
 
-    /// Whether they are taken so soon that the store is ready.
+    /// Returns an error with the reason if etcd is too slow for the store to be ready.
     pub(crate) fn ready(&self) -> Result<(), StoreError> {
-        self.answers_in(self.ready_patience)
+        self.answers_in(self.ready_timeout)
     }
 
-    fn answers_in(&self, patience: Duration) -> Result<(), StoreError> {
+    fn answers_in(&self, limit: Duration) -> Result<(), StoreError> {
         self.open()?;
         let state = self.state.lock();
-        let is_late = state.asked.is_some_and(|since| since.elapsed() > patience);
-        let late = is_late.then(|| format!("etcd does not answer in {patience:?}"));
+        let is_late = state.asked.is_some_and(|since| since.elapsed() > limit);
+        let late = is_late.then(|| format!("etcd does not answer in {limit:?}"));
         match state.failure.clone().or(late) {
             Some(reason) => Err(StoreError::Failed { reason }),
             None => Ok(()),
         }
     }
 
-    /// How long a read may take.
-    fn read_patience(&self) -> Duration {
-        READ_PATIENCE.max(self.well_patience).max(self.ready_patience)
+    /// Returns how long a read may take.
+    fn read_timeout(&self) -> Duration {
+        READ_TIMEOUT_MIN.max(self.check_timeout).max(self.ready_timeout)
     }
 
-    fn asks(&self) {
+    fn read_started(&self) {
         self.state.lock().asked = Some(Instant::now());
     }
 
-    /// Whether the store is open, whatever etcd does.
+    /// Returns an error if the store is closed.
     pub(crate) fn open(&self) -> Result<(), StoreError> {
         if self.state.lock().is_closed { Err(StoreError::Closed) } else { Ok(()) }
     }
@@ -90,12 +90,12 @@ impl Health {
         self.state.lock().is_closed = true;
     }
 
-    pub(crate) fn failed(&self, error: &Error) {
+    pub(crate) fn read_failed(&self, error: &Error) {
         let mut state = self.state.lock();
         (state.asked, state.failure) = (None, Some(error.to_string()));
     }
 
-    fn is_well(&self) {
+    fn read_succeeded(&self) {
         let mut state = self.state.lock();
         (state.asked, state.failure) = (None, None);
     }
@@ -104,22 +104,22 @@ impl Health {
         self.state.lock().disk_bytes
     }
 
-    /// Resolves when a read was older than what followers have.
+    /// Waits until a read returned an older revision than followers have.
     pub(crate) async fn history_lost(&self) {
         self.history_lost.notified().await;
     }
 }
 
-/// Those who wait for a read that begins after they came.
+/// A waiter for a read that starts after the waiter registered.
 pub(crate) type Waiter = oneshot::Sender<Result<Revision, Error>>;
 
-/// The way to who reads.
+/// Makes the channel for waiters.
 pub(crate) fn waiters() -> (mpsc::Sender<Waiter>, mpsc::Receiver<Waiter>) {
     mpsc::channel(WAITERS_MAX)
 }
 
-/// Reads linearizably whenever somebody waits for it, one read for all who came before it began; and now
-/// and then by itself, to know whether etcd is well. Runs until nobody can ask any more.
+/// Makes a linearizable read whenever there are waiters, one for all that registered before it
+/// starts, and otherwise regularly, to check etcd's health. Runs until the store is closed.
 pub(crate) async fn run(
     reading: Reading,
     horizon: Arc<Horizon>,
@@ -139,14 +139,14 @@ pub(crate) async fn run(
             waiting.push((waiter, Instant::now()));
         }
         let before = horizon.head();
-        let patience = health.read_patience();
-        health.asks();
-        let read = timeout(patience, reading.header()).await;
-        let expired = || Err(Error::Lost(format!("etcd does not answer in {patience:?}")));
+        let limit = health.read_timeout();
+        health.read_started();
+        let read = timeout(limit, reading.header()).await;
+        let expired = || Err(Error::Lost(format!("etcd does not answer in {limit:?}")));
         let fresh = read.unwrap_or_else(|_| expired()).map(|header| revision(header.revision));
         match &fresh {
             Ok(fresh) => {
-                health.is_well();
+                health.read_succeeded();
                 if !waiting.is_empty() {
                     horizon.want(*fresh);
                 }
@@ -154,7 +154,7 @@ pub(crate) async fn run(
                     health.history_lost.notify_one();
                 }
             }
-            Err(error) => health.failed(error),
+            Err(error) => health.read_failed(error),
         }
         waiting = answer(waiting, &fresh);
         if !waiting.is_empty() {
@@ -163,8 +163,8 @@ pub(crate) async fn run(
     }
 }
 
-/// Answers those who wait; gives those who wait on, for a read that failed is tried again: while a leader
-/// is elected, say.
+/// Answers the waiters; returns those that wait for another read after a failed one, for instance
+/// while a leader is elected.
 fn answer(
     waiting: Vec<(Waiter, Instant)>,
     fresh: &Result<Revision, Error>,
@@ -172,7 +172,7 @@ fn answer(
     let mut left = Vec::new();
     for (waiter, since) in waiting {
         if fresh.is_ok() || since.elapsed() >= WAIT_MAX {
-            let _ = waiter.send(fresh.clone()); // who has gone away need not know
+            let _ = waiter.send(fresh.clone()); // a cancelled waiter does not matter
         } else if !waiter.is_closed() {
             left.push((waiter, since));
         }
@@ -180,7 +180,7 @@ fn answer(
     left
 }
 
-/// Asks for the size of the database at every interval, for ever.
+/// Reads the size of the database at every interval, for ever.
 pub(crate) async fn measure(reading: Reading, health: Arc<Health>, interval: Duration) {
     loop {
         if let Ok(status) = reading.etcd.status().await {
@@ -195,36 +195,36 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_late_answer_is_no_sign_of_health() {
+    async fn a_slow_read_fails_the_checks() {
         let health = Health::new(Duration::from_secs(4), Duration::from_secs(1));
-        let is_well = || (health.check().is_ok(), health.ready().is_ok());
-        assert_eq!(is_well(), (true, true), "nothing speaks against it");
-        health.asks();
+        let checks = || (health.check().is_ok(), health.ready().is_ok());
+        assert_eq!(checks(), (true, true), "no read has failed");
+        health.read_started();
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(is_well(), (true, false));
+        assert_eq!(checks(), (true, false));
         sleep(Duration::from_secs(3)).await;
-        assert_eq!(is_well(), (false, false));
-        health.is_well();
-        assert_eq!(is_well(), (true, true));
-        health.failed(&Error::Lost("no leader".to_owned()));
-        assert_eq!(is_well(), (false, false));
+        assert_eq!(checks(), (false, false));
+        health.read_succeeded();
+        assert_eq!(checks(), (true, true));
+        health.read_failed(&Error::Lost("no leader".to_owned()));
+        assert_eq!(checks(), (false, false));
         health.close();
         assert_eq!(health.ready(), Err(StoreError::Closed));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_is_not_failed_by_one_read() {
+    async fn a_waiter_survives_a_failed_read() {
         let failure = || Err(Error::Lost("no leader".to_owned()));
         let (early, mut answered_early) = oneshot::channel();
         let waiting = answer(vec![(early, Instant::now())], &failure());
-        assert_eq!(waiting.len(), 1, "it waits on");
+        assert_eq!(waiting.len(), 1, "it waits for the next read");
         sleep(WAIT_MAX).await;
         let (late, mut answered_late) = oneshot::channel();
         let (gone, _) = oneshot::channel();
         let further = [(late, Instant::now()), (gone, Instant::now())];
         let waiting = answer(waiting.into_iter().chain(further).collect(), &failure());
         assert_eq!(answered_early.try_recv(), Ok(failure()), "it has waited long enough");
-        assert_eq!(waiting.len(), 1, "who has gone away is forgotten");
+        assert_eq!(waiting.len(), 1, "a cancelled waiter is dropped");
         assert!(answer(waiting, &Ok(Revision(7))).is_empty());
         assert_eq!(answered_late.try_recv(), Ok(Ok(Revision(7))));
     }

@@ -1,9 +1,10 @@
-//! How far followers are, who waits for them to come further, and how far back can be read.
+//! The horizon of a store on etcd: how far followers are, who waits for a newer head, and the
+//! oldest readable revision.
 //!
-//! Must not know: records, etcd.
+//! It must not know records or etcd.
 //!
-//! Invariants: the head grows, but for a reset. Nothing at or above the lowest pin is compacted by this
-//! process.
+//! Invariants: the head grows, except by a reset. This process compacts nothing at or above the
+//! lowest pin.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,24 +16,24 @@ use tokio::time::timeout;
 
 #[derive(Debug)]
 pub(crate) struct Horizon {
-    /// Its head is the newest revision that all followers have.
+    /// The head is the newest revision that all followers have.
     readable: store::Horizon,
     awaited: Mutex<Awaited>,
-    /// Told when a revision is wanted that followers do not have.
+    /// Notified when a revision is wanted that followers do not have.
     pub(crate) wanted: Notify,
-    /// Told when a pin is gone.
+    /// Notified when a pin is dropped.
     unpinned: Notify,
 }
 
-/// What is waited for. The head is read under its lock before somebody begins to wait, and it has moved
-/// before those who wait are told: so nobody misses that.
+/// The waiters for newer heads. A waiter reads the head under this lock before it registers, and
+/// the head is advanced before waiters are notified: so no waiter misses it.
 #[derive(Debug, Default)]
 struct Awaited {
     wanted: Revision,
     waiters: BTreeMap<Revision, Vec<oneshot::Sender<()>>>,
 }
 
-/// A reader at a revision, which stays readable while it lives.
+/// A reader at a revision, which stays readable while this lives.
 #[derive(Debug)]
 pub(crate) struct Pin<'a> {
     horizon: &'a Horizon,
@@ -50,17 +51,17 @@ impl Horizon {
         }
     }
 
-    /// The newest revision that all followers have.
+    /// Returns the newest revision that all followers have.
     pub(crate) fn head(&self) -> Revision {
         self.readable.head()
     }
 
-    /// The oldest revision that can be read, as far as is known: others compact, too.
+    /// Returns the oldest readable revision, as far as known, because other processes compact, too.
     pub(crate) fn floor(&self) -> Revision {
         self.readable.floor()
     }
 
-    /// Followers have everything up to `head`.
+    /// Records that followers have everything up to `head`.
     pub(crate) fn advance(&self, head: Revision) {
         self.readable.advance(head);
         let mut awaited = self.awaited.lock();
@@ -72,8 +73,8 @@ impl Horizon {
         }
     }
 
-    /// Followers were given the state anew. Where revisions went back, those who wait for one may mean one
-    /// of before or one of after: they wait on.
+    /// Records that followers got the state again. If revisions went back, waiters may mean a
+    /// revision of the old history or of the new one: they continue to wait.
     pub(crate) fn reset(&self, floor: Revision, head: Revision) {
         if head < self.head() {
             self.awaited.lock().wanted = Revision(0);
@@ -82,14 +83,15 @@ impl Horizon {
         self.advance(head);
     }
 
-    /// What is before `floor` cannot be read any more.
-    pub(crate) fn raise(&self, floor: Revision) {
-        // What is beyond the head is gone for others, who are further; followers will be told.
-        let _ = self.readable.raise(floor.min(self.head()));
+    /// Makes revisions before `floor` unreadable.
+    pub(crate) fn raise_floor(&self, floor: Revision) {
+        // Another process, whose head is newer, may compact beyond this head; its followers catch
+        // up with it.
+        let _ = self.readable.raise_floor(floor.min(self.head()));
     }
 
-    /// Waits until followers have `revision`, for a bounded time; false if they do not.
-    pub(crate) async fn reached(&self, revision: Revision, patience: Duration) -> bool {
+    /// Waits until followers have `revision`; returns false after the timeout.
+    pub(crate) async fn reached(&self, revision: Revision, limit: Duration) -> bool {
         let reached = {
             let mut awaited = self.awaited.lock();
             if self.head() >= revision {
@@ -101,10 +103,10 @@ impl Horizon {
             reached
         };
         self.wanted.notify_one();
-        matches!(timeout(patience, reached).await, Ok(Ok(())))
+        matches!(timeout(limit, reached).await, Ok(Ok(())))
     }
 
-    /// Says that somebody will wait for a revision.
+    /// Records that a reader will wait for a revision.
     pub(crate) fn want(&self, revision: Revision) {
         let mut awaited = self.awaited.lock();
         if self.head() < revision {
@@ -113,23 +115,23 @@ impl Horizon {
         }
     }
 
-    /// Whether somebody waits for a newer head.
+    /// Whether a reader waits for a newer head.
     pub(crate) fn is_behind(&self) -> bool {
         self.head() < self.awaited.lock().wanted
     }
 
-    /// Whether somebody waits for a revision, or for a newer one.
+    /// Whether a reader waits for this revision or a newer one.
     pub(crate) fn is_wanted(&self, revision: Revision) -> bool {
         self.awaited.lock().wanted >= revision
     }
 
-    /// Begins to read at the floor.
+    /// Pins the floor for a reader.
     pub(crate) fn pin(&self) -> Pin<'_> {
         let pin = self.readable.pin_floor();
         Pin { horizon: self, revision: pin.revision, pin: Some(pin) }
     }
 
-    /// Waits until nobody reads below `floor`.
+    /// Waits until no reader reads below `floor`.
     pub(crate) async fn unpinned_below(&self, floor: Revision) {
         loop {
             let unpinned = self.unpinned.notified();
@@ -152,14 +154,14 @@ impl Drop for Pin<'_> {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(3600);
+    const TIMEOUT: Duration = Duration::from_secs(3600);
 
     #[tokio::test(start_paused = true)]
-    async fn waiters_wake_when_the_head_has_come_so_far() {
+    async fn waiters_wake_when_the_head_reaches_their_revision() {
         let horizon = Horizon::new(Revision(1), Revision(5));
-        assert!(horizon.reached(Revision(5), LONG).await, "at once");
+        assert!(horizon.reached(Revision(5), TIMEOUT).await, "at once");
         assert!(!horizon.is_behind());
-        let waits = async |revision| horizon.reached(Revision(revision), LONG).await;
+        let waits = async |revision| horizon.reached(Revision(revision), TIMEOUT).await;
         let moves = async {
             tokio::task::yield_now().await;
             assert!(horizon.is_behind());
@@ -167,21 +169,21 @@ mod tests {
             horizon.reset(Revision(3), Revision(7));
             assert!(horizon.is_behind());
             horizon.reset(Revision(3), Revision(4));
-            assert!(!horizon.is_behind(), "nobody is known to want what is to come");
+            assert!(!horizon.is_behind(), "no wanted revision is known");
         };
         let (six, seven, eight, ()) = tokio::join!(waits(6), waits(7), waits(8), moves);
         assert_eq!((six, seven, eight), (true, true, false), "only so far");
         assert_eq!((horizon.floor(), horizon.head()), (Revision(3), Revision(4)));
-        assert!(!horizon.reached(Revision(9), LONG).await, "not in time");
+        assert!(!horizon.reached(Revision(9), TIMEOUT).await, "not in time");
     }
 
     #[tokio::test(start_paused = true)]
     async fn compaction_waits_for_pins_below_it() {
         let horizon = Horizon::new(Revision(1), Revision(5));
         let pin = horizon.pin();
-        horizon.raise(Revision(3));
+        horizon.raise_floor(Revision(3));
         let later = horizon.pin();
-        assert!(timeout(LONG, horizon.unpinned_below(Revision(3))).await.is_err());
+        assert!(timeout(TIMEOUT, horizon.unpinned_below(Revision(3))).await.is_err());
         let drops = async {
             tokio::task::yield_now().await;
             drop(pin);

@@ -1,5 +1,5 @@
-//! Leases for what is to be deleted after a while. They are granted and never kept alive, and many writes
-//! share one, as in upstream (apiserver/pkg/storage/etcd3/lease_manager.go).
+//! Leases for keys with a lifetime. They are granted and never kept alive, and many writes share
+//! one, as in upstream (apiserver/pkg/storage/etcd3/lease_manager.go).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::client::Etcd;
 use crate::error::Error;
 use crate::measures::Measures;
 
-/// How long a lease is given to further writes, unless --lease-reuse-duration-seconds says otherwise.
+/// How long new writes join a lease, unless --lease-reuse-duration-seconds sets another time.
 pub(crate) const REUSE: Duration = Duration::from_secs(60);
 
-/// How many writes share a lease: etcd deletes all that a lease has at once.
+/// The most writes that share a lease, because etcd deletes all keys of an expired lease at once.
 const WRITES_MAX: usize = 1000;
 
-/// The leases that further writes are given, by what they are granted for.
+/// The leases that new writes can join, by their TTL.
 pub(crate) struct Leases {
     reuse: Duration,
     measures: Arc<Measures>,
@@ -36,9 +36,9 @@ impl Leases {
         Self { reuse, measures, by_ttl: Mutex::default() }
     }
 
-    /// A lease that ends after `lifetime`, or a little later.
+    /// Returns a lease that ends after `lifetime`, or a little later.
     pub(crate) async fn lease(&self, etcd: &dyn Etcd, lifetime: Duration) -> Result<i64, Error> {
-        // As upstream: longer than asked for, by 5 % and no more than it is reused.
+        // As upstream, the TTL is longer than requested by 5 %, but at most by the reuse duration.
         let ttl = lifetime + self.reuse.min(lifetime / 20);
         let ttl_seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
         let mut by_ttl = self.by_ttl.lock().await;
@@ -60,8 +60,8 @@ impl Leases {
         Ok(id)
     }
 
-    /// Gives leases to no further write, because one of them is gone.
-    pub(crate) async fn forget(&self) {
+    /// Stops the use of all current leases, because one of them no longer exists.
+    pub(crate) async fn clear(&self) {
         self.by_ttl.lock().await.clear();
     }
 }

@@ -1,13 +1,13 @@
 //! The store on etcd: a client of its API, version 3, and [`pintle_store::Store`] on it.
 //!
-//! Purpose: one database for several servers, each with this store, or a kube-apiserver.
+//! Several servers share one database, each with this store, or with a kube-apiserver.
 //!
-//! Must not know: what keys and values mean; they pass through a `pintle_store::Layout`.
+//! It must not know what keys and values mean; they pass through a `pintle_store::Layout`.
 //!
-//! Invariants, beside those of the contract:
-//! - Of what etcd is asked nothing is repeated that may have had an effect.
-//! - Followers are told of a revision by the watch alone, also of own writes: so all of them, in all
-//!   servers, see the same order.
+//! Invariants, besides those of the contract:
+//! - A request that may have had an effect is not repeated.
+//! - Only the watch tells followers of a revision, even of the server's own writes: so all
+//!   followers, in all servers, see the same order.
 
 mod assembly;
 mod channel;

@@ -1,4 +1,4 @@
-//! What is asked of etcd, counted: requests by what they are for, and calls by their methods.
+//! Measures of requests to etcd: by operation and collection, and by method.
 
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 use pintle_store::Kind;
@@ -6,25 +6,25 @@ use tokio::time::Instant;
 
 use crate::error::{Code, Error};
 
-/// The bounds of [`Requests::took`], upstream's.
+/// The bounds of [`Requests::took`], which are upstream's.
 pub const REQUEST_BOUNDS: [u64; 23] = nanoseconds([
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ]);
-/// The bounds of [`Measures::lease_objects`], upstream's.
+/// The bounds of [`Measures::lease_objects`], which are upstream's.
 pub const LEASE_BOUNDS: [u64; 7] = [10, 50, 100, 500, 1000, 2500, 5000];
 
-/// What a store on etcd measures.
+/// The measures of a store on etcd.
 #[derive(Debug)]
 pub struct Measures {
-    /// Requests for keys, by what is done (`get`, `list`, `create`, `update`, `delete`) and by collection;
-    /// what is read of all collections has none. A transaction is the write that it is about.
+    /// Requests by operation (`get`, `list`, `create`, `update`, `delete`) and collection; reads of
+    /// all collections have none. A transaction counts as its first write.
     pub requests: Series<2, Requests>,
     /// Lists of one collection, by collection.
     pub lists: Series<1, Lists>,
-    /// How often the watch was told how far it is though nothing had happened.
+    /// The number of progress messages of the watch.
     pub progress: Counter,
-    /// How many objects were given each lease that is given to no further ones.
+    /// The number of objects of each lease that takes no more.
     pub lease_objects: Distribution,
     calls: [Calls; Method::ALL.len()],
 }
@@ -32,46 +32,46 @@ pub struct Measures {
 /// Requests of one kind.
 #[derive(Debug)]
 pub struct Requests {
-    /// How long they took.
+    /// Their durations.
     pub took: Distribution,
-    /// How many of them had no answer, or a refusal.
+    /// The number of requests without an answer, or with a refusal.
     pub failed: Counter,
 }
 
 /// Lists of one collection.
 #[derive(Debug, Default)]
 pub struct Lists {
-    /// How many.
+    /// The number of lists.
     pub count: Counter,
-    /// How many objects they read.
+    /// The number of objects that they read.
     pub fetched: Counter,
 }
 
-/// The methods of etcd's API that are called.
+/// The called methods of etcd's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Reads keys.
     Range,
-    /// Does a transaction.
+    /// Executes a transaction.
     Txn,
-    /// Forgets what was before a revision.
+    /// Compacts the history before a revision.
     Compact,
     /// Grants a lease.
     LeaseGrant,
-    /// What a member says of itself.
+    /// Returns a member's status.
     Status,
-    /// Watches.
+    /// Watches keys.
     Watch,
 }
 
 /// Calls of one method.
 #[derive(Debug, Default)]
 pub struct Calls {
-    /// How many were begun.
+    /// The number of started calls.
     pub started: Counter,
-    /// How many messages were sent.
+    /// The number of sent messages.
     pub sent: Counter,
-    /// How many messages came.
+    /// The number of received messages.
     pub received: Counter,
     handled: [Counter; Code::KNOWN],
 }
@@ -91,12 +91,12 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// The calls of each method.
+    /// Returns the calls of each method.
     pub fn calls(&self) -> impl Iterator<Item = (Method, &Calls)> {
         Method::ALL.into_iter().zip(&self.calls)
     }
 
-    /// Counts a request that began at a time.
+    /// Measures a request that started at `begun`.
     pub(crate) fn request<T>(
         &self,
         (operation, collection): (&'static str, &str),
@@ -113,7 +113,7 @@ impl Measures {
     }
 }
 
-/// What a write does to its key, as upstream names it.
+/// Returns upstream's name of a write's operation.
 pub(crate) const fn operation(kind: Kind) -> &'static str {
     match kind {
         Kind::Created => "create",
@@ -126,7 +126,7 @@ impl Method {
     const ALL: [Self; 6] =
         [Self::Range, Self::Txn, Self::Compact, Self::LeaseGrant, Self::Status, Self::Watch];
 
-    /// The service that has it.
+    /// Returns the service of the method.
     pub const fn service(self) -> &'static str {
         match self {
             Self::Range | Self::Txn | Self::Compact => "etcdserverpb.KV",
@@ -136,7 +136,7 @@ impl Method {
         }
     }
 
-    /// Its name in the service.
+    /// Returns the method's name in its service.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Range => "Range",
@@ -153,21 +153,21 @@ impl Method {
         matches!(self, Self::Watch)
     }
 
-    /// Where it is called.
+    /// Returns the path of the method in a URI.
     pub(crate) fn path(self) -> String {
         format!("/{}/{}", self.service(), self.name())
     }
 }
 
 impl Calls {
-    /// Counts how a call ended.
+    /// Counts a call's status code.
     pub(crate) fn ended(&self, code: Code) {
         if let Some(handled) = self.handled.get(usize::from(code.0)) {
             handled.add(1);
         }
     }
 
-    /// How the calls ended that did, as often as they did so.
+    /// Returns the status codes of ended calls, with their numbers.
     pub fn handled(&self) -> impl Iterator<Item = (Code, u64)> {
         let codes = (0..).map(Code).zip(&self.handled);
         codes.map(|(code, count)| (code, count.get())).filter(|(_, count)| *count > 0)
@@ -179,12 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_have_calls_of_their_own() {
+    fn each_method_has_its_own_counters() {
         let measures = Measures::default();
         for (number, method) in Method::ALL.into_iter().enumerate() {
             measures.of(method).started.add(number as u64);
             measures.of(method).ended(Code(14));
-            measures.of(method).ended(Code(99)); // nobody has such
+            measures.of(method).ended(Code(99)); // an unknown code is not counted
         }
         for (number, (method, calls)) in measures.calls().enumerate() {
             assert_eq!((Method::ALL[number], calls.started.get()), (method, number as u64));

@@ -1,11 +1,12 @@
-//! The messages of etcd's API, version 3: those that the store needs, with the fields that it needs.
+//! The messages of etcd's API, version 3: those that the store needs, with the fields that it
+//! needs.
 //!
-//! They are written by hand after `etcdserverpb/rpc.proto` and `mvccpb/kv.proto` of etcd, so that building
-//! needs no protobuf compiler. Fields that are absent here are skipped when they come.
+//! They are written by hand after etcd's `etcdserverpb/rpc.proto` and `mvccpb/kv.proto`, so that a
+//! build needs no protobuf compiler. Unknown fields are skipped on decoding.
 
 use bytes::Bytes;
 
-/// What every answer begins with.
+/// The header of every answer.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct ResponseHeader {
     #[prost(uint64, tag = "1")]
@@ -27,7 +28,7 @@ pub(crate) struct KeyValue {
     pub(crate) create_revision: i64,
     #[prost(int64, tag = "3")]
     pub(crate) mod_revision: i64,
-    /// How often the key was written since it was created; 0 in the event of a deletion.
+    /// How often the key was written since its creation; 0 in the event of a deletion.
     #[prost(int64, tag = "4")]
     pub(crate) version: i64,
     #[prost(bytes = "bytes", tag = "5")]
@@ -40,7 +41,7 @@ pub(crate) struct KeyValue {
 pub(crate) struct RangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) key: Bytes,
-    /// Where the range ends, exclusively; empty for the key alone, `\0` for no end.
+    /// The end of the range, exclusive; empty for the key alone, `\0` for no end.
     #[prost(bytes = "bytes", tag = "2")]
     pub(crate) range_end: Bytes,
     #[prost(int64, tag = "3")]
@@ -96,14 +97,14 @@ pub(crate) enum Operation {
     Delete(DeleteRangeRequest),
 }
 
-/// What an operation answered; what puts and deletions answer is not read.
+/// The result of an operation; results of puts and deletions are not read.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ResponseOp {
     #[prost(message, optional, tag = "1")]
     pub(crate) range: Option<RangeResponse>,
 }
 
-/// A condition of a transaction: that a number of a key equals one.
+/// A condition of a transaction: a number of a key equals a given one.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Compare {
     /// Always 0: equal.
@@ -184,12 +185,12 @@ pub(crate) struct WatchCreateRequest {
     pub(crate) key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub(crate) range_end: Bytes,
-    /// The first revision to tell of.
+    /// The first revision whose events are sent.
     #[prost(int64, tag = "3")]
     pub(crate) start_revision: i64,
     #[prost(bool, tag = "4")]
     pub(crate) progress_notify: bool,
-    /// Whether a long message may come in several parts.
+    /// Whether a long message may be sent in several fragments.
     #[prost(bool, tag = "8")]
     pub(crate) fragment: bool,
 }
@@ -205,12 +206,12 @@ pub(crate) struct WatchResponse {
     pub(crate) created: bool,
     #[prost(bool, tag = "4")]
     pub(crate) canceled: bool,
-    /// Not 0 where the watch was canceled because revisions before this one are compacted.
+    /// Not 0 if the watch was cancelled because revisions before this one are compacted.
     #[prost(int64, tag = "5")]
     pub(crate) compact_revision: i64,
     #[prost(string, tag = "6")]
     pub(crate) cancel_reason: String,
-    /// Whether this is a part of a message, and not the last one.
+    /// Whether this is a fragment other than the last one.
     #[prost(bool, tag = "7")]
     pub(crate) fragment: bool,
     #[prost(message, repeated, tag = "11")]
@@ -218,7 +219,7 @@ pub(crate) struct WatchResponse {
 }
 
 impl WatchResponse {
-    /// Whether it tells how far the watch is, and nothing else.
+    /// Whether the message only reports progress.
     pub(crate) const fn is_progress(&self) -> bool {
         self.events.is_empty() && !self.created && !self.fragment && !self.canceled
     }
@@ -228,7 +229,7 @@ impl WatchResponse {
 pub(crate) struct Event {
     #[prost(enumeration = "EventType", tag = "1")]
     pub(crate) r#type: i32,
-    /// Of a deletion: the key and the revision alone.
+    /// A deletion has only the key and the revision.
     #[prost(message, required, tag = "2")]
     pub(crate) kv: KeyValue,
 }

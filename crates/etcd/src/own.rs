@@ -1,14 +1,14 @@
-//! The writes of this process that are under way, so that their events are recognised.
+//! Recognition of this process's own writes in the watch's events.
 //!
-//! Purpose: an own write is told to followers from the writer's template, with its note, and nothing is
-//! decoded. It is recognized by its key and the stored bytes. And where its answer is lost, the next
-//! event of its key shows what became of it.
+//! An own write reaches followers as a record of the writer's template, with its note and without
+//! decoding. It is recognised by its key and its stored bytes. If its answer is lost, the next
+//! event of its key shows whether it was committed.
 //!
-//! Must not know: how writes are made, followers.
+//! It must not know how writes are made, or followers.
 //!
-//! Invariant: what is recognised is told exactly as it was written. Where an event might be that of
-//! several own writes it is not recognised; where it is another process's, of the same bytes or a
-//! deletion, too, it makes no difference.
+//! Invariant: a recognised write is reported exactly as it was written. An event that may be of
+//! several own writes is not recognised. If it is of another process, with the same bytes or a
+//! deletion, there is no difference.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -21,53 +21,52 @@ use pintle_store::{Key, Kind, Record, Revision, Template};
 use crate::messages::{Event, EventType};
 use crate::translation::revision;
 
-/// The writes under way, by their paths.
+/// The writes in progress, by path.
 #[derive(Default)]
 pub(crate) struct Own(Mutex<HashMap<Bytes, Vec<Arc<OwnWrite>>>>);
 
-/// A write under way.
+/// A write in progress.
 pub(crate) struct OwnWrite {
     pub(crate) path: Bytes,
     pub(crate) key: Key,
     pub(crate) kind: Kind,
-    /// The revision at which the key must have been written last; 0 if it must be absent.
+    /// The expected revision of the key; 0 if it must be absent.
     pub(crate) expected: i64,
     /// The stored bytes; `None` for a deletion.
     pub(crate) stored: Option<Bytes>,
     pub(crate) template: Template,
     pub(crate) note: Option<Arc<dyn Any + Send + Sync>>,
-    pub(crate) fate: Mutex<Fate>,
+    pub(crate) seen: Mutex<Seen>,
 }
 
-/// What the events say of a write.
+/// What the events show of a write.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Fate {
+pub(crate) enum Seen {
     /// Nothing yet.
     #[default]
-    Open,
-    /// It was done, and this was told to followers.
-    Told(Record),
-    /// The key was written in another way since the revision that the write expects, so it can never be
-    /// done.
-    Outrun,
-    /// It cannot be seen: the event may be that of another own write, or was never told.
-    Hidden,
+    Nothing,
+    /// It was committed, and followers got this record.
+    Committed(Record),
+    /// Another write changed the key after the expected revision, so it can never be committed.
+    Superseded,
+    /// Unknown: the event may be of another own write, or was lost.
+    Unknown,
 }
 
 impl OwnWrite {
-    /// The record of the write, committed at a revision.
+    /// Returns the record of the write, committed at a revision.
     pub(crate) fn record(&self, revision: Revision) -> Record {
-        if let Fate::Told(told) = &*self.fate.lock()
-            && told.revision == revision
+        if let Seen::Committed(record) = &*self.seen.lock()
+            && record.revision == revision
         {
-            return told.clone();
+            return record.clone();
         }
         let (bytes, body) = self.template.fill(revision);
         let (key, kind, note) = (self.key.clone(), self.kind, self.note.clone());
         Record { revision, key, kind, bytes, body, note }
     }
 
-    /// Whether an event may be that of the write.
+    /// Whether an event may be of this write.
     fn fits(&self, event: &Event) -> bool {
         let is_put = event.r#type == EventType::Put as i32;
         let is_new = event.kv.create_revision == event.kv.mod_revision;
@@ -80,56 +79,57 @@ impl OwnWrite {
     }
 }
 
-/// Writes that are known while this lives.
-pub(crate) struct Known<'a> {
+/// Registered writes; dropping this removes them.
+pub(crate) struct Registered<'a> {
     own: &'a Own,
     writes: &'a [Arc<OwnWrite>],
 }
 
 impl Own {
-    /// Makes writes known, before they are sent.
-    pub(crate) fn know<'a>(&'a self, writes: &'a [Arc<OwnWrite>]) -> Known<'a> {
+    /// Registers writes, before they are sent.
+    pub(crate) fn register<'a>(&'a self, writes: &'a [Arc<OwnWrite>]) -> Registered<'a> {
         let mut known = self.0.lock();
         for write in writes {
             known.entry(write.path.clone()).or_default().push(write.clone());
         }
-        Known { own: self, writes }
+        Registered { own: self, writes }
     }
 
-    /// The record of an event, if it is that of an own write. Events come in order.
+    /// Returns the record of an event, if it is of an own write. Events are passed in order.
     pub(crate) fn record(&self, event: &Event) -> Option<Record> {
         let known = self.0.lock();
         let at = event.kv.mod_revision;
-        // Older events may come late. Of what must be absent nothing says which are older.
+        // Older events may arrive late. For a write that expects absence, nothing shows which are
+        // older.
         let open = known.get(&event.kv.key)?.iter().filter(|write| at > write.expected);
-        let open = open.filter(|write| matches!(*write.fate.lock(), Fate::Open));
+        let open = open.filter(|write| matches!(*write.seen.lock(), Seen::Nothing));
         let (fitting, others): (Vec<_>, Vec<_>) = open.partition(|write| write.fits(event));
-        for outrun in others.iter().filter(|write| write.expected > 0) {
-            *outrun.fate.lock() = Fate::Outrun;
+        for superseded in others.iter().filter(|write| write.expected > 0) {
+            *superseded.seen.lock() = Seen::Superseded;
         }
         if let [write] = fitting[..] {
             let record = write.record(revision(at));
-            *write.fate.lock() = Fate::Told(record.clone());
+            *write.seen.lock() = Seen::Committed(record.clone());
             return Some(record);
         }
-        for hidden in fitting {
-            *hidden.fate.lock() = Fate::Hidden;
+        for unknown in fitting {
+            *unknown.seen.lock() = Seen::Unknown;
         }
         None
     }
 
-    /// Events were lost, perhaps those of own writes.
-    pub(crate) fn lose_track(&self) {
+    /// Records that events were lost, perhaps of own writes.
+    pub(crate) fn events_lost(&self) {
         for write in self.0.lock().values().flatten() {
-            let mut fate = write.fate.lock();
-            if matches!(*fate, Fate::Open) {
-                *fate = Fate::Hidden;
+            let mut seen = write.seen.lock();
+            if matches!(*seen, Seen::Nothing) {
+                *seen = Seen::Unknown;
             }
         }
     }
 }
 
-impl Drop for Known<'_> {
+impl Drop for Registered<'_> {
     fn drop(&mut self) {
         let mut known = self.own.0.lock();
         for write in self.writes {
@@ -158,7 +158,7 @@ mod tests {
             stored: (kind != Kind::Deleted).then(|| Bytes::from_static(stored.as_bytes())),
             template: Template::whole(format!("own {stored}").into_bytes()),
             note: None,
-            fate: Mutex::default(),
+            seen: Mutex::default(),
         })
     }
 
@@ -180,36 +180,51 @@ mod tests {
         let (created, updated, deleted) = (Kind::Created, Kind::Updated, Kind::Deleted);
         let both = || vec![write(deleted, ""), write(deleted, "")];
         let rows = [
-            (vec![write(created, "x")], event(Put, "/p/a", (7, 7), "x"), Some("own x"), "Told"),
-            (vec![write(created, "x")], event(Put, "/p/a", (7, 7), "y"), None, "Open"),
-            (vec![write(created, "x")], event(Put, "/p/a", (6, 7), "x"), None, "Open"),
-            (vec![write(created, "x")], event(Put, "/p/b", (7, 7), "x"), None, "Open"),
-            (vec![write(created, "x")], event(Delete, "/p/a", (0, 7), ""), None, "Open"),
-            (vec![write(updated, "x")], event(Put, "/p/a", (4, 7), "x"), Some("own x"), "Told"),
-            (vec![write(updated, "x")], event(Put, "/p/a", (4, 7), "y"), None, "Outrun"),
-            (vec![write(updated, "x")], event(Put, "/p/a", (4, 5), "y"), None, "Open"),
-            (vec![write(updated, "x")], event(Put, "/p/a", (7, 7), "x"), None, "Outrun"),
-            (vec![write(deleted, "")], event(Delete, "/p/a", (0, 7), ""), Some("own "), "Told"),
-            (vec![write(deleted, "")], event(Delete, "/p/a", (0, 4), ""), None, "Open"),
-            (vec![write(deleted, "")], event(Put, "/p/a", (6, 7), "x"), None, "Outrun"),
-            (both(), event(Delete, "/p/a", (0, 7), ""), None, "Hidden"),
+            (
+                vec![write(created, "x")],
+                event(Put, "/p/a", (7, 7), "x"),
+                Some("own x"),
+                "Committed",
+            ),
+            (vec![write(created, "x")], event(Put, "/p/a", (7, 7), "y"), None, "Nothing"),
+            (vec![write(created, "x")], event(Put, "/p/a", (6, 7), "x"), None, "Nothing"),
+            (vec![write(created, "x")], event(Put, "/p/b", (7, 7), "x"), None, "Nothing"),
+            (vec![write(created, "x")], event(Delete, "/p/a", (0, 7), ""), None, "Nothing"),
+            (
+                vec![write(updated, "x")],
+                event(Put, "/p/a", (4, 7), "x"),
+                Some("own x"),
+                "Committed",
+            ),
+            (vec![write(updated, "x")], event(Put, "/p/a", (4, 7), "y"), None, "Superseded"),
+            (vec![write(updated, "x")], event(Put, "/p/a", (4, 5), "y"), None, "Nothing"),
+            (vec![write(updated, "x")], event(Put, "/p/a", (7, 7), "x"), None, "Superseded"),
+            (
+                vec![write(deleted, "")],
+                event(Delete, "/p/a", (0, 7), ""),
+                Some("own "),
+                "Committed",
+            ),
+            (vec![write(deleted, "")], event(Delete, "/p/a", (0, 4), ""), None, "Nothing"),
+            (vec![write(deleted, "")], event(Put, "/p/a", (6, 7), "x"), None, "Superseded"),
+            (both(), event(Delete, "/p/a", (0, 7), ""), None, "Unknown"),
             (
                 vec![write(updated, "y"), write(updated, "x")],
                 event(Put, "/p/a", (4, 7), "y"),
                 Some("own y"),
-                "Told",
+                "Committed",
             ),
         ];
-        for (writes, event, expected, fate) in rows {
-            let known = own.know(&writes);
+        for (writes, event, expected, seen) in rows {
+            let known = own.register(&writes);
             let record = own.record(&event);
             let value = record.map(|record| record.value());
             assert_eq!(value.as_deref(), expected.map(str::as_bytes), "{event:?}");
-            let is = format!("{:?}", writes[0].fate.lock());
-            assert!(is.starts_with(fate), "{is}, expected {fate}: {event:?}");
-            own.lose_track();
-            let is = format!("{:?}", writes[0].fate.lock());
-            assert!(is.starts_with(if fate == "Open" { "Hidden" } else { fate }), "{is}");
+            let is = format!("{:?}", writes[0].seen.lock());
+            assert!(is.starts_with(seen), "{is}, expected {seen}: {event:?}");
+            own.events_lost();
+            let is = format!("{:?}", writes[0].seen.lock());
+            assert!(is.starts_with(if seen == "Nothing" { "Unknown" } else { seen }), "{is}");
             drop(known);
             assert!(own.0.lock().is_empty());
         }

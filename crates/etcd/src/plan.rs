@@ -1,13 +1,13 @@
-//! What becomes of a group of writes: which go together in one transaction, and which go before it.
+//! The plan of a group of writes: which are committed in one transaction, which before it, and
+//! which after.
 //!
-//! Purpose: a transaction gives all its writes one revision. A watch of one collection that is resumed
-//! at a revision goes on after it, so two objects of one collection at one revision would be one too
-//! many. Further writes of a collection go one by one: what is made or changed goes before the
-//! transaction and is undone if that fails, and what is deleted goes after it, so that whatever the group
-//! is about never exists without what belongs to it. A key that is written and then written again, to tell
-//! watchers of both, is written in two transactions.
+//! A transaction gives all its writes one revision. A watch of one collection resumes after a
+//! revision, so a collection may have one object at each revision. Further writes to a collection
+//! are committed one by one: puts before the transaction, undone if it fails, and deletions after
+//! it. So the group's main object never exists without what belongs to it. A key that is written
+//! twice, so that watchers see both states, needs two transactions.
 //!
-//! Must not know: bytes, connections.
+//! It must not know bytes or connections.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +15,15 @@ use pintle_store::{Change, Error, Expect, Group, Grouping, Key, Kind, Record, Re
 
 use crate::translation::number;
 
-/// How many operations etcd takes in one transaction (--max-txn-ops).
+/// The most operations in one transaction of etcd (--max-txn-ops).
 const OPERATIONS_MAX: usize = 128;
 
-/// What no key's revision is.
+/// A revision that no key has.
 const NEVER: i64 = -1;
 
-/// What a database with this id takes as one transaction. kine, which keeps etcd's API over SQL databases and
-/// NATS, has none, and takes one write; there keys that are to be unchanged are read just before.
+/// Returns what a database with this id can commit as one transaction. kine, which offers etcd's
+/// API on SQL databases and NATS, has the id 0 and takes one write; unchanged keys are read just
+/// before it.
 pub(crate) const fn grouping(cluster_id: u64) -> Grouping {
     if cluster_id == 0 { Grouping::Single } else { Grouping::Shared }
 }
@@ -30,13 +31,13 @@ pub(crate) const fn grouping(cluster_id: u64) -> Grouping {
 /// The steps of a group.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// These go one by one.
+    /// Writes that are committed one by one before the transaction.
     pub(crate) before: Vec<Planned>,
-    /// And then these in one transaction; the first is the write that the group is about.
+    /// The writes of the transaction; the first is the group's main write.
     pub(crate) together: Vec<Planned>,
-    /// And then these, one by one.
+    /// Writes that are committed one by one after the transaction.
     pub(crate) after: Vec<Planned>,
-    /// Keys whose revisions the transaction depends on.
+    /// Keys and revisions that are conditions of the transaction.
     pub(crate) unchanged: Vec<(Key, i64)>,
 }
 
@@ -45,23 +46,23 @@ pub(crate) struct Plan {
 pub(crate) struct Planned {
     pub(crate) write: Write,
     pub(crate) kind: Kind,
-    /// The revision at which the key must have been written last; 0 if it must be absent.
+    /// The expected revision of the key; 0 if it must be absent.
     pub(crate) expected: i64,
-    /// The key must be as a write before it in the group leaves it, instead of at a revision.
+    /// Whether it expects the revision of the previous write in the group.
     pub(crate) follows: bool,
-    /// Another write of the group follows it.
+    /// Whether the next write in the group expects this one's revision.
     pub(crate) is_followed: bool,
     /// Its index in the group.
     pub(crate) index: usize,
 }
 
 impl Plan {
-    /// The plan of a group, or why it can never be committed.
+    /// Makes the plan of a group, or returns why it can never be committed.
     pub(crate) fn new(group: Group, grouping: Grouping) -> Result<Self, Error> {
         let Group { first, rest, unchanged } = group;
         let mut writes: Vec<Planned> = Vec::with_capacity(1 + rest.len());
         for (index, write) in std::iter::once(first).chain(rest).enumerate() {
-            if write.expect == Expect::Left {
+            if write.expect == Expect::AfterPrevious {
                 let before = writes.last_mut().filter(|before| before.leaves(&write.key));
                 match before {
                     Some(before) => before.is_followed = true,
@@ -74,7 +75,7 @@ impl Plan {
             .into_iter()
             .map(|(key, at)| (key, number(at).filter(|&at| at > 0).unwrap_or(NEVER)))
             .collect();
-        let room = match grouping {
+        let max = match grouping {
             Grouping::Each | Grouping::Shared => OPERATIONS_MAX.saturating_sub(unchanged.len()),
             Grouping::Single => 1,
         };
@@ -85,7 +86,7 @@ impl Plan {
             if planned.is_followed {
                 before.push(planned);
             } else if is_first
-                || together.len() < room && !collections.contains(&planned.write.key.collection)
+                || together.len() < max && !collections.contains(&planned.write.key.collection)
             {
                 collections.insert(planned.write.key.collection.clone());
                 together.push(planned);
@@ -106,35 +107,36 @@ impl Planned {
             (Change::Put(_), expect) => (Kind::Updated, expected(expect)),
             (Change::Delete(_), expect) => (Kind::Deleted, expected(expect)),
         };
-        let follows = write.expect == Expect::Left;
+        let follows = write.expect == Expect::AfterPrevious;
         Self { write, kind, expected, follows, is_followed: false, index }
     }
 
-    /// Expects the revision that the write before it in the group has left, where it follows one.
+    /// Sets the expected revision to that of the previous write in the group, if this write follows
+    /// one.
     pub(crate) fn follow(&mut self, left: &HashMap<Key, Revision>) {
         if self.follows {
             self.expected = left.get(&self.write.key).and_then(|&at| number(at)).unwrap_or(NEVER);
         }
     }
 
-    /// The write as a record of a revision.
+    /// Returns the write as a record of a revision.
     pub(crate) fn record(&self, revision: Revision) -> Record {
         let Write { key, change, note, .. } = self.write.clone();
         let (bytes, body) = change.template().fill(revision);
         Record { revision, key, kind: self.kind, bytes, body, note }
     }
 
-    /// Whether it leaves a value of the key.
+    /// Whether the key has a value after it.
     fn leaves(&self, key: &Key) -> bool {
         self.write.key == *key && self.kind != Kind::Deleted
     }
 }
 
-/// The revision at which a key that exists must have been written last.
+/// Returns the expected revision of an existing key.
 fn expected(expect: Expect) -> i64 {
     match expect {
         Expect::At(at) => number(at).filter(|&at| at > 0).unwrap_or(NEVER),
-        Expect::Absent | Expect::Left => NEVER,
+        Expect::Absent | Expect::AfterPrevious => NEVER,
     }
 }
 
@@ -144,7 +146,8 @@ mod tests {
 
     use super::*;
 
-    /// `c/a@3=` updates, `c/a@0=` creates, `c/a@3-` deletes, `c/a^-` deletes what the one before left.
+    /// Parses `c/a@3=` (update), `c/a@0=` (create), `c/a@3-` (delete), `c/a^-` (delete after the
+    /// previous write).
     fn write(text: &str) -> Write {
         let (key, rest) = text.split_at(text.find(['@', '^']).unwrap());
         let (collection, item) = key.split_once('/').unwrap();
@@ -153,7 +156,7 @@ mod tests {
         Write {
             key: Key { collection: collection.into(), item: item.into() },
             expect: match expect {
-                "^" => Expect::Left,
+                "^" => Expect::AfterPrevious,
                 "@0" => Expect::Absent,
                 at => Expect::At(Revision(at[1..].parse().unwrap())),
             },
@@ -162,7 +165,7 @@ mod tests {
         }
     }
 
-    /// The plan as text: what goes before, what goes together, and what goes after.
+    /// Returns the plan as text: before, together, after.
     fn plan(writes: &[&str], grouping: Grouping) -> Result<String, Error> {
         let mut writes = writes.iter().map(|text| write(text));
         let first = writes.next().unwrap();
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_collection_goes_together() {
+    fn one_write_of_each_collection_is_in_the_transaction() {
         let rows: [(&[&str], &str); 7] = [
             (&["c/a@0="], " | 0 c/a Created 0 | "),
             (&["c/a@3=", "d/a@4-"], " | 0 c/a Updated 3, 1 d/a Deleted 4 | "),
@@ -209,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn others_go_before_where_one_goes_at_a_time() {
+    fn without_transactions_puts_precede_the_main_write() {
         let writes = ["c/a@3=", "c/a^-", "d/a@0="];
         let expected = "0 c/a Updated 3, 2 d/a Created 0 | 1 c/a Deleted left | ";
         assert_eq!(plan(&writes, Grouping::Single).unwrap(), expected);
     }
 
     #[test]
-    fn what_is_not_left_cannot_be_written() {
+    fn a_write_after_previous_needs_a_put_of_its_key() {
         for writes in [&["c/a@3=", "c/b^-"][..], &["c/a@3-", "c/a^-"], &["c/a^-"]] {
             assert!(
                 matches!(plan(writes, Grouping::Shared), Err(Error::CompanionConflict { .. })),

@@ -1,4 +1,4 @@
-//! Reads of etcd: keys, ranges in pages, whole states, and what is needed to begin.
+//! Reads of etcd: keys, ranges in pages, whole states, and the newest and oldest revisions.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::measures::Measures;
 use crate::messages::{KeyValue, RangeRequest, RangeResponse, ResponseHeader, WatchCreateRequest};
 use crate::translation::{Translation, number, revision};
 
-/// Keys in the first page of a range, and at most in a further one: etcd counts all keys of a range for each
-/// page of it, so that there should be few pages.
+/// The number of keys in the first page of a range, and the most in further pages. etcd counts all
+/// keys of a range for each page, so pages should be few.
 const PAGE_KEYS: i64 = 1000;
 const PAGE_KEYS_MAX: i64 = 10_000;
 
-/// How long the values of a page should be together, as far as those of the page before tell.
+/// The size of the values that a page should have, estimated from the previous page.
 const PAGE_BYTES: usize = 16 << 20;
 
-/// Values of a page from which on they are decoded where it keeps nobody waiting.
+/// Pages with more bytes of values than this are decoded on a blocking thread.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// Reads, for those that know no keys of etcd.
+/// Reads of etcd in terms of the store's keys and records.
 #[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) etcd: Arc<dyn Etcd>,
@@ -34,14 +34,14 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Asks for nothing: the header says how far the database is, linearizably.
+    /// Returns a header: a linearizable read of the newest revision, without keys.
     pub(crate) async fn header(&self) -> Result<ResponseHeader, Error> {
         let key = self.translation.health();
         let request = RangeRequest { key, keys_only: true, ..RangeRequest::default() };
         Ok(self.etcd.range(request).await?.header)
     }
 
-    /// A key's value at a revision, or its newest.
+    /// Reads a key's value at a revision, or the newest.
     pub(crate) async fn key(
         &self,
         key: &Key,
@@ -56,7 +56,8 @@ impl Reading {
         Ok((response.kvs.into_iter().next(), response.header))
     }
 
-    /// The records of a collection whose items begin with `prefix`, at a revision or the newest.
+    /// Reads the records of a collection whose items begin with `prefix`, at a revision or the
+    /// newest.
     pub(crate) async fn collection(
         &self,
         collection: &str,
@@ -72,8 +73,8 @@ impl Reading {
         Ok(records)
     }
 
-    /// The records of a range at a revision or of the newest one, in the order of their paths, and which
-    /// revision it is. `collection` is what they are counted as.
+    /// Reads the records of a range at a revision or the newest, ordered by path; returns the
+    /// revision, too. `collection` is for the measures.
     async fn records(
         &self,
         collection: &str,
@@ -114,7 +115,7 @@ impl Reading {
         Ok((records, revision(at)))
     }
 
-    /// All records at a revision or of the newest one, in the order in which they were written.
+    /// Reads all records at a revision or the newest, ordered by revision.
     pub(crate) async fn state(&self, at: Option<i64>) -> Result<(Vec<Record>, Revision), Error> {
         let (mut records, at) = self.records("", self.translation.everything(), at).await?;
         records.sort_by_key(|record| record.revision);
@@ -127,19 +128,19 @@ impl Reading {
         let decode = move || -> Vec<Record> {
             stored.iter().filter_map(|stored| translation.record(stored)).collect()
         };
-        if bytes <= DECODED_INLINE_BYTES_MAX { decode() } else { aside(decode).await }
+        if bytes <= DECODED_INLINE_BYTES_MAX { decode() } else { on_blocking_thread(decode).await }
     }
 
-    /// The oldest revision that can be read: the one that the database is compacted at.
+    /// Returns the oldest readable revision: that of the last compaction.
     pub(crate) async fn floor(&self) -> Result<Revision, Error> {
         let key = self.translation.health();
         let first = RangeRequest { key: key.clone(), revision: 1, ..RangeRequest::default() };
         match self.etcd.range(first).await {
-            Ok(_) => return Ok(Revision(1)), // where etcd begins to count
+            Ok(_) => return Ok(Revision(1)), // etcd's first revision
             Err(Error::Compacted) => {}
             Err(error) => return Err(error),
         }
-        // A watch of what is gone is told what the oldest is.
+        // A watch of a compacted revision is cancelled with the oldest one.
         let create = WatchCreateRequest { key, start_revision: 1, ..WatchCreateRequest::default() };
         let mut watch = self.etcd.watch(create).await?;
         loop {
@@ -154,16 +155,16 @@ impl Reading {
     }
 }
 
-/// How many keys to ask for after these.
+/// Returns how many keys the page after this one should have.
 fn page_keys(page: &[KeyValue]) -> i64 {
     let bytes: usize = page.iter().map(|stored| stored.value.len()).sum();
     let keys = PAGE_BYTES.saturating_mul(page.len()) / bytes.max(1);
     i64::try_from(keys).unwrap_or(i64::MAX).clamp(1, PAGE_KEYS_MAX)
 }
 
-/// Does on a thread of its own what would keep a runtime's threads from other work. A runtime with one
-/// thread is a test's, in which the order of things must repeat: there it is done at once.
-pub(crate) async fn aside<T: Default + Send + 'static>(
+/// Runs work on a blocking thread, so that it does not block other tasks. A runtime with one thread
+/// is a test's, whose order must be repeatable: there it runs at once.
+pub(crate) async fn on_blocking_thread<T: Default + Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -173,16 +174,16 @@ pub(crate) async fn aside<T: Default + Send + 'static>(
         Ok(done) => done,
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => T::default(), // the runtime ends
+            Err(_) => T::default(), // the runtime shuts down
         },
     }
 }
 
-/// Why a read of the store at a revision failed.
+/// Returns the store's error for a failed read at a revision.
 pub(crate) fn read_error(error: Error, at: Option<Revision>, horizon: &Horizon) -> StoreError {
     match (error, at) {
         (Error::Compacted, Some(asked)) => {
-            horizon.raise(Revision(asked.0.saturating_add(1)));
+            horizon.raise_floor(Revision(asked.0.saturating_add(1)));
             StoreError::Compacted { asked, floor: horizon.floor() }
         }
         (Error::Future, Some(asked)) => StoreError::Future { asked, head: horizon.head() },
@@ -190,7 +191,7 @@ pub(crate) fn read_error(error: Error, at: Option<Revision>, horizon: &Horizon) 
     }
 }
 
-/// What etcd is asked for a state at; `None` where no database is that new.
+/// Returns the revision for etcd, or an error if it is compacted or does not exist yet.
 pub(crate) fn asked(at: Revision, horizon: &Horizon) -> Result<i64, StoreError> {
     let floor = horizon.floor();
     if at < floor {

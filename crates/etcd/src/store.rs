@@ -1,11 +1,11 @@
-//! [`EtcdStore`]: the store's contract over a database that others write, too.
+//! [`EtcdStore`]: the store's contract on a database with other writers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, Layout, Opening, Record, Revision, Store,
-    Transformer, Write,
+    Transformer,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ use crate::assembly::{Progress, progress_of};
 use crate::client::{Client, Etcd};
 use crate::compaction;
 use crate::error::Error as EtcdError;
-use crate::feed::{self, Feed, Job, Teller};
+use crate::feed::{self, Dispatcher, Feed, Job};
 use crate::following;
 use crate::health::{self, Health, Waiter};
 use crate::horizon::Horizon;
@@ -29,39 +29,39 @@ use crate::tls::Tls;
 use crate::translation::Translation;
 use crate::writing::Writing;
 
-/// How long opening may take, before the state is read.
-const OPEN_PATIENCE: Duration = Duration::from_secs(20);
+/// How long opening may take before the state is read.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How many writes are under way at once at most; more wait.
+/// The most concurrent writes; further ones wait.
 const WRITES_MAX: u32 = 4096;
 
-/// How a store on etcd is opened.
+/// Options of a store on etcd.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// URLs of etcd's members.
+    /// The URLs of etcd's members.
     pub endpoints: Vec<String>,
-    /// For those of them that begin with `https`.
+    /// The TLS settings for `https` endpoints.
     pub tls: Tls,
-    /// Below which all keys are.
+    /// The prefix of all keys.
     pub prefix: String,
-    /// What encrypts values; `None` where nothing does.
+    /// Encrypts values; `None` to store them in plain text.
     pub transformer: Option<Arc<dyn Transformer>>,
-    /// How often the database is compacted, in turns with other servers; `None` for never.
+    /// The interval of compactions, which servers do in turns; `None` for never.
     pub compaction_interval: Option<Duration>,
-    /// How long a lease is given to further writes.
+    /// How long new writes join an existing lease.
     pub lease_reuse: Duration,
-    /// How long etcd may take to answer until it counts as not well, and until the store as not ready.
-    pub health_patience: Duration,
-    /// See `health_patience`.
-    pub ready_patience: Duration,
-    /// How often the size of the database is asked for; `None` for never.
+    /// How long etcd may take to answer before [`Store::check`] fails.
+    pub health_timeout: Duration,
+    /// How long etcd may take to answer before [`Store::ready`] fails.
+    pub ready_timeout: Duration,
+    /// The interval at which the size of the database is read; `None` for never.
     pub size_interval: Option<Duration>,
-    /// What is counted meanwhile.
+    /// The measures to update.
     pub measures: Arc<Measures>,
 }
 
 impl Default for Options {
-    /// As a kube-apiserver without flags, but for the endpoints.
+    /// The defaults of a kube-apiserver without flags; there are no endpoints.
     fn default() -> Self {
         Self {
             endpoints: Vec::new(),
@@ -70,21 +70,21 @@ impl Default for Options {
             transformer: None,
             compaction_interval: Some(Duration::from_secs(300)),
             lease_reuse: REUSE,
-            health_patience: Duration::from_secs(2),
-            ready_patience: Duration::from_secs(2),
+            health_timeout: Duration::from_secs(2),
+            ready_timeout: Duration::from_secs(2),
             size_interval: Some(Duration::from_secs(30)),
             measures: Arc::default(),
         }
     }
 }
 
-/// Connects to etcd, and finds out how far its history goes.
+/// Connects to etcd and reads its oldest and newest revisions.
 pub async fn open(options: &Options, layout: Arc<dyn Layout>) -> Result<EtcdOpening, EtcdError> {
     let etcd = Arc::new(Client::new(&options.endpoints, &options.tls, &options.measures)?);
     EtcdOpening::new(etcd, options.clone(), layout).await
 }
 
-/// A store on etcd whose state is still to be read.
+/// A store on etcd whose state is not read yet.
 pub struct EtcdOpening {
     reading: Reading,
     options: Options,
@@ -107,18 +107,18 @@ impl EtcdOpening {
             let header = reading.header().await?;
             Ok((progress_of(&status.version), floor, header))
         };
-        let begun = timeout(OPEN_PATIENCE, begin).await;
-        let expired = || Err(EtcdError::Unreachable(format!("no answer in {OPEN_PATIENCE:?}")));
+        let begun = timeout(OPEN_TIMEOUT, begin).await;
+        let expired = || Err(EtcdError::Unreachable(format!("no answer in {OPEN_TIMEOUT:?}")));
         let (progress, floor, header) = begun.unwrap_or_else(|_| expired())?;
         Ok(Self { reading, options, progress, floor, header })
     }
 
-    /// Begins to follow etcd, which needs a runtime.
+    /// Starts the tasks of the store, which needs a runtime.
     pub(crate) fn start(self) -> EtcdStore {
         let Self { reading, options, progress, floor, header } = self;
         let head = crate::translation::revision(header.revision);
         let horizon = Arc::new(Horizon::new(floor, head));
-        let health = Health::new(options.health_patience, options.ready_patience);
+        let health = Health::new(options.health_timeout, options.ready_timeout);
         let (own, health) = (Arc::new(Own::default()), Arc::new(health));
         let (jobs, queue) = feed::jobs();
         let (fresh, waiters) = health::waiters();
@@ -129,7 +129,7 @@ impl EtcdOpening {
             health: health.clone(),
             jobs: jobs.clone(),
         };
-        let teller = Teller {
+        let dispatcher = Dispatcher {
             reading: reading.clone(),
             own: own.clone(),
             horizon: horizon.clone(),
@@ -138,7 +138,7 @@ impl EtcdOpening {
         };
         let mut tasks = vec![
             tokio::spawn(feed.run(header)),
-            tokio::spawn(teller.run()),
+            tokio::spawn(dispatcher.run()),
             tokio::spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters)),
         ];
         if let Some(interval) = options.size_interval {
@@ -162,7 +162,7 @@ impl EtcdOpening {
             horizon,
             health,
             writing: Arc::new(writing),
-            room: Arc::new(Semaphore::new(WRITES_MAX as usize)),
+            permits: Arc::new(Semaphore::new(WRITES_MAX as usize)),
             jobs,
             fresh,
             tasks,
@@ -194,8 +194,8 @@ pub struct EtcdStore {
     horizon: Arc<Horizon>,
     health: Arc<Health>,
     writing: Arc<Writing>,
-    /// For writes under way; all of it is taken when the store is closed.
-    room: Arc<Semaphore>,
+    /// Permits for writes; closing the store takes all of them.
+    permits: Arc<Semaphore>,
     jobs: mpsc::Sender<Job>,
     fresh: mpsc::Sender<Waiter>,
     tasks: Vec<JoinHandle<()>>,
@@ -222,27 +222,21 @@ impl Store for EtcdStore {
         })
     }
 
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
-        Box::pin(async move {
-            let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
-            let records = self.commit_together(group).await?;
-            Ok(records.into_iter().next().expect("each write of a group has a record"))
-        })
-    }
-
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async move {
             self.health.open()?;
-            let room = self.room.clone().acquire_owned().await;
-            let room = room.map_err(|_| Error::Closed)?;
+            let permit = self.permits.clone().acquire_owned().await;
+            let permit = permit.map_err(|_| Error::Closed)?;
             let writing = self.writing.clone();
-            // To its end, though nobody wait for it any more: a group is not left half written.
+            // The write runs to its end even if its caller is cancelled, so that no group stays
+            // half written.
             let commit = tokio::spawn(async move {
                 let outcome = writing.commit(group).await;
-                drop(room);
+                drop(permit);
                 outcome
             });
-            let ended = |_| Err(Error::Unknown { reason: "the write was ended".to_owned() });
+            let ended =
+                |_| Err(Error::Unknown { reason: "the task of the write was aborted".to_owned() });
             commit.await.unwrap_or_else(ended)
         })
     }
@@ -327,16 +321,16 @@ impl Store for EtcdStore {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.health.close();
-            if let Ok(all) = self.room.acquire_many(WRITES_MAX).await {
+            if let Ok(all) = self.permits.acquire_many(WRITES_MAX).await {
                 all.forget();
-                self.room.close();
+                self.permits.close();
             }
         })
     }
 }
 
 impl EtcdStore {
-    /// A revision to read at, for errors and for etcd.
+    /// Returns the revision to read at, for errors and for etcd.
     fn at(&self, at: At) -> Result<(Option<Revision>, Option<i64>), Error> {
         match at {
             At::Head => Ok((None, None)),

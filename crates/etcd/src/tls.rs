@@ -1,4 +1,4 @@
-//! TLS to etcd: whose certificates are trusted, and the client's own.
+//! TLS to etcd: trusted authorities and the client's certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::Error;
 
-/// What `https` endpoints are connected to with. All parts are PEM.
+/// The TLS settings of `https` endpoints. All parts are PEM.
 #[derive(Clone, Default)]
 pub struct Tls {
-    /// The authorities that sign the certificates of etcd's members; the system's where there are none.
+    /// The authorities of the members' certificates; `None` for the system's.
     pub authorities: Option<Vec<u8>>,
     /// The client's certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The key is not shown.
+/// Does not show the key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").finish_non_exhaustive()
     }
 }
 
-/// The settings of connections, with HTTP/2 as their protocol.
+/// Makes the TLS configuration of connections, with HTTP/2 as their protocol.
 pub(crate) fn config(tls: &Tls) -> Result<Arc<ClientConfig>, Error> {
     let wrong = |what: &str, why: &dyn std::fmt::Display| {
         Error::Configuration(format!("{what} for etcd cannot be used: {why}"))

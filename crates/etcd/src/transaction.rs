@@ -1,6 +1,6 @@
-//! Transactions of etcd: how they are made of writes, and what they answer.
+//! Transactions of etcd: made from writes, and their results.
 //!
-//! Must not know: connections, records.
+//! It must not know connections or records.
 
 use std::sync::Arc;
 
@@ -15,21 +15,22 @@ use crate::own::OwnWrite;
 /// A write, ready to be sent.
 pub(crate) struct Ready {
     pub(crate) own: Arc<OwnWrite>,
-    /// 0 for none.
+    /// The lease; 0 for none.
     pub(crate) lease: i64,
 }
 
-/// What stood in a transaction's way.
+/// Why a transaction was refused.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {
-    /// The index of the write that expects something else, or of the unchanged key behind the writes.
+    /// The index of the write, or of the unchanged key after the writes, whose condition failed.
     pub(crate) index: usize,
     /// What the key has instead.
     pub(crate) current: Option<KeyValue>,
 }
 
-/// All writes, if every key is as it is expected to be; else what the keys have. With one write it has
-/// the shape of upstream's transactions (etcd/client/v3/kubernetes), which kine takes, too.
+/// Makes a transaction that executes all writes if all keys are at their expected revisions, and
+/// otherwise reads the keys. With one write it has the shape of upstream's transactions
+/// (etcd/client/v3/kubernetes), which kine accepts, too.
 pub(crate) fn transaction(writes: &[Ready], unchanged: &[(Bytes, i64)]) -> TxnRequest {
     let success = writes.iter().map(|Ready { own, lease, .. }| match &own.stored {
         Some(stored) => put(own.path.clone(), stored.clone(), *lease),
@@ -46,7 +47,7 @@ pub(crate) fn transaction(writes: &[Ready], unchanged: &[(Bytes, i64)]) -> TxnRe
     }
 }
 
-/// Why a transaction that did not succeed did not.
+/// Returns which condition of a failed transaction did not hold.
 pub(crate) fn refusal(
     writes: &[Ready],
     unchanged: &[(Bytes, i64)],
@@ -70,7 +71,8 @@ pub(crate) fn refusal(
     Refusal { index, current: found.swap_remove(index) }
 }
 
-/// Puts a key back to what it was, if nobody wrote it since `written`; 0 for deletions.
+/// Makes a transaction that restores a key, if it is still at the revision `written`; 0 after a
+/// deletion.
 pub(crate) fn restoration(path: Bytes, written: i64, before: Option<KeyValue>) -> TxnRequest {
     let operation = match before {
         Some(before) => put(path.clone(), before.value, before.lease),
@@ -79,11 +81,11 @@ pub(crate) fn restoration(path: Bytes, written: i64, before: Option<KeyValue>) -
     TxnRequest {
         compare: vec![written_at(path.clone(), written)],
         success: vec![operation],
-        failure: vec![get(path, true)], // for kine, which knows it in this shape alone
+        failure: vec![get(path, true)], // kine accepts only this shape
     }
 }
 
-/// `If Version(key) = version Then Put(key, value) Else Get(key)`.
+/// Makes the transaction `If Version(key) = version Then Put(key, value) Else Get(key)`.
 pub(crate) fn turn(path: Bytes, version: i64, value: Bytes) -> TxnRequest {
     let compare = Compare {
         result: 0,

@@ -1,4 +1,4 @@
-//! Between records and what etcd keeps of them.
+//! Translation between records and etcd's keys and values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::messages::KeyValue;
 pub(crate) struct Translation {
     layout: Arc<dyn Layout>,
     transformer: Option<Arc<dyn Transformer>>,
-    /// Ends with a slash.
+    /// The prefix, with a slash at its end.
     prefix: Arc<str>,
 }
 
 impl Translation {
-    /// Keys lie below `prefix`, whose slashes at the ends do not matter.
+    /// Makes a translation for keys below `prefix`, whose outer slashes are ignored.
     pub(crate) fn new(
         layout: Arc<dyn Layout>,
         transformer: Option<Arc<dyn Transformer>>,
@@ -29,14 +29,14 @@ impl Translation {
         Self { layout, transformer, prefix: format!("/{}/", prefix.trim_matches('/')).into() }
     }
 
-    /// All keys of the store: the first one, and the one that ends them.
+    /// Returns the range of all keys of the store: its first key and its end.
     pub(crate) fn everything(&self) -> (Bytes, Bytes) {
         let first = Bytes::copy_from_slice(self.prefix.as_bytes());
         let end = after_prefix(&first);
         (first, end)
     }
 
-    /// A key that nobody writes, by which servers ask whether etcd is well. upstream:
+    /// Returns a key that is never written, for health checks. upstream:
     /// apiserver/pkg/storage/storagebackend/factory/etcd3.go.
     pub(crate) fn health(&self) -> Bytes {
         format!("{}health", self.prefix).into()
@@ -46,20 +46,20 @@ impl Translation {
         format!("{}{}", self.prefix, self.layout.path(key)).into()
     }
 
-    /// The range of a collection's items that begin with `prefix`.
+    /// Returns the range of a collection's items that begin with `prefix`.
     pub(crate) fn range(&self, collection: &str, prefix: &str) -> (Bytes, Bytes) {
         let first = self.path(&Key { collection: collection.into(), item: prefix.into() });
         let end = after_prefix(&first);
         (first, end)
     }
 
-    /// The key of a path; `None` for what is not the store's.
+    /// Returns the key of a path; `None` if the path is not the store's.
     pub(crate) fn key(&self, path: &[u8]) -> Option<Key> {
         let path = std::str::from_utf8(path).ok()?;
         self.layout.key(path.strip_prefix(&*self.prefix)?)
     }
 
-    /// The bytes to store for a value at a path; without the lease.
+    /// Encodes a value for storage at a path.
     pub(crate) fn encode(
         &self,
         key: &Key,
@@ -73,7 +73,7 @@ impl Translation {
         stored.map_err(|TransformError(why)| Mismatch { key: key.clone(), why })
     }
 
-    /// The lifetime of a key's value.
+    /// Returns the lifetime of a key's value.
     pub(crate) fn lifetime(&self, key: &Key) -> Option<Duration> {
         self.layout.lifetime(key)
     }
@@ -83,12 +83,13 @@ impl Translation {
         match self.plain(key, stored) {
             Ok((_, is_stale)) if is_stale => false,
             Ok((plain, _)) => self.layout.is_current(key, &plain),
-            Err(_) => true, // what cannot be read cannot be written again
+            Err(_) => true, // an unreadable value cannot be rewritten
         }
     }
 
-    /// The record of a stored key; `None` for a key that is not the store's. The value of a record is the stored
-    /// bytes where they cannot be decoded, and the reason where they cannot be decrypted.
+    /// Decodes the record of a stored key; `None` for a key that is not the store's. If the bytes
+    /// cannot be decoded, they are the record's value; if they cannot be decrypted, the value is a
+    /// placeholder.
     pub(crate) fn record(&self, stored: &KeyValue) -> Option<Record> {
         let key = self.key(&stored.key)?;
         let revision = revision(stored.mod_revision);
@@ -103,7 +104,7 @@ impl Translation {
             }
         };
         let bytes = decoded.unwrap_or_else(|(why, bytes)| {
-            tracing::warn!(%why, %revision, "a stored value cannot be read");
+            tracing::warn!(%why, %revision, "cannot read a stored value; requests for its object fail");
             bytes
         });
         let is_new = stored.create_revision == stored.mod_revision;
@@ -111,14 +112,14 @@ impl Translation {
         Some(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None })
     }
 
-    /// The decrypted bytes of a key, and whether they would be encrypted otherwise now.
+    /// Decrypts the bytes of a key; true if they would be encrypted with another key or method now.
     fn plain(&self, key: &Key, stored: &KeyValue) -> Result<(Bytes, bool), TransformError> {
         let Some(transformer) = &self.transformer else { return Ok((stored.value.clone(), false)) };
         let plain = transformer.to_value(key, &stored.key, stored.value.clone())?;
         Ok((plain.value, plain.is_stale))
     }
 
-    /// The record of a deletion by another process, whose last state is not known here.
+    /// Returns the record of a deletion by another process, without a value.
     pub(crate) fn deletion(&self, event: &KeyValue) -> Option<Record> {
         let (key, revision) = (self.key(&event.key)?, revision(event.mod_revision));
         let (kind, bytes) = (Kind::Deleted, Bytes::new());
@@ -126,7 +127,7 @@ impl Translation {
     }
 }
 
-/// The key that ends the range of all that begin with a prefix.
+/// Returns the end of the range of all keys with a prefix.
 fn after_prefix(prefix: &[u8]) -> Bytes {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -135,15 +136,15 @@ fn after_prefix(prefix: &[u8]) -> Bytes {
             return end.into();
         }
     }
-    Bytes::from_static(b"\0") // no end
+    Bytes::from_static(b"\0") // unbounded
 }
 
-/// etcd counts with a sign.
+/// Converts etcd's signed revision.
 pub(crate) fn revision(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or(0))
 }
 
-/// A revision as etcd counts; `None` where no database is that new.
+/// Converts a revision to etcd's; `None` if no database can have it.
 pub(crate) fn number(revision: Revision) -> Option<i64> {
     i64::try_from(revision.0).ok()
 }
@@ -181,7 +182,8 @@ mod tests {
         }
     }
 
-    /// What cannot be decrypted is not shown as it is stored, even where that is a value.
+    /// The placeholder of an undecryptable value never equals the stored bytes, even if these are
+    /// plain JSON.
     #[test]
     fn values_are_bound_to_the_whole_path() {
         let translation = Translation::new(plain(), Some(Arc::new(Bound)), "registry");
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_end() {
+    fn the_end_of_a_prefix_is_exclusive() {
         for (prefix, end) in
             [(&b"a/"[..], &b"a0"[..]), (b"a\xff", b"b"), (b"\xff\xff", b"\0"), (b"", b"\0")]
         {

@@ -1,12 +1,13 @@
-//! Writes: from a group to transactions, and from their answers to records or errors.
+//! Commits groups: makes transactions of them, and records or errors of the answers.
 //!
-//! Must not know: how followers are told.
+//! It must not know how followers are called.
 //!
 //! Invariants:
-//! - A write is acknowledged when its transaction was answered and followers have it; the wait for the
-//!   followers is bounded, as the write has happened.
-//! - A transaction whose outcome is unknown is not sent again. It is reported as [`Error::Unknown`]
-//!   unless the events show that it was done, or that it can never be done any more.
+//! - A write is acknowledged when its transaction was answered and followers have it. The wait for
+//!   the followers is bounded, because the write has happened.
+//! - A transaction whose outcome is unknown is not sent again. It is reported as
+//!   [`Error::Unknown`], unless the events show that it was committed, or that it can never be
+//!   committed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,19 +23,19 @@ use crate::horizon::Horizon;
 use crate::leases::Leases;
 use crate::measures::operation;
 use crate::messages::{KeyValue, TxnResponse};
-use crate::own::{Fate, Own, OwnWrite};
+use crate::own::{Own, OwnWrite, Seen};
 use crate::plan::{Plan, Planned};
 use crate::reading::Reading;
 use crate::transaction::{Ready, Refusal, refusal, restoration, transaction};
 use crate::translation::revision;
 
-/// How long followers may take to have what was written, or what stood in its way.
-const FOLLOWERS_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a write waits until followers have it, or have the write that it conflicts with.
+const FOLLOWERS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it is tried to find out what became of a transaction without an answer.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the outcome of a transaction without an answer is looked for.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What writes need.
+/// The parts that writing uses.
 pub(crate) struct Writing {
     pub(crate) reading: Reading,
     pub(crate) horizon: Arc<Horizon>,
@@ -43,26 +44,27 @@ pub(crate) struct Writing {
     pub(crate) grouping: Grouping,
 }
 
-/// A write that went before its group, and what undoes it.
+/// A write that was committed before its group, and the data to undo it.
 struct Undo {
     path: Bytes,
-    /// The revision that the key was written at; 0 if it was deleted.
+    /// The revision at which the key was written; 0 if it was deleted.
     written: i64,
     before: Option<KeyValue>,
 }
 
 impl Writing {
-    /// Commits a group; gives the records in the order of its writes.
+    /// Commits a group and returns the records in the order of its writes.
     pub(crate) async fn commit(&self, group: Group) -> Result<Vec<Record>, Error> {
         let Plan { before, mut together, after, unchanged } = Plan::new(group, self.grouping)?;
         let (mut records, mut undos) = (Vec::new(), Vec::new());
-        let mut left = HashMap::new();
+        let mut revisions = HashMap::new();
         for mut planned in before {
-            planned.follow(&left);
+            planned.follow(&revisions);
             let key = planned.write.key.clone();
             match self.commit_before(planned).await {
                 Ok((written, undo)) => {
-                    left.extend(written.iter().map(|(_, record)| (key.clone(), record.revision)));
+                    revisions
+                        .extend(written.iter().map(|(_, record)| (key.clone(), record.revision)));
                     records.extend(written);
                     undos.extend(undo);
                 }
@@ -72,11 +74,11 @@ impl Writing {
                 }
             }
         }
-        together.iter_mut().for_each(|planned| planned.follow(&left));
+        together.iter_mut().for_each(|planned| planned.follow(&revisions));
         match self.commit_last(together, &unchanged).await {
             Ok(written) => records.extend(written),
             Err(error) => {
-                // What may have happened must find what went before it.
+                // If this group may have been committed, the writes that it relies on must stay.
                 if !matches!(error, Error::Unknown { .. }) {
                     self.undo(undos).await;
                 }
@@ -90,8 +92,8 @@ impl Writing {
         Ok(records.into_iter().map(|(_, record)| record).collect())
     }
 
-    /// Commits a write ahead of its group. What another write of the group follows is not undone: it is
-    /// true by itself, like the mark of an object that is deleted.
+    /// Commits a write before its group. A write that another one of the group follows is not
+    /// undone: it is correct without the group, like the mark of an object that is being deleted.
     async fn commit_before(
         &self,
         planned: Planned,
@@ -103,7 +105,9 @@ impl Writing {
         let path = self.reading.translation.path(&key);
         let before = match kind {
             Kind::Created => None,
-            Kind::Updated | Kind::Deleted => self.reading.key(&key, None).await.map_err(unsent)?.0,
+            Kind::Updated | Kind::Deleted => {
+                self.reading.key(&key, None).await.map_err(not_committed)?.0
+            }
         };
         let written = self.transact(vec![planned], &[]).await.map_err(|error| match error {
             Error::Conflict { .. } => Error::CompanionConflict { key },
@@ -114,8 +118,8 @@ impl Writing {
         Ok((written, Some(Undo { path, written: written_at, before })))
     }
 
-    /// Deletes a key after its group was committed. One that somebody else wrote meanwhile stays: it is no
-    /// longer the group's.
+    /// Deletes a key after its group was committed. If another client wrote the key meanwhile, it
+    /// stays: it no longer belongs to the group.
     async fn commit_after(&self, planned: Planned) -> (usize, Record) {
         let index = planned.index;
         let head = self.horizon.head();
@@ -125,13 +129,13 @@ impl Writing {
             Ok(None) => (index, record),
             Err(error) => {
                 let Key { collection, item } = &record.key;
-                tracing::warn!(%collection, %item, %error, "what belonged to an object stays");
+                tracing::warn!(%collection, %item, %error, "a key that belonged to an object was not deleted");
                 (index, record)
             }
         }
     }
 
-    /// Commits what is left of a group when the writes before it are there.
+    /// Commits the rest of a group, after the writes that go before it.
     async fn commit_last(
         &self,
         together: Vec<Planned>,
@@ -141,7 +145,7 @@ impl Writing {
             return self.transact(together, unchanged).await;
         }
         for (key, at) in unchanged {
-            let (current, _) = self.reading.key(key, None).await.map_err(unsent)?;
+            let (current, _) = self.reading.key(key, None).await.map_err(not_committed)?;
             if current.is_none_or(|current| current.mod_revision != *at) {
                 return Err(Error::CompanionConflict { key: key.clone() });
             }
@@ -149,18 +153,18 @@ impl Writing {
         self.transact(together, &[]).await
     }
 
-    /// Takes back what went before a group that failed, as far as nobody wrote it since.
+    /// Undoes the writes that went before a failed group, except where a key was written since.
     async fn undo(&self, undos: Vec<Undo>) {
         for Undo { path, written, before } in undos.into_iter().rev() {
             let request = restoration(path.clone(), written, before);
             if let Err(error) = self.reading.etcd.txn(request).await {
                 let path = String::from_utf8_lossy(&path).into_owned();
-                tracing::warn!(path, %error, "a write of a group that failed is not undone");
+                tracing::warn!(path, %error, "a write of a failed group was not undone");
             }
         }
     }
 
-    /// Commits writes in one transaction; gives their records with their indices.
+    /// Commits writes in one transaction; returns their records with their indices.
     async fn transact(
         &self,
         planned: Vec<Planned>,
@@ -177,7 +181,7 @@ impl Writing {
         let conditions: Vec<_> =
             unchanged.iter().map(|(path, at, _)| (path.clone(), *at)).collect();
         let own: Vec<_> = writes.iter().map(|write| write.own.clone()).collect();
-        let known = self.own.know(&own);
+        let registered = self.own.register(&own);
         let at = match self.send(&mut writes, &planned, &conditions).await {
             Ok(response) if response.succeeded => revision(response.header.revision),
             Ok(response) => {
@@ -189,13 +193,13 @@ impl Writing {
                 };
                 return Err(self.conflict(refusal, key, head).await);
             }
-            Err(error) if error.may_have_happened() => self.settle(&writes, error).await?,
-            Err(error) => return Err(unsent(error)),
+            Err(error) if error.may_have_happened() => self.resolve_unknown(&writes, error).await?,
+            Err(error) => return Err(not_committed(error)),
         };
-        if !self.horizon.reached(at, FOLLOWERS_PATIENCE).await {
-            tracing::warn!(revision = %at, "a write is acknowledged before followers have it");
+        if !self.horizon.reached(at, FOLLOWERS_TIMEOUT).await {
+            tracing::warn!(revision = %at, "a write is acknowledged before the followers have it");
         }
-        drop(known);
+        drop(registered);
         Ok(planned
             .into_iter()
             .zip(own)
@@ -203,7 +207,7 @@ impl Writing {
             .collect())
     }
 
-    /// Translates a write.
+    /// Prepares a write for a transaction.
     async fn ready(&self, planned: &Planned) -> Result<Ready, Error> {
         let Planned { write, kind, expected, .. } = planned;
         let translation = &self.reading.translation;
@@ -217,34 +221,34 @@ impl Writing {
                 (Some(stored), self.lease(&write.key).await?)
             }
         };
-        let (key, note, fate) = (write.key.clone(), write.note.clone(), Mutex::default());
+        let (key, note, seen) = (write.key.clone(), write.note.clone(), Mutex::default());
         let (kind, expected) = (*kind, *expected);
-        let own = OwnWrite { path, key, kind, expected, stored, template, note, fate };
+        let own = OwnWrite { path, key, kind, expected, stored, template, note, seen };
         Ok(Ready { own: Arc::new(own), lease })
     }
 
-    /// The lease of a key that expires; 0 for one that does not.
+    /// The lease of a key with a lifetime; 0 for other keys.
     async fn lease(&self, key: &Key) -> Result<i64, Error> {
         match self.reading.translation.lifetime(key) {
             None => Ok(0),
             Some(lifetime) => {
-                self.leases.lease(&*self.reading.etcd, lifetime).await.map_err(unsent)
+                self.leases.lease(&*self.reading.etcd, lifetime).await.map_err(not_committed)
             }
         }
     }
 
-    /// Sends a transaction; once more with new leases, if one of them is gone.
+    /// Sends a transaction. If a lease no longer exists, sends it again with new leases.
     async fn send(
         &self,
         writes: &mut [Ready],
         planned: &[Planned],
         unchanged: &[(Bytes, i64)],
     ) -> Result<TxnResponse, EtcdError> {
-        match self.ask(writes, unchanged).await {
+        match self.send_once(writes, unchanged).await {
             Err(EtcdError::LeaseNotFound) => {}
             outcome => return outcome,
         }
-        self.leases.forget().await;
+        self.leases.clear().await;
         for (write, planned) in writes.iter_mut().zip(planned) {
             let key = &planned.write.key;
             let lifetime = self.reading.translation.lifetime(key);
@@ -252,11 +256,11 @@ impl Writing {
                 write.lease = self.leases.lease(&*self.reading.etcd, lifetime).await?;
             }
         }
-        self.ask(writes, unchanged).await
+        self.send_once(writes, unchanged).await
     }
 
-    /// Sends a transaction, and counts it as its first write.
-    async fn ask(
+    /// Sends a transaction; the metrics count it under its first write.
+    async fn send_once(
         &self,
         writes: &[Ready],
         unchanged: &[(Bytes, i64)],
@@ -270,13 +274,13 @@ impl Writing {
         outcome
     }
 
-    /// The error of a transaction that was refused. Followers have what stood in its way by then, so that
-    /// whoever tries again finds it.
+    /// Returns the error of a rejected transaction, once followers have the write that it conflicts
+    /// with: a caller that tries again then finds it.
     async fn conflict(&self, refusal: Refusal, key: &Key, head: Revision) -> Error {
         let Refusal { index, current } = refusal;
         let at = current.as_ref().map_or(head, |current| revision(current.mod_revision));
-        if !self.horizon.reached(at, FOLLOWERS_PATIENCE).await {
-            tracing::warn!(revision = %at, "a conflict is told before followers have its reason");
+        if !self.horizon.reached(at, FOLLOWERS_TIMEOUT).await {
+            tracing::warn!(revision = %at, "a conflict is reported before followers have its reason");
         }
         if index > 0 {
             return Error::CompanionConflict { key: key.clone() };
@@ -285,35 +289,35 @@ impl Writing {
         Error::Conflict { current: current.map(Box::new) }
     }
 
-    /// Finds out what became of a transaction without an answer: the revision at which it was done, or an
-    /// error.
-    async fn settle(&self, writes: &[Ready], error: EtcdError) -> Result<Revision, Error> {
+    /// Finds the outcome of a transaction without an answer: the revision at which it was
+    /// committed, or an error.
+    async fn resolve_unknown(&self, writes: &[Ready], error: EtcdError) -> Result<Revision, Error> {
         let unknown = Err(Error::Unknown { reason: error.to_string() });
-        let read = tokio::time::timeout(SETTLE_PATIENCE, self.reading.header()).await;
+        let read = tokio::time::timeout(OUTCOME_TIMEOUT, self.reading.header()).await;
         let Ok(Ok(header)) = read else { return unknown };
-        // Without the rest of the events there may still be enough of them.
-        let _ = self.horizon.reached(revision(header.revision), SETTLE_PATIENCE).await;
-        let fates: Vec<_> = writes.iter().map(|write| write.own.fate.lock().clone()).collect();
-        if let Some(index) = fates.iter().position(|fate| matches!(fate, Fate::Outrun)) {
+        // Even if not all events arrive in time, those that arrived may suffice.
+        let _ = self.horizon.reached(revision(header.revision), OUTCOME_TIMEOUT).await;
+        let seen: Vec<_> = writes.iter().map(|write| write.own.seen.lock().clone()).collect();
+        if let Some(index) = seen.iter().position(|seen| matches!(seen, Seen::Superseded)) {
             let key = &writes[index].own.key;
             let Ok((current, header)) = self.reading.key(key, None).await else { return unknown };
             let (refusal, head) = (Refusal { index, current }, revision(header.revision));
             return Err(self.conflict(refusal, key, head).await);
         }
-        let told = fates.iter().map(|fate| match fate {
-            Fate::Told(record) => Some(record.revision),
-            Fate::Open | Fate::Outrun | Fate::Hidden => None,
+        let revisions = seen.iter().map(|seen| match seen {
+            Seen::Committed(record) => Some(record.revision),
+            Seen::Nothing | Seen::Superseded | Seen::Unknown => None,
         });
-        // All at one revision: a deletion alone may as well be another process's.
-        let told: Option<Vec<_>> = told.collect();
-        match told.as_deref() {
+        // The revisions must be equal: a single deletion may be another process's.
+        let revisions: Option<Vec<_>> = revisions.collect();
+        match revisions.as_deref() {
             Some([at, rest @ ..]) if rest.iter().all(|other| other == at) => Ok(*at),
             _ => unknown,
         }
     }
 }
 
-/// The error of a write that was not done.
-fn unsent(error: EtcdError) -> Error {
+/// The error of a write that did not happen.
+fn not_committed(error: EtcdError) -> Error {
     Error::Failed { reason: error.to_string() }
 }

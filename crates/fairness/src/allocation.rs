@@ -2,39 +2,39 @@
 
 use crate::work::as_f64;
 
-/// A target of 0 counts as this much.
+/// The minimum target; a target of 0 counts as this.
 const TARGET_MIN: f64 = 0.001;
 const EPSILON: f64 = 0.000_000_1;
 
-/// What a class should get. `0 <= lower <= target`, `lower <= upper`.
+/// The bounds of a class. `0 <= lower <= target`, `lower <= upper`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// At least this.
+    /// The minimum.
     pub lower: f64,
-    /// At most this.
+    /// The maximum.
     pub upper: f64,
-    /// In proportion to this.
+    /// The target, which determines the proportion.
     pub target: f64,
 }
 
 /// Why a sum cannot be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Infeasible {
-    /// A class has bounds that contradict each other.
+    /// The bounds of a class contradict each other.
     Bounds,
-    /// The lower bounds are more than the sum.
+    /// The sum of the lower bounds exceeds the sum.
     TooLittle,
-    /// The upper bounds are less than the sum.
+    /// The sum of the upper bounds is below the sum.
     TooMuch,
 }
 
-/// Divides `sum` among `classes`. Gives what each gets, and the fraction of its target that each gets
-/// which no bound holds back (upstream: `computeConcurrencyAllocation`).
+/// Divides `sum` among `classes`. Returns the part of each class, and the fraction of its target
+/// that every class gets unless a bound applies (upstream: `computeConcurrencyAllocation`).
 pub fn allocate(sum: usize, classes: &[Bounds]) -> Result<(Vec<f64>, f64), Infeasible> {
     let sum = as_f64(sum);
-    let is_wrong =
+    let is_invalid =
         |c: &Bounds| c.lower < 0.0 || c.target < c.lower || c.upper < c.lower || c.target.is_nan();
-    if classes.iter().any(is_wrong) {
+    if classes.iter().any(is_invalid) {
         return Err(Infeasible::Bounds);
     }
     let lowest: f64 = classes.iter().map(|class| class.lower).sum();
@@ -49,13 +49,13 @@ pub fn allocate(sum: usize, classes: &[Bounds]) -> Result<(Vec<f64>, f64), Infea
         return Ok((vec![0.0; classes.len()], 0.0));
     }
     let fraction = fraction(sum, classes);
-    let given = classes.iter().map(|class| class.at(fraction)).collect();
-    Ok((given, fraction))
+    let parts = classes.iter().map(|class| class.at(fraction)).collect();
+    Ok((parts, fraction))
 }
 
-/// The least fraction of the targets at which the classes get the sum.
+/// The smallest fraction of the targets at which the parts amount to the sum.
 fn fraction(sum: f64, classes: &[Bounds]) -> f64 {
-    // Where the sum of what classes get changes its slope: a class begins to grow, or ends.
+    // The points where the slope of the total changes, because a class starts or stops growing.
     let mut bends: Vec<(f64, f64)> = classes
         .iter()
         .flat_map(|class| {
@@ -86,7 +86,7 @@ impl Bounds {
         self.target.max(TARGET_MIN)
     }
 
-    /// What the class gets at a fraction of the targets.
+    /// The part of the class at a fraction of the targets.
     fn at(&self, fraction: f64) -> f64 {
         (fraction * self.target()).min(self.upper).max(self.lower)
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     proptest! {
-        /// What upstream promises of its result.
+        /// Upstream's guarantees for the result.
         #[test]
         fn each_gets_its_fraction_or_its_bound(
             classes in prop::collection::vec(class(), 1..12), sum in 0_usize..2000,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_that_bounds_rule_out_are_refused() {
+    fn sums_outside_the_bounds_are_refused() {
         let one = Bounds { lower: 2.0, upper: 3.0, target: 2.0 };
         assert_eq!(allocate(1, &[one]), Err(Infeasible::TooLittle));
         assert_eq!(allocate(4, &[one]), Err(Infeasible::TooMuch));

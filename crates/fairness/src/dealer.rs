@@ -1,6 +1,6 @@
-//! Shuffle sharding: a flow's requests go to few of the queues, so that one flow fills few of another's.
+//! Shuffle sharding: the requests of a flow go to a few queues, so that two flows share few queues.
 
-/// The most queues that a flow can be dealt.
+/// The maximum number of queues of a flow.
 pub const MAX_HAND_SIZE: usize = 15;
 
 /// Deals hands of queues (upstream: `shufflesharding.Dealer`).
@@ -11,8 +11,8 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// Deals this many out of `queues`; `None` where there are not so many, or more than 60 bits of a
-    /// hash were needed.
+    /// Creates a dealer of `hand_size` out of `queues`; `None` if there are too few queues, or more
+    /// than 60 bits of a hash would be needed.
     pub fn new(queues: usize, hand_size: usize) -> Option<Self> {
         const QUEUES_MAX: usize = 1 << 26;
         const ENTROPY_BITS_MAX: f64 = 60.0;
@@ -23,7 +23,8 @@ impl Dealer {
         (ways.sum::<f64>().ceil() <= ENTROPY_BITS_MAX).then_some(Self { queues, hand_size })
     }
 
-    /// The queues of the flow with this hash, each less than the number of queues and no two the same.
+    /// Chooses the queues of the flow with this hash: different numbers less than the number of
+    /// queues.
     pub fn deal(&self, hash: u64, hand: &mut [usize; MAX_HAND_SIZE]) -> usize {
         let mut rest = hash;
         for (dealt, card) in hand.iter_mut().enumerate().take(self.hand_size) {
@@ -62,9 +63,9 @@ mod tests {
             prop_assert!(different.iter().all(|queue| *queue < queues));
         }
 
-        /// A naive model: cards are taken out of a deck one by one.
+        /// A naive model: cards are drawn from a deck one by one.
         #[test]
-        fn a_hand_is_what_a_deck_gives(queues in 1_usize..64, size in 1_usize..8, hash: u64) {
+        fn a_hand_equals_a_draw_from_a_deck(queues in 1_usize..64, size in 1_usize..8, hash: u64) {
             let Some(dealer) = Dealer::new(queues, size) else { return Ok(()) };
             let mut hand = [0; MAX_HAND_SIZE];
             let dealt = dealer.deal(hash, &mut hand);

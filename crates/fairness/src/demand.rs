@@ -1,4 +1,4 @@
-//! How many seats a level could use, over time.
+//! The demand of a level for seats over time.
 
 use std::time::Duration;
 
@@ -18,34 +18,34 @@ pub struct Integrator {
     max: f64,
 }
 
-/// What became of a number during some time.
+/// Statistics of a number over a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// In seconds.
+    /// The length of the period in seconds.
     pub duration: f64,
-    /// Over time.
+    /// The average over time.
     pub average: f64,
     /// The standard deviation.
     pub deviation: f64,
-    /// The highest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// The demand of a level for seats, as it was when the limits were last adjusted.
+/// The demand of a level for seats at the last adjustment of the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
     /// The average of the last period.
     pub average: f64,
     /// The standard deviation in the last period.
     pub deviation: f64,
-    /// The highest of the last period.
+    /// The maximum of the last period.
     pub high_watermark: usize,
-    /// Follows a higher demand at once and a lower one slowly.
+    /// Follows a rising demand at once and a falling one slowly.
     pub smoothed: f64,
 }
 
 impl Integrator {
-    /// The number is 0 from now on.
+    /// Starts with the number 0.
     pub const fn new(now: Duration) -> Self {
         Self {
             last: now,
@@ -57,14 +57,14 @@ impl Integrator {
         }
     }
 
-    /// The number is this from now on.
+    /// Sets the number.
     pub fn set(&mut self, now: Duration, value: f64) {
         self.advance(now);
         self.value = value;
         self.max = self.max.max(value);
     }
 
-    /// What became of the number since this was called last.
+    /// The statistics since the last call.
     pub fn take(&mut self, now: Duration) -> Observed {
         self.advance(now);
         let (duration, max) = (self.elapsed, self.max);
@@ -89,7 +89,7 @@ impl Integrator {
 }
 
 impl Demand {
-    /// Takes in what was observed since the last adjustment.
+    /// Adds the statistics since the last adjustment.
     pub fn take(&mut self, observed: &Observed) {
         self.high_watermark = rounded(observed.max);
         if observed.duration <= 0.0 {

@@ -1,35 +1,35 @@
-//! How many seats a request takes (upstream: the package `flowcontrol/request`).
+//! The number of seats of a request (upstream: the package `flowcontrol/request`).
 
 use std::time::Duration;
 
 use crate::work::{SeatSeconds, WorkEstimate, as_f64};
 
-/// The most seats of a list (upstream: with the gate `SizeBasedListCostEstimate`, which is on).
+/// The maximum for a list (upstream: with the gate `SizeBasedListCostEstimate`, which is on).
 pub const LIST_SEATS_MAX: usize = 100;
-/// The most seats of a write.
+/// The maximum for a write.
 pub const WRITE_SEATS_MAX: usize = 10;
 
 const BYTES_PER_SEAT: u64 = 100_000;
-/// A list from the cache is sent in pieces, and takes no more memory than this.
+/// The memory limit of a list from the cache, which is sent in pieces.
 const STREAMED_BYTES_MAX: u64 = 1_000_000;
 const WATCHES_PER_SEAT: usize = 10;
-/// How long a seat is taken for the event that a write causes.
+/// The time that a seat is occupied for the event of a write.
 const EVENT_DURATION: Duration = Duration::from_millis(5);
 
-/// What a list, or the initial events of a watch, goes through.
+/// The objects that a list, or the initial events of a watch, reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// How many objects there are of the resource.
+    /// The number of objects of the resource.
     pub objects: u64,
-    /// How many bytes they have in all.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// The page that is asked for; 0 is everything.
+    /// The requested page size; 0 for all.
     pub limit: u64,
-    /// Whether exactly one object is selected by its name.
+    /// Whether the request selects a single object by its name.
     pub is_single: bool,
 }
 
-/// A list, in a level where one request takes at most `level_max` seats (0 for no such limit).
+/// Estimates a list, in a level where a request takes at most `level_max` seats (0 for no limit).
 pub fn list(listed: &Listed, level_max: usize) -> WorkEstimate {
     let average = listed.bytes.checked_div(listed.objects).unwrap_or_default();
     let loaded = match (listed.is_single, listed.limit) {
@@ -42,10 +42,10 @@ pub fn list(listed: &Listed, level_max: usize) -> WorkEstimate {
     WorkEstimate::seats(seats.max(1).min(at_most(LIST_SEATS_MAX, level_max)))
 }
 
-/// A write that so many watches hear of, in a level likewise.
+/// Estimates a write that so many watches receive.
 ///
-/// Each watch takes a part of a seat for a moment. Where these would be more seats than a request may
-/// take, they are taken for longer.
+/// Each watch occupies a part of a seat for a moment. If that exceeds the maximum number of seats,
+/// the seats are occupied for longer.
 pub fn write(watches: usize, level_max: usize) -> WorkEstimate {
     if watches < WATCHES_PER_SEAT {
         return WorkEstimate::seats(1);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn lists_take_seats_by_their_bytes() {
-        // objects, bytes, limit, single, of the level at most; seats
+        // objects, bytes, limit, single, maximum of the level; seats
         for (objects, bytes, limit, is_single, level, seats) in [
             (0, 0, 0, false, 0, 1),
             (10, 10_000, 0, false, 0, 1),

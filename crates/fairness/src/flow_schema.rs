@@ -1,11 +1,11 @@
-//! Flow schemas: which requests belong to which priority level, and which of them are one flow.
+//! Flow schemas assign requests to priority levels and flows.
 
-use pintle_auth::{Attributes, Objects, Subject as Asked, User};
+use pintle_auth::{Attributes, Objects, Subject as Requested, User};
 use sha2::{Digest, Sha256};
 
-/// The name of the schema, and of the level, whose requests are never held back.
+/// The name of the schema and the level whose requests are never delayed.
 pub const EXEMPT: &str = "exempt";
-/// The name of the schema, and of the level, that take what no other schema matches.
+/// The name of the schema and the level for requests that match no other schema.
 pub const CATCH_ALL: &str = "catch-all";
 
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
@@ -14,57 +14,57 @@ const ALL: &str = "*";
 /// The spec of a flow schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowSchema {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Told to clients; empty for a mandatory schema that is not stored.
+    /// Sent to clients; empty for a mandatory schema that is not stored.
     pub uid: String,
-    /// The level of the requests that match.
+    /// The priority level of matching requests.
     pub priority_level: String,
-    /// Of several schemas that match, the one with the lowest number counts.
+    /// Of several matching schemas, the one with the lowest number applies.
     pub matching_precedence: i64,
-    /// How requests are divided into flows; without one they are one flow.
+    /// How requests are divided into flows; if absent, they are one flow.
     pub distinguisher: Option<Distinguisher>,
-    /// A request matches that one of these matches.
+    /// A request matches if one of these matches.
     pub rules: Vec<PolicyRule>,
 }
 
-/// What is different between the flows of a schema.
+/// The property by which a schema's flows differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distinguisher {
     /// Each user has a flow.
     ByUser,
-    /// Each namespace has one.
+    /// Each namespace has a flow.
     ByNamespace,
 }
 
-/// Who may ask, and for what.
+/// Matches requests by user and target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyRule {
-    /// One of these asks …
+    /// The user is one of these …
     pub subjects: Vec<Subject>,
-    /// … for resources that one of these names …
+    /// … and the resource matches one of these …
     pub resource_rules: Vec<ResourceRule>,
-    /// … or for a path that one of these names.
+    /// … or the path matches one of these.
     pub non_resource_rules: Vec<NonResourceRule>,
 }
 
-/// Who asks.
+/// Matches users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A user, or `*`.
+    /// A user name, or `*`.
     User(String),
-    /// A group, or `*`.
+    /// A group name, or `*`.
     Group(String),
-    /// A service account, or with the name `*` all of a namespace.
+    /// A service account; with the name `*`, all of a namespace.
     ServiceAccount {
-        /// Its namespace.
+        /// The namespace.
         namespace: String,
-        /// Its name.
+        /// The name.
         name: String,
     },
 }
 
-/// Verbs on resources; `*` alone is all.
+/// Verbs on resources; a single `*` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
     /// `get`, `list` …
@@ -73,27 +73,27 @@ pub struct ResourceRule {
     pub groups: Vec<String>,
     /// `pods`, `pods/status`
     pub resources: Vec<String>,
-    /// Requests without a namespace.
+    /// Whether requests without a namespace match.
     pub cluster_scope: bool,
-    /// Requests in these.
+    /// The namespaces that match.
     pub namespaces: Vec<String>,
 }
 
-/// Verbs on paths; `*` alone is all.
+/// Verbs on paths; a single `*` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
     /// HTTP methods in lower case.
     pub verbs: Vec<String>,
-    /// Paths; each with what is below it.
+    /// Paths, which include the paths below them.
     pub urls: Vec<String>,
 }
 
-/// Sorts schemas so that the first that matches a request is the one that counts.
+/// Sorts schemas so that the first matching one applies.
 pub fn in_order(schemas: &mut [FlowSchema]) {
     schemas.sort_by(|a, b| (a.matching_precedence, &a.name).cmp(&(b.matching_precedence, &b.name)));
 }
 
-/// The hash that a flow's queues are dealt by.
+/// The hash by which a flow's queues are chosen.
 pub fn flow_hash(schema: &str, distinguisher: &str) -> u64 {
     let mut hash = Sha256::new();
     hash.update(schema.as_bytes());
@@ -105,30 +105,30 @@ pub fn flow_hash(schema: &str, distinguisher: &str) -> u64 {
 }
 
 impl FlowSchema {
-    /// Whether a request belongs to it.
-    pub fn matches(&self, asked: &Attributes<'_>) -> bool {
-        self.rules.iter().any(|rule| rule.matches(asked))
+    /// Whether a request matches.
+    pub fn matches(&self, request: &Attributes<'_>) -> bool {
+        self.rules.iter().any(|rule| rule.matches(request))
     }
 
-    /// What distinguishes the flow of a request.
-    pub fn distinguisher_of<'a>(&self, asked: &Attributes<'a>) -> &'a str {
-        match (self.distinguisher, asked.subject) {
-            (Some(Distinguisher::ByUser), _) => &asked.user.name,
-            (Some(Distinguisher::ByNamespace), Asked::Resource(objects)) => objects.namespace,
+    /// The property by which the request's flow differs from others.
+    pub fn distinguisher_of<'a>(&self, request: &Attributes<'a>) -> &'a str {
+        match (self.distinguisher, request.subject) {
+            (Some(Distinguisher::ByUser), _) => &request.user.name,
+            (Some(Distinguisher::ByNamespace), Requested::Resource(objects)) => objects.namespace,
             _ => "",
         }
     }
 }
 
 impl PolicyRule {
-    fn matches(&self, asked: &Attributes<'_>) -> bool {
-        self.subjects.iter().any(|subject| subject.matches(asked.user))
-            && match &asked.subject {
-                Asked::Resource(objects) => {
-                    self.resource_rules.iter().any(|rule| rule.matches(asked.verb, objects))
+    fn matches(&self, request: &Attributes<'_>) -> bool {
+        self.subjects.iter().any(|subject| subject.matches(request.user))
+            && match &request.subject {
+                Requested::Resource(objects) => {
+                    self.resource_rules.iter().any(|rule| rule.matches(request.verb, objects))
                 }
-                Asked::Path(path) => {
-                    self.non_resource_rules.iter().any(|rule| rule.matches(asked.verb, path))
+                Requested::Path(path) => {
+                    self.non_resource_rules.iter().any(|rule| rule.matches(request.verb, path))
                 }
             }
     }
@@ -164,8 +164,8 @@ impl ResourceRule {
         if subresource.is_empty() || is_all(&self.resources) {
             return contains(&self.resources, resource);
         }
-        let is_it = |name: &String| name.split_once('/') == Some((resource, subresource));
-        self.resources.iter().any(is_it)
+        let is_same = |name: &String| name.split_once('/') == Some((resource, subresource));
+        self.resources.iter().any(is_same)
     }
 }
 
@@ -175,7 +175,7 @@ impl NonResourceRule {
     }
 }
 
-/// Whether a path is the one of a rule or below it.
+/// Whether a path is equal to or below that of a rule.
 fn covers(url: &str, path: &str) -> bool {
     if url == ALL || url == path {
         return true;

@@ -1,66 +1,66 @@
-//! Priority levels: how the server's seats are divided among them, and lent from one to another.
+//! Priority levels: how the server's seats are divided among them and lent to others.
 
 use crate::allocation::{Bounds, allocate};
 use crate::demand::Demand;
 use crate::queue_set::Discipline;
 use crate::work::{as_f64, rounded};
 
-/// Of the nominal seats of a level, one request takes at most so many.
+/// The maximum fraction of a level's nominal seats for one request.
 const REQUEST_FRACTION_MAX: f64 = 0.15;
 
 /// The spec of a priority level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Told to clients; empty for a mandatory level that is not stored.
+    /// Sent to clients; empty for a mandatory level that is not stored.
     pub uid: String,
-    /// Its part of the server's seats.
+    /// The level's part of the server's seats.
     pub shares: Shares,
-    /// What becomes of a request for which there is no seat.
+    /// How requests without a free seat are treated.
     pub discipline: Discipline,
 }
 
-/// The part of the server's seats that a level has.
+/// A level's part of the server's seats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Of the sum over all levels.
+    /// The shares, relative to the sum over all levels.
     pub nominal: u32,
     /// The percentage of its seats that others may borrow.
     pub lendable_percent: u32,
-    /// How much it may borrow, as a percentage of its own; without one, as much as there is.
+    /// The maximum that it may borrow, as a percentage of its own seats; unlimited if absent.
     pub borrowing_limit_percent: Option<u32>,
 }
 
-/// How many seats a level has.
+/// The possible numbers of seats of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Its share.
+    /// Its own seats.
     pub nominal: usize,
-    /// If all is lent that may be.
+    /// Its seats if it lends all that it may.
     pub min: usize,
-    /// If all is borrowed that may be.
+    /// Its seats if it borrows all that it may.
     pub max: usize,
 }
 
-/// The limit of a level for the time until the next adjustment.
+/// The limit of a level until the next adjustment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adjusted {
     /// The seats.
     pub current: usize,
-    /// What it was to get, before bounds; nothing for an exempt level.
+    /// The target before bounds; `None` for an exempt level.
     pub target: Option<f64>,
 }
 
 impl Limits {
-    /// The limit of a new level.
+    /// The initial limit of a new level.
     pub const fn initial(&self) -> usize {
         self.nominal - (self.nominal - self.min) / 2
     }
 }
 
-/// Divides `total` seats by the levels' shares. Fractions of seats are rounded up, so the sum can be a
-/// little more.
+/// Divides `total` seats by the levels' shares. Fractions are rounded up, so the sum can be
+/// slightly higher.
 pub fn limits(total: usize, shares: &[Shares]) -> Vec<Limits> {
     let sum: f64 = shares.iter().map(|one| f64::from(one.nominal)).sum();
     let part = |percent: u32, of: usize| rounded(as_f64(of) * f64::from(percent) / 100.0);
@@ -76,15 +76,16 @@ pub fn limits(total: usize, shares: &[Shares]) -> Vec<Limits> {
     limits.collect()
 }
 
-/// The most seats that one request takes in a level whose flows are dealt so many queues.
+/// The maximum seats of one request, in a level with this hand size.
 pub fn max_seats(nominal: usize, hand_size: usize) -> usize {
     let fraction = rounded((as_f64(nominal) * REQUEST_FRACTION_MAX).ceil());
     fraction.min(nominal / hand_size.max(1)).max(1)
 }
 
-/// Adjusts the limits of levels to their demand: each level as its limits, its demand, its current limit
-/// and whether it is exempt. Gives the new limits in the same order, and the fraction of its target that
-/// each level gets which no bound holds back (upstream: `updateBorrowingLocked`).
+/// Adjusts the limits of levels to their demand. Each level is given by its limits, its demand, its
+/// current limit and whether it is exempt. Returns the new limits in the same order, and the
+/// fraction of its target that every level gets unless a bound applies (upstream:
+/// `updateBorrowingLocked`).
 pub fn borrow(levels: &[(Limits, Demand, usize, bool)]) -> (Vec<Adjusted>, f64) {
     let least = |limits: &Limits, demand: &Demand, is_exempt: bool| {
         let wanted = if is_exempt {
@@ -110,11 +111,11 @@ pub fn borrow(levels: &[(Limits, Demand, usize, bool)]) -> (Vec<Adjusted>, f64) 
     }
     let remaining = total.saturating_sub(exempt);
     let mut fraction = 0.0;
-    let mut given = None;
+    let mut parts = None;
     if remaining > least_sum
         && let Ok((divided, fair)) = allocate(total, &classes)
     {
-        (given, fraction) = (Some(divided), fair);
+        (parts, fraction) = (Some(divided), fair);
     }
     let mut class = 0;
     let adjusted = levels.iter().map(|(limits, demand, current, is_exempt)| {
@@ -130,9 +131,10 @@ pub fn borrow(levels: &[(Limits, Demand, usize, bool)]) -> (Vec<Adjusted>, f64) 
             let part = as_f64(remaining - min_sum) / as_f64(least_sum - min_sum);
             limits.min + rounded(as_f64(lower - limits.min) * part)
         } else {
-            given.as_ref().map_or(*current, |given| rounded(given[index]))
+            parts.as_ref().map_or(*current, |parts| rounded(parts[index]))
         };
-        // A level that has lent all its seats would find out in seconds that it needs one (upstream's does).
+        // Unlike upstream, a level always keeps one seat: without it, a new request would wait for
+        // seconds.
         let current = current.max(limits.nominal.min(1));
         Adjusted { current, target: Some(classes[index].target) }
     });
@@ -143,8 +145,8 @@ pub fn borrow(levels: &[(Limits, Demand, usize, bool)]) -> (Vec<Adjusted>, f64) 
 mod tests {
     use super::*;
 
-    /// The levels of every server: shares, lendable percentage; exempt, catch-all, system, node-high,
-    /// leader-election, workload-high, workload-low, global-default.
+    /// The levels of every server, with shares and lendable percentages: exempt, catch-all, system,
+    /// node-high, leader-election, workload-high, workload-low, global-default.
     const SUGGESTED: [(u32, u32); 8] =
         [(0, 0), (5, 0), (30, 33), (40, 25), (10, 0), (40, 50), (100, 90), (20, 50)];
 

@@ -1,17 +1,19 @@
-//! API Priority and Fairness: which requests are executed now, which wait in a queue, and which are rejected.
+//! API Priority and Fairness decides which requests are executed, which wait in a queue, and which
+//! are rejected.
 //!
-//! Purpose: flow schemas ([`FlowSchema`]) classify requests into priority levels. A level has a limit on
-//! the seats that its executing requests take, and a [`QueueSet`] that shares them fairly between flows.
-//! [`limits`] divides the server's seats among the levels, and [`borrow`] lends seats that a level
-//! does not use. [`estimate`] says how many seats a request takes.
+//! Flow schemas ([`FlowSchema`]) assign requests to priority levels. Each level has a limit on the
+//! seats of its executing requests, and a [`QueueSet`] that shares them fairly between flows.
+//! [`limits`] divides the server's seats among the levels, [`borrow`] lends unused seats to other
+//! levels, and [`estimate`] computes the seats of a request.
 //!
-//! Must not know: where objects are stored, HTTP, how a request waits. There is no clock: time is an
-//! argument, as the duration since an origin that the caller chooses, and never goes back.
+//! It must not know where objects are stored, HTTP, or how a request waits. There is no clock: time
+//! is an argument, the duration since an origin that the caller chooses, and never decreases.
 //!
 //! Invariants:
-//! - The seats in use of a level never exceed its limit, but for one request that is wider than the limit
-//!   and is executed alone, and for a limit that was lowered while requests were executing.
-//! - A request that waits is executed once seats are free: no queue is passed over for ever.
+//! - The seats in use of a level never exceed its limit, with two exceptions: a request that is
+//!   wider than the limit is executed alone, and a limit can be lowered while requests are
+//!   executing.
+//! - A waiting request is executed once seats are free: no queue starves.
 //!
 //! Names and numbers are upstream's (k8s.io/apiserver/pkg/util/flowcontrol).
 

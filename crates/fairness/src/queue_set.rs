@@ -1,8 +1,8 @@
-//! The requests of a priority level: those that are executed, and those that wait in queues.
+//! The executing and the waiting requests of a priority level.
 //!
-//! Fair queuing as upstream's package `queueset` has it: a progress meter R tells how much each queue has
-//! been served since the beginning, each queue says at which reading its next request is to be executed,
-//! and the queue is served whose request would be finished first.
+//! Fair queuing as in upstream's package `queueset`: the progress meter R measures how much each
+//! queue could have been served so far. Each queue stores the value of R at which its next request
+//! starts. The queue whose request would finish first is served.
 
 mod queue;
 mod state;
@@ -19,85 +19,85 @@ use crate::demand::{Integrator, Observed};
 use crate::work::{SeatSeconds, WorkEstimate, as_f64};
 use queue::Queue;
 
-/// How long a request is expected to take.
+/// The expected duration of a request.
 const SERVICE_DURATION: Duration = Duration::from_millis(3);
 
-/// What becomes of a request for which there is no seat.
+/// How requests without a free seat are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// It is executed all the same.
+    /// They are executed anyway.
     Exempt,
-    /// It is rejected.
+    /// They are rejected.
     Reject,
-    /// It waits.
+    /// They wait.
     Queue {
-        /// How many queues there are.
+        /// The number of queues.
         queues: usize,
-        /// How many of them a flow is dealt.
+        /// The number of queues of a flow.
         hand_size: usize,
-        /// How many requests wait in one.
+        /// The maximum number of waiting requests in a queue.
         length_max: usize,
     },
 }
 
-/// A request, as long as it waits or takes seats.
+/// Identifies a request while it waits or has seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// A request that arrives.
+/// A new request.
 #[derive(Clone, Debug)]
 pub struct Arriving<'a, T> {
-    /// Whose it is: see [`QueueSet::new`].
+    /// The user: see [`QueueSet::new`].
     pub user: &'a str,
     /// See [`crate::flow_hash`].
     pub flow_hash: u64,
-    /// What it is expected to take.
+    /// The estimated work.
     pub estimate: WorkEstimate,
-    /// What the caller knows it by.
+    /// The caller's identification of the request.
     pub known_by: T,
 }
 
-/// What becomes of a request that arrives.
+/// The decision for a new request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is to be executed.
+    /// The request is executed.
     Executing(Ticket),
-    /// It waits, as the last of so many in its queue.
+    /// The request waits; the number is the length of its queue.
     Waiting(Ticket, usize),
-    /// It is rejected.
+    /// The request is rejected.
     Rejected(Rejection),
 }
 
-/// Why a request is rejected.
+/// The reason of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rejection {
-    /// There is no seat, and no queue.
+    /// There is no free seat, and no queue.
     ConcurrencyLimit,
-    /// Its queue is full.
+    /// The queue is full.
     QueueFull,
-    /// It has waited too long.
+    /// The request has waited too long.
     TimeOut,
 }
 
-/// The reading of the meters when a request was last taken from a queue, for metrics.
+/// The meters at the last time when a request was taken from a queue, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dispatched {
-    /// R at that time.
+    /// The progress meter R.
     pub r: SeatSeconds,
-    /// The reading at which the request was to be executed.
+    /// The value at which the request starts.
     pub start: SeatSeconds,
-    /// The least and the greatest such reading over all queues in which requests waited.
+    /// The minimum and the maximum of the start values of all waiting queues.
     pub bounds: (SeatSeconds, SeatSeconds),
-    /// The same, less the work that is under way.
+    /// The same, less the work in progress.
     pub discounted: (SeatSeconds, SeatSeconds),
 }
 
-/// What becomes of the seats of a request that was executed.
+/// The release of an executed request's seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
     /// They are free.
     Released,
-    /// They are free at this time, when [`QueueSet::release_due`] is to be called.
+    /// They become free at this time; the caller must then call [`QueueSet::release_due`].
     ReleasedAt(Duration),
 }
 
@@ -106,18 +106,18 @@ pub enum Finished {
 pub struct QueueSet<T> {
     discipline: Discipline,
     dealer: Option<Dealer>,
-    /// The seats that requests may take.
+    /// The maximum number of seats in use.
     limit: usize,
     leaves_half: bool,
     queues: Vec<Queue>,
-    /// The queues in which requests wait.
+    /// The queues with waiting requests.
     busy: BTreeSet<usize>,
     requests: HashMap<Ticket, Request<T>>,
-    /// Requests that wait no more since the caller asked.
+    /// The requests that stopped waiting since the last call of `take_dispatched`.
     dispatched: Vec<Ticket>,
-    /// Requests whose seats are released at a time.
+    /// Executed requests whose seats are released later.
     lingering: BTreeSet<(Duration, Ticket)>,
-    /// How many seats each user has.
+    /// The number of seats of each user.
     held: HashMap<Box<str>, usize>,
     next_ticket: u64,
     enqueued: usize,
@@ -126,9 +126,9 @@ pub struct QueueSet<T> {
     r: SeatSeconds,
     last: Duration,
     counts: Counts,
-    /// Queues with requests that wait or are executed.
+    /// The number of queues with waiting or executing requests.
     active_queues: usize,
-    /// The seats that requests of queues have or wait for.
+    /// The number of seats that queued requests have or wait for.
     queue_seats: usize,
     last_dispatch: Dispatched,
     demand: Integrator,
@@ -142,7 +142,7 @@ struct Request<T> {
     work: SeatSeconds,
     arrived: Duration,
     arrived_at_r: SeatSeconds,
-    /// None where it did not go through a queue.
+    /// `None` if it did not go through a queue.
     queue: Option<usize>,
     phase: Phase,
 }
@@ -155,9 +155,9 @@ enum Phase {
 }
 
 impl<T> QueueSet<T> {
-    /// A level without requests. With `leaves_half`, no user takes more seats than it leaves free, so that
-    /// one who holds on to seats has at most half of them, and others find one at once. (Upstream has no
-    /// such bound; exempt levels have none, either.)
+    /// Creates a level without requests. With `leaves_half`, no user takes more seats than remain
+    /// free: one who occupies seats for a long time has at most half of them, and others get a seat
+    /// at once. (Upstream has no such limit; exempt levels have none, either.)
     pub fn new(discipline: Discipline, limit: usize, leaves_half: bool, now: Duration) -> Self {
         let mut new = Self {
             discipline: Discipline::Reject,
@@ -185,7 +185,7 @@ impl<T> QueueSet<T> {
         new
     }
 
-    /// Changes what becomes of requests. Queues that are too many are given up once they are empty.
+    /// Changes the configuration. Surplus queues are removed once they are empty.
     pub fn configure(&mut self, discipline: Discipline, limit: usize, now: Duration) {
         self.advance(now);
         self.limit = limit;
@@ -197,11 +197,11 @@ impl<T> QueueSet<T> {
                 self.queues.resize_with(queues, Queue::default);
             }
         }
-        self.give_up_queues();
+        self.remove_surplus_queues();
         self.dispatch_all(now);
     }
 
-    /// A request arrives. It may be that others are executed because of it: see [`Self::take_dispatched`].
+    /// Handles a new request. Others may be dispatched by this: see [`Self::take_dispatched`].
     pub fn arrive(&mut self, now: Duration, arriving: Arriving<'_, T>) -> Arrival {
         self.release_due(now);
         let Discipline::Queue { length_max, .. } = self.discipline else {
@@ -213,7 +213,7 @@ impl<T> QueueSet<T> {
         let index = self.shortest_of_hand(&dealer, arriving.flow_hash);
         if self.counts.seats_in_use >= self.limit && self.queues[index].waiting.len() >= length_max
         {
-            self.bound(index);
+            self.raise_start(index);
             return self.reject(Rejection::QueueFull);
         }
         let ticket = self.enqueue(now, index, arriving);
@@ -228,31 +228,31 @@ impl<T> QueueSet<T> {
         }
     }
 
-    /// The requests that waited and are to be executed, since this was called last.
+    /// The requests that stopped waiting and must be executed, since the last call.
     pub fn take_dispatched(&mut self) -> Vec<Ticket> {
         std::mem::take(&mut self.dispatched)
     }
 
-    /// A request waits no longer, as its time is over or its client has gone. Gives what it was known by
-    /// if it still waited; otherwise it is being executed, and must be finished.
-    pub fn give_up(&mut self, now: Duration, ticket: Ticket) -> Option<T> {
+    /// Ends the waiting of a request, because of a timeout or a cancelled client. Returns its
+    /// identification if it still waited; otherwise it is executing, and must be finished.
+    pub fn cancel(&mut self, now: Duration, ticket: Ticket) -> Option<T> {
         self.advance(now);
         if self.requests.get(&ticket)?.phase != Phase::Waiting {
             return None;
         }
         let request = self.dequeue(now, ticket)?;
         if let Some(index) = request.queue {
-            self.settle(index);
-            self.bound(index);
+            self.update_active(index);
+            self.raise_start(index);
         }
         self.counts.rejected += 1;
         self.counts.cancelled += 1;
-        self.note_demand(now);
-        self.give_up_queues();
+        self.update_demand(now);
+        self.remove_surplus_queues();
         Some(request.known_by)
     }
 
-    /// A request was executed.
+    /// Ends the execution of a request.
     pub fn finish(&mut self, now: Duration, ticket: Ticket) -> Finished {
         self.release_due(now);
         let Some(request) = self.requests.get_mut(&ticket) else { return Finished::Released };
@@ -267,8 +267,8 @@ impl<T> QueueSet<T> {
             queue.executing -= 1;
             queue.next_dispatch -= SeatSeconds::new(seats, SERVICE_DURATION);
             queue.next_dispatch += SeatSeconds::new(seats, took);
-            self.bound(index);
-            self.settle(index);
+            self.raise_start(index);
+            self.update_active(index);
         }
         let finished = if estimate.additional_latency.is_zero() {
             self.release(now, ticket);
@@ -282,8 +282,8 @@ impl<T> QueueSet<T> {
         finished
     }
 
-    /// Frees the seats whose time is over, and executes others for them. Gives the time when the next
-    /// seats are to be freed.
+    /// Releases the seats whose time has come, and dispatches other requests. Returns the time of
+    /// the next release.
     pub fn release_due(&mut self, now: Duration) -> Option<Duration> {
         self.advance(now);
         while let Some((at, ticket)) = self.lingering.first().copied().filter(|(at, _)| *at <= now)
@@ -300,7 +300,7 @@ impl<T> QueueSet<T> {
         self.counts.waiting == 0 && self.counts.executing == 0
     }
 
-    /// What the demand for seats was since this was called last.
+    /// The demand for seats since the last call.
     pub fn take_demand(&mut self, now: Duration) -> Observed {
         self.demand.take(now)
     }
@@ -308,7 +308,7 @@ impl<T> QueueSet<T> {
     fn arrive_without_queue(&mut self, now: Duration, arriving: Arriving<'_, T>) -> Arrival {
         let is_exempt = self.discipline == Discipline::Exempt;
         let seats = arriving.estimate.max_seats();
-        if !is_exempt && (!self.has_room(seats) || self.is_held_back(arriving.user)) {
+        if !is_exempt && (!self.has_seats(seats) || self.is_over_half(arriving.user)) {
             return self.reject(Rejection::ConcurrencyLimit);
         }
         let ticket = self.admit(now, None, arriving);
@@ -321,7 +321,7 @@ impl<T> QueueSet<T> {
         Arrival::Rejected(why)
     }
 
-    /// The queue of a hand in which the least work waits.
+    /// The queue of a hand with the least waiting work.
     fn shortest_of_hand(&mut self, dealer: &Dealer, flow_hash: u64) -> usize {
         let mut hand = [0; MAX_HAND_SIZE];
         let size = dealer.deal(flow_hash, &mut hand);
@@ -348,8 +348,8 @@ impl<T> QueueSet<T> {
         self.counts.waiting += 1;
         self.counts.seats_waiting += seats;
         self.queue_seats += seats;
-        self.note_demand(now);
-        self.bound(index);
+        self.update_demand(now);
+        self.raise_start(index);
         ticket
     }
 
@@ -379,8 +379,8 @@ impl<T> QueueSet<T> {
         }
     }
 
-    /// The request that is to be executed next, if there is room for it. Of queues that are equally far,
-    /// the one counts that is first behind the one that was served last.
+    /// The request to dispatch next, if there are seats for it. Of equal queues, the next one after
+    /// the last served queue is chosen.
     fn next_to_dispatch(&mut self) -> Option<Ticket> {
         let mut best: Option<(SeatSeconds, usize, Ticket)> = None;
         let mut seen = Dispatched { r: self.r, ..Dispatched::default() };
@@ -390,20 +390,20 @@ impl<T> QueueSet<T> {
             let queue = &self.queues[*index];
             let Some(head) = queue.waiting.first() else { continue };
             let request = &self.requests[head];
-            if self.is_held_back(&request.user) {
+            if self.is_over_half(&request.user) {
                 continue;
             }
-            let under_way = SeatSeconds::new(as_f64(queue.seats_in_use), SERVICE_DURATION);
-            let (start, discounted) = (queue.next_dispatch, queue.next_dispatch - under_way);
-            seen.note(start, discounted, std::mem::take(&mut is_first));
+            let in_progress = SeatSeconds::new(as_f64(queue.seats_in_use), SERVICE_DURATION);
+            let (start, discounted) = (queue.next_dispatch, queue.next_dispatch - in_progress);
+            seen.add(start, discounted, std::mem::take(&mut is_first));
             let finish = start + request.work;
             if best.is_none_or(|(least, ..)| finish < least) {
                 best = Some((finish, *index, *head));
             }
         }
         let (_, index, ticket) = best?;
-        if !self.has_room(self.requests[&ticket].estimate.max_seats()) {
-            self.counts.without_room += 1;
+        if !self.has_seats(self.requests[&ticket].estimate.max_seats()) {
+            self.counts.without_seats += 1;
             return None;
         }
         seen.start = self.queues[index].next_dispatch;
@@ -432,11 +432,11 @@ impl<T> QueueSet<T> {
         let queue = request.queue;
         self.requests.insert(ticket, request);
         self.execute(now, ticket);
-        queue.into_iter().for_each(|index| self.bound(index));
+        queue.into_iter().for_each(|index| self.raise_start(index));
         self.dispatched.push(ticket);
     }
 
-    /// Takes a request out of its queue.
+    /// Removes a request from its queue.
     fn dequeue(&mut self, now: Duration, ticket: Ticket) -> Option<Request<T>> {
         let request = self.requests.remove(&ticket)?;
         let seats = request.estimate.max_seats();
@@ -452,11 +452,11 @@ impl<T> QueueSet<T> {
         self.counts.waiting -= 1;
         self.counts.seats_waiting -= seats;
         self.queue_seats -= seats;
-        self.note_demand(now);
+        self.update_demand(now);
         Some(request)
     }
 
-    /// A request takes its seats.
+    /// Occupies the seats of a request.
     fn execute(&mut self, now: Duration, ticket: Ticket) {
         let Some(request) = self.requests.get_mut(&ticket) else { return };
         request.phase = Phase::Executing { since: now };
@@ -470,10 +470,10 @@ impl<T> QueueSet<T> {
         self.counts.executing += 1;
         self.counts.dispatched += 1;
         self.counts.seats_in_use += seats;
-        self.note_demand(now);
+        self.update_demand(now);
     }
 
-    /// The seats of a request that was executed are free.
+    /// Frees the seats of an executed request.
     fn release(&mut self, now: Duration, ticket: Ticket) {
         let Some(request) = self.requests.remove(&ticket) else { return };
         let seats = request.estimate.max_seats();
@@ -488,26 +488,26 @@ impl<T> QueueSet<T> {
             self.queues[index].seats_in_use -= seats;
             self.queue_seats -= seats;
         }
-        self.note_demand(now);
-        self.give_up_queues();
+        self.update_demand(now);
+        self.remove_surplus_queues();
     }
 
     /// Whether there are seats for a request. One that is wider than the limit is executed alone.
-    const fn has_room(&self, seats: usize) -> bool {
+    const fn has_seats(&self, seats: usize) -> bool {
         if seats > self.limit {
             return self.counts.executing == 0;
         }
         self.counts.seats_in_use + seats <= self.limit
     }
 
-    /// Whether a user has as many seats as are free.
-    fn is_held_back(&self, user: &str) -> bool {
+    /// Whether a user has at least as many seats as are free.
+    fn is_over_half(&self, user: &str) -> bool {
         let free = self.limit.saturating_sub(self.counts.seats_in_use);
         let held = if self.leaves_half { self.held.get(user).copied() } else { None };
         held.is_some_and(|held| held >= free)
     }
 
-    /// The meter goes on, by what the queues could be served since.
+    /// Advances the progress meter by the service that the queues could have had since.
     fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.last);
         self.last = self.last.max(now);
@@ -517,23 +517,24 @@ impl<T> QueueSet<T> {
         }
     }
 
-    /// No queue is ahead for what it did not use while its oldest request had not arrived.
-    fn bound(&mut self, index: usize) {
+    /// Raises the start of a queue to the arrival of its oldest request: a queue gains no advantage
+    /// from seats that it did not need before.
+    fn raise_start(&mut self, index: usize) {
         let Some(oldest) = self.queues[index].waiting.first() else { return };
         let arrived = self.requests[oldest].arrived_at_r;
         let queue = &mut self.queues[index];
         queue.next_dispatch = queue.next_dispatch.max(arrived);
     }
 
-    /// A request has left a queue: perhaps the queue is idle now.
-    fn settle(&mut self, index: usize) {
+    /// Updates the number of active queues after a request left a queue.
+    fn update_active(&mut self, index: usize) {
         if self.queues[index].is_idle() {
             self.active_queues -= 1;
         }
     }
 
-    /// Gives up queues at the end that are empty and too many.
-    fn give_up_queues(&mut self) {
+    /// Removes surplus empty queues at the end.
+    fn remove_surplus_queues(&mut self) {
         let wanted = match self.discipline {
             Discipline::Queue { queues, .. } => queues,
             Discipline::Exempt | Discipline::Reject => 0,
@@ -543,13 +544,13 @@ impl<T> QueueSet<T> {
         }
     }
 
-    fn note_demand(&mut self, now: Duration) {
+    fn update_demand(&mut self, now: Duration) {
         self.demand.set(now, as_f64(self.counts.seats_in_use + self.counts.seats_waiting));
     }
 }
 
 impl Dispatched {
-    fn note(&mut self, start: SeatSeconds, discounted: SeatSeconds, is_first: bool) {
+    fn add(&mut self, start: SeatSeconds, discounted: SeatSeconds, is_first: bool) {
         if is_first {
             (self.bounds, self.discounted) = ((start, start), (discounted, discounted));
         }
@@ -560,7 +561,7 @@ impl Dispatched {
 }
 
 impl Rejection {
-    /// As metrics have it.
+    /// The name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ConcurrencyLimit => "concurrency-limit",

@@ -1,22 +1,22 @@
-//! After how long a rejected client should ask again.
+//! The time after which a rejected client should try again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The longest, in seconds.
+/// The maximum in seconds.
 const MAX: u64 = 32;
 
-/// How many requests of a level were rejected, second by second, and what clients are told for it: the
-/// time doubles while rejections go on, and falls by a second when there are few (upstream:
+/// The rejections of a level per second, and the time that is sent to clients: it doubles while
+/// rejections continue, and decreases by a second when there are few (upstream:
 /// `droppedRequestsStats`).
 #[derive(Clone, Debug)]
 pub struct RetryAfter {
-    /// Seconds, with the rejections in them; the oldest first.
+    /// Past seconds and their rejections; the oldest is first.
     history: VecDeque<(u64, u64)>,
     second: u64,
     in_second: u64,
     seconds: u64,
-    /// When it was raised last.
+    /// The second of the last increase.
     raised: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl Default for RetryAfter {
 }
 
 impl RetryAfter {
-    /// A request is rejected. Gives the number of seconds after which its client should ask again.
+    /// Counts a rejection. Returns the number of seconds after which the client should try again.
     pub fn rejected(&mut self, now: Duration) -> u64 {
         let second = now.as_secs();
         if self.second == second {
@@ -63,10 +63,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_wait_longer_while_many_are_rejected_and_shorter_after() {
-        let mut told = RetryAfter::default();
+    fn the_time_rises_with_rejections_and_falls_afterwards() {
+        let mut retry_after = RetryAfter::default();
         let mut at = |second: u64, rejected: u64| {
-            (0..rejected).map(|_| told.rejected(Duration::from_secs(second))).last().unwrap()
+            (0..rejected).map(|_| retry_after.rejected(Duration::from_secs(second))).last().unwrap()
         };
         assert_eq!(at(100, 10), 1);
         assert_eq!(at(101, 10), 2);

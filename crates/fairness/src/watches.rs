@@ -1,31 +1,31 @@
-//! How many watches a write is of interest to.
+//! Counts the watches that a write affects.
 
 use std::collections::HashMap;
 
-/// What a watch is about; an empty name is all of them.
+/// The objects of a watch; an empty name means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Watched {
     /// The API group.
     pub group: String,
-    /// `pods`
+    /// The resource: `pods`.
     pub resource: String,
-    /// The namespace, or all.
+    /// The namespace; empty for all.
     pub namespace: String,
-    /// The object, or all.
+    /// The object's name; empty for all.
     pub name: String,
 }
 
-/// The watches that are open (upstream: `watchTracker`).
+/// The open watches (upstream: `watchTracker`).
 #[derive(Clone, Debug, Default)]
 pub struct Watches(HashMap<Watched, usize>);
 
 impl Watches {
-    /// A watch begins.
+    /// Counts a new watch.
     pub fn begin(&mut self, watched: Watched) {
         *self.0.entry(watched).or_default() += 1;
     }
 
-    /// A watch ends that began.
+    /// Removes a watch.
     pub fn end(&mut self, watched: &Watched) {
         if let Some(count) = self.0.get_mut(watched) {
             *count -= 1;
@@ -35,7 +35,7 @@ impl Watches {
         }
     }
 
-    /// How many watches may want to hear of a write of this: those of all objects, of all in its
+    /// The number of watches that may receive a write of this object: those of all objects, of its
     /// namespace, and of its name.
     pub fn interested(&self, mut written: Watched) -> usize {
         let (namespace, name) =

@@ -1,30 +1,30 @@
-//! Work: seats, and how long they are taken.
+//! Work: seats, and the time for which they are occupied.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 
-/// How many units a seat-second has.
+/// The units of a seat-second.
 const UNITS: i128 = 100_000_000;
 
 /// An amount of work in seat-seconds, with eight decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeatSeconds(i128);
 
-/// What a request is expected to take.
+/// The work that a request is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkEstimate {
-    /// The seats while the request is executed.
+    /// The seats during the execution.
     pub initial_seats: usize,
-    /// The seats after that, for [`Self::additional_latency`].
+    /// The seats after the execution, for [`Self::additional_latency`].
     pub final_seats: usize,
-    /// How long the final seats are taken. The client does not wait for this.
+    /// How long the final seats are occupied. The client does not wait for this.
     pub additional_latency: Duration,
 }
 
 impl SeatSeconds {
-    /// So many seats for so long, rounded to the nearest unit.
+    /// The work of occupying seats for a duration, rounded to the nearest unit.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -34,14 +34,14 @@ impl SeatSeconds {
         Self((seats * duration.as_nanos() as f64 / 10.0).round() as i128)
     }
 
-    /// For how long so many seats do this work.
+    /// How long this work occupies a number of seats.
     pub fn per_seat(self, seats: usize) -> Duration {
         let units = u128::try_from(self.0).unwrap_or_default();
         let nanoseconds = units * 10 / u128::try_from(seats.max(1)).unwrap_or(1);
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 
-    /// In seat-seconds, as far as a float can tell.
+    /// The seat-seconds, rounded to a float.
     #[expect(clippy::cast_precision_loss, reason = "for metrics")]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / UNITS as f64
@@ -49,12 +49,12 @@ impl SeatSeconds {
 }
 
 impl WorkEstimate {
-    /// A request that takes so many seats while it is executed, and none after that.
+    /// A request that occupies seats during its execution, and none afterwards.
     pub const fn seats(seats: usize) -> Self {
         Self { initial_seats: seats, final_seats: 0, additional_latency: Duration::ZERO }
     }
 
-    /// The most seats that it takes at any time.
+    /// The maximum seats at any time.
     pub fn max_seats(&self) -> usize {
         self.initial_seats.max(self.final_seats)
     }
@@ -65,13 +65,13 @@ impl WorkEstimate {
     }
 }
 
-/// A number of seats for arithmetic.
+/// Converts a number of seats for calculations.
 #[expect(clippy::cast_precision_loss, reason = "numbers of seats are small")]
 pub(crate) const fn as_f64(seats: usize) -> f64 {
     seats as f64
 }
 
-/// A whole number of seats; at least 0.
+/// The nearest whole number of seats; at least 0.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "is not negative")]
 pub(crate) const fn rounded(seats: f64) -> usize {
     seats.max(0.0).round() as usize

@@ -3,20 +3,27 @@
 //! Only `pintle-kinds` and `pintle-crd` make definitions. The engine, discovery, OpenAPI and the
 //! handlers read them and never ask which crate made one.
 
-use std::future::Future;
-use std::pin::Pin;
+mod storage;
+mod subresource;
+
 use std::sync::Arc;
 
-use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, Status};
+use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource};
 use pintle_schema::openapi::Described;
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
+use crate::Observer;
 use crate::action::Action;
 use crate::allocation::Allocator;
+pub use crate::strategy::Members;
 use crate::strategy::Strategy;
 use crate::table::Printer;
-use crate::{Definer, Observer};
+pub(crate) use storage::ETCD_PREFIX;
+pub use storage::{
+    Conversion, Converting, Etcd, EtcdForm, Storage, StorageConverter, UnservedVersion,
+};
+pub use subresource::{ScalePaths, Subresource, SubresourceBehaviour};
 
 /// Whether names are unique in a namespace or in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,159 +205,3 @@ impl ResourceDefinition {
         self.subresources.iter().find(|s| s.name == name)
     }
 }
-
-/// The prefix of all of upstream's keys in etcd.
-pub(crate) const ETCD_PREFIX: &str = "/registry";
-
-/// Where and how a resource's objects are stored.
-#[derive(Clone)]
-pub struct Storage {
-    /// The collection in the store: `pods`, `apps/deployments`. All versions of a resource share
-    /// it.
-    pub collection: Arc<str>,
-    /// How upstream stores the objects in etcd.
-    pub etcd: Etcd,
-    /// Converts between this version and the stored form; `None` where this version is the stored
-    /// form.
-    pub conversion: Option<Conversion>,
-    /// Converts between the strategy's form and the stored form of a custom resource: its objects
-    /// may be stored in another version, which a webhook converts, or under an older schema.
-    pub converter: Option<Arc<dyn StorageConverter>>,
-    /// The object that defines the resource (a CustomResourceDefinition). No object can be created
-    /// while the definer is terminating or after it is deleted.
-    pub definer: Option<Arc<Definer>>,
-}
-
-/// How upstream stores a resource's objects in etcd.
-#[derive(Clone, Debug)]
-pub struct Etcd {
-    /// The key prefix after `/registry/`, which some errors name: `pods`, `minions`.
-    pub prefix: Str,
-    /// The encoding of the values.
-    pub form: EtcdForm,
-}
-
-/// The encoding of values in upstream's etcd. All but `Unserved` are of the storage version.
-#[derive(Clone, Copy, Debug)]
-pub enum EtcdForm {
-    /// Kubernetes' Protobuf envelope.
-    Protobuf,
-    /// JSON with members in the order of their declaration.
-    Json,
-    /// JSON of a version that is not served.
-    Unserved(&'static UnservedVersion),
-    /// JSON of objects without a Go type, with sorted members.
-    Sorted,
-}
-
-/// A version that upstream still stores objects in but no longer serves.
-#[derive(Debug)]
-pub struct UnservedVersion {
-    /// The `apiVersion` of its objects.
-    pub api_version: &'static str,
-    /// Encodes an object of the stored form as JSON of this version.
-    pub write: fn(Value, &mut Vec<u8>),
-    /// Converts an object of this version to the stored form, `apiVersion` included.
-    pub read: fn(&mut Value),
-}
-
-/// Converts objects between the strategy's form and the stored form. Unlike a [`Conversion`], it
-/// may fail and may call a webhook.
-pub trait StorageConverter: Send + Sync {
-    /// Whether the stored form is the strategy's form, so that an object which this definition
-    /// wrote is read without conversion.
-    fn writes_own_form(&self) -> bool;
-
-    /// Whether a conversion changes more than the `apiVersion`. If so, labels and selectable fields
-    /// may differ between versions.
-    fn converts(&self) -> bool;
-
-    /// Converts from the strategy's form to the stored form.
-    fn to_storage(&self, objects: Vec<Value>) -> Converting<'_>;
-
-    /// Converts from the stored form to the strategy's form, by the current definition.
-    fn to_own_form(&self, objects: Vec<Value>) -> Converting<'_>;
-
-    /// Converts objects of any version of the kind to `version`.
-    fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> Converting<'a>;
-}
-
-/// The future of converted objects: as many as the input has, in the same order.
-pub type Converting<'a> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Status>> + Send + 'a>>;
-
-/// The functions between a built-in version and the stored form. Both directions are lossless.
-#[derive(Clone, Copy)]
-pub struct Conversion {
-    /// The type of the stored form in the resource's schema.
-    pub ty: TypeId,
-    /// Converts from this version to the stored form, `apiVersion` included.
-    pub to_stored: fn(&mut Value),
-    /// Converts from the stored form to this version, `apiVersion` included.
-    pub from_stored: fn(&mut Value),
-    /// True if the two types write different zero values and the functions leave it to
-    /// [`ResourceDefinition::to_stored`] and [`ResourceDefinition::to_served`] to add or remove
-    /// them.
-    pub conforms: bool,
-}
-
-/// A subresource of a resource.
-#[derive(Clone, Debug)]
-pub struct Subresource {
-    /// The name in the URL.
-    pub name: Str,
-    /// The kind of request and response bodies.
-    pub kind: GroupVersionKind,
-    /// The supported verbs.
-    pub verbs: Vec<Verb>,
-    /// What the engine does for a request.
-    pub behaviour: SubresourceBehaviour,
-    /// Makes the rows of a Table; `None` if the subresource has no Table.
-    pub printer: Option<Arc<dyn Printer>>,
-}
-
-impl Subresource {
-    /// Returns the kind of the body, where the body is not the object or a part of it.
-    pub(crate) fn own_kind(&self) -> Option<&GroupVersionKind> {
-        match self.behaviour {
-            SubresourceBehaviour::Scale(_)
-            | SubresourceBehaviour::Action(_)
-            | SubresourceBehaviour::Token
-            | SubresourceBehaviour::Connect => Some(&self.kind),
-            _ => None,
-        }
-    }
-}
-
-/// What the engine does for a subresource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SubresourceBehaviour {
-    /// Reads return the whole object. Writes change only these members and the metadata; the other
-    /// members keep their stored values: `status`, `approval`, `ephemeralcontainers`.
-    Part(Members),
-    /// Reads and writes an `autoscaling/v1` Scale.
-    Scale(Arc<ScalePaths>),
-    /// `namespaces/finalize`: the only way to change `spec.finalizers`.
-    Finalize,
-    /// A POST performs an action and stores no object of its own: `binding`, `eviction`.
-    Action(Arc<dyn Action>),
-    /// Connects the client to another server: `log`, `exec`, `proxy`. The engine does not serve it.
-    Connect,
-    /// `serviceaccounts/token`: the server answers it and stores nothing.
-    Token,
-    /// In discovery and OpenAPI, but not implemented: answered with an error `Status`.
-    Unserved,
-}
-
-/// The paths of a Scale's values in its object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalePaths {
-    /// The desired count: `["spec", "replicas"]`.
-    pub spec_replicas: Vec<Str>,
-    /// The observed count.
-    pub status_replicas: Vec<Str>,
-    /// The label selector, if the kind has one: a string, a map, or a LabelSelector.
-    pub selector: Option<Vec<Str>>,
-}
-
-/// Paths of members from an object's root: `&[&["status"]]`.
-pub type Members = &'static [&'static [&'static str]];

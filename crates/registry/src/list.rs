@@ -30,7 +30,7 @@ pub(crate) async fn list(
     let (revision, all) = (snapshot.revision, snapshot.within(&target.namespace, &from));
     if selection.is_of_view() {
         let named = all.filter(|object| selection.is_named(object)).cloned().collect();
-        let seen = target.resource.answered(named).await?;
+        let seen = target.resource.in_own_version(named).await?;
         let selected = seen.iter().filter(|object| selection.matches(object));
         return page(target, revision, selected, options.limit, false);
     }

@@ -7,7 +7,7 @@ use pintle_measure::{Counter, Distribution, Observed, nanoseconds};
 use pintle_meta::Status;
 use pintle_store::Revision;
 
-use crate::admission::Operation;
+use crate::operation::Operation;
 
 /// Upstream's buckets for the time that readers wait for a revision.
 pub static READ_WAIT_BOUNDS: [u64; 13] =

@@ -190,7 +190,7 @@ impl Registry {
     /// Converts an outcome's object to the target's version.
     async fn answered(target: &Target, mut outcome: Outcome) -> Result<Outcome, Status> {
         if let Answer::Object(object) = &mut outcome.answer {
-            let answered = target.resource.answered(vec![object.clone()]).await?;
+            let answered = target.resource.in_own_version(vec![object.clone()]).await?;
             *object = answered.into_iter().next().unwrap_or_else(|| object.clone());
         }
         Ok(outcome)
@@ -282,7 +282,7 @@ impl Registry {
     /// Lists a collection, in one namespace or in all.
     pub async fn list(&self, target: &Target, options: &ListOptions) -> Result<List, Status> {
         let mut list = list::list(self, target, options).await?;
-        list.objects = target.resource.answered(list.objects).await?;
+        list.objects = target.resource.in_own_version(list.objects).await?;
         Ok(list)
     }
 

@@ -13,6 +13,7 @@ use pintle_value::{Str, Value};
 
 use crate::Resource;
 use crate::admission::Waited;
+pub use crate::now::Now;
 
 /// The resource, object or collection that a request names.
 #[derive(Clone)]
@@ -110,20 +111,6 @@ impl Warnings {
     /// Removes and returns all texts, in their order.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
-    }
-}
-
-/// A point in time: microseconds since 1970, UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Now {
-    /// Microseconds since 1970, UTC.
-    pub unix_micros: i64,
-}
-
-impl Now {
-    /// Whole seconds since 1970.
-    pub const fn unix_seconds(self) -> i64 {
-        self.unix_micros.div_euclid(1_000_000)
     }
 }
 

@@ -8,8 +8,10 @@ use std::borrow::Cow;
 use pintle_meta::{User, field, names};
 use pintle_value::{Str, Value};
 
-use crate::definition::Members;
-use crate::request::Now;
+use crate::now::Now;
+
+/// Paths of members from an object's root: `&[&["status"]]`.
+pub type Members = &'static [&'static [&'static str]];
 
 /// The behaviour of a kind.
 ///

@@ -86,7 +86,7 @@ impl Watch {
         let all = snapshot.within(namespace, "");
         self.waiting = if self.selection.is_of_view() {
             let named = all.filter(|object| self.selection.is_named(object)).cloned().collect();
-            let seen = self.resource.answered(named).await?.into_iter();
+            let seen = self.resource.in_own_version(named).await?.into_iter();
             seen.filter(|o| self.selection.matches(o)).map(Event::Added).collect()
         } else {
             all.filter(|o| self.selection.matches(o)).cloned().map(Event::Added).collect()
@@ -152,7 +152,7 @@ impl Watch {
         }
         let mut objects: Vec<_> = events.iter_mut().filter_map(Event::object_mut).collect();
         let stored = objects.iter().map(|object| Arc::clone(object)).collect();
-        let answered = self.resource.answered(stored).await?;
+        let answered = self.resource.in_own_version(stored).await?;
         for (object, answered) in objects.iter_mut().zip(answered) {
             **object = answered;
         }
@@ -202,7 +202,7 @@ impl Watch {
         self.unread.retain(|change| self.selection.is_named(&change.object));
         let states = self.unread.iter().flat_map(|c| [Some(&c.object), c.previous.as_ref()]);
         let states = states.flatten().cloned().collect();
-        let mut seen = self.resource.answered(states).await?.into_iter();
+        let mut seen = self.resource.in_own_version(states).await?.into_iter();
         for change in &mut self.unread {
             for state in [Some(&mut change.object), change.previous.as_mut()].into_iter().flatten()
             {

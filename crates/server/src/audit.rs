@@ -103,10 +103,10 @@ impl Audit {
         info: &RequestInfo,
         user: Option<&Arc<User>>,
     ) -> Option<Arc<Record>> {
-        let ruled = self.policy.rule(user.map(|user| &**user), info.verb, &info.subject());
-        self.measures.cells.here().levels[ruled.level as usize].add(1);
-        (ruled.level != Level::None)
-            .then(|| Arc::new(Record::new(self.clone(), ruled, received, info, user)))
+        let recording = self.policy.recording(user.map(|user| &**user), info.verb, &info.subject());
+        self.measures.cells.here().levels[recording.level as usize].add(1);
+        (recording.level != Level::None)
+            .then(|| Arc::new(Record::new(self.clone(), recording, received, info, user)))
     }
 
     /// Gives an event to all backends, and waits for those that requests wait for. `false` where one of

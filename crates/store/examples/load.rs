@@ -1,11 +1,12 @@
-//! How fast a store is, by itself: many writers, each with one write under way.
+//! Measures a store by itself, with many writers that each have one write in progress.
 //!
 //! `cargo run --release -p pintle-store --example load -- create 1024 64 5 /tmp/store`
 //!
-//! The arguments are what is written (`create`: new keys; `update`: 20,000 keys over and over, with a
-//! compaction every second), the bytes of a value, the writers, the seconds, and a directory that is
-//! emptied first; without one the store is in memory. `kill` after the directory ends the process as a
-//! crash would; `open` and a directory opens what is there, with a follower.
+//! The arguments are the kind of writes (`create`: new keys; `update`: 20,000 keys repeatedly, with
+//! a compaction every second), the bytes of a value, the number of writers, the seconds, and a
+//! directory that is emptied first; without it the store is in memory. `kill` after the directory
+//! ends the process as a crash would. `open` and a directory opens an existing store with a
+//! follower.
 
 #![expect(clippy::print_stdout, reason = "it is what the program is for")]
 
@@ -19,8 +20,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
 use pintle_store::{
-    Change, Durability, Expect, Follower, Key, Opening as _, Options, Record, Revision, Store,
-    Template, Write,
+    Change, Durability, Expect, Follower, Group, Key, Opening as _, Options, Record, Revision,
+    Store, Template, Write,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -28,7 +29,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const UPDATED_KEYS: usize = 20_000;
 
-/// As a server has it.
+/// The default of a server.
 const HISTORY_BYTES_MAX: u64 = 64 << 20;
 
 fn main() -> Result<()> {
@@ -55,7 +56,7 @@ fn main() -> Result<()> {
             }
             Ok(())
         }
-        _ => Err("what? see the top of the source".into()),
+        _ => Err("unknown arguments; the source's first lines explain them".into()),
     }
 }
 
@@ -77,7 +78,7 @@ fn options(dir: &Path) -> Options {
     }
 }
 
-/// How long a server takes until it has everything.
+/// Measures how long a server takes to read everything.
 fn reopen(dir: &Path) -> Result<()> {
     struct Count(AtomicUsize);
     impl Follower for Count {
@@ -149,7 +150,7 @@ impl Load {
     }
 }
 
-/// One writer's work; returns how long each write took.
+/// Runs one writer; returns the latency of each write.
 async fn write_until(
     store: Arc<dyn Store>,
     stop: Arc<AtomicBool>,
@@ -163,7 +164,7 @@ async fn write_until(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Any of few keys, or each of many once.
+        // With few keys a random one, otherwise a new one.
         let any = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let item = if keys < usize::MAX { any as usize % keys } else { n };
         let expect = revisions.get(&item).map_or(Expect::Absent, |&at| Expect::At(at));
@@ -171,16 +172,18 @@ async fn write_until(
         let template = Template::framed(value.to_vec(), 0..value.len(), Some(value.len() / 2));
         let begin = Instant::now();
         let change = Change::Put(template);
-        let record = store.commit(Write { key, expect, change, note: None }).await?;
+        let first = Write { key, expect, change, note: None };
+        let group = Group { first, rest: Vec::new(), unchanged: Vec::new() };
+        let records = store.commit_together(group).await?;
         latencies.push(begin.elapsed());
         if keys < usize::MAX {
-            revisions.insert(item, record.revision);
+            revisions.insert(item, records[0].revision);
         }
     }
     Ok(latencies)
 }
 
-/// Bytes that compress to about half.
+/// Returns bytes that compress to about half.
 fn value(len: usize) -> Vec<u8> {
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     let byte = |n| {
@@ -215,7 +218,7 @@ impl Usage {
     }
 }
 
-/// What a directory's files take on disk, in bytes.
+/// Returns the size of a directory's files on disk, in bytes.
 fn size(dir: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {

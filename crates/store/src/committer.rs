@@ -1,15 +1,16 @@
-//! The one thread that changes the store.
+//! The committer: the only thread that changes the store.
 //!
-//! Purpose: group commit. Writers queue; the committer takes all that wait, decides each in turn, puts
-//! what may be committed on the medium in one batch, shows it to the followers, and answers. The next
-//! batch forms meanwhile. What compaction removes goes along with the batches, a bounded step at a time.
+//! It does group commit. Writers queue; the committer takes all queued writes, checks each in turn,
+//! commits the accepted ones to the medium in one batch, passes them to the followers, and replies.
+//! Meanwhile the queue fills again. Each batch carries a bounded step of compaction.
 //!
-//! Must not know: how writers wait, where the log lies.
+//! It must not know how writers wait or where the log is stored.
 //!
 //! Invariants:
-//! - Durable, then visible, then acknowledged: medium, index, followers, head, answers, in this order.
-//! - Once the medium has failed every write is refused, and the medium is not asked to commit again
-//!   before it was opened again and its state is known: with the batch that failed, or without it.
+//! - Durable, then visible, then acknowledged: medium, index, followers, head, replies, in this
+//!   order.
+//! - After the medium failed, every write is refused, and nothing is committed until the medium was
+//!   reopened and its state is known: with the failed batch or without it.
 //! - Nothing that a pinned reader can see is removed.
 
 mod reopening;
@@ -20,73 +21,69 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::compaction::{Compaction, State, Step};
 use crate::engine::{Batch, Moved};
 use crate::history::History;
 use crate::index::Version;
-use crate::local::Shared;
+use crate::shared::{Reply, Shared};
 use crate::{Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Write, encoding};
 use reopening::Failed;
 
-/// Writes in one batch at most: enough for every writer a server admits at once, few enough that the
-/// first of them does not wait noticeably for the last.
+/// The most writes in one batch: enough for every concurrent writer of a server, and few enough
+/// that the first does not wait noticeably for the last.
 const BATCH_WRITES_MAX: usize = 1024;
 
-/// Bytes of values in one batch, after which no more writes are taken into it: some milliseconds of
-/// a disk's time.
+/// A batch takes no more writes after this many bytes of values: some milliseconds of disk time.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// How long compaction waits before it looks again whether a reader that is in its way has finished.
+/// How long compaction waits before it checks again whether a reader released its pin.
 const PIN_RETRY: Duration = Duration::from_millis(5);
 
-/// How long nobody must have written before the medium gives space back.
+/// How long the store must be idle before the medium frees space.
 const TRIM_IDLE: Duration = Duration::from_secs(2);
 
-/// Up to how many bytes of records the medium gives space back while the store is open: it moves them,
-/// and a write which comes meanwhile waits for that, about a tenth of a second: 40 MB took 0.3 s
-/// (decision 1). With more of them it is done when the store is opened.
+/// The most bytes of records with which the medium frees space while the store is open. It moves
+/// the records, and concurrent writes wait for about a tenth of a second: 40 MB took 0.3 s
+/// (decision 1). With more records, space is freed when the store is opened.
 const TRIM_RECORD_BYTES_MAX: u64 = 16 << 20;
 
-/// Where an answer goes.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
-
-/// What the committer is asked to do.
+/// A job for the committer.
 pub(crate) enum Job {
-    Write(Waiting),
-    /// Give the follower what was committed after a revision, and from then on everything.
+    Write(QueuedGroup),
+    /// Gives the follower all writes after a revision, and all later ones.
     Follow {
         follower: Arc<dyn Follower>,
         after: Revision,
         reply: Reply<()>,
     },
-    /// Forget states before the horizon's floor, which has been raised already.
+    /// Drops states before the horizon's floor, which was raised already.
     Compact {
         reply: Reply<()>,
     },
-    /// Take no more writes, and end.
+    /// Stops taking writes and ends the committer.
     Close {
         reply: Reply<()>,
     },
 }
 
-/// Writes that are to be committed together, and wait for their answer.
-pub(crate) struct Waiting {
+/// A group of writes that waits for its commit.
+pub(crate) struct QueuedGroup {
     pub(crate) group: Group,
     pub(crate) writer: Writer,
 }
 
-/// Who waits, to be answered once.
+/// A waiting writer, which gets one reply.
 pub(crate) struct Writer {
     pub(crate) reply: Reply<Vec<Record>>,
-    /// Its part of the queue's bounds, given back when it is answered.
-    pub(crate) _room: OwnedSemaphorePermit,
+    /// The writer's share of the queue's bound, released with the reply.
+    pub(crate) _permit: OwnedSemaphorePermit,
 }
 
 impl Writer {
-    /// Answers; whoever waits no longer need not know.
-    fn answer(self, outcome: Result<Vec<Record>, Error>) {
+    /// Sends the result, unless the writer was cancelled.
+    fn reply(self, outcome: Result<Vec<Record>, Error>) {
         let _ = self.reply.send(outcome);
     }
 }
@@ -97,56 +94,56 @@ impl Group {
     }
 }
 
-/// What was found in the log when it was read.
+/// What reading the log found.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// Records that a compaction was yet to remove.
+    /// Records that an unfinished compaction has yet to remove.
     pub(crate) leftover: Vec<Revision>,
-    /// What all records take.
+    /// The size of all records in bytes.
     pub(crate) record_bytes: u64,
-    /// What the changes above the medium's floor take.
+    /// The changes above the medium's floor.
     pub(crate) history: History,
-    /// Before which states must be forgotten, so that the history is not too long.
+    /// The floor that keeps past states within their bound.
     pub(crate) floor: Revision,
 }
 
-/// The thread's state.
+/// The committer's state.
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
     followers: Vec<Arc<dyn Follower>>,
     compaction: Compaction,
     history: History,
-    /// What all records on the medium take.
+    /// The size of all records on the medium in bytes.
     record_bytes: u64,
-    /// Whether records were removed since the medium last had the opportunity to give space back.
+    /// Whether records were removed since the medium last freed space.
     trim_due: bool,
-    /// The batch whose commit failed, while the medium is not open.
+    /// The failed batch, while the medium is not open.
     failed: Option<Failed>,
-    /// When the medium was last opened again, and how long it had been left alone before.
+    /// When the medium was last reopened, and how long the pause before was.
     reopened: Option<(Instant, Duration)>,
 }
 
-/// The outcome of deciding a batch of writes.
+/// The result of checking a batch of writes.
 #[derive(Default)]
 struct Decided {
     records: Vec<Record>,
-    /// Whose the records are, in the same order, and how many of them.
+    /// The writers of the records, in the same order, each with its number of records.
     accepted: Vec<(Writer, usize)>,
-    /// Whose writes cannot be committed.
-    refused: Vec<(Writer, Refusal)>,
+    /// The writers whose groups conflict.
+    conflicting: Vec<(Writer, Conflict)>,
 }
 
-/// Why writes cannot be committed.
-enum Refusal {
-    /// The first's key is not as expected; this is its newest version.
+/// Why a group is not committed.
+enum Conflict {
+    /// The main key is not at the expected revision; this is its newest version.
     First(Option<Version>),
-    /// The key of one of the rest is not, or one that was to be unchanged.
+    /// This companion key is not at the expected revision.
     Rest(Key),
 }
 
 impl Committer {
-    /// A committer for a store that is just opened, and followers that have all there is.
+    /// Makes a committer for a newly opened store whose followers have the whole log.
     pub(crate) fn new(
         shared: Arc<Shared>,
         jobs: Receiver<Job>,
@@ -169,21 +166,21 @@ impl Committer {
         }
     }
 
-    /// Works until the store is closed or dropped.
+    /// Runs until the store is closed or dropped.
     pub(crate) fn run(mut self) {
         let _guard = Guard(self.shared.clone());
         while let Ok(first) = self.next() {
             self.reopen_if_due();
             let (writes, other) = self.gather(first);
-            self.turn(writes);
+            self.process(writes);
             match other {
                 Some(Job::Follow { follower, after, reply }) => {
-                    let _ = reply.send(self.adopt(follower, after));
+                    let _ = reply.send(self.add_follower(follower, after));
                 }
                 Some(Job::Compact { reply }) => self.compaction.wait(reply),
                 Some(Job::Close { reply }) => {
                     self.shared.close();
-                    self.compaction.settle();
+                    self.compaction.reply_if_done();
                     let _ = reply.send(Ok(()));
                     return;
                 }
@@ -192,7 +189,7 @@ impl Committer {
         }
     }
 
-    /// Waits for a job; `None` when there is none, but something else to do.
+    /// Waits for a job; returns `None` if other work is due first.
     fn next(&mut self) -> Result<Option<Job>, RecvError> {
         if let Some(failed) = &self.failed {
             return self.next_within(failed.due_in());
@@ -221,7 +218,7 @@ impl Committer {
         }
     }
 
-    /// Lets the medium give space back.
+    /// Lets the medium free space.
     fn trim(&mut self) {
         self.trim_due = false;
         if self.record_bytes <= TRIM_RECORD_BYTES_MAX
@@ -232,16 +229,16 @@ impl Committer {
         }
     }
 
-    /// Takes the writes that wait, up to a full batch or a job of another kind.
-    fn gather(&self, first: Option<Job>) -> (Vec<Waiting>, Option<Job>) {
+    /// Takes queued writes up to a full batch or a job of another kind.
+    fn gather(&self, first: Option<Job>) -> (Vec<QueuedGroup>, Option<Job>) {
         let (mut writes, mut bytes) = (Vec::new(), 0);
         let mut job = first;
         loop {
             match job {
-                Some(Job::Write(waiting)) => {
+                Some(Job::Write(queued)) => {
                     bytes +=
-                        waiting.group.writes().map(|w| w.change.template().len()).sum::<usize>();
-                    writes.push(waiting);
+                        queued.group.writes().map(|w| w.change.template().len()).sum::<usize>();
+                    writes.push(queued);
                 }
                 other => return (writes, other),
             }
@@ -252,17 +249,17 @@ impl Committer {
         }
     }
 
-    /// Commits a batch of writes and one step of compaction, and answers whoever is done.
-    fn turn(&mut self, writes: Vec<Waiting>) {
+    /// Commits a batch of writes and one step of compaction, and replies to those that are done.
+    fn process(&mut self, writes: Vec<QueuedGroup>) {
         match self.shared.writable() {
             Ok(()) => self.commit(writes),
-            Err(error) => refuse(writes.into_iter().map(|waiting| waiting.writer), &error),
+            Err(error) => fail_all(writes.into_iter().map(|queued| queued.writer), &error),
         }
-        self.compaction.settle();
+        self.compaction.reply_if_done();
     }
 
-    fn commit(&mut self, writes: Vec<Waiting>) {
-        let Decided { records, accepted, refused } = self.decide(writes);
+    fn commit(&mut self, writes: Vec<QueuedGroup>) {
+        let Decided { records, accepted, conflicting } = self.decide(writes);
         let Step { floor, garbage } = self.compaction.step(records.len());
         let mut batch = Batch { records, floor, garbage };
         if !batch.is_empty() {
@@ -272,43 +269,43 @@ impl Committer {
                     let unknown = Error::Unknown { reason: failure.0.clone() };
                     let failed = failure.clone().into();
                     self.fail(failure, batch);
-                    refuse(accepted.into_iter().map(|(writer, _)| writer), &unknown);
-                    return refuse(refused.into_iter().map(|(writer, _)| writer), &failed);
+                    fail_all(accepted.into_iter().map(|(writer, _)| writer), &unknown);
+                    return fail_all(conflicting.into_iter().map(|(writer, _)| writer), &failed);
                 }
             }
         }
-        self.show(&mut batch.records);
+        self.publish(&mut batch.records);
         let mut records = batch.records.into_iter();
         for (writer, count) in accepted {
-            writer.answer(Ok(records.by_ref().take(count).collect()));
+            writer.reply(Ok(records.by_ref().take(count).collect()));
         }
-        for (writer, refusal) in refused {
-            writer.answer(Err(self.conflict(refusal)));
+        for (writer, conflict) in conflicting {
+            writer.reply(Err(self.error(conflict)));
         }
     }
 
-    /// Takes account of what a committed batch did to the medium.
+    /// Updates the counters after a committed batch.
     fn count(&mut self, Moved { written, removed }: Moved) {
         self.record_bytes = (self.record_bytes + written).saturating_sub(removed);
         self.trim_due |= removed > 0;
     }
 
-    /// Checks what each write expects, against the state that the writes before it leave.
-    fn decide(&self, writes: Vec<Waiting>) -> Decided {
+    /// Checks the preconditions of each write against the state that the writes before it leave.
+    fn decide(&self, writes: Vec<QueuedGroup>) -> Decided {
         let index = self.shared.index.read();
         let mut ahead: HashMap<Key, Version> = HashMap::new();
         let mut next = index.newest();
         let mut decided = Decided::default();
-        for waiting in writes {
+        for queued in writes {
             let newest = |key: &Key| {
                 let newest = ahead.get(key).copied().or_else(|| index.current(key));
                 newest.filter(|version| version.live())
             };
-            let Waiting { group, writer } = waiting;
+            let QueuedGroup { group, writer } = queued;
             let (first, rest) = match kinds(&group, newest) {
                 Ok(kinds) => kinds,
-                Err(refusal) => {
-                    decided.refused.push((writer, refusal));
+                Err(conflict) => {
+                    decided.conflicting.push((writer, conflict));
                     continue;
                 }
             };
@@ -325,9 +322,9 @@ impl Committer {
         decided
     }
 
-    /// Makes durable records visible. Their keys become the index's own, so that a key that is written
-    /// again is in memory once.
-    fn show(&mut self, records: &mut [Record]) {
+    /// Makes durable records visible. Their keys become those of the index, so that memory holds
+    /// each key once.
+    fn publish(&mut self, records: &mut [Record]) {
         let Some(last) = records.last().map(|record| record.revision) else { return };
         {
             let mut index = self.shared.index.write();
@@ -341,13 +338,17 @@ impl Committer {
         self.shared.horizon.advance(last);
         let bytes = records.iter().map(|record| encoding::size(record) as u64).sum();
         if let Some(floor) = self.history.add(last, bytes) {
-            // Not above the head, which this is the only thread to move.
-            let _ = self.shared.horizon.raise(floor);
+            // The floor is not above the head, which only this thread moves.
+            let _ = self.shared.horizon.raise_floor(floor);
         }
     }
 
-    /// Makes a follower one of those that get every batch.
-    fn adopt(&mut self, follower: Arc<dyn Follower>, mut after: Revision) -> Result<(), Error> {
+    /// Adds a follower that gets every later batch.
+    fn add_follower(
+        &mut self,
+        follower: Arc<dyn Follower>,
+        mut after: Revision,
+    ) -> Result<(), Error> {
         while after < self.shared.horizon.head() {
             after = self.shared.replay(&*follower, after, after)?;
         }
@@ -355,10 +356,10 @@ impl Committer {
         Ok(())
     }
 
-    fn conflict(&self, refusal: Refusal) -> Error {
-        let newest = match refusal {
-            Refusal::First(newest) => newest,
-            Refusal::Rest(key) => return Error::CompanionConflict { key },
+    fn error(&self, conflict: Conflict) -> Error {
+        let newest = match conflict {
+            Conflict::First(newest) => newest,
+            Conflict::Rest(key) => return Error::CompanionConflict { key },
         };
         match newest.map(|version| self.shared.read(version.revision())).transpose() {
             Ok(current) => Error::Conflict { current: current.map(Box::new) },
@@ -367,26 +368,26 @@ impl Committer {
     }
 }
 
-fn refuse(writers: impl IntoIterator<Item = Writer>, error: &Error) {
+fn fail_all(writers: impl IntoIterator<Item = Writer>, error: &Error) {
     for writer in writers {
-        writer.answer(Err(error.clone()));
+        writer.reply(Err(error.clone()));
     }
 }
 
-/// What becomes of the keys of writes that are committed together, or why they cannot be.
+/// Returns the kind of change of each write in a group, or the conflict.
 fn kinds(
     group: &Group,
     newest: impl Fn(&Key) -> Option<Version>,
-) -> Result<(Kind, Vec<Kind>), Refusal> {
-    let kind = |write: &Write, newest| outcome(write.expect, &write.change, newest);
+) -> Result<(Kind, Vec<Kind>), Conflict> {
+    let kind = |write: &Write, newest| kind_of(write.expect, &write.change, newest);
     let current = newest(&group.first.key);
-    let first = kind(&group.first, current).ok_or(Refusal::First(current))?;
+    let first = kind(&group.first, current).ok_or(Conflict::First(current))?;
     let rest = group.rest.iter().zip(group.writes()).map(|(write, before)| {
         let kind = match write.expect {
-            Expect::Left => successor(write, before),
+            Expect::AfterPrevious => kind_after(write, before),
             Expect::Absent | Expect::At(_) => kind(write, newest(&write.key)),
         };
-        kind.ok_or_else(|| Refusal::Rest(write.key.clone()))
+        kind.ok_or_else(|| Conflict::Rest(write.key.clone()))
     });
     let rest = rest.collect::<Result<_, _>>()?;
     let changed = group
@@ -394,13 +395,14 @@ fn kinds(
         .iter()
         .find(|(key, revision)| newest(key).is_none_or(|version| version.revision() != *revision));
     match changed {
-        Some((key, _)) => Err(Refusal::Rest(key.clone())),
+        Some((key, _)) => Err(Conflict::Rest(key.clone())),
         None => Ok((first, rest)),
     }
 }
 
-/// What becomes of the key that the write before has just written, or `None` if it has not.
-fn successor(write: &Write, before: &Write) -> Option<Kind> {
+/// Returns the kind of a write to the key that the previous write put; `None` if it put another
+/// one.
+fn kind_after(write: &Write, before: &Write) -> Option<Kind> {
     let is_left = before.key == write.key && matches!(before.change, Change::Put(_));
     is_left.then_some(match write.change {
         Change::Put(_) => Kind::Updated,
@@ -408,8 +410,8 @@ fn successor(write: &Write, before: &Write) -> Option<Kind> {
     })
 }
 
-/// What becomes of the key, or `None` if the write expects something else.
-fn outcome(expect: Expect, change: &Change, newest: Option<Version>) -> Option<Kind> {
+/// Returns the kind of a write to a key with this newest version; `None` if the precondition fails.
+fn kind_of(expect: Expect, change: &Change, newest: Option<Version>) -> Option<Kind> {
     match (expect, change, newest) {
         (Expect::Absent, Change::Put(_), None) => Some(Kind::Created),
         (Expect::At(revision), change, Some(version)) if version.revision() == revision => {
@@ -422,7 +424,7 @@ fn outcome(expect: Expect, change: &Change, newest: Option<Version>) -> Option<K
     }
 }
 
-/// Tells everybody when the committer ends, also where it must not.
+/// Fails all waiting writers when the committer ends, even by a panic.
 struct Guard(Arc<Shared>);
 
 impl Drop for Guard {

@@ -1,72 +1,73 @@
-//! Forgetting the past, a step at a time, along with the writes.
+//! Compaction: drops past states, one step with each batch of writes.
 //!
-//! Purpose: when the floor has been raised, the index forgets what was before it and says which
-//! records nothing needs any more; those are then removed from the medium. Each batch that the
-//! committer commits has one step of that in it; without writes there are batches of steps alone.
+//! After the floor was raised, the index drops older states and returns the records that are
+//! garbage; these are then removed from the medium. Each batch of the committer includes one step.
+//! Without writes, batches consist of steps only.
 //!
-//! Must not know: writes and followers.
+//! It must not know writes and followers.
 //!
 //! Invariants:
-//! - Nothing that a pinned reader can see is forgotten.
-//! - The medium has the new floor before, or together with, the first removal: so a compaction that a
-//!   crash ends is found and finished when the store is opened again.
+//! - Nothing that a pinned reader can see is dropped.
+//! - The medium has the new floor before, or together with, the first removal: so a compaction that
+//!   a crash interrupts is found and finished when the store is opened again.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::Revision;
-use crate::committer::Reply;
-use crate::local::Shared;
+use crate::shared::{Reply, Shared};
 
-/// Changes that the index forgets in one step: about a millisecond in which it cannot be read.
+/// The most changes that the index drops in one step: about a millisecond in which it cannot be
+/// read.
 const FORGET_STEP: usize = 4096;
 
-/// Records that a step removes at least along with writes, where there are so many; measured, each
-/// costs a batch about as much as a write. A step removes as many as the batch writes, so removal keeps
-/// up with any load.
+/// The fewest records that a step removes along with writes; measured, each costs a batch about as
+/// much as a write. A step removes as many as the batch writes, so that removal keeps up with any
+/// load.
 const REMOVE_STEP_MIN: usize = 32;
 
-/// Records that a step removes when nobody writes: so many that synchronising the disk is not what it
-/// costs, so few that a write which comes meanwhile waits some milliseconds.
+/// The most records that a step removes without writes: enough that synchronising the disk is not
+/// the main cost, and few enough that a write which arrives meanwhile waits some milliseconds.
 const REMOVE_STEP_IDLE: usize = 2048;
 
-/// What is being forgotten, and who waits for it.
+/// The compaction in progress.
 pub(crate) struct Compaction {
     shared: Arc<Shared>,
     /// The floor on the medium.
     floor: Revision,
-    /// What is still to be removed; once the index has forgotten all it must, from the newest to the
-    /// oldest, so that neighbours go together.
+    /// Records still to be removed. When the index has dropped everything, they are sorted from the
+    /// newest to the oldest, so that neighbours are removed together.
     garbage: Vec<Revision>,
     waiting: Vec<Reply<()>>,
 }
 
-/// What there is to do.
+/// The state of the compaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing.
+    /// Nothing to do.
     Done,
-    /// A step.
+    /// A step can be done.
     Due,
-    /// Nothing that may be done before a reader has finished.
+    /// Blocked by a pinned reader.
     Pinned,
 }
 
-/// What a step does to the medium.
+/// The changes of a step on the medium.
 pub(crate) struct Step {
     pub(crate) floor: Option<Revision>,
     pub(crate) garbage: Vec<Revision>,
 }
 
 impl Compaction {
-    /// Goes on with what was left to remove when the store was last closed; `floor` is the medium's.
+    /// Continues with the garbage that was left when the store was last closed; `floor` is the
+    /// medium's.
     pub(crate) fn new(shared: Arc<Shared>, floor: Revision, mut leftover: Vec<Revision>) -> Self {
         leftover.sort_unstable_by_key(|&revision| Reverse(revision));
         Self { shared, floor, garbage: leftover, waiting: Vec::new() }
     }
 
-    /// Takes back a step whose batch may not have been committed: it is done again from the floor that
-    /// the medium has. What is removed already does not suffer from being removed again.
+    /// Undoes a step whose batch may not be committed: it is done again from the medium's floor.
+    /// Removing a record twice is harmless.
     pub(crate) fn undo(&mut self, floor: Revision, garbage: &[Revision]) {
         self.floor = floor;
         self.garbage.extend(garbage);
@@ -86,7 +87,7 @@ impl Compaction {
         }
     }
 
-    /// Does a step's work in memory; the rest of it goes into the batch, which has so many writes.
+    /// Does a step's work in memory; returns the part for the batch, which has `writes` writes.
     pub(crate) fn step(&mut self, writes: usize) -> Step {
         let Shared { horizon, index, .. } = &*self.shared;
         let (floor, oldest) = (horizon.floor(), horizon.oldest());
@@ -95,7 +96,7 @@ impl Compaction {
         let mut garbage = Vec::new();
         if index.read().base() < oldest {
             let mut index = index.write();
-            self.garbage.extend(index.forget(oldest, FORGET_STEP));
+            self.garbage.extend(index.drop_history(oldest, FORGET_STEP));
             if index.base() == oldest {
                 self.garbage.sort_unstable_by_key(|&revision| Reverse(revision));
             }
@@ -107,14 +108,14 @@ impl Compaction {
         Step { floor: raised.then_some(floor), garbage }
     }
 
-    /// Answers when the compaction is done, or can't be done.
+    /// Replies when the compaction is done, or failed.
     pub(crate) fn wait(&mut self, reply: Reply<()>) {
         self.waiting.push(reply);
-        self.settle();
+        self.reply_if_done();
     }
 
-    /// Answers those who wait, if it is time.
-    pub(crate) fn settle(&mut self) {
+    /// Replies to those who wait if the compaction is done.
+    pub(crate) fn reply_if_done(&mut self) {
         if self.waiting.is_empty() || self.state() != State::Done {
             return;
         }

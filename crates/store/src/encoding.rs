@@ -1,15 +1,14 @@
-//! A record as bytes on disk: `docs/decisions/0002-storage-format.md` has the table.
+//! The encoding of a record on disk: `docs/decisions/0002-storage-format.md` has the table.
 //!
-//! Purpose: the format of a record, and its checksum, so that a damaged record is never taken for a
-//! sound one.
+//! A checksum detects damaged records.
 //!
-//! Must not know: where the bytes lie, what the value means.
+//! It must not know where the bytes are stored or what the value means.
 
 use std::str;
 
 use bytes::Bytes;
 
-use crate::engine::Failure;
+use crate::failure::Failure;
 use crate::{Key, Kind, Record, Revision};
 
 const CREATED: u8 = 1;
@@ -19,7 +18,8 @@ const DELETED: u8 = 3;
 /// The checksum, the kind, and the lengths of the key's two parts.
 const HEADER_LEN: usize = 4 + 1 + 4 + 4;
 
-/// A record's bytes, without its revision, under which they are stored, with what is stored of its value.
+/// Encodes a record without its revision, which is its key on disk; `value` is the stored form of
+/// its value.
 pub(crate) fn encode(record: &Record, value: &[u8]) -> Result<Vec<u8>, Failure> {
     let Key { collection, item } = &record.key;
     let mut bytes = Vec::with_capacity(HEADER_LEN + collection.len() + item.len() + value.len());
@@ -39,7 +39,7 @@ pub(crate) fn encode(record: &Record, value: &[u8]) -> Result<Vec<u8>, Failure> 
     Ok(bytes)
 }
 
-/// The record of a revision, from its bytes, with what is stored of its value.
+/// Decodes the record of a revision; its value is in the stored form.
 pub(crate) fn decode(revision: Revision, bytes: &[u8]) -> Result<Record, Failure> {
     let sound = bytes
         .split_first_chunk()
@@ -51,7 +51,7 @@ pub(crate) fn decode(revision: Revision, bytes: &[u8]) -> Result<Record, Failure
     Ok(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None })
 }
 
-/// How many bytes a record becomes.
+/// Returns the size of an encoded record with a plain value.
 pub(crate) fn size(record: &Record) -> usize {
     HEADER_LEN + record.key.collection.len() + record.key.item.len() + record.body.len()
 }
@@ -61,7 +61,7 @@ fn length(part: &str) -> Result<[u8; 4], Failure> {
     length.map(u32::to_be_bytes).map_err(|_| Failure("a key is longer than 4 GiB".to_owned()))
 }
 
-/// The revision counts, so that a record is damaged also where it is another revision's.
+/// The checksum includes the revision, so that a record under another revision counts as damaged.
 fn checksum(revision: Revision, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&revision.0.to_be_bytes());

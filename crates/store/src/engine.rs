@@ -1,16 +1,14 @@
 //! The medium under the store: a log of records, keyed by revision.
 //!
-//! Purpose: the one seam between the store's logic and where its records lie. Two media stand behind
-//! it, memory and disk.
+//! It is the interface between the store's logic and its records' location: memory or disk.
 //!
-//! Must not know: expectations, followers, which record of a key is the newest.
+//! It must not know preconditions, followers, or which record of a key is the newest.
 //!
 //! Invariants:
-//! - A [`Batch`] is on the medium wholly or not at all, also after a crash in the middle of it.
-//! - When [`Engine::commit`] has returned, the batch survives a crash.
-//! - After a commit that failed, the medium holds a state from before or after that batch. It is opened
-//!   again ([`Engine::reopen`]) before it is asked to commit again, and what it holds then survives a
-//!   crash.
+//! - A [`Batch`] is on the medium wholly or not at all, even after a crash during the commit.
+//! - When [`Engine::commit`] returns, the batch survives a crash.
+//! - After a failed commit, the medium holds the state before or after that batch. It is reopened
+//!   ([`Engine::reopen`]) before the next commit, and what it holds then survives a crash.
 
 mod cipher;
 mod conversion;
@@ -25,27 +23,28 @@ pub(crate) use disk::DiskEngine;
 pub(crate) use memory::MemoryEngine;
 pub(crate) use rewrite::Medium;
 
-use crate::{Error, Record, Revision};
+pub(crate) use crate::failure::Failure;
+use crate::{Record, Revision};
 
-/// What is done to the medium at once.
+/// The changes of one commit.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// New records, in the order of their revisions, all above what is there.
+    /// New records, in the order of their revisions, all above the existing ones.
     pub(crate) records: Vec<Record>,
-    /// The new floor, when it moves.
+    /// The new floor, if it changes.
     pub(crate) floor: Option<Revision>,
-    /// Records that nothing at or above the floor needs.
+    /// Records that no state at or above the floor needs.
     pub(crate) garbage: Vec<Revision>,
 }
 
 impl Batch {
-    /// Whether there is nothing to do.
+    /// Whether it has no changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty() && self.floor.is_none() && self.garbage.is_empty()
     }
 }
 
-/// What a batch did to the medium, in bytes of records as they are stored.
+/// The bytes of the records that a batch wrote and removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moved {
     pub(crate) written: u64,
@@ -54,41 +53,42 @@ pub(crate) struct Moved {
 
 /// A log of records on some medium.
 pub(crate) trait Engine: Send + Sync {
-    /// Does all of the batch, durably, or fails. Returns the bytes of the records that it wrote and removed.
+    /// Commits the whole batch durably, or fails. Returns the bytes of the records that it wrote
+    /// and removed.
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure>;
 
-    /// The record of a revision, if there is one.
+    /// Returns the record of a revision, if it exists.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
 
-    /// Shows the records after a revision, in order, for as long as the visitor says true. It must be
-    /// quick, for writers may have to wait for it.
+    /// Calls the visitor with the records after a revision, in order, until it returns false. It
+    /// must be quick, because writers may wait for it.
     fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure>;
 
-    /// The floor that was committed last.
+    /// Returns the floor that was committed last.
     fn floor(&self) -> Result<Revision, Failure>;
 
-    /// Gives back what the medium holds far beyond the bytes of its records. It may take as long as to
-    /// write these again, in which nothing is read or committed.
+    /// Frees space if the medium holds far more than the bytes of its records. It may take as long
+    /// as rewriting them; reads and commits wait meanwhile.
     fn trim(&self, record_bytes: u64) -> Result<(), Failure>;
 
-    /// How many bytes the medium takes on the disk, where it is on one.
+    /// Returns the size on disk in bytes, if the medium is on disk.
     fn disk_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Stores all records as they would be stored now, and leaves nothing of how they were stored before. To
-    /// be asked when all of them have been read, and before anything is committed.
+    /// Rewrites all records in the form of the current configuration, without leaving bytes in an
+    /// old form. It is called after all records were read and before the first commit.
     fn convert(&self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Whether the record of a revision is stored as it would be stored now.
+    /// Whether the record of a revision is stored in the current form.
     fn is_current(&self, revision: Revision) -> Result<bool, Failure> {
         let _ = revision;
         Ok(true)
     }
 
-    /// Opens the medium again after it failed: it is asked first whether it has room.
+    /// Reopens the medium after a failure; fails early if it has no room.
     fn reopen(&self) -> Result<(), Failure>;
 }
 
@@ -97,43 +97,35 @@ pub(crate) trait Location: Debug + Send + Sync {
     /// Whether there is no database yet.
     fn is_new(&self) -> bool;
 
-    /// The medium of the database.
+    /// Returns the medium of the database.
     fn storage(&self) -> Result<Box<dyn Medium>, Failure>;
 
     /// Marks the new database as complete: after a crash before this call there is no store.
     fn mark_complete(&self) -> Result<(), Failure>;
 
-    /// An empty medium for the database that will replace this one.
+    /// Returns an empty medium for a replacement of the database.
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure>;
 
-    /// Replaces the database by the replacement, which is complete and on disk. A crash leaves one or the other.
+    /// Replaces the database by the replacement, which is complete and on disk. A crash leaves one
+    /// of them.
     fn replace(&self) -> Result<(), Failure>;
 
     /// Removes a replacement that a crash left.
     fn discard_replacement(&self) -> Result<(), Failure>;
 
-    /// Takes the database into use; returns whether its last user [left](Self::leave) it.
-    fn enter(&self) -> Result<bool, Failure>;
+    /// Marks the database as open; returns whether its last user [closed](Self::mark_clean) it
+    /// cleanly.
+    fn mark_open(&self) -> Result<bool, Failure>;
 
-    /// Says that the database is closed and all of it known to be on disk.
-    fn leave(&self);
+    /// Marks the database as closed and known to be on disk.
+    fn mark_clean(&self);
 
-    /// Whether anything more can be written.
+    /// Returns an error if the disk is full.
     fn check_room(&self) -> Result<(), Failure>;
 
-    /// How long the storage is, in bytes.
+    /// Returns the length of the storage in bytes.
     fn size(&self) -> Result<u64, Failure>;
 }
 
-/// Is given records, and says whether it wants more.
+/// Receives records; returns whether it wants more.
 pub(crate) type Visitor<'a> = dyn FnMut(Record) -> Result<bool, Failure> + 'a;
-
-/// What the medium says when it fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) String);
-
-impl From<Failure> for Error {
-    fn from(Failure(reason): Failure) -> Self {
-        Self::Failed { reason }
-    }
-}

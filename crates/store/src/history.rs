@@ -1,37 +1,36 @@
-//! How much of the past there is, in bytes.
+//! The bound on past states, in bytes.
 //!
-//! Purpose: a bound on what is kept for those who look back: time alone is none, for what is written in
-//! five minutes may be gigabytes.
+//! A bound on time is not enough: five minutes of writes may be gigabytes.
 //!
-//! Must not know: records, the medium, who looks back.
+//! It must not know records, the medium, or readers.
 
 use std::collections::VecDeque;
 
 use crate::Revision;
 
-/// Into how many parts the past is divided; it is forgotten part by part.
+/// Past states are divided into this many parts and dropped part by part.
 const PARTS: u64 = 16;
 
-/// The bytes of the changes of the past.
+/// The sizes of past changes in bytes.
 #[derive(Debug)]
 pub(crate) struct History {
     bytes_max: u64,
-    /// All that is counted: the parts, and what came after them.
+    /// The size of everything counted: the parts, and the changes after them.
     bytes: u64,
-    /// What came after the last part.
+    /// The size of the changes after the last part.
     rest: u64,
     /// The last revision of each part, and its bytes.
     parts: VecDeque<(Revision, u64)>,
 }
 
 impl History {
-    /// No past, of which so much is to be kept at most.
+    /// Makes an empty history with a bound.
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self { bytes_max, bytes: 0, rest: 0, parts: VecDeque::new() }
     }
 
-    /// Counts changes up to a revision; returns the revision before which all must be forgotten, if
-    /// there is too much now.
+    /// Counts changes up to a revision; if the bound is exceeded, returns the floor below which
+    /// states must be dropped.
     pub(crate) fn add(&mut self, newest: Revision, bytes: u64) -> Option<Revision> {
         self.bytes = self.bytes.saturating_add(bytes);
         self.rest = self.rest.saturating_add(bytes);

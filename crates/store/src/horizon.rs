@@ -1,12 +1,12 @@
-//! What can be read now: from the floor to the head; and who is reading.
+//! The horizon: the readable revisions, from the floor to the head, and their readers.
 //!
-//! Purpose: readers and compaction out of each other's way. A reader pins the revision it reads at;
-//! compaction moves the floor at once, so that nobody new reads below it, but removes nothing that a
-//! pinned reader can still need.
+//! It keeps readers and compaction apart. A reader pins the revision that it reads at. Compaction
+//! raises the floor at once, so that no new reader starts below it, but removes nothing that a
+//! pinned reader can see.
 //!
-//! Must not know: keys, records, the medium.
+//! It must not know keys, records, or the medium.
 //!
-//! Invariants: floor ≤ head, both only grow, but for a reset.
+//! Invariants: floor ≤ head, and both only grow, except by a reset.
 
 use std::collections::BTreeMap;
 
@@ -24,30 +24,31 @@ pub struct Horizon {
 struct State {
     head: Revision,
     floor: Revision,
-    /// How many readers read at a revision.
+    /// The number of readers at each revision.
     pins: BTreeMap<Revision, usize>,
 }
 
-/// A reader at a revision: while it lives, what can be seen at that revision stays.
+/// A reader at a revision: everything visible at that revision stays until this is dropped.
 #[derive(Debug)]
 pub struct Pin<'a> {
     horizon: &'a Horizon,
-    /// What is read at.
+    /// The pinned revision.
     pub revision: Revision,
 }
 
 impl Horizon {
-    /// Everything from the floor to the head is readable, and nobody reads.
+    /// Makes a horizon from a floor to a head, without readers.
     pub const fn new(floor: Revision, head: Revision) -> Self {
         Self { state: Mutex::new(State { head, floor, pins: BTreeMap::new() }) }
     }
 
-    /// The newest readable revision.
+    /// Returns the newest readable revision.
     pub fn head(&self) -> Revision {
         self.state.lock().head
     }
 
-    /// The oldest one, as far as is known where others compact, too.
+    /// Returns the oldest readable revision. Where other processes compact, too, it may be higher
+    /// in fact.
     pub fn floor(&self) -> Revision {
         self.state.lock().floor
     }
@@ -58,17 +59,17 @@ impl Horizon {
         state.head = state.head.max(head);
     }
 
-    /// Begins anew with another history, which may be older.
+    /// Starts over with another history, which may be older.
     pub fn reset(&self, floor: Revision, head: Revision) {
         let mut state = self.state.lock();
         (state.floor, state.head) = (floor, head);
     }
 
-    /// Makes revisions below `floor` unreadable; false if they are already.
+    /// Makes revisions below `floor` unreadable; returns false if they are already.
     ///
     /// # Errors
-    /// If it is beyond the head.
-    pub fn raise(&self, floor: Revision) -> Result<bool, Error> {
+    /// If the floor is beyond the head.
+    pub fn raise_floor(&self, floor: Revision) -> Result<bool, Error> {
         let mut state = self.state.lock();
         if floor > state.head {
             return Err(Error::Future { asked: floor, head: state.head });
@@ -78,21 +79,21 @@ impl Horizon {
         Ok(higher)
     }
 
-    /// The oldest revision that somebody reads or may yet read at.
+    /// Returns the oldest revision that a reader has pinned or can pin.
     pub fn oldest(&self) -> Revision {
         let state = self.state.lock();
         state.pins.keys().next().map_or(state.floor, |&pin| pin.min(state.floor))
     }
 
-    /// The oldest revision that somebody reads at.
+    /// Returns the oldest pinned revision.
     pub fn lowest_pin(&self) -> Option<Revision> {
         self.state.lock().pins.keys().next().copied()
     }
 
-    /// Begins to read at a revision.
+    /// Pins a revision for a reader.
     ///
     /// # Errors
-    /// If it cannot be read, or cannot be read yet.
+    /// If the revision is compacted or does not exist yet.
     pub fn pin(&self, at: At) -> Result<Pin<'_>, Error> {
         let mut state = self.state.lock();
         let State { head, floor, .. } = *state;
@@ -105,7 +106,7 @@ impl Horizon {
         Ok(self.add_pin(&mut state, revision))
     }
 
-    /// Begins to read at the floor, whatever that is.
+    /// Pins the floor for a reader.
     pub fn pin_floor(&self) -> Pin<'_> {
         let mut state = self.state.lock();
         let floor = state.floor;

@@ -1,14 +1,14 @@
-//! Which revision holds a key's value, now and at every revision since the floor.
+//! The index: the revision of each key's value, at every revision since the floor.
 //!
-//! Purpose: finding records. It lives in memory and is rebuilt from the log when a store is opened.
+//! It locates records. It is in memory and is rebuilt from the log when a store opens.
 //!
-//! Must not know: values, the medium, followers.
+//! It must not know values, the medium, or followers.
 //!
 //! Invariants:
-//! - `history` has one change for each revision above `base`, without gaps: the change of revision `r`
-//!   is at `r - base - 1`.
-//! - Every key whose newest version is above `base` can be followed back, change by change, to its
-//!   version at any revision from `base` on.
+//! - `history` has one change for each revision above `base`, without gaps: the change of revision
+//!   `r` is at `r - base - 1`.
+//! - From every key whose newest version is above `base`, the changes lead back to its version at
+//!   any revision from `base` on.
 //! - A key is in the map while it has a value, or while its deletion is above `base`.
 
 use std::collections::{BTreeMap, VecDeque, btree_map};
@@ -28,8 +28,8 @@ pub(crate) struct Index {
     base: Revision,
 }
 
-/// A key's state after one of its writes: the write's revision, and whether the key has a value since
-/// or this write deleted it. In one word, as there is one for every key.
+/// A version of a key: the revision of a write, and whether it put or deleted the value. Packed in
+/// one word, because every key has one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
@@ -53,48 +53,48 @@ impl std::fmt::Debug for Version {
     }
 }
 
-/// What one write did. Small, as there is one for every write of the last minutes.
+/// The effect of one write. It is small, because there is one for every write since `base`.
 #[derive(Debug)]
 struct Change {
-    /// The key's state before, or [`UNKNOWN`].
+    /// The key's version before, or [`UNKNOWN`].
     before: Version,
-    /// The key, if this write deleted it: it leaves the map when the change is forgotten.
+    /// The key, if this write deleted it: it leaves the map when the change is dropped.
     deleted: Option<Box<Key>>,
 }
 
 impl Change {
-    /// The key's state before this change, if the index still knew of it then.
+    /// Returns the key's version before this change, if the key was in the index.
     fn before(&self) -> Option<Version> {
         Some(self.before).filter(|before| *before != UNKNOWN)
     }
 }
 
-/// Stands for no state; revision 0 is before the first write.
+/// No version; revision 0 is before the first write.
 const UNKNOWN: Version = Version::new(Revision(0), false);
 
 impl Index {
-    /// An empty index that begins after `base`.
+    /// Makes an empty index that begins after `base`.
     pub(crate) fn new(base: Revision) -> Self {
         Self { base, ..Self::default() }
     }
 
-    /// The newest revision there is a change of.
+    /// Returns the revision of the newest change.
     pub(crate) fn newest(&self) -> Revision {
         Revision(self.base.0 + self.history.len() as u64)
     }
 
-    /// The key's state now.
+    /// Returns the key's newest version.
     pub(crate) fn current(&self, key: &Key) -> Option<Version> {
         self.collections.get(&key.collection)?.get(&key.item).copied()
     }
 
-    /// The key's state at a revision, which must not be below `base`.
+    /// Returns the key's version at a revision, which must not be below `base`.
     pub(crate) fn at(&self, key: &Key, revision: Revision) -> Option<Version> {
         self.back_to(self.current(key)?, revision)
     }
 
-    /// The revisions of a collection's values at a revision, for items that begin with `prefix`, in
-    /// the order of their items.
+    /// Returns the revisions of a collection's values at a revision, for items that begin with
+    /// `prefix`, ordered by item.
     pub(crate) fn list(&self, collection: &str, prefix: &str, at: Revision) -> Vec<Revision> {
         let Some(items) = self.collections.get(collection) else { return Vec::new() };
         items
@@ -106,7 +106,8 @@ impl Index {
             .collect()
     }
 
-    /// Makes a key the one that the index holds anyway, if it does.
+    /// Replaces a key's strings by those of the index, if it has the key, to hold them once in
+    /// memory.
     pub(crate) fn share(&self, key: &mut Key) {
         let Some((collection, items)) = self.collections.get_key_value(&key.collection) else {
             return;
@@ -117,7 +118,7 @@ impl Index {
         }
     }
 
-    /// Adds the change of the next revision; the key becomes the one that the index holds.
+    /// Adds the change of the next revision; replaces the key's strings by those of the index.
     pub(crate) fn push(&mut self, key: &mut Key, kind: Kind) {
         let deleted = kind == Kind::Deleted;
         let version = Version::new(Revision(self.newest().0 + 1), !deleted);
@@ -126,23 +127,22 @@ impl Index {
         self.history.push_back(Change { before, deleted });
     }
 
-    /// Adds a record from at or below `base`, while the index is rebuilt; returns the revisions that
-    /// it makes garbage. The key becomes the one that the index holds.
+    /// Adds a record at or below `base` while the index is rebuilt; returns the revisions that it
+    /// makes garbage. Replaces the key's strings by those of the index.
     pub(crate) fn restore(
         &mut self,
         revision: Revision,
         key: &mut Key,
         kind: Kind,
     ) -> impl Iterator<Item = Revision> + use<> {
-        debug_assert!(revision <= self.base, "only what is below the history is restored");
+        debug_assert!(revision <= self.base, "restored records are at or below the base");
         let deleted = kind == Kind::Deleted;
         let older =
             if deleted { self.remove(key) } else { self.set(key, Version::new(revision, true)) };
         older.map(Version::revision).into_iter().chain(deleted.then_some(revision))
     }
 
-    /// Puts what is there close together, once the index is rebuilt: keys that came in their order
-    /// leave the nodes of the maps half empty.
+    /// Rebuilds the maps after recovery: inserting keys in order leaves their nodes half empty.
     pub(crate) fn pack(&mut self) {
         for items in self.collections.values_mut() {
             *items = mem::take(items).into_iter().collect();
@@ -150,9 +150,9 @@ impl Index {
         self.history.shrink_to_fit();
     }
 
-    /// Moves `base` up to `floor`, or by `limit` changes; returns the revisions of the records that
-    /// nothing needs any more then.
-    pub(crate) fn forget(&mut self, floor: Revision, limit: usize) -> Vec<Revision> {
+    /// Moves `base` to `floor`, but by at most `limit` changes; returns the revisions of the
+    /// records that are garbage then.
+    pub(crate) fn drop_history(&mut self, floor: Revision, limit: usize) -> Vec<Revision> {
         let mut garbage = Vec::new();
         for _ in 0..limit {
             if self.base >= floor {
@@ -172,13 +172,13 @@ impl Index {
         garbage
     }
 
-    /// The revision before which no state is known.
+    /// Returns the oldest revision whose state is known.
     pub(crate) fn base(&self) -> Revision {
         self.base
     }
 
     fn back_to(&self, newest: Version, at: Revision) -> Option<Version> {
-        debug_assert!(at >= self.base, "states before the base are forgotten");
+        debug_assert!(at >= self.base, "states before the base are dropped");
         let mut version = newest;
         while version.revision() > at {
             let index = version.revision().0 - self.base.0 - 1;
@@ -187,7 +187,7 @@ impl Index {
         Some(version)
     }
 
-    /// Sets a key's newest version, and gives the one before.
+    /// Sets a key's newest version; returns the previous one.
     fn set(&mut self, key: &mut Key, version: Version) -> Option<Version> {
         let collection = self.collections.entry(key.collection.clone());
         if let btree_map::Entry::Occupied(known) = &collection {

@@ -1,7 +1,8 @@
-//! How a database that other programs share keeps records.
+//! The layout of a shared database: its keys and values.
 //!
-//! The embedded store keeps values as they are. A database that a kube-apiserver works on, too, has keys
-//! and bytes that both must agree on; a store on such a database translates by a [`Layout`].
+//! The embedded store stores values as they are. A database that a kube-apiserver uses, too, has
+//! keys and bytes on which both must agree; a store on such a database translates them by a
+//! [`Layout`].
 
 use std::time::Duration;
 
@@ -11,36 +12,37 @@ use crate::{Key, Kind, Revision};
 
 /// Translates keys to paths in a shared database, and values to the bytes that are stored there.
 ///
-/// It is asked for every record that is written, and for every record that another process wrote, also
-/// of keys and bytes that nobody expects: it must bound its work, and must not panic.
+/// It is called for every record that is written, and for every record that another process wrote,
+/// with arbitrary keys and bytes: it must bound its work and must not panic.
 pub trait Layout: Send + Sync {
-    /// The path of a key below the database's prefix: `services/specs/default/a`.
+    /// Returns the path of a key below the database's prefix: `services/specs/default/a`.
     fn path(&self, key: &Key) -> String;
 
-    /// The key of a path; `None` if no collection has such a path.
+    /// Returns the key of a path; `None` if no collection has such a path.
     fn key(&self, path: &str) -> Option<Key>;
 
-    /// The bytes to store for a value, which is the body of a [`crate::Template`] that is not filled;
+    /// Encodes a value for storage; the value is the body of an unfilled [`crate::Template`], and
     /// `kind` is that of the write.
     fn encode(&self, key: &Key, value: &[u8], kind: Kind) -> Result<Bytes, Mismatch>;
 
-    /// The value of stored bytes, with its revision where values of the collection contain it.
+    /// Decodes stored bytes to a value, which has its revision in collections whose values contain
+    /// one.
     fn decode(&self, key: &Key, stored: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;
 
-    /// Whether a key's stored bytes have the form in which [`Layout::encode`] would write them: its version and its
-    /// encoding. Bytes that cannot be read are left as they are.
+    /// Whether a key's stored bytes have the form in which [`Layout::encode`] would write them: its
+    /// version and its encoding. Bytes that cannot be decoded are left as they are.
     fn is_current(&self, key: &Key, stored: &[u8]) -> bool;
 
-    /// After how long the database deletes the value of a key by itself.
+    /// Returns the time after which the database deletes a key's value by itself.
     fn lifetime(&self, key: &Key) -> Option<Duration>;
 }
 
-/// Bytes or a value that a [`Layout`] cannot translate.
+/// The error of bytes or of a value that a [`Layout`] cannot translate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} in {} cannot be translated: {why}", key.item, key.collection)]
 pub struct Mismatch {
-    /// Whose bytes or value.
+    /// The key of the bytes or the value.
     pub key: Key,
-    /// What is wrong with it.
+    /// Why they cannot be translated.
     pub why: String,
 }

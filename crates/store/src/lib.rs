@@ -1,25 +1,27 @@
-//! The revisioned store: one order of committed writes, read at a revision, followed from one.
+//! The revisioned store: a totally ordered log of committed writes. It can be read at a revision
+//! and followed from one.
 //!
-//! Purpose: durability and order. A store accepts a [`Write`] with an expected revision, gives it the
-//! next [`Revision`], makes it durable, hands it to its followers in order, and only then acknowledges
-//! it (law 2: durable, then visible, then acknowledged).
+//! A store accepts a [`Write`] with an expected revision, assigns the next [`Revision`], makes it
+//! durable, passes it to its followers in order, and then acknowledges it (law 2: durable, then
+//! visible, then acknowledged).
 //!
-//! Must not know: what the bytes mean. No JSON, no object, no selector is at home here.
+//! It must not know what the values mean: JSON, objects and selectors.
 //!
 //! Invariants:
-//! - Revisions only grow, over all collections, also over restarts. Writes that are committed together
-//!   may share one; then they are applied together, too. So whoever was given the records of a call of
-//!   [`Follower::apply`], and goes on after the head that came with them, misses nothing. The embedded
-//!   stores give every write a revision of its own, the next one.
-//! - A follower sees every committed write exactly once, in order, and never one that is not durable;
-//!   but for a [`Follower::reset`], before which it may have missed some.
-//! - A write is acknowledged when the followers of this process have it. Followers of another process
-//!   on the same database have it later: [`Store::fresh`] says how far a reader must wait for them.
-//! - A write whose future resolved to [`Error::Unknown`], or was dropped, has happened or not: followers
-//!   see it later at its revision, or never. After any other error it has not happened and
-//!   never will.
-//! - After a failure of the medium nothing is written until the medium was opened again, which makes
-//!   all that is then read durable first. The store tries that by itself.
+//! - Revisions only grow, over all collections and restarts. Writes that are committed together may
+//!   share one; then they are also applied together. So a follower that resumes after the head of a
+//!   [`Follower::apply`] call misses nothing. The embedded stores give each write its own revision,
+//!   the next one.
+//! - A follower sees every committed write exactly once, in order, and only after it is durable.
+//!   Before a [`Follower::reset`] it may have missed some.
+//! - A write is acknowledged after the followers of this process have it. Followers of another
+//!   process on the same database get it later: [`Store::fresh`] returns the revision for which a
+//!   reader must wait.
+//! - A write whose future was dropped or returned [`Error::Unknown`] is committed or not: followers
+//!   see it later at its revision, or never. After any other error it is not committed and never
+//!   will be.
+//! - After the medium failed, nothing is written until it was reopened. Reopening first makes
+//!   everything durable that can be read. The store retries it by itself.
 
 mod committer;
 mod compaction;
@@ -28,6 +30,7 @@ mod compaction;
 pub mod conformance;
 mod encoding;
 mod engine;
+mod failure;
 mod history;
 mod horizon;
 mod index;
@@ -36,6 +39,7 @@ mod local;
 mod opening;
 mod record;
 mod replay;
+mod shared;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -55,74 +59,75 @@ pub use transformer::{TransformError, Transformed, Transformer, undecryptable, w
 /// A boxed future, so that [`Store`] can be a trait object.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The newest revision, or one of the past.
+/// Selects the newest revision or a past one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// Whatever is newest now.
+    /// The newest revision.
     Head,
     /// The state just after this revision.
     Revision(Revision),
 }
 
-/// How a store on disk is opened.
+/// Options of a store on disk.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The directory it lies in, for itself alone; made where there is none.
+    /// The store's own directory; created if it does not exist.
     pub dir: PathBuf,
     /// How durable a write must be before it is acknowledged.
     pub durability: Durability,
-    /// How much of the past is kept at most, in bytes of the records written.
+    /// The bound on past states, in bytes of the written records.
     pub history_bytes_max: u64,
-    /// What encrypts values on the disk; `None` where nothing does.
+    /// Encrypts values at rest; `None` to store them in plain text.
     pub transformer: Option<Arc<dyn Transformer>>,
 }
 
-/// What must have happened before a write is visible and acknowledged.
+/// How durable a write must be before it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on disk: it survives a power failure.
+    /// It is synchronised to disk: it survives a power failure.
     #[default]
     Disk,
-    /// The operating system has it: it survives the process. After a power failure the store may be
-    /// beyond repair, so this is for tests and measurements.
+    /// The operating system has it: it survives the end of the process. A power failure may damage
+    /// the store beyond repair, so this is for tests and measurements.
     System,
 }
 
-/// Opens the store in a directory, or begins one. Only one process can have it open.
+/// Opens the store in a directory, or creates one. Only one process can have it open.
 pub fn open(options: &Options) -> Result<LocalOpening, Error> {
     let engine =
         engine::DiskEngine::open(&options.dir, options.durability, options.transformer.clone())?;
     LocalOpening::of(engine, options.history_bytes_max)
 }
 
-/// A store that lives and dies with the process, and how much of the past it keeps at most, in bytes of
-/// the records written.
+/// Makes a store in memory. `history_bytes_max` bounds past states, in bytes of the written
+/// records.
 pub fn memory(history_bytes_max: u64) -> Result<LocalOpening, Error> {
     LocalOpening::of(engine::MemoryEngine::default(), history_bytes_max)
 }
 
-/// What must be true of a key for a write to be committed.
+/// The precondition of a write on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The key is absent: this creates it.
+    /// The key is absent: the write creates it.
     Absent,
     /// The key was last written at this revision.
     At(Revision),
-    /// The key is as the write before it in its [`Group`] leaves it: what is told before something goes.
-    Left,
+    /// The key is as the previous write of the [`Group`] left it. So a key can be updated and
+    /// deleted in one group, and followers see both.
+    AfterPrevious,
 }
 
-/// What a write does.
+/// The effect of a write.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// The key's new value.
     Put(Template),
-    /// The key goes; the template holds its last state, for followers.
+    /// Deletes the key; the template holds its last value, for followers.
     Delete(Template),
 }
 
 impl Change {
-    /// The value that is written.
+    /// Returns the written value.
     pub const fn template(&self) -> &Template {
         match self {
             Self::Put(template) | Self::Delete(template) => template,
@@ -130,67 +135,68 @@ impl Change {
     }
 }
 
-/// One write.
+/// A write of one key.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// What is written.
+    /// The key.
     pub key: Key,
-    /// What must hold for it.
+    /// The precondition.
     pub expect: Expect,
-    /// The change itself.
+    /// The effect.
     pub change: Change,
-    /// Anything the writer wants its followers to have with the record, so that they need not read it
-    /// out of the bytes again. Never stored: a record from disk or from another process has none.
+    /// Data of the writer for its followers, so that they need not decode the bytes. It is never
+    /// stored: a record from disk or from another process has none.
     pub note: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
-/// Writes that are committed as one: all of them or none.
+/// Writes that are committed together: all or none.
 #[derive(Debug)]
 pub struct Group {
-    /// The write that it is about.
+    /// The main write.
     pub first: Write,
-    /// What is written with it, each of another key, but for those that expect [`Expect::Left`].
+    /// The other writes, each of another key, except those with [`Expect::AfterPrevious`].
     pub rest: Vec<Write>,
-    /// Keys that are not written, but must still have been written last at these revisions.
+    /// Preconditions: these keys are still at these revisions.
     pub unchanged: Vec<(Key, Revision)>,
 }
 
-/// Which writes a store commits as one.
+/// Which writes a store can commit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
-    /// Any, each at a revision of its own: also writes that have nothing to do with each other.
+    /// Any writes, even unrelated ones, each at its own revision.
     Each,
-    /// All at one revision. So a group is an object with what belongs to it, and what it has of one
-    /// collection beyond one key goes before or after it.
+    /// Writes that share one revision. So a group is one object with what belongs to it, and writes
+    /// to further keys of one collection are committed before or after the others.
     Shared,
-    /// One write: the others of its group go before or after it.
+    /// One write: the others of its group are committed before or after it.
     Single,
 }
 
-/// Who wants to see every committed write.
+/// Receives every committed write.
 pub trait Follower: Send + Sync {
-    /// The next records, in order; with them everything up to `head` has been told, which is the last
-    /// record's revision or a newer one. There may be no records: then only the head has moved.
+    /// Applies the next records, in order. With them the follower has everything up to `head`,
+    /// which is the last record's revision or a newer one. Without records only the head moves.
     ///
-    /// What is applied here is visible to readers, and writers are acknowledged after it returns; so it
-    /// must be quick and must not fail.
+    /// Readers see what is applied here, and writers are acknowledged after it returns: it must be
+    /// quick and must not fail.
     ///
-    /// Records up to the floor make the state at the floor, one after the other: while a store is
-    /// opened they may be several of one key, a deletion among them, which an unfinished compaction
-    /// left. A deletion by another process has no value: the last state is what the follower had.
+    /// Records up to the floor make the state at the floor, one after the other. While a store
+    /// opens there may be several of one key, even a deletion, which an unfinished compaction left.
+    /// A deletion by another process has no value: the last value is the one that the follower has.
     fn apply(&self, records: &[Record], head: Revision);
 
-    /// The history since the last call is lost: the database was compacted meanwhile, or restored from
-    /// a backup. This is the whole state at `head`, which may be older than what was told before.
+    /// Replaces everything after a loss of history: the database was compacted meanwhile, or
+    /// restored from a backup. `state` is the whole state at `head`, which may be older than what
+    /// was applied before.
     fn reset(&self, state: &[Record], head: Revision);
 }
 
-/// A store whose records are still to be read.
+/// A store whose log is not read yet.
 pub trait Opening: Send {
-    /// The oldest revision at which the store can be read: what is older is state, not history.
+    /// Returns the oldest readable revision. Older records are state, not history.
     fn floor(&self) -> Revision;
 
-    /// Reads the records. The follower is given them meanwhile, and every write to come, as by
+    /// Reads the log. The follower gets all records and all later writes, as from
     /// [`Store::follow`].
     fn read_to(
         self: Box<Self>,
@@ -200,37 +206,34 @@ pub trait Opening: Send {
 
 /// A durable, totally ordered store.
 pub trait Store: Send + Sync {
-    /// The newest revision that followers have seen.
+    /// Returns the newest revision that followers have.
     fn head(&self) -> Revision;
 
-    /// The oldest revision at which the store can still be read: states before it are compacted away.
-    /// The store raises it by itself where it would keep more of the past than it may.
+    /// Returns the oldest readable revision: states before it are compacted. The store raises it by
+    /// itself when past states exceed their bound.
     fn floor(&self) -> Revision;
 
-    /// Whether other processes write to the database, too, so that followers may not have seen yet what
-    /// was acknowledged.
+    /// Whether other processes write to the database, so that followers may lack acknowledged
+    /// writes.
     fn is_shared(&self) -> bool;
 
-    /// A revision that is not older than any write that was acknowledged before the call, by whichever
-    /// process on the same database.
+    /// Returns a revision that includes every write acknowledged before the call, by any process on
+    /// the same database.
     fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>>;
 
-    /// Commits one write; resolves when it is durable and every follower has it. Writes that wait at
-    /// the same time share one synchronisation of the disk.
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>>;
-
-    /// Commits several writes as one, with no other write between them. Resolves to their records, in
-    /// their order; where one of the rest expects what is not so, or a key is not unchanged, the error
-    /// is [`Error::CompanionConflict`].
+    /// Commits a group with no other write in between. Returns the records in the order of the
+    /// writes when they are durable and every follower has them. Concurrent groups share one
+    /// synchronisation of the disk. If a precondition of the rest or of `unchanged` fails, the
+    /// error is [`Error::CompanionConflict`].
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
-    /// Which writes it commits as one.
+    /// Returns which writes the store can commit together.
     fn grouping(&self) -> Grouping;
 
-    /// The record of a key at a revision.
+    /// Returns the record of a key at a revision.
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
 
-    /// The records of a collection whose items begin with `prefix`, in the order of their items.
+    /// Returns the records of a collection whose items begin with `prefix`, ordered by item.
     fn list(
         &self,
         collection: &str,
@@ -238,61 +241,61 @@ pub trait Store: Send + Sync {
         at: At,
     ) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
-    /// Whether what is kept of a key has the form in which it would be written now. In a shared database it
-    /// may have that of another release, until it is written again.
+    /// Whether a key's value is stored in the form in which it would be written now. In a shared
+    /// database it may have the form of another release until it is rewritten.
     fn is_current(&self, key: &Key) -> BoxFuture<'_, Result<bool, Error>>;
 
-    /// Gives the follower the state at [`Store::floor`] (as records with revisions up to it), then
-    /// every write since, then every write to come. Returns when it has all that is committed now.
+    /// Registers a follower: it gets the state at [`Store::floor`] (records with revisions up to
+    /// it), then every later write. Returns when it has all that is committed now.
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Forgets states before `floor` and gives their space back.
+    /// Drops states before `floor` and frees their space.
     fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Whether the store takes writes; the error is the reason why not.
+    /// Returns an error with the reason if the store takes no writes.
     fn check(&self) -> Result<(), Error>;
 
-    /// Whether it takes them soon enough for its server to be given requests.
+    /// Returns an error with the reason if the store is too slow for its server to be ready.
     fn ready(&self) -> Result<(), Error> {
         self.check()
     }
 
-    /// How many bytes the store takes on the disk, where it is on one.
+    /// Returns the store's size on disk in bytes, if it is on disk.
     fn disk_bytes(&self) -> Option<u64>;
 
-    /// Stops taking writes, and returns when those under way are done.
+    /// Stops taking writes; returns when those in progress are done.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Why a store did not do what was asked.
+/// The errors of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The write expected another revision of its key; `current` is the key's record, if it has one.
+    /// The key is not at the expected revision; `current` is its record, if it has one.
     #[error("the key was written at another revision")]
     Conflict {
-        /// The key's newest record, `None` where the key is absent. Followers have it already.
+        /// The key's newest record, `None` if the key is absent. Followers have it already.
         current: Option<Box<Record>>,
     },
-    /// Another write of its group, or the group itself, expected another revision of this key.
+    /// A companion key of the group is not at its expected revision.
     #[error("{} in {} was written at another revision", key.item, key.collection)]
     CompanionConflict {
         /// The key.
         key: Key,
     },
-    /// The revision asked for is older than the store keeps.
+    /// The requested revision is compacted.
     #[error("revision {asked} is compacted, the oldest is {floor}")]
     Compacted {
-        /// The revision asked for.
+        /// The requested revision.
         asked: Revision,
-        /// The oldest that can be read.
+        /// The oldest readable revision.
         floor: Revision,
     },
-    /// The revision asked for is yet to come.
+    /// The requested revision does not exist yet.
     #[error("revision {asked} is in the future, the newest is {head}")]
     Future {
-        /// The revision asked for.
+        /// The requested revision.
         asked: Revision,
-        /// The newest there is.
+        /// The newest revision.
         head: Revision,
     },
     /// Another process has the store open.
@@ -306,21 +309,21 @@ pub enum Error {
     Format {
         /// The store's directory.
         path: String,
-        /// What the files say.
+        /// The format number in the files.
         found: u32,
-        /// What this version reads.
+        /// The newest format that this version reads.
         supported: u32,
     },
-    /// The medium failed before, or the database does not answer: the write has not happened.
+    /// The medium failed before, or the database does not respond: the write is not committed.
     #[error("the store takes no writes: {reason}")]
     Failed {
-        /// What the medium said.
+        /// The medium's error.
         reason: String,
     },
-    /// The medium failed while the write was under way: it has happened or not.
+    /// The medium failed during the write: it is committed or not.
     #[error("the store failed, and whether this was written is unknown: {reason}")]
     Unknown {
-        /// What the medium said.
+        /// The medium's error.
         reason: String,
     },
     /// The store is closed.

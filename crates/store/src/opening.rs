@@ -1,14 +1,13 @@
-//! From a medium to a store: the log is read once.
+//! Recovery: reads the log of a medium once and makes a store of it.
 //!
-//! Purpose: recovery. Every record is checked and decoded; the index is rebuilt from it, and whoever is
-//! to follow the store from the beginning is given it in the same pass, for reading is what a start
-//! with many objects takes.
+//! Every record is checked and decoded. The same pass rebuilds the index and feeds the first
+//! follower, because reading dominates the start with many objects.
 //!
-//! Must not know: which medium it is, what followers make of records.
+//! It must not know which medium it is or what followers do with records.
 //!
 //! Invariants:
-//! - Above the floor the log has every revision; one that is missing, or damaged, opens no store.
-//! - What a compaction left that a crash ended is found, and removed by the next one.
+//! - Above the floor the log has every revision; with a missing or damaged one no store opens.
+//! - What a compaction left when the process crashed is found, and removed by the next compaction.
 
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use crate::local::{Local, on_thread};
 use crate::replay::Portion;
 use crate::{BoxFuture, Error, Follower, Opening, Record, Revision, Store, encoding};
 
-/// An embedded store that is this process's, but whose log is still to be read.
+/// An embedded store of this process whose log is not read yet.
 pub struct LocalOpening {
     engine: Box<dyn Engine>,
     floor: Revision,
@@ -55,12 +54,12 @@ impl LocalOpening {
             if let Some(follower) = &follower
                 && portion.add(record)
             {
-                portion.give(&**follower);
+                portion.deliver(&**follower);
             }
             Ok(true)
         })?;
         if let Some(follower) = &follower {
-            portion.give(&**follower);
+            portion.deliver(&**follower);
         }
         let Recovery { mut index, log, .. } = recovery;
         self.engine.convert()?;
@@ -77,7 +76,7 @@ impl Opening for LocalOpening {
         self.floor
     }
 
-    /// Reads the log, on a thread of its own.
+    /// Reads the log on a separate thread.
     fn read_to(
         self: Box<Self>,
         follower: Arc<dyn Follower>,
@@ -86,7 +85,7 @@ impl Opening for LocalOpening {
     }
 }
 
-/// What has come of the records so far.
+/// The state that the records so far make.
 struct Recovery {
     floor: Revision,
     index: Index,
@@ -94,7 +93,7 @@ struct Recovery {
 }
 
 impl Recovery {
-    /// Takes in the next record, whose key becomes the index's own.
+    /// Adds the next record; its key becomes that of the index.
     fn take(&mut self, record: &mut Record) -> Result<(), Failure> {
         let bytes = encoding::size(record) as u64;
         self.log.record_bytes += bytes;

@@ -1,4 +1,4 @@
-//! What the store keeps: records of keys, numbered by revision.
+//! Records of committed writes: keys, values, revisions.
 
 use std::any::Any;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// The number of a committed write; 0 is "before the first".
+/// The number of a committed write; 0 is before the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
@@ -17,45 +17,45 @@ impl fmt::Display for Revision {
     }
 }
 
-/// What is written: an item of a collection. Cheap to clone.
+/// The key of a record: an item of a collection. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The collection: `pods`, `apps/deployments`. One for each stored resource.
+    /// The collection: `pods`, `apps/deployments`. There is one for each stored resource.
     pub collection: Arc<str>,
-    /// The item in it: `namespace/name`, or `name`. Items are ordered by their bytes.
+    /// The item in the collection: `namespace/name`, or `name`. Items are ordered by their bytes.
     pub item: Arc<str>,
 }
 
-/// What became of a key.
+/// What a write did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It was absent before.
+    /// The key was absent before.
     Created,
-    /// It had another value before.
+    /// The key had another value before.
     Updated,
-    /// It is gone; the value is its last state.
+    /// The key is absent now; the value is its last one.
     Deleted,
 }
 
-/// One committed write.
+/// A committed write.
 #[derive(Clone)]
 pub struct Record {
-    /// Its number in the order of all writes.
+    /// The write's number in the order of all writes.
     pub revision: Revision,
-    /// What was written.
+    /// The written key.
     pub key: Key,
-    /// What became of it.
+    /// What the write did to the key.
     pub kind: Kind,
-    /// The value, with whatever the writer put around it (see [`crate::Template`]).
+    /// The value, with the bytes that the writer put around it (see [`crate::Template`]).
     pub bytes: Bytes,
-    /// Where in `bytes` the value itself is; all of it in records that come from the medium.
+    /// The range of the value in `bytes`; all of it in records that come from the medium.
     pub body: Range<usize>,
-    /// The writer's note, in this process's own writes only.
+    /// The writer's note, only in writes of this process.
     pub note: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Record {
-    /// The value, without copying it.
+    /// Returns the value without copying it.
     pub fn value(&self) -> Bytes {
         self.bytes.slice(self.body.clone())
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// Equal in what is stored: notes and what stands around the value do not count.
+/// Equal if the same is stored: notes and bytes around the value do not count.
 impl PartialEq for Record {
     fn eq(&self, other: &Self) -> bool {
         self.revision == other.revision

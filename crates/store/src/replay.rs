@@ -1,14 +1,13 @@
-//! What is in the log already, on its way to a follower.
+//! Replay of the log to a follower, in bounded portions.
 //!
-//! Purpose: bounds. A follower gets the log in portions, so that no call of it takes longer than one
-//! for a batch of writes, and no more of the log is in memory than what the follower keeps.
+//! No `apply` call takes longer than one for a batch of writes, and no more of the log is in memory
+//! than the follower stores.
 //!
-//! Must not know: where the records come from.
+//! It must not know where the records come from.
 
 use crate::{Follower, Record};
 
-/// Records that a follower is given at once, and the bytes of their values after which there are no
-/// more: what one call must not take longer for than a batch of writes.
+/// The most records in one portion, and the bytes of values after which it takes no more.
 const RECORDS_MAX: usize = 256;
 const BYTES_MAX: usize = 4 << 20;
 
@@ -20,15 +19,15 @@ pub(crate) struct Portion {
 }
 
 impl Portion {
-    /// Adds a record; true when there are enough.
+    /// Adds a record; returns true if the portion is full.
     pub(crate) fn add(&mut self, record: Record) -> bool {
         self.bytes += record.body.len();
         self.records.push(record);
         self.records.len() >= RECORDS_MAX || self.bytes >= BYTES_MAX
     }
 
-    /// Gives the follower what there is, and is empty then.
-    pub(crate) fn give(&mut self, follower: &dyn Follower) {
+    /// Passes the records to the follower and clears the portion.
+    pub(crate) fn deliver(&mut self, follower: &dyn Follower) {
         if let Some(last) = self.records.last() {
             follower.apply(&self.records, last.revision);
         }

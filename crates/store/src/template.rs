@@ -1,8 +1,9 @@
-//! A value that is complete but for its own revision.
+//! Templates: encoded values with a hole for their revision.
 //!
-//! An object's bytes hold its resource version, which is known only once the write has its revision.
-//! So a writer encodes the object with a hole, and the store fills the hole in while it copies the bytes to
-//! their final memory: an object is encoded once, and those bytes are stored, cached, and sent.
+//! An object's bytes contain its resource version, which is known only when the write has its
+//! revision. So a writer encodes the object with a hole, and the store fills it while it copies the
+//! bytes to their final memory: an object is encoded once, and those bytes are stored, cached and
+//! sent.
 
 use std::ops::Range;
 
@@ -14,19 +15,19 @@ use crate::Revision;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     bytes: Vec<u8>,
-    /// Where the decimal revision goes; `None` for a value that does not hold it.
+    /// The position of the decimal revision; `None` for a value without one.
     hole: Option<usize>,
-    /// The part that is stored; what stands around it comes back in this process's own records only.
+    /// The part that is stored. The bytes around it are only in records of this process.
     body: Range<usize>,
 }
 
 impl Template {
-    /// A value that holds no revision.
+    /// Makes a template of a value without a revision.
     pub fn whole(bytes: Vec<u8>) -> Self {
         Self { body: 0..bytes.len(), hole: None, bytes }
     }
 
-    /// A value `bytes[body]` with something around it, and a hole inside.
+    /// Makes a template of the value `bytes[body]` with bytes around it and a hole inside.
     ///
     /// # Panics
     /// If `body` is not within `bytes`, or `hole` not within `body`.
@@ -36,7 +37,7 @@ impl Template {
         Self { bytes, hole, body }
     }
 
-    /// The final bytes and where the value is in them.
+    /// Returns the final bytes and the range of the value in them.
     pub fn fill(&self, revision: Revision) -> (Bytes, Range<usize>) {
         let Some(hole) = self.hole else {
             return (Bytes::copy_from_slice(&self.bytes), self.body.clone());
@@ -49,12 +50,12 @@ impl Template {
         (filled.into(), self.body.start..self.body.end + digits.len())
     }
 
-    /// The value before it is filled: without its revision.
+    /// Returns the value before it is filled: without its revision.
     pub fn value(&self) -> &[u8] {
         &self.bytes[self.body.clone()]
     }
 
-    /// The size of the value before it is filled, in bytes.
+    /// Returns the size of the value before it is filled, in bytes.
     pub const fn len(&self) -> usize {
         self.body.end - self.body.start
     }

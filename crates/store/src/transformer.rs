@@ -1,6 +1,6 @@
-//! What becomes of values on their way to a medium, and back: encryption at rest.
+//! Encryption at rest: the conversion of values for a medium.
 //!
-//! Followers and readers have plain values; only the medium has the others.
+//! Followers and readers have plain values; only the medium has encrypted ones.
 
 use std::fmt::Debug;
 
@@ -8,15 +8,15 @@ use bytes::Bytes;
 
 use crate::Key;
 
-/// Turns values into what is stored of them, and back.
+/// Encrypts values for storage and decrypts them.
 ///
-/// It is asked for every value that is written or read, from any thread, and must not panic whatever bytes
-/// it is given.
+/// It is called for every value that is written or read, from any thread, and must not panic on any
+/// bytes.
 pub trait Transformer: Debug + Send + Sync {
-    /// What is stored of a value at a path, which is authenticated where the method of encryption can.
+    /// Encrypts a value at a path, which is authenticated if the method supports it.
     fn to_storage(&self, key: &Key, path: &[u8], value: Bytes) -> Result<Bytes, TransformError>;
 
-    /// The value of what is stored at a path.
+    /// Decrypts what is stored at a path.
     fn to_value(
         &self,
         key: &Key,
@@ -24,11 +24,12 @@ pub trait Transformer: Debug + Send + Sync {
         stored: Bytes,
     ) -> Result<Transformed, TransformError>;
 
-    /// Differs, with near certainty, from that of a transformer that writes with other keys or methods.
+    /// Returns a number that differs, almost certainly, for transformers with other keys or
+    /// methods.
     fn fingerprint(&self) -> u64;
 }
 
-/// A value as it was before it was stored.
+/// A decrypted value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Transformed {
     /// The value.
@@ -37,21 +38,21 @@ pub struct Transformed {
     pub is_stale: bool,
 }
 
-/// What a record has instead of a value that cannot be decrypted: the reason, which is not JSON, so that
-/// nobody takes it for an object. The stored bytes will not do: they may be a value that is not encrypted but
-/// has to be.
+/// Makes the placeholder for a value that cannot be decrypted: the reason, which is not JSON, so
+/// that it is never taken for an object. The stored bytes cannot stand in: they may be a plain
+/// value that has to be encrypted.
 pub fn undecryptable(why: &TransformError) -> Bytes {
     format!("{UNDECRYPTABLE}{why}").into()
 }
 
-/// Why the value of a record could not be decrypted; `None` where it could.
+/// Returns why the value of a record could not be decrypted; `None` if it is no placeholder.
 pub fn why_undecryptable(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value.strip_prefix(UNDECRYPTABLE.as_bytes())?).ok()
 }
 
 const UNDECRYPTABLE: &str = "undecryptable: ";
 
-/// Why a value cannot be stored, or read.
+/// The error of a value that cannot be encrypted or decrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TransformError(pub String);

@@ -15,12 +15,10 @@ const KNOWN: &[(&str, usize)] = &[
     ("admission", 7),
     ("auth", 3),
     ("crd", 10),
-    ("encryption", 5),
     ("kinds", 2),
-    ("registry", 19),
+    ("registry", 17),
     ("schema", 6),
     ("server", 26),
-    ("store", 5),
     ("value", 4),
 ];
 

@@ -1,10 +1,10 @@
-//! Policies as files have them: read, and checked by upstream's rules.
+//! Reads policy files, and checks them by upstream's rules.
 
 use pintle_meta::field::{self, Errors};
 use pintle_meta::names;
 use pintle_value::{Path, Value, yaml};
 
-use super::{GroupResources, Policy, Rule, Ruled, Stages};
+use super::{GroupResources, Policy, Recording, Rule, Stages};
 use crate::{Error, Level, Stage};
 
 const VERSION: &str = "audit.k8s.io/v1";
@@ -25,11 +25,11 @@ const RULE_MEMBERS: [&str; 9] = [
 const RESOURCES_MEMBERS: [&str; 3] = ["group", "resourceNames", "resources"];
 
 impl Policy {
-    /// Reads a policy from YAML or JSON. Also gives the fields that are unknown, which upstream only warns
-    /// of.
+    /// Reads a policy from YAML or JSON. Also returns the unknown fields, for which upstream only
+    /// warns.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problems of the file.
     pub fn read(bytes: &[u8]) -> Result<(Self, Vec<String>), Error> {
         let file = yaml::parse(bytes).map_err(|why| Error::Syntax(why.to_string()))?;
         let text = |member| file.str_at(&[member]).unwrap_or_default();
@@ -52,10 +52,10 @@ impl Policy {
     }
 }
 
-/// What was found wrong on the way.
+/// Reads a file and collects the problems.
 #[derive(Default)]
 struct Reader {
-    /// Values of other types than they should be.
+    /// Values of the wrong type.
     malformed: Vec<String>,
     unknown: Vec<String>,
     errors: Errors,
@@ -63,27 +63,27 @@ struct Reader {
 
 impl Reader {
     fn policy(&mut self, file: &Value) -> Policy {
-        self.note_unknown(file, &Path::root(), &MEMBERS);
+        self.check_members(file, &Path::root(), &MEMBERS);
         let omitted = self.stages(file, &Path::root());
         let omits_managed_fields =
             self.flag(file, &Path::root(), "omitManagedFields").unwrap_or(false);
         let at = Path::new("rules");
-        let usual = Ruled { omitted, omits_managed_fields, ..Ruled::default() };
+        let defaults = Recording { omitted, omits_managed_fields, ..Recording::default() };
         let rules = self.list(file, &Path::root(), "rules").iter().enumerate();
-        Policy { rules: rules.map(|(i, rule)| self.rule(rule, &at.index(i), usual)).collect() }
+        Policy { rules: rules.map(|(i, rule)| self.rule(rule, &at.index(i), defaults)).collect() }
     }
 
-    fn rule(&mut self, rule: &Value, at: &Path, usual: Ruled) -> Rule {
-        self.note_unknown(rule, at, &RULE_MEMBERS);
+    fn rule(&mut self, rule: &Value, at: &Path, defaults: Recording) -> Rule {
+        self.check_members(rule, at, &RULE_MEMBERS);
         let level = self.level(rule, at);
         let paths = self.paths(rule, at);
         let resources = self.list(rule, at, "resources").iter();
         let resources = resources.map(|one| self.group_resources(one, at)).collect();
-        let omitted = Stages(usual.omitted.0 | self.stages(rule, at).0);
+        let omitted = Stages(defaults.omitted.0 | self.stages(rule, at).0);
         let own = self.flag(rule, at, "omitManagedFields");
-        let omits_managed_fields = own.unwrap_or(usual.omits_managed_fields);
+        let omits_managed_fields = own.unwrap_or(defaults.omits_managed_fields);
         let rule = Rule {
-            ruled: Ruled { level, omitted, omits_managed_fields },
+            recording: Recording { level, omitted, omits_managed_fields },
             users: self.texts(rule, at, "users"),
             groups: self.texts(rule, at, "userGroups"),
             verbs: self.texts(rule, at, "verbs"),
@@ -147,17 +147,18 @@ impl Reader {
         paths
     }
 
-    /// Upstream's paths leave out which rule's entry it is.
+    /// Reads an entry of `resources`. Like upstream's, the paths in errors do not contain its
+    /// index.
     fn group_resources(&mut self, one: &Value, at: &Path) -> GroupResources {
         let at = at.field("resources");
-        self.note_unknown(one, &at, &RESOURCES_MEMBERS);
+        self.check_members(one, &at, &RESOURCES_MEMBERS);
         let group = self.text(one, &at, "group");
         let names = self.texts(one, &at, "resourceNames");
         let resources = self.texts(one, &at, "resources");
-        let wrong = names::dns1123_subdomain(&group);
-        if !matches!(group.as_str(), "" | "*") && !wrong.is_empty() {
+        let problems = names::dns1123_subdomain(&group);
+        if !matches!(group.as_str(), "" | "*") && !problems.is_empty() {
             let (at, shown) = (at.field("group"), group.as_str().into());
-            self.errors.push(field::Error::invalid(&at, &shown, wrong.join(",")));
+            self.errors.push(field::Error::invalid(&at, &shown, problems.join(",")));
         }
         if !names.is_empty() && resources.is_empty() {
             let why = "using resourceNames requires at least one resource";
@@ -167,7 +168,7 @@ impl Reader {
         GroupResources { group, resources, names }
     }
 
-    fn note_unknown(&mut self, value: &Value, at: &Path, known: &[&str]) {
+    fn check_members(&mut self, value: &Value, at: &Path, known: &[&str]) {
         let Some(members) = value.as_object() else {
             self.malformed.push(format!("{}: must be an object", shown(at)));
             return;
@@ -208,7 +209,7 @@ impl Reader {
     fn texts(&mut self, value: &Value, at: &Path, member: &str) -> Vec<String> {
         let items = self.list(value, at, member).iter().enumerate();
         let texts = items.map(|(index, item)| match item {
-            // Go takes null for an empty string.
+            // Go treats null as an empty string.
             Value::Null => String::new(),
             item => item.as_str().map(str::to_owned).unwrap_or_else(|| {
                 let at = at.field(member).index(index);

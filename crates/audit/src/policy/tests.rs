@@ -8,7 +8,7 @@ fn read(rules: &str) -> Result<(Policy, Vec<String>), Error> {
 }
 
 #[test]
-fn upstreams_validation() {
+fn invalid_policies_are_refused_with_upstreams_errors() {
     for (file, wanted) in [
         ("rules: []", "loaded illegal policy with 0 rules"),
         ("rules: [{}]", "rules[0].level: Required value"),
@@ -54,14 +54,14 @@ fn upstreams_validation() {
 }
 
 #[test]
-fn unknown_fields_are_told() {
+fn unknown_fields_are_reported() {
     let (_, unknown) = read("rules: [{level: None, user: [a]}]\nomitStage: []").unwrap();
     assert_eq!(unknown, ["unknown field \"omitStage\"", "unknown field \"rules[0].user\""]);
 }
 
-/// Rules, and the requests that meet them: `user/groups verb path|group/version/resource/subresource/ns/name`.
+/// Rules, and the requests that match them.
 #[test]
-fn upstreams_rules_match() {
+fn rules_match_like_upstreams() {
     let user = User { name: "tim".into(), groups: vec!["humans".into()], ..User::default() };
     let pod = Objects {
         version: "v1",
@@ -116,30 +116,30 @@ fn upstreams_rules_match() {
         ),
     ] {
         let (policy, _) = read(&format!("rules: [{rule}]")).unwrap();
-        let met = subjects.iter().filter(|(_, subject)| {
-            policy.rule(Some(&user), "get", subject).level == Level::Metadata
+        let matching = subjects.iter().filter(|(_, subject)| {
+            policy.recording(Some(&user), "get", subject).level == Level::Metadata
         });
-        let met: Vec<&str> = met.map(|(name, _)| *name).collect();
-        assert_eq!(met.join(" "), wanted, "{rule}");
+        let matching: Vec<&str> = matching.map(|(name, _)| *name).collect();
+        assert_eq!(matching.join(" "), wanted, "{rule}");
     }
 }
 
 #[test]
-fn nobody_meets_only_rules_without_users() {
+fn an_unknown_user_only_matches_rules_without_users() {
     let (policy, _) = read("rules: [{level: Request, users: ['']}, {level: Metadata}]").unwrap();
-    assert_eq!(policy.rule(None, "get", &Subject::Path("/")).level, Level::Metadata);
+    assert_eq!(policy.recording(None, "get", &Subject::Path("/")).level, Level::Metadata);
 }
 
 #[test]
-fn what_is_omitted_adds_up_and_a_rules_own_flag_wins() {
+fn omitted_stages_are_combined_and_a_rules_flag_takes_precedence() {
     let (policy, _) = read(
         "omitStages: [RequestReceived]\nomitManagedFields: true\nrules:\n\
          - {level: Metadata, verbs: [get], omitStages: [Panic], omitManagedFields: false}\n\
          - {level: Request}",
     )
     .unwrap();
-    let ruled = policy.rule(None, "get", &Subject::Path("/"));
-    let omitted = Stage::ALL.map(|stage| ruled.omits(stage));
-    assert_eq!((omitted, ruled.omits_managed_fields), ([true, false, false, true], false));
-    assert!(policy.rule(None, "list", &Subject::Path("/")).omits_managed_fields);
+    let recording = policy.recording(None, "get", &Subject::Path("/"));
+    let omitted = Stage::ALL.map(|stage| recording.omits(stage));
+    assert_eq!((omitted, recording.omits_managed_fields), ([true, false, false, true], false));
+    assert!(policy.recording(None, "list", &Subject::Path("/")).omits_managed_fields);
 }

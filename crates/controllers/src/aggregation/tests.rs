@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use pintle_value::{Str, Value, json};
 
-use super::gathered;
+use super::aggregated_rules;
 use crate::cluster::{Cluster, Running, tree};
 
 const ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
@@ -26,7 +26,8 @@ fn check(selectors: &str, expected: Option<&str>) {
         ("me", gatherer.clone()),
     ];
     let roles: BTreeMap<Str, Value> = others.into_iter().map(|(n, r)| (n.into(), r)).collect();
-    let found = gathered("me", &gatherer, &roles).map(|rules| json::to_string(&rules.into()));
+    let found =
+        aggregated_rules("me", &gatherer, &roles).map(|rules| json::to_string(&rules.into()));
     let expected = expected.map(|names| {
         let rules: Vec<_> =
             names.split_whitespace().map(|n| if n == "pods" { pods } else { nodes }).collect();
@@ -36,7 +37,7 @@ fn check(selectors: &str, expected: Option<&str>) {
 }
 
 #[test]
-fn rules_come_by_selector_and_name_each_once() {
+fn rules_come_in_the_order_of_selectors_and_names_each_once() {
     // AUTHZ-04
     check("", None);
     check("[]", Some(""));
@@ -47,7 +48,7 @@ fn rules_come_by_selector_and_name_each_once() {
 }
 
 #[tokio::test]
-async fn a_role_follows_those_that_it_gathers() {
+async fn an_aggregated_role_follows_the_selected_roles() {
     let cluster = Cluster::start().await;
     let environment = cluster.environment.clone();
     let running = Running::start(|stop| async move {

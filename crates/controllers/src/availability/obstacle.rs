@@ -1,4 +1,4 @@
-//! What keeps a service from being asked at all, as its objects say.
+//! Reasons, from stored objects, not to probe a service.
 
 use pintle_meta::{Status, quote::quote};
 use pintle_value::Value;
@@ -7,7 +7,7 @@ use super::{Availability, Verdict, its_owner};
 use crate::split;
 
 impl Availability<'_> {
-    /// Why a service cannot answer at a port.
+    /// Returns why a service cannot answer at a port.
     pub(super) fn obstacle(&self, service: &str, port: i64) -> Result<Option<Verdict>, Status> {
         let verdict = |reason, message| Ok(Some(Verdict { reason, message }));
         let (namespace, name) = split(service);
@@ -46,7 +46,7 @@ impl Availability<'_> {
     }
 }
 
-/// Whether a slice has an address that is ready, and the port.
+/// Whether a slice has a ready address and the port.
 fn has_endpoint(slice: &Value, port_name: &str) -> bool {
     let list = |member| slice.get(member).and_then(Value::as_array).unwrap_or_default();
     let is_its = |port: &Value| port.str_at(&["name"]).unwrap_or_default() == port_name;

@@ -14,7 +14,7 @@ const API_SERVICE: &str = r#"{"metadata":{"name":"v1.a.io"},"spec":{"group":"a.i
     "service":{"namespace":"n","name":"s","port":443}}}"#;
 
 #[tokio::test]
-async fn an_api_service_says_what_its_server_lacks() {
+async fn the_condition_says_why_an_api_service_is_unavailable() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"n"}}"#).await.expect("created");
     cluster.create(API_SERVICES, API_SERVICE).await.expect("created");
@@ -56,7 +56,7 @@ async fn an_api_service_says_what_its_server_lacks() {
     cluster.delete("discovery.k8s.io/endpointslices", "n", "s").await.expect("deleted");
     let words = "cannot find endpointslices for service/s in \"n\"";
     says(&cluster, "EndpointsNotFound", words).await;
-    // It is counted after it can be seen.
+    // The counter is incremented after the condition is written.
     let counted = async {
         while lapses().is_empty() {
             tokio::task::yield_now().await;
@@ -67,7 +67,7 @@ async fn an_api_service_says_what_its_server_lacks() {
     controller.stop().await;
 }
 
-/// What a server says that can be asked.
+/// A prober with a fixed result.
 struct Backend(Mutex<Result<(), String>>);
 
 impl Prober for Backend {

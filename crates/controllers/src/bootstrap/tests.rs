@@ -27,7 +27,7 @@ fn messages(failures: Vec<pintle_meta::Status>) -> Vec<String> {
 
 /// BOOT-01
 #[tokio::test]
-async fn everything_is_made_and_then_left_alone() {
+async fn all_objects_are_created_and_a_second_run_writes_nothing() {
     let cluster = Cluster::assigning().await;
     let objects = wanted();
     assert_eq!(messages(ensure(&cluster.environment, &objects).await), [""; 0]);
@@ -49,14 +49,15 @@ async fn everything_is_made_and_then_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_is_made_good() {
+async fn missing_and_changed_objects_are_restored() {
     let cluster = Cluster::assigning().await;
     let objects = wanted();
     ensure(&cluster.environment, &objects).await;
     const SCHEMAS: &str = "flowcontrol.apiserver.k8s.io/flowschemas";
     const ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
     cluster.delete(ROLES, "", "cluster-admin").await.expect("deleted");
-    // Nobody may change `exempt` and `catch-all`; the others are the server's while they say so.
+    // Nobody may change `exempt` and `catch-all`; the others are restored while they are marked as
+    // automatic.
     let mut schema = cluster.get(SCHEMAS, "", "global-default").expect("made");
     schema.object_entry("spec").insert("matchingPrecedence", 5000);
     cluster.update(SCHEMAS, schema).await.expect("updated");

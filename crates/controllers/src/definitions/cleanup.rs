@@ -1,4 +1,4 @@
-//! With a definition go its objects (upstream: `pkg/controller/finalizer`).
+//! Deletion of a definition's objects (upstream: `pkg/controller/finalizer`).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Outcome, Progress, Writer, source};
 use crate::target;
 
 impl Writer {
-    /// Deletes the objects of a definition that goes, and lets it go when there are none.
+    /// Deletes the objects of a deleted definition, then removes the definition's finalizer.
     pub(super) fn clean_up(self, crd: Value) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let registry = &self.environment.registry;
@@ -40,8 +40,8 @@ impl Writer {
         })
     }
 
-    /// Its objects as what they are kept as, whichever versions are served; `None` where it has none of its
-    /// own.
+    /// Returns the resource of the objects in their storage version, whichever versions are served;
+    /// `None` if the definition was never established.
     fn storage_resource(&self, crd: &Value) -> Option<Arc<Resource>> {
         if !Crd(crd).has("Established") {
             return None;
@@ -68,16 +68,16 @@ impl Writer {
             }
         };
         let now = context.now.unix_micros;
-        let mut told = crd.clone();
-        set_terminating(&mut told, (true, reason, &words), now);
-        if told != *crd {
+        let mut updated = crd.clone();
+        set_terminating(&mut updated, (true, reason, &words), now);
+        if updated != *crd {
             self.write(|crd| set_terminating(crd, (true, reason, &words), now)).await?;
         }
         Ok(Progress::Waiting)
     }
 }
 
-/// Sets the condition `Terminating`: whether it holds, why, and in words.
+/// Sets the condition `Terminating`: status, reason and message.
 fn set_terminating(crd: &mut Value, (holds, reason, words): (bool, &str, &str), now_micros: i64) {
     let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
     life::set_condition(&mut status, ("Terminating", holds, reason, words), now_micros);

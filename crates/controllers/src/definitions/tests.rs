@@ -13,12 +13,12 @@ const CRD: &str = r#"{"metadata":{"name":"widgets.example.com"},"spec":{
     "schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#;
 const CRDS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
-/// Nobody is called here.
-struct Nobody;
+/// A caller of webhooks that is never called.
+struct NoCaller;
 
-impl Caller for Nobody {
+impl Caller for NoCaller {
     fn call<'a>(&'a self, _: &'a Endpoint, _: Vec<u8>, _: Duration) -> Answer<'a> {
-        Box::pin(async { Err(Unanswered::silent("there is nobody".to_owned())) })
+        Box::pin(async { Err(Unanswered::silent("no webhook is called here".to_owned())) })
     }
 
     fn uid(&self) -> Str {
@@ -44,14 +44,14 @@ async fn define(cluster: &Cluster) {
     cluster.see(CRDS, "widgets.example.com", is_established).await;
 }
 
-/// A slow webhook between admission and the commit: nothing is left behind of a definition that went
-/// meanwhile, to be shown by the next one of its name.
+/// A slow webhook delays a create until its definition was deleted, and perhaps created again: the
+/// create fails, and leaves no object for the new definition.
 #[tokio::test]
-async fn nothing_outlives_its_definition() {
+async fn no_object_outlives_its_definition() {
     let (cluster, gate) = Cluster::gated().await;
     let built_in = pintle_kinds::built_in(&pintle_kinds::RuntimeConfig::default());
     let environment = cluster.environment.clone();
-    let definitions = Definitions::restore(environment, built_in, Arc::new(Nobody));
+    let definitions = Definitions::restore(environment, built_in, Arc::new(NoCaller));
     let controller = Running::start(|stopped| definitions.run(async move { _ = stopped.await }));
     for is_defined_again in [false, true] {
         define(&cluster).await;
@@ -69,7 +69,7 @@ async fn nothing_outlives_its_definition() {
             define(&cluster).await;
         }
         gate.open();
-        let refused = late.await.expect("it ends").expect_err("what it was made by is gone");
+        let refused = late.await.expect("it ends").expect_err("its definition was deleted");
         assert_eq!(refused.code, 404, "{refused}");
     }
     assert_eq!(cluster.count("example.com/widgets").await, 0);

@@ -1,4 +1,4 @@
-//! What is to be deleted when.
+//! The schedule of deletions.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,30 +11,30 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// An item was written, and has so much longer. Told twice of one write, the first holds: it was
-    /// nearer to the write.
+    /// Sets the deadline of a written item. If it is called twice for one write, the first deadline
+    /// holds, because it is closer to the time of the write.
     pub(super) fn set(&mut self, item: &Arc<str>, revision: u64, deadline: i64) {
         if self.items.get(item).is_some_and(|(known, _)| *known == revision) {
             return;
         }
-        self.forget(item);
+        self.remove(item);
         self.by_deadline.insert((deadline, item.clone()));
         self.items.insert(item.clone(), (revision, deadline));
     }
 
-    /// An item is gone.
-    pub(super) fn forget(&mut self, item: &Arc<str>) {
+    /// Removes an item.
+    pub(super) fn remove(&mut self, item: &Arc<str>) {
         if let Some((_, deadline)) = self.items.remove(item) {
             self.by_deadline.remove(&(deadline, item.clone()));
         }
     }
 
-    /// The next deadline.
+    /// Returns the next deadline.
     pub(super) fn first(&self) -> Option<i64> {
         self.by_deadline.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Takes out what is due, but not more than `count_max`, the longest due first.
+    /// Removes and returns due items, at most `count_max`, the oldest deadline first.
     pub(super) fn take_due(&mut self, now: i64, count_max: usize) -> Vec<(Arc<str>, u64)> {
         let mut due = Vec::new();
         while due.len() < count_max && self.first().is_some_and(|deadline| deadline <= now) {
@@ -72,9 +72,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map that is searched from end to end.
+        /// Compares the schedule with a map that is scanned.
         #[test]
-        fn what_is_due_comes_out_in_order(steps in steps()) {
+        fn due_items_come_in_order(steps in steps()) {
             let mut schedule = Schedule::default();
             let mut model: BTreeMap<String, (u64, i64)> = BTreeMap::new();
             for step in steps {
@@ -87,7 +87,7 @@ mod tests {
                         }
                     }
                     Step::Forget(item) => {
-                        schedule.forget(&item.to_string().into());
+                        schedule.remove(&item.to_string().into());
                         model.remove(&item.to_string());
                     }
                     Step::Take(now, max) => {

@@ -29,8 +29,8 @@ async fn cluster() -> Cluster {
     cluster
 }
 
-/// The names of the events that vanish, until there are so many.
-async fn vanished(watch: &mut pintle_registry::watch::Watch, count: usize) -> Vec<String> {
+/// Waits until `count` events are deleted; returns their names.
+async fn deleted(watch: &mut pintle_registry::watch::Watch, count: usize) -> Vec<String> {
     let mut names = Vec::new();
     while names.len() < count {
         for event in next(watch).await {
@@ -44,7 +44,7 @@ async fn vanished(watch: &mut pintle_registry::watch::Watch, count: usize) -> Ve
 
 /// EVT-07
 #[tokio::test]
-async fn events_that_were_there_before_vanish_an_hour_after_their_newest_time() {
+async fn existing_events_expire_an_hour_after_their_newest_time_stamp() {
     let cluster = cluster().await;
     event(&cluster, "old").await;
     cluster.pass_seconds(HOUR / 2);
@@ -52,21 +52,21 @@ async fn events_that_were_there_before_vanish_an_hour_after_their_newest_time() 
     cluster.pass_seconds(HOUR / 2);
     let mut watch = cluster.watch("events").await;
     let controller = running(&cluster);
-    assert_eq!(vanished(&mut watch, 1).await, ["old"]);
+    assert_eq!(deleted(&mut watch, 1).await, ["old"]);
     assert!(cluster.get("events", "default", "young").is_some());
     controller.stop().await;
 }
 
-/// EVT-07: the hour begins anew with each update.
+/// EVT-07: an update restarts the hour.
 #[tokio::test]
-async fn events_vanish_an_hour_after_their_last_write() {
+async fn events_expire_an_hour_after_their_last_write() {
     let cluster = cluster().await;
     event(&cluster, "canary").await;
     cluster.pass_seconds(2 * HOUR);
     let mut watch = cluster.watch("events").await;
     let controller = running(&cluster);
-    // Once this one is gone, the controller follows what is written.
-    assert_eq!(vanished(&mut watch, 1).await, ["canary"]);
+    // When this event is deleted, the controller has started its watch.
+    assert_eq!(deleted(&mut watch, 1).await, ["canary"]);
     event(&cluster, "first").await;
     event(&cluster, "updated").await;
     cluster.pass_seconds(HOUR - 100);
@@ -74,8 +74,8 @@ async fn events_vanish_an_hour_after_their_last_write() {
     updated.make_object().insert("count", 2);
     cluster.update("events", updated).await.expect("updated");
     cluster.pass_seconds(200);
-    event(&cluster, "later").await; // and the controller looks at the clock
-    assert_eq!(vanished(&mut watch, 1).await, ["first"]);
+    event(&cluster, "later").await; // this makes the controller read the clock
+    assert_eq!(deleted(&mut watch, 1).await, ["first"]);
     for name in ["updated", "later"] {
         assert!(cluster.get("events", "default", name).is_some(), "{name}");
     }
@@ -83,7 +83,7 @@ async fn events_vanish_an_hour_after_their_last_write() {
 }
 
 #[tokio::test]
-async fn events_live_as_long_as_is_wanted() {
+async fn events_expire_after_the_configured_lifetime() {
     let cluster = cluster().await;
     event(&cluster, "old").await;
     cluster.pass_seconds(50);
@@ -91,13 +91,13 @@ async fn events_live_as_long_as_is_wanted() {
     cluster.pass_seconds(20);
     let mut watch = cluster.watch("events").await;
     let controller = running_with(&cluster, Some(Duration::from_secs(60)));
-    assert_eq!(vanished(&mut watch, 1).await, ["old"]);
+    assert_eq!(deleted(&mut watch, 1).await, ["old"]);
     assert!(cluster.get("events", "default", "young").is_some());
     controller.stop().await;
 }
 
 #[tokio::test]
-async fn many_vanish_in_several_sweeps() {
+async fn many_events_expire_in_several_sweeps() {
     let cluster = cluster().await;
     let count = super::SWEEP_COUNT_MAX + 10;
     for i in 0..count {
@@ -106,6 +106,6 @@ async fn many_vanish_in_several_sweeps() {
     cluster.pass_seconds(2 * HOUR);
     let mut watch = cluster.watch("events").await;
     let controller = running(&cluster);
-    assert_eq!(vanished(&mut watch, count).await.len(), count);
+    assert_eq!(deleted(&mut watch, count).await.len(), count);
     controller.stop().await;
 }

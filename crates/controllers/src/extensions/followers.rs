@@ -1,10 +1,11 @@
-//! Objects of extension API servers, followed by list and watch for controllers that need all of them.
+//! Followers of objects at extension API servers: list and watch, for controllers that need all
+//! objects.
 //!
-//! Of each object only the metadata is kept that says whose it is and whether it is being deleted.
+//! Of each object they store only the metadata that names it and determines its life.
 //!
 //! Invariants:
-//! - What a server does not answer changes nothing: objects are as they were seen last until it answers.
-//! - Where there are no extension API servers, nothing runs.
+//! - If a server does not answer, nothing changes: its objects stay as they were seen last.
+//! - Without extension API servers nothing runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use tokio::time::Instant;
 
 use super::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 
-/// The pauses after which a server is asked again that failed (upstream: the reflector's).
+/// The pauses before a failed server is asked again (upstream: the reflector's).
 const DELAY_MIN: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(30);
-/// A resource with more objects is not followed.
+/// The most objects of a resource; one with more is not followed.
 const OBJECTS_MAX: usize = 200_000;
-/// How much of what servers told waits to be taken in.
+/// The bound on unread news.
 const NEWS_MAX: usize = 32;
-/// For so long is a server's first list awaited before anything is decided without it (upstream's).
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long decisions wait for a server's first list (upstream's value).
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What decides about an object's life, and its name.
+/// The metadata that names an object and determines its life.
 const MEMBERS: [&str; 7] = [
     "name",
     "namespace",
@@ -40,16 +41,16 @@ const MEMBERS: [&str; 7] = [
     "finalizers",
 ];
 
-/// What a server told of the objects of a resource.
+/// News of a resource's objects.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// These are all.
+    /// All objects.
     All(Vec<Value>),
     Changed(Value),
     Deleted(Value),
 }
 
-/// Follows resources, each by a task of its own.
+/// Follows resources, each with a task.
 pub(crate) struct Followers {
     servers: Arc<dyn ExtensionServers>,
     user: Arc<User>,
@@ -66,15 +67,15 @@ struct Follower {
 }
 
 impl Followers {
-    /// Nothing is followed yet; servers will be asked as the user.
+    /// Makes followers of nothing; servers will be asked as `user`.
     pub(crate) fn new(servers: Arc<dyn ExtensionServers>, user: User) -> Self {
         let (sender, receiver) = mpsc::channel(NEWS_MAX);
         let (by_resource, tasks) = (HashMap::new(), JoinSet::new());
         Self { servers, user: Arc::new(user), by_resource, tasks, sender, receiver }
     }
 
-    /// Follows these resources from now on, and no others; but a resource stays followed while its server does
-    /// not say what it serves. Returns those that are no longer followed.
+    /// Sets the followed resources; but a resource stays followed while its server does not answer
+    /// discovery requests. Returns those that are no longer followed.
     pub(crate) fn set<'r>(
         &mut self,
         resources: impl IntoIterator<Item = &'r ExtensionResource>,
@@ -107,11 +108,11 @@ impl Followers {
         Follower { task, began: Instant::now(), has_listed: false }
     }
 
-    /// What was told next, of a resource that is followed; for ever where nothing is. Cancel safe.
+    /// Waits for the next news of a followed resource; forever if none is followed. Cancel safe.
     pub(crate) async fn next(&mut self) -> (GroupVersionResource, News) {
         loop {
             let Some((resource, news)) = self.receiver.recv().await else {
-                return std::future::pending().await; // never: one sender is kept here
+                return std::future::pending().await; // unreachable: `self` holds a sender
             };
             let Some(follower) = self.by_resource.get_mut(&resource) else { continue };
             follower.has_listed |= matches!(news, News::All(_));
@@ -119,14 +120,15 @@ impl Followers {
         }
     }
 
-    /// Whether a server that was begun to be followed has not told yet what there is, and might soon.
+    /// Whether a followed server has not sent its first list yet, and may do so soon.
     pub(crate) fn is_behind(&self) -> bool {
         let mut followers = self.by_resource.values();
-        followers.any(|follower| !follower.has_listed && follower.began.elapsed() < PATIENCE)
+        followers
+            .any(|follower| !follower.has_listed && follower.began.elapsed() < FIRST_LIST_TIMEOUT)
     }
 }
 
-/// The objects of a resource, and who wants to know of them.
+/// The objects of one resource, and the channel for their news.
 struct Source {
     servers: Arc<dyn ExtensionServers>,
     user: Arc<User>,
@@ -151,7 +153,7 @@ impl Source {
         }
     }
 
-    /// Tells of everything, then of changes, until something fails or the server wants to begin anew.
+    /// Sends all objects, then changes, until an error or until the server requests a new list.
     async fn list_and_watch(&self) -> Result<(), Status> {
         let mut version = self.list().await?;
         loop {
@@ -165,20 +167,20 @@ impl Source {
                     Some("ADDED" | "MODIFIED") => Some(News::Changed(life(object))),
                     Some("DELETED") => Some(News::Deleted(life(object))),
                     Some("BOOKMARK") => None,
-                    _ => return Ok(()), // an error: mostly that the version is too old
+                    _ => return Ok(()), // an error, mostly an expired resource version
                 };
                 if let Some(news) = news {
-                    self.tell(news).await;
+                    self.send(news).await;
                 }
                 version = object_version;
             }
             if began.elapsed() < DELAY_MIN {
-                return Ok(()); // one that ends at once is asked for again after a pause
+                return Ok(()); // pause before the next watch
             }
         }
     }
 
-    /// Tells of everything there is; returns the resource version of that.
+    /// Sends all objects; returns the list's resource version.
     async fn list(&self) -> Result<String, Status> {
         let mut objects = Vec::new();
         let mut continue_token = String::new();
@@ -191,26 +193,26 @@ impl Source {
             objects.extend(items.iter().map(life));
             if objects.len() > OBJECTS_MAX {
                 let resource = self.resource.resource.group_resource();
-                tracing::warn!(%resource, "an extension API server has too many objects to follow");
+                tracing::warn!(%resource, "an extension API server has too many objects to follow; owner references to them are not resolved");
                 return Err(Status::internal("too many objects"));
             }
             let metadata =
                 |member| page.str_at(&["metadata", member]).unwrap_or_default().to_owned();
             continue_token = metadata("continue");
             if continue_token.is_empty() {
-                self.tell(News::All(objects)).await;
+                self.send(News::All(objects)).await;
                 return Ok(metadata("resourceVersion"));
             }
         }
     }
 
-    async fn tell(&self, news: News) {
-        // Nobody listens any more where this task is about to be ended.
+    async fn send(&self, news: News) {
+        // The receiver is dropped only when this task is about to end.
         let _ = self.sender.send((self.resource.resource.clone(), news)).await;
     }
 }
 
-/// What is kept of an object.
+/// Returns the stored part of an object.
 fn life(object: &Value) -> Value {
     let mut metadata = Map::new();
     for member in MEMBERS {

@@ -1,4 +1,4 @@
-//! The resources of extension API servers, for controllers that look after the objects of every API.
+//! Extension API servers as controllers see them, which handle the objects of every API.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -7,16 +7,18 @@ use pintle_registry::request::DeleteOptions;
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 
-/// Knows what extension API servers serve, and asks them.
+/// Knows what extension API servers serve, and sends requests to them.
 pub trait ExtensionServers: Send + Sync {
-    /// What they said last of what they serve.
+    /// Returns the results of the last discovery.
     fn served(&self) -> Served;
 
-    /// Tells when what they serve has changed; where there are none, its sender is gone.
+    /// Returns a receiver that changes with the discovery results. Without extension API servers
+    /// its sender is dropped.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Sends a request as a user. A server that does not answer gives an error after a while. An object that
-    /// is not there gives 404 only if the answer names it: whoever answers 404 to everything has no say.
+    /// Sends a request as a user. If the server does not respond, it fails after a timeout. It
+    /// returns 404 for a missing object only if the response names that object: a server that
+    /// answers 404 to everything proves nothing.
     fn ask<'a>(
         &'a self,
         user: &'a User,
@@ -24,8 +26,9 @@ pub trait ExtensionServers: Send + Sync {
         request: ExtensionRequest<'a>,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// Begins to watch the metadata of all objects of a resource after a resource version, as a user. Each
-    /// event is `{"type": …, "object": …}`. The stream ends with the watch, after some minutes at most.
+    /// Watches the metadata of all objects of a resource after a resource version, as a user. Each
+    /// event is `{"type": …, "object": …}`. The stream ends with the watch, after some minutes at
+    /// most.
     fn watch<'a>(
         &'a self,
         user: &'a User,
@@ -34,58 +37,59 @@ pub trait ExtensionServers: Send + Sync {
     ) -> BoxFuture<'a, Result<BoxStream<'static, Value>, Status>>;
 }
 
-/// What extension API servers serve.
+/// The results of discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Each resource in each version.
     pub resources: Vec<ExtensionResource>,
-    /// The versions of groups (`GROUP/VERSION`) whose servers do not say what is in them.
+    /// The group versions (`GROUP/VERSION`) whose servers do not answer discovery requests.
     pub silent: Vec<String>,
 }
 
 /// A resource of an extension API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionResource {
-    /// Its name.
+    /// Group, version and plural name.
     pub resource: GroupVersionResource,
-    /// The kind of its objects.
+    /// The kind of the objects.
     pub kind: Str,
-    /// Whether its objects are in namespaces.
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
-    /// What can be done with it.
+    /// The supported verbs.
     pub verbs: Vec<String>,
-    /// Whether this is the preferred one of the versions of its group that have it.
+    /// Whether this is the group's preferred version of the resource.
     pub is_preferred: bool,
 }
 
 impl ExtensionResource {
-    /// The version of a group that it belongs to (`GROUP/VERSION`).
+    /// Returns the group version (`GROUP/VERSION`).
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.resource.group, self.resource.version)
     }
 
-    /// Whether a verb is served.
+    /// Whether the resource supports a verb.
     pub fn has(&self, verb: &str) -> bool {
         self.verbs.iter().any(|served| served == verb)
     }
 }
 
-/// A request about objects of a resource; `namespace` is `""` for those of the cluster and for all namespaces.
+/// A request for objects of a resource; `namespace` is `""` for cluster-scoped objects and for all
+/// namespaces.
 #[derive(Clone, Copy, Debug)]
 pub enum ExtensionRequest<'a> {
-    /// A page of the metadata of objects: the first where the token is `""`.
+    /// Lists the metadata of objects page by page; the token `""` asks for the first page.
     List { namespace: &'a str, continue_token: &'a str },
-    /// The metadata of one object.
+    /// Gets the metadata of one object.
     Get { namespace: &'a str, name: &'a str },
-    /// A merge patch of one object.
+    /// Patches one object with a merge patch.
     Patch { namespace: &'a str, name: &'a str, patch: &'a Value },
-    /// The deletion of all objects in a namespace.
+    /// Deletes all objects in a namespace.
     DeleteCollection { namespace: &'a str, options: &'a DeleteOptions },
-    /// The deletion of one object.
+    /// Deletes one object.
     Delete { namespace: &'a str, name: &'a str, options: &'a DeleteOptions },
 }
 
-/// Where there are none.
+/// An environment without extension API servers.
 pub(crate) struct NoExtensionServers;
 
 impl ExtensionServers for NoExtensionServers {

@@ -9,7 +9,7 @@ fn check(job: &str, expected: Option<i64>) {
 }
 
 #[test]
-fn the_time_begins_when_the_job_ends() {
+fn the_ttl_starts_when_the_job_finishes() {
     let ended = |kind: &str, status: &str| {
         format!(
             r#"{{"spec":{{"ttlSecondsAfterFinished":10}},"status":{{"conditions":[
@@ -29,7 +29,7 @@ fn the_time_begins_when_the_job_ends() {
 }
 
 #[tokio::test]
-async fn what_is_finished_goes_in_its_time() {
+async fn a_finished_job_is_deleted_after_its_ttl() {
     let cluster = Cluster::start().await;
     let environment = cluster.environment.clone();
     let controller =
@@ -58,14 +58,14 @@ async fn what_is_finished_goes_in_its_time() {
     let is_going = |job: Option<Value>| {
         job.is_none_or(|job| job.at(&["metadata", "deletionTimestamp"]).is_some())
     };
-    // In the foreground: without a garbage collector it waits for one.
+    // The deletion is in the foreground: without a garbage collector the job stays as terminating.
     while !is_going(left("short")) {
         crate::cluster::next(&mut watch).await;
     }
     assert!(!is_going(left("long")) && !is_going(left("ever")));
     cluster.pass_seconds(1001);
     let mut job = left("long").expect("it is there");
-    job.object_entry("metadata").insert("labels", tree(r#"{"a":"b"}"#)); // so that it is looked at
+    job.object_entry("metadata").insert("labels", tree(r#"{"a":"b"}"#)); // this change enqueues it
     cluster.update("batch/jobs", job).await.expect("updated");
     while !is_going(left("long")) {
         crate::cluster::next(&mut watch).await;

@@ -54,7 +54,7 @@ fn has_no_owner(object: &Value) -> bool {
 
 /// KCM-01
 #[tokio::test]
-async fn what_has_lost_its_owner_goes_and_so_on() {
+async fn a_deletion_cascades_to_dependents() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         let owner = make(&cluster, "owner", &[], &[]).await;
@@ -70,7 +70,7 @@ async fn what_has_lost_its_owner_goes_and_so_on() {
 }
 
 #[tokio::test]
-async fn an_owner_of_another_uid_is_no_owner() {
+async fn an_owner_with_another_uid_counts_as_absent() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         make(&cluster, "owner", &[], &[]).await;
@@ -81,9 +81,9 @@ async fn an_owner_of_another_uid_is_no_owner() {
     .await;
 }
 
-/// One owner that stays is enough; references to those that do not go.
+/// An object stays while one owner exists; references to absent owners are removed.
 #[tokio::test]
-async fn an_owner_that_stays_keeps_its_dependents() {
+async fn one_existing_owner_protects_a_dependent() {
     with_collector(async |cluster| {
         let stays = make(&cluster, "stays", &[], &[]).await;
         let goes = make(&cluster, "goes", &[], &[]).await;
@@ -99,22 +99,22 @@ async fn an_owner_that_stays_keeps_its_dependents() {
 }
 
 #[tokio::test]
-async fn an_owner_of_an_unknown_kind_is_left_to_itself() {
+async fn an_owner_of_an_unserved_kind_protects_its_dependents() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         let text = r#"{"metadata":{"name":"child","namespace":"ns","ownerReferences":[
             {"apiVersion":"example.com/v1","kind":"Unheard","name":"x","uid":"x"}]}}"#;
         cluster.create("configmaps", text).await.expect("created");
         make(&cluster, "last", &[("nobody", "nobody", false)], &[]).await;
-        gone(&mut watch, "last").await; // made after it, and looked at after it
+        gone(&mut watch, "last").await; // created and evaluated after the child
         assert!(get(&cluster, "child").is_some());
     })
     .await;
 }
 
-/// KCM-01: the owner stays until those that block it are gone.
+/// KCM-01: the owner stays until its blocking dependents are deleted.
 #[tokio::test]
-async fn in_the_foreground_dependents_go_first() {
+async fn a_foreground_deletion_deletes_dependents_first() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         let owner = make(&cluster, "owner", &[], &[]).await;
@@ -134,9 +134,9 @@ async fn in_the_foreground_dependents_go_first() {
     .await;
 }
 
-/// Whoever does not block is collected when the owner is gone.
+/// A dependent that does not block is deleted after its owner.
 #[tokio::test]
-async fn in_the_foreground_nobody_waits_for_those_that_do_not_block() {
+async fn a_foreground_deletion_does_not_wait_for_nonblocking_dependents() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         let owner = make(&cluster, "owner", &[], &[]).await;
@@ -148,9 +148,9 @@ async fn in_the_foreground_nobody_waits_for_those_that_do_not_block() {
     .await;
 }
 
-/// Each waits for the other; both go.
+/// Each owner waits for the other; both are deleted.
 #[tokio::test]
-async fn a_circle_is_broken() {
+async fn a_cycle_of_blocking_owners_is_broken() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         let first = make(&cluster, "first", &[], &[]).await;
@@ -171,9 +171,10 @@ async fn a_circle_is_broken() {
     .await;
 }
 
-/// KCM-01: dependents stay, and forget their owner, also those made just before it went.
+/// KCM-01: dependents stay and lose the owner reference, even those created just before the
+/// deletion.
 #[tokio::test]
-async fn orphans_stay() {
+async fn an_orphaning_deletion_keeps_dependents() {
     with_collector(async |cluster| {
         let mut watch = cluster.watch("configmaps").await;
         for round in 0..20 {
@@ -188,9 +189,9 @@ async fn orphans_stay() {
     .await;
 }
 
-/// What was left when the server stopped is found when it starts.
+/// Dependents that were left when the server stopped are found at the next start.
 #[tokio::test]
-async fn what_is_already_there_is_looked_at() {
+async fn existing_objects_are_evaluated_at_start() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"ns"}}"#).await.expect("created");
     make(&cluster, "child", &[("nobody", "nobody", false)], &[]).await;
@@ -200,9 +201,9 @@ async fn what_is_already_there_is_looked_at() {
     collector.stop().await;
 }
 
-/// Many at once, over several collections and generations.
+/// Many dependents, in several collections and generations.
 #[tokio::test]
-async fn a_large_family_goes() {
+async fn a_deletion_cascades_to_many_dependents() {
     with_collector(async |cluster| {
         let owner = make(&cluster, "owner", &[], &[]).await;
         for child in 0..20 {
@@ -226,10 +227,10 @@ async fn a_large_family_goes() {
     .await;
 }
 
-/// How often the collector evaluations at objects grows with their number, not with the number of pairs: an owner
-/// that waits for many is not the reason to look at all of them whenever one changes.
+/// The number of evaluations grows with the number of objects, not of pairs: a change of one
+/// dependent does not evaluate all dependents of its owner.
 #[tokio::test]
-async fn an_owner_of_many_is_no_reason_to_look_at_all_of_them_each_time() {
+async fn the_cost_of_a_change_does_not_depend_on_the_number_of_dependents() {
     const DEPENDENTS: u64 = 400;
     for propagation in [Propagation::Foreground, Propagation::Orphan, Propagation::Background] {
         with_collector(async |cluster| {
@@ -245,7 +246,8 @@ async fn an_owner_of_many_is_no_reason_to_look_at_all_of_them_each_time() {
             while (0..DEPENDENTS).any(is_left) {
                 crate::cluster::next(&mut watch).await;
             }
-            // When it is made, when its owner goes, when it changes for that, and the owner each time.
+            // Evaluations: of a dependent when it is created, when its owner is deleted and when it
+            // changes because of that, and of the owner each time.
             let evaluations = cluster.environment.collector.evaluations();
             assert!(evaluations <= 6 * DEPENDENTS, "{evaluations} evaluations, {propagation:?}");
         })

@@ -5,7 +5,7 @@ use crate::cluster::{Cluster, Running, gone};
 
 const LEASES: &str = "coordination.k8s.io/leases";
 
-/// A lease of a server, renewed at a time of the tests' clock, which begins at 1,000,000 seconds.
+/// A server's lease with a renewal time of the tests' clock, which starts at 1,000,000 seconds.
 fn lease(name: &str, label: &str, renewed: &str) -> String {
     format!(
         r#"{{"metadata":{{"name":"{name}","namespace":"kube-system","labels":{{
@@ -15,7 +15,7 @@ fn lease(name: &str, label: &str, renewed: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
+async fn a_server_renews_its_lease_and_deletes_expired_ones() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"kube-system"}}"#).await.expect("created");
     let long_ago = "1970-01-12T00:00:00.000000Z";
@@ -67,7 +67,7 @@ async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
 }
 
 #[tokio::test]
-async fn servers_that_live_and_trust_other_keys_are_found() {
+async fn live_servers_that_trust_other_keys_are_found() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"kube-system"}}"#).await.expect("created");
     let (now, before) = ("1970-01-12T13:46:40.000000Z", "1970-01-12T13:46:00.000000Z");
@@ -92,5 +92,5 @@ async fn servers_that_live_and_trust_other_keys_are_found() {
         Leases { environment, identity: identity(keys), leases }.strangers()
     };
     assert_eq!(strangers(Some("k")), [("stranger".into(), "other".into())]);
-    assert_eq!(strangers(None), [], "a server with a store of its own has nobody to agree with");
+    assert_eq!(strangers(None), [], "a server with its own store has no other servers");
 }

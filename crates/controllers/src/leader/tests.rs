@@ -7,7 +7,7 @@ use crate::cluster::Cluster;
 
 const LEASES: &str = "coordination.k8s.io/leases";
 
-/// Lets the time of the candidates' own clock pass.
+/// Advances the candidates' own clock.
 async fn pass(duration: Duration) {
     tokio::time::pause();
     tokio::time::advance(duration).await;
@@ -22,7 +22,7 @@ async fn candidates(cluster: &Cluster) -> [Candidate; 2] {
 }
 
 #[tokio::test]
-async fn one_leads_until_it_renews_no_longer() {
+async fn the_leader_leads_until_its_lease_expires() {
     let cluster = Cluster::start().await;
     let [mut a, mut b] = candidates(&cluster).await;
     assert_eq!(a.acquire().await, Ok(true));
@@ -33,7 +33,7 @@ async fn one_leads_until_it_renews_no_longer() {
     pass(DURATION / 2 + Duration::from_secs(1)).await;
     assert_eq!(b.acquire().await, Ok(false), "it has seen a renewal since");
     pass(DURATION).await;
-    assert_eq!(b.acquire().await, Ok(true), "nobody renewed");
+    assert_eq!(b.acquire().await, Ok(true), "the lease expired");
     assert_eq!(a.acquire().await, Ok(false));
     let lease = cluster.get(LEASES, "kube-system", "pintle-controllers").expect("there");
     assert_eq!(lease.str_at(&["spec", "holderIdentity"]), Some("b"));
@@ -42,12 +42,12 @@ async fn one_leads_until_it_renews_no_longer() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_given_back_is_free() {
+async fn a_released_lease_can_be_acquired() {
     let cluster = Cluster::start().await;
     let [mut a, mut b] = candidates(&cluster).await;
     assert_eq!(a.acquire().await, Ok(true));
     assert_eq!(b.acquire().await, Ok(false));
-    b.release().await.expect("what somebody else holds is left alone");
+    b.release().await.expect("the lease of another server is not released");
     assert_eq!(b.acquire().await, Ok(false));
     a.release().await.expect("released");
     assert_eq!(b.acquire().await, Ok(true));

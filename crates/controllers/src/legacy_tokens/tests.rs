@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, Running};
 const CONFIG_MAPS: &str = "configmaps";
 
 #[tokio::test]
-async fn the_date_is_there_once_the_namespace_is_and_is_put_right() {
+async fn the_date_is_created_with_the_namespace_and_corrected() {
     let cluster = Cluster::start().await;
     let environment = cluster.environment.clone();
     let controller =
@@ -23,14 +23,14 @@ async fn the_date_is_there_once_the_namespace_is_and_is_put_right() {
     cluster.update(CONFIG_MAPS, made).await.expect("updated");
     cluster.see_in(CONFIG_MAPS, NAMESPACE, NAME, says("1970-01-13")).await;
 
-    // It was made a day ago, so it may be made again.
+    // It was created a day ago, so it may be created again.
     cluster.delete_now(CONFIG_MAPS, NAMESPACE, NAME).await;
     cluster.see_in(CONFIG_MAPS, NAMESPACE, NAME, says("1970-01-13")).await;
     controller.stop().await;
 }
 
 #[tokio::test]
-async fn the_day_of_a_use_is_noted_at_the_secret() {
+async fn the_day_of_a_use_is_recorded_in_the_secret() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"ns"}}"#).await.expect("created");
     let secret = r#"{"metadata":{"name":"t","namespace":"ns","labels":{"a":"b"}}}"#;

@@ -1,5 +1,5 @@
-//! The day on which the token of a secret was used last, as a label of the secret (upstream:
-//! `pkg/serviceaccount/legacy.go`). A kube-controller-manager goes by it.
+//! The label of a secret with the day on which its token was used last (upstream:
+//! `pkg/serviceaccount/legacy.go`). A kube-controller-manager reads it.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -14,10 +14,10 @@ use tokio::sync::Notify;
 
 use crate::{Environment, SERVER, body, target, until};
 
-/// So many uses wait to be noted; what is beyond is noted at its next use.
+/// The most uses that wait to be recorded; further ones are recorded at their next use.
 const WAITING_MAX: usize = 10_000;
 
-/// Secrets whose tokens were used, as namespace and name, to be labelled.
+/// Secrets whose tokens were used, by namespace and name, and that are not labelled yet.
 #[derive(Debug, Default)]
 pub struct Uses {
     waiting: Mutex<BTreeSet<(String, String)>>,
@@ -25,7 +25,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Takes note of a use; once for each secret that waits.
+    /// Records a use; once for each waiting secret.
     pub fn note(&self, namespace: &str, secret: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.len() < WAITING_MAX && waiting.insert((namespace.into(), secret.into())) {
@@ -38,7 +38,7 @@ impl Uses {
     }
 }
 
-/// Labels the secrets until told to stop.
+/// Labels the secrets until shutdown.
 pub async fn run(environment: Environment, uses: Arc<Uses>, shutdown: impl Future<Output = ()>) {
     let Some(secrets) = environment.resource("", "v1", "secrets") else { return };
     until(shutdown, label_for_ever(&environment, &secrets, &uses)).await;
@@ -48,7 +48,7 @@ async fn label_for_ever(environment: &Environment, secrets: &Arc<Resource>, uses
     loop {
         for (namespace, name) in uses.take() {
             if let Err(status) = label(environment, secrets, &namespace, &name).await {
-                // Its next use brings it up again.
+                // The next use records it again.
                 tracing::warn!(%namespace, secret = %name, %status, "cannot record the use of a token in its secret");
             }
         }

@@ -9,7 +9,7 @@ fn map(namespace: &str, value: &str) -> pintle_value::Value {
 }
 
 #[tokio::test]
-async fn order_does_not_matter_and_again_is_no_error() {
+async fn manifests_are_applied_in_any_order_and_repeatedly() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"default"}}"#).await.expect("created");
     let namespace =
@@ -26,7 +26,7 @@ async fn order_does_not_matter_and_again_is_no_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_is_told() {
+async fn an_object_that_cannot_be_applied_is_an_error() {
     let cluster = Cluster::start().await;
     let unheard = tree(r#"{"apiVersion":"a/v1","kind":"Unheard","metadata":{"name":"ns"}}"#);
     let refused = apply(&cluster.environment, vec![unheard.clone()]).await;

@@ -1,4 +1,4 @@
-//! The conditions of a terminating namespace: what it waits for, in upstream's words.
+//! The conditions of a terminating namespace, with upstream's reasons and messages.
 
 use pintle_meta::time;
 use pintle_registry::request::Now;
@@ -6,7 +6,7 @@ use pintle_value::{Map, Value};
 
 use super::content::Left;
 
-/// The conditions, and what is said where there is nothing to complain about.
+/// The condition types, each with reason and message for the status `False`.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -31,12 +31,12 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// The conditions as they are to be told now; `None` if they are told already.
-pub(super) fn update(told: &[Value], left: &Left, now: Now) -> Option<Vec<Value>> {
-    let mut conditions = told.to_vec();
+/// Returns the updated conditions; `None` if nothing changes.
+pub(super) fn update(before: &[Value], left: &Left, now: Now) -> Option<Vec<Value>> {
+    let mut conditions = before.to_vec();
     let mut changed = false;
     for (kind, good_reason, good_message) in CONDITIONS {
-        let (status, reason, message) = match complaint(kind, left) {
+        let (status, reason, message) = match problem(kind, left) {
             Some((reason, message)) => ("True", reason, message),
             None => ("False", good_reason, good_message.to_owned()),
         };
@@ -66,8 +66,8 @@ pub(super) fn update(told: &[Value], left: &Left, now: Now) -> Option<Vec<Value>
     changed.then_some(conditions)
 }
 
-/// What there is to complain about: a reason and a message.
-fn complaint(kind: &str, left: &Left) -> Option<(&'static str, String)> {
+/// Returns reason and message of a condition with the status `True`.
+fn problem(kind: &str, left: &Left) -> Option<(&'static str, String)> {
     match kind {
         "NamespaceDeletionDiscoveryFailure" if !left.silent.is_empty() => {
             let count = left.silent.len();
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_tell_what_a_namespace_waits_for() {
+    fn conditions_say_what_remains_in_a_namespace() {
         let at = |seconds: i64| Now { unix_micros: seconds * 1_000_000 };
         let mut left = Left::default();
         left.objects.insert("pods.".into(), 2);
@@ -146,14 +146,14 @@ mod tests {
              instances"
         );
         assert_eq!(said(&first, "NamespaceDeletionDiscoveryFailure")[0], "False");
-        assert_eq!(update(&first, &left, at(9)), None, "nothing is news");
+        assert_eq!(update(&first, &left, at(9)), None, "nothing changed");
 
         // The message changes without a transition; then the condition does.
         left.objects.remove("pods.");
         left.finalizers.clear();
         left.failures = vec!["a".into(), "b".into()];
         left.silent = vec!["a.io/v1".into()];
-        let second = update(&first, &left, at(60)).expect("there is news");
+        let second = update(&first, &left, at(60)).expect("the conditions change");
         let remaining = said(&second, "NamespaceContentRemaining");
         assert_eq!(remaining[3], "1970-01-01T00:00:00Z");
         assert!(remaining[2].ends_with(": widgets.example.com has 1 resource instances"));

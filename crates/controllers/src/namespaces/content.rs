@@ -1,4 +1,4 @@
-//! What is in a namespace, and how it goes.
+//! Deletion of a namespace's content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use pintle_value::Value;
 use super::extensions;
 use crate::{Environment, target};
 
-/// What is left of a namespace's content.
+/// The remaining content of a namespace.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// How many objects of each resource: `configmaps.`, `deployments.apps`.
+    /// The number of objects of each resource: `configmaps.`, `deployments.apps`.
     pub(super) objects: BTreeMap<String, usize>,
-    /// How many of them have which finalizer.
+    /// The number of objects with each finalizer.
     pub(super) finalizers: BTreeMap<String, usize>,
-    /// What went wrong.
+    /// The errors.
     pub(super) failures: Vec<String>,
-    /// The versions of groups of which it is not known what is in them.
+    /// The group versions whose servers do not answer, so that their content is unknown.
     pub(super) silent: Vec<String>,
 }
 
 impl Left {
-    /// Whether nothing is left, and nothing went wrong.
+    /// Whether nothing remains and nothing failed.
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.failures.is_empty() && self.silent.is_empty()
     }
 
-    /// Takes in an object that is still there.
+    /// Counts the finalizers of a remaining object.
     pub(super) fn count_finalizers(&mut self, object: &Value) {
         for finalizer in object::finalizers(object) {
             *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
@@ -38,8 +38,8 @@ impl Left {
     }
 }
 
-/// Deletes everything in a namespace, and tells what is left. While there are pods, only they are
-/// deleted: they may need the rest to end in peace (upstream: OrderedNamespaceDeletion).
+/// Deletes everything in a namespace; returns what remains. While there are pods, only they are
+/// deleted, because they may need other objects to terminate (upstream: OrderedNamespaceDeletion).
 pub(super) async fn remove(environment: &Environment, namespace: &str) -> Left {
     let mut left = Left::default();
     let (pods, rest): (Vec<_>, Vec<_>) =
@@ -56,13 +56,13 @@ pub(super) async fn remove(environment: &Environment, namespace: &str) -> Left {
     left
 }
 
-/// As everything goes: what it owns goes in its own time.
+/// Returns the options of the deletions: dependents are deleted in the background.
 pub(super) fn deletion() -> DeleteOptions {
     DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() }
 }
 
-/// The resources whose objects live in namespaces; of the versions that share objects, the storage
-/// version, which needs no conversion, if it is served.
+/// Returns one resource of each collection with namespaced objects: the storage version if it is
+/// served, because it needs no conversion.
 fn resources(environment: &Environment) -> Vec<Arc<Resource>> {
     let mut collections = BTreeSet::new();
     let (_, all) = environment.registry.resources();

@@ -1,4 +1,4 @@
-//! What extension API servers keep in a namespace, and how it goes.
+//! Deletion of a namespace's content at extension API servers.
 
 use pintle_meta::{Status, User, object};
 use pintle_value::Value;
@@ -7,8 +7,8 @@ use super::content::{self, Left};
 use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource, ExtensionServers};
 
-/// Deletes everything that extension API servers keep in a namespace. Where one does not say what it serves,
-/// the namespace waits for it: nobody knows what is in there.
+/// Deletes everything that extension API servers store in a namespace. The namespace waits for a
+/// server that does not answer, because its content is unknown.
 pub(super) async fn remove(environment: &Environment, namespace: &str, left: &mut Left) {
     let served = environment.extensions.served();
     left.silent = served.silent;
@@ -62,8 +62,8 @@ impl Content<'_> {
         Ok(())
     }
 
-    /// A first page of what is there, whose end another attempt sees; nothing where the resource cannot be
-    /// listed.
+    /// Returns the first page of the remaining objects, which is enough, because there is another
+    /// attempt; `None` if the resource cannot be listed.
     async fn list(&self) -> Result<Option<Value>, Status> {
         if !self.resource.has("list") {
             return Ok(None);

@@ -17,7 +17,7 @@ async fn namespace(cluster: &Cluster, name: &str) {
     cluster.create("namespaces", &text).await.expect("created");
 }
 
-/// What a condition says: its status and its message.
+/// Returns status and message of a condition.
 fn condition(namespace: &Value, kind: &str) -> Option<(String, String)> {
     let conditions = namespace.at(&["status", "conditions"]).and_then(Value::as_array)?;
     let found = conditions.iter().find(|c| c.str_at(&["type"]) == Some(kind))?;
@@ -26,7 +26,7 @@ fn condition(namespace: &Value, kind: &str) -> Option<(String, String)> {
 
 /// KCM-02, DEL-10
 #[tokio::test]
-async fn a_namespace_goes_with_all_that_is_in_it() {
+async fn deleting_a_namespace_deletes_its_content() {
     let cluster = Cluster::start().await;
     let controller = running(&cluster);
     for name in ["doomed", "other"] {
@@ -55,7 +55,7 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
 
 /// KCM-02
 #[tokio::test]
-async fn a_namespace_waits_for_finalizers_and_says_so() {
+async fn a_namespace_waits_for_finalizers_and_reports_them() {
     let cluster = Cluster::start().await;
     let controller = running(&cluster);
     namespace(&cluster, "ns").await;
@@ -80,7 +80,7 @@ async fn a_namespace_waits_for_finalizers_and_says_so() {
     );
     assert_eq!(said("NamespaceDeletionContentFailure").0, "False");
 
-    // Meanwhile nothing new is taken.
+    // Meanwhile creates are refused.
     let refused =
         cluster.create("configmaps", r#"{"metadata":{"name":"b","namespace":"ns"}}"#).await;
     assert_eq!(refused.unwrap_err().reason, Some(Reason::Forbidden));
@@ -92,10 +92,10 @@ async fn a_namespace_waits_for_finalizers_and_says_so() {
     controller.stop().await;
 }
 
-/// A namespace that was terminating before the controller began, and one with a finalizer of someone
-/// else's.
+/// A namespace that terminated before the controller started, with a finalizer of another
+/// controller.
 #[tokio::test]
-async fn others_may_hold_a_namespace() {
+async fn other_finalizers_block_a_namespace() {
     let cluster = Cluster::start().await;
     let text = r#"{"metadata":{"name":"ns"},"spec":{"finalizers":["example.com/other"]}}"#;
     cluster.create("namespaces", text).await.expect("created");
@@ -111,7 +111,7 @@ async fn others_may_hold_a_namespace() {
 }
 
 #[tokio::test]
-async fn namespaces_that_live_are_left_alone() {
+async fn active_namespaces_are_not_changed() {
     let cluster = Cluster::start().await;
     let controller = running(&cluster);
     for name in ["default", "ns", "doomed"] {
@@ -132,10 +132,10 @@ async fn namespaces_that_live_are_left_alone() {
     controller.stop().await;
 }
 
-/// A slow webhook between admission's look at the namespace and the commit: nothing is left behind in a
-/// namespace that went meanwhile, or that goes.
+/// A slow webhook delays a create until its namespace is terminating or deleted: the create fails,
+/// and leaves no object.
 #[tokio::test]
-async fn nothing_outlives_its_namespace() {
+async fn no_object_outlives_its_namespace() {
     let (cluster, gate) = Cluster::gated().await;
     let controller = running(&cluster);
     for (name, stays, expected) in [
@@ -161,16 +161,16 @@ async fn nothing_outlives_its_namespace() {
             gone(&mut watch, name).await;
         }
         gate.open();
-        let refused = late.await.expect("it ends").expect_err("there is no place for it");
+        let refused = late.await.expect("it ends").expect_err("its namespace is deleted");
         assert!(refused.message.contains(expected), "{refused}");
         assert!(cluster.get("configmaps", name, "late").is_none());
     }
     controller.stop().await;
 }
 
-/// A namespace that changes without going refuses nobody.
+/// A change of a namespace does not refuse concurrent creates in it.
 #[tokio::test]
-async fn a_namespace_may_change_while_something_is_made_in_it() {
+async fn a_namespace_may_change_during_a_create_in_it() {
     let (cluster, gate) = Cluster::gated().await;
     namespace(&cluster, "busy").await;
     let late = tokio::spawn({

@@ -1,7 +1,7 @@
-//! Objects of extension API servers that quotas count (`count/RESOURCE.GROUP`).
+//! Counts of objects at extension API servers for quotas (`count/RESOURCE.GROUP`).
 //!
-//! No write of theirs is seen here: their number is asked for when something tells that it changed. Only what a
-//! quota counts is followed.
+//! This server does not see their writes, so it asks for the number when a watch reports a change.
+//! Only resources that a quota counts are followed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use crate::extensions::{
     ExtensionRequest, ExtensionResource, ExtensionServers, Followers, News, Served,
 };
 
-/// What a resource must offer to be counted (upstream: `NamespacedResourcesFunc` of the quota controller).
+/// The verbs that a counted resource must support (upstream: `NamespacedResourcesFunc` of the quota
+/// controller).
 const VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
 
-/// Counts, and tells when to count again.
+/// Counts objects, and reports when to count again.
 pub(super) struct Extensions {
     servers: Arc<dyn ExtensionServers>,
     user: User,
-    /// What quotas were found to count.
+    /// The resources that quotas count.
     counted: Mutex<HashSet<GroupResource>>,
     more: Notify,
     following: tokio::sync::Mutex<Following>,
@@ -35,13 +36,13 @@ struct Following {
     followers: Followers,
 }
 
-/// Which quotas are to be counted again.
+/// Which quotas have to be counted again.
 pub(super) enum Again {
     All,
     Within(BTreeSet<Str>),
 }
 
-/// What there is of each of a quota's items; nothing where the server does not say it.
+/// The counts by item of a quota; `None` if the server does not answer.
 pub(super) type Counts = BTreeMap<String, Option<usize>>;
 
 impl Extensions {
@@ -58,7 +59,8 @@ impl Extensions {
         }
     }
 
-    /// What is to be counted again; for ever where there are no extension API servers. Cancel safe.
+    /// Waits until something has to be counted again; forever without extension API servers. Cancel
+    /// safe.
     pub(super) async fn next(&self) -> Again {
         let mut following = self.following.lock().await;
         let Following { changes, followers } = &mut *following;
@@ -74,12 +76,12 @@ impl Extensions {
         again
     }
 
-    /// Counts what a quota is about.
+    /// Counts the objects that a quota limits.
     pub(super) async fn count(&self, namespace: &str, quota: &Value) -> Counts {
         let served = self.servers.served();
         let mut counts = Counts::new();
         if served.resources.is_empty() {
-            return counts; // as almost always
+            return counts; // the usual case
         }
         let hard = quota.at(&["spec", "hard"]).and_then(Value::as_object);
         for name in hard.into_iter().flat_map(pintle_value::Map::keys) {
@@ -93,7 +95,7 @@ impl Extensions {
                 Ok(0)
             };
             if let Err(status) = &count {
-                tracing::debug!(resource = %of, %status, "an extension API server cannot be asked for a quota");
+                tracing::debug!(resource = %of, %status, "cannot count a quota's objects at an extension API server");
             }
             counts.insert(name.to_string(), count.ok());
             if self.counted.lock().insert(of) {
@@ -131,7 +133,7 @@ fn countable(served: &Served) -> impl Iterator<Item = &ExtensionResource> {
     })
 }
 
-/// The namespaces of the objects that something is told of.
+/// Returns the namespaces of the objects in some news.
 fn namespaces(news: &News) -> BTreeSet<Str> {
     let of = |tree: &Value| Str::from(object::namespace(tree));
     match news {

@@ -18,7 +18,7 @@ fn holds(map: &Value, pem: &str) -> bool {
 
 /// KCM-03
 #[tokio::test]
-async fn it_is_in_every_namespace_and_stays_as_it_is() {
+async fn the_config_map_is_in_every_namespace_and_is_restored() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"ns"}}"#).await.expect("created");
     let controller = running(&cluster, "PEM");

@@ -14,7 +14,7 @@ async fn namespace(cluster: &Cluster, name: &str) {
 
 /// KCM-03
 #[tokio::test]
-async fn every_namespace_has_one_and_has_it_again() {
+async fn every_namespace_gets_a_default_account_even_after_its_deletion() {
     let cluster = Cluster::start().await;
     namespace(&cluster, "before").await;
     let controller = running(&cluster);
@@ -28,13 +28,13 @@ async fn every_namespace_has_one_and_has_it_again() {
         };
         let made = cluster.see_in(ACCOUNTS, name, "default", is_another).await;
         let managers = made.at(&["metadata", "managedFields"]).and_then(|m| m.as_array());
-        assert_eq!(managers, None, "nothing in it belongs to anyone");
+        assert_eq!(managers, None, "no field has a manager");
     }
     controller.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_not_there_any_more_gets_none() {
+async fn a_terminating_namespace_gets_no_default_account() {
     let cluster = Cluster::start().await;
     namespace(&cluster, "going").await;
     let held =
@@ -46,7 +46,7 @@ async fn what_is_not_there_any_more_gets_none() {
     let mut account = cluster.get(ACCOUNTS, "going", "default").expect("it is held");
     account.object_entry("metadata").remove("finalizers");
     cluster.update(ACCOUNTS, account).await.expect("updated");
-    namespace(&cluster, "later").await; // looked at after the other
+    namespace(&cluster, "later").await; // reconciled after the other
     cluster.see_in(ACCOUNTS, "later", "default", |_| true).await;
     assert!(cluster.get(ACCOUNTS, "going", "default").is_none());
     controller.stop().await;

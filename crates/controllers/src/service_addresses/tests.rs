@@ -8,7 +8,7 @@ const SERVICE: &str = r#"{"metadata":{"name":"s","namespace":"default"},"spec":{
 const RANGE: &str = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.0.0.0/24"]}}"#;
 const EVENTS: &str = "events.k8s.io/events";
 
-/// Sees what an event says that was made a second after the beginning of the tests' clock.
+/// Checks an event that was created one second after the start of the tests' clock.
 async fn see_event(cluster: &Cluster, of: &str, reason: &str, message: &str) {
     let event = cluster.see(EVENTS, &format!("{of}.38d7ee0614a00"), |_| true).await;
     let text = |path: &[&str]| event.str_at(path).unwrap_or_default().to_owned();
@@ -27,9 +27,9 @@ fn address(name: &str, service: &str) -> String {
     )
 }
 
-/// The cluster of these tests has no allocator: nothing is given out but by the controller.
+/// These tests have no allocator: only the controller creates addresses.
 #[tokio::test]
-async fn addresses_are_as_services_say() {
+async fn addresses_are_repaired_to_match_services() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"default"}}"#).await.expect("created");
     cluster.create("networking.k8s.io/servicecidrs", RANGE).await.expect("created");
@@ -45,7 +45,7 @@ async fn addresses_are_as_services_say() {
     cluster.create(ADDRESSES, &address("10.0.0.8", "gone")).await.expect("too new to have leaked");
     let own =
         r#"{"metadata":{"name":"10.0.0.6"},"spec":{"parentRef":{"resource":"a","name":"b"}}}"#;
-    cluster.create(ADDRESSES, own).await.expect("somebody else's");
+    cluster.create(ADDRESSES, own).await.expect("an address of a user");
 
     let mut watch = cluster.watch(ADDRESSES).await;
     let environment = cluster.environment.clone();
@@ -74,7 +74,7 @@ async fn addresses_are_as_services_say() {
     for (seconds, name) in [(5, "10.0.0.5"), (60, "10.0.0.8")] {
         cluster.pass_seconds(seconds);
         let mut left = cluster.get(ADDRESSES, "", name).expect("it is there");
-        left.object_entry("metadata").insert("annotations", tree(r#"{"a":"b"}"#)); // to be looked at
+        left.object_entry("metadata").insert("annotations", tree(r#"{"a":"b"}"#)); // this change enqueues it
         cluster.update(ADDRESSES, left).await.expect("updated");
         gone(&mut watch, name).await;
     }

@@ -7,7 +7,7 @@ use pintle_value::Value;
 
 use crate::cluster::{Cluster, Running, tree};
 
-/// A cluster with a namespace and addresses for services.
+/// Starts a cluster with a namespace and addresses for services.
 async fn start() -> Cluster {
     let cluster = Cluster::assigning().await;
     for (resource, object) in [
@@ -22,19 +22,19 @@ async fn start() -> Cluster {
     cluster
 }
 
-/// The record's resource, which no URL names.
+/// Returns the resource of the record, which no URL names.
 fn ranges(cluster: &Cluster) -> Arc<Resource> {
     let ranges = pintle_kinds::internal("ranges").expect("ranges are known");
     cluster.environment.registry.unserved(ranges)
 }
 
-/// What the record says.
+/// Returns the record.
 fn record(cluster: &Cluster) -> Value {
     let found = cluster.environment.registry.peek(&ranges(cluster), "", "servicenodeports");
     found.expect("there is a record").tree().expect("it can be read")
 }
 
-/// The data of the record.
+/// Checks the data of the record.
 #[track_caller]
 fn check(cluster: &Cluster, data: &str) {
     let record = record(cluster);
@@ -50,7 +50,7 @@ fn service(name: &str, port: i64) -> String {
 }
 
 #[tokio::test]
-async fn ports_are_taken_and_given_back_with_the_service() {
+async fn ports_are_recorded_and_released_with_their_service() {
     let cluster = start().await;
     check(&cluster, "");
     cluster.create("services", &service("a", 30000)).await.expect("the port is free");
@@ -62,9 +62,9 @@ async fn ports_are_taken_and_given_back_with_the_service() {
     check(&cluster, "AgA="); // 0x0200
 }
 
-/// What is recorded of another range counts for nothing, and marks of before the record go.
+/// A record of another port range is replaced, and marks of older releases are removed.
 #[tokio::test]
-async fn the_record_is_made_of_what_services_hold() {
+async fn the_record_is_rebuilt_from_services() {
     let cluster = start().await;
     cluster.create("services", &service("a", 30001)).await.expect("the port is free");
     let (registry, ranges) = (&cluster.environment.registry, ranges(&cluster));
@@ -85,7 +85,7 @@ async fn the_record_is_made_of_what_services_hold() {
 }
 
 #[tokio::test]
-async fn what_was_wrong_is_reported() {
+async fn repaired_ports_are_reported() {
     let cluster = start().await;
     cluster.create("services", &service("a", 30001)).await.expect("the port is free");
     let (registry, ranges) = (&cluster.environment.registry, ranges(&cluster));

@@ -11,7 +11,7 @@ fn ready(range: &Value) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn a_range_in_use_stays() {
+async fn a_service_cidr_in_use_is_not_removed() {
     let cluster = Cluster::start().await;
     let environment = cluster.environment.clone();
     let controller =
@@ -29,7 +29,7 @@ async fn a_range_in_use_stays() {
     cluster.create(ADDRESSES, address).await.expect("created");
 
     let mut watch = cluster.watch(RANGES).await;
-    // The outer range has its address too.
+    // The outer ServiceCIDR contains the address, too.
     cluster.pass_seconds(-20);
     cluster.delete(RANGES, "", "inner").await.expect("deleted");
     cluster.pass_seconds(20);

@@ -1,5 +1,5 @@
-//! Requests of nodes for client certificates are approved if who asks may have one: `create` on
-//! `certificatesigningrequests/selfnodeclient`, or `nodeclient` for another's.
+//! Approval of nodes' requests for client certificates, if the requester may `create`
+//! `certificatesigningrequests/selfnodeclient`, or `nodeclient` for another node.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{add_condition, current, has, pem, requests, usages, write};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, until};
 
-/// Approves them until told to stop.
+/// Approves requests until shutdown.
 pub async fn run(
     environment: Environment,
     authorizer: Arc<dyn Authorizer>,
@@ -46,13 +46,13 @@ impl Reconciler for Approver<'_> {
         vec![Source::new(&self.requests, itself).with_fields(of_kubelets)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.decide(name))
     }
 }
 
 impl Approver<'_> {
-    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+    async fn decide(&self, name: &str) -> Result<Progress, Status> {
         let current = current(self.environment, &self.requests, name)?;
         let Some(mut request) = current.filter(is_open) else { return Ok(Progress::Done) };
         let Some(whose) = recognize(&request) else { return Ok(Progress::Done) };
@@ -81,14 +81,14 @@ impl Approver<'_> {
     }
 }
 
-/// Whether nobody has decided yet.
+/// Whether the request is neither approved, denied nor signed.
 fn is_open(request: &Value) -> bool {
     let certificate = request.str_at(&["status", "certificate"]).unwrap_or_default();
     certificate.is_empty() && !has(request, "Approved") && !has(request, "Denied")
 }
 
-/// What a client must be allowed for a node's certificate, and what is said then; `None` for other
-/// requests.
+/// Returns the subresources of which the requester must be allowed one, each with the message of
+/// the approval; `None` for other requests.
 fn recognize(request: &Value) -> Option<&'static [(&'static str, &'static str)]> {
     const WHOSE: &[(&str, &str)] = &[
         (
@@ -97,7 +97,7 @@ fn recognize(request: &Value) -> Option<&'static [(&'static str, &'static str)]>
         ),
         ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
     ];
-    // Of a request that could not be read when it came up, the signer is only known now.
+    // The field selector admits unreadable requests, too, so the signer is checked here.
     if request.str_at(&["spec", "signerName"]) != Some(KUBELET_CLIENT) {
         return None;
     }
@@ -107,7 +107,7 @@ fn recognize(request: &Value) -> Option<&'static [(&'static str, &'static str)]>
     Some(if is_its_own { WHOSE } else { &WHOSE[1..] })
 }
 
-/// Who asked.
+/// Returns the requester.
 fn requester(request: &Value) -> User {
     let text = |member| request.str_at(&["spec", member]).unwrap_or_default().to_owned();
     let texts = |list: &Value| {

@@ -1,5 +1,5 @@
-//! Old requests go: an hour after they were decided, a day after nobody cared, and with their
-//! certificates.
+//! Deletion of old requests: an hour after their decision, a day after their creation if there was
+//! none, and when their certificate expires.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{Environment, target, until};
 
 const HOUR: i64 = 60 * 60 * time::SECOND;
 
-/// Deletes them until told to stop.
+/// Deletes old requests until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let Some(requests) = requests(&environment) else { return };
     let cleaner = Cleaner { environment: &environment, requests };
@@ -42,13 +42,13 @@ impl Reconciler for Cleaner<'_> {
         vec![Source::new(&self.requests, itself)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.delete_if_due(name))
     }
 }
 
 impl Cleaner<'_> {
-    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+    async fn delete_if_due(&self, name: &str) -> Result<Progress, Status> {
         let request = current(self.environment, &self.requests, name)?;
         let Some(request) = request.filter(|request| !object::is_terminating(request)) else {
             return Ok(Progress::Done);
@@ -68,7 +68,7 @@ impl Cleaner<'_> {
     }
 }
 
-/// When a request is to go, in microseconds since 1970.
+/// Returns when a request has to be deleted, in microseconds since 1970.
 pub(super) fn deadline(request: &Value) -> Option<i64> {
     let after = |text: Option<&str>, hours: i64| {
         time::parse(text.unwrap_or_default()).ok().map(|start| start.saturating_add(hours * HOUR))

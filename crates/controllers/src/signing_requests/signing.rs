@@ -1,4 +1,4 @@
-//! Requests that are approved get their certificates from the known signers.
+//! Signing of approved requests by the known signers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use super::{add_condition, current, has, pem, requests, usages, write};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, until};
 
-/// How long a certificate lives if nothing is said, and at most.
+/// The default and longest lifetime of a certificate.
 const SECONDS_MAX: i64 = 365 * 24 * 60 * 60;
-/// And at least.
+/// The shortest lifetime of a certificate.
 const SECONDS_MIN: i64 = 10 * 60;
 
-/// Makes certificates.
+/// Signs certificates.
 pub trait Signer: Send + Sync {
-    /// A certificate as PEM, or why there is none.
+    /// Returns the certificate as PEM, or why it cannot be made.
     fn sign(&self, order: &Order<'_>) -> Result<String, String>;
 }
 
-/// A certificate to be made.
+/// An order for a certificate.
 pub struct Order<'a> {
-    /// What was asked for.
+    /// The request.
     pub request: &'a CertificateRequest,
-    /// For what it may be used.
+    /// The usages of the key.
     pub usages: &'a [&'a str],
-    /// How long it lives.
+    /// The lifetime in seconds.
     pub seconds: i64,
-    /// When it is made.
+    /// The time of signing.
     pub now: Now,
 }
 
-/// Signs what is approved until told to stop.
+/// Signs approved requests until shutdown.
 pub async fn run(
     environment: Environment,
     signer: Arc<dyn Signer>,
@@ -69,13 +69,13 @@ impl Reconciler for Signing<'_> {
         vec![Source::new(&self.requests, itself)]
     }
 
-    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
-        Box::pin(self.look_at(name))
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.sign(name))
     }
 }
 
 impl Signing<'_> {
-    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+    async fn sign(&self, name: &str) -> Result<Progress, Status> {
         let current = current(self.environment, &self.requests, name)?;
         let Some(mut request) = current.filter(is_due) else { return Ok(Progress::Done) };
         match self.outcome(&request) {
@@ -92,14 +92,19 @@ impl Signing<'_> {
         Ok(Progress::Done)
     }
 
-    /// The certificate, or why it is refused; `None` where that is another signer's to say, or where
-    /// nothing can be said.
+    /// Returns the certificate, or why it is refused; `None` if another signer is responsible, or
+    /// if the request is unusable.
     fn outcome(&self, request: &Value) -> Option<Result<String, String>> {
         let usages = usages(request);
         let signer = request.str_at(&["spec", "signerName"]).unwrap_or_default();
-        // Neither can change while the request is there, so there is no use in trying again.
+        // Neither the request nor the signer changes during the request's life, so there is no
+        // retry.
         let unusable = |why: String| {
-            tracing::warn!(name = pintle_meta::object::name(request), why, "cannot sign a request");
+            tracing::warn!(
+                name = pintle_meta::object::name(request),
+                why,
+                "cannot sign a certificate request; it stays unsigned"
+            );
         };
         let wanted = CertificateRequest::from_pem(&pem(request, &["spec", "request"]));
         let wanted = wanted.map_err(|why| unusable(why.to_string())).ok()?;
@@ -114,7 +119,7 @@ impl Signing<'_> {
     }
 }
 
-/// Whether it is approved, and has neither its certificate nor failed.
+/// Whether a request is approved, and neither signed nor failed.
 fn is_due(request: &Value) -> bool {
     let certificate = request.str_at(&["status", "certificate"]).unwrap_or_default();
     certificate.is_empty()

@@ -12,10 +12,10 @@ use crate::cluster::{Cluster, Running, gone, tree};
 
 const REQUESTS: &str = "certificates.k8s.io/certificatesigningrequests";
 
-/// Signs by writing down what it was asked for.
-struct Scribe;
+/// A signer that encodes the order in place of a certificate.
+struct OrderEncoder;
 
-impl Signer for Scribe {
+impl Signer for OrderEncoder {
     fn sign(&self, order: &Order<'_>) -> Result<String, String> {
         let name = order.request.subject.common_name();
         let text = format!("{name} {} {}", order.usages.join("+"), order.seconds);
@@ -24,10 +24,10 @@ impl Signer for Scribe {
     }
 }
 
-/// Lets users ask for what they are called.
-struct Lenient;
+/// An authorizer that allows a user the subresource of the user's name.
+struct AllowByName;
 
-impl Authorizer for Lenient {
+impl Authorizer for AllowByName {
     fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         let Subject::Resource(Objects { subresource, .. }) = attributes.subject else {
             return Ruling::NO_OPINION.into();
@@ -58,7 +58,7 @@ fn verdict(kind: &str) -> Value {
     tree(&format!(r#"{{"conditions":[{{"type":"{kind}","status":"True","reason":"x"}}]}}"#))
 }
 
-/// What the scribe wrote.
+/// Returns the encoded order.
 fn certificate(request: &Value) -> Option<String> {
     let pem = BASE64.decode(request.str_at(&["status", "certificate"])?).expect("base64");
     let pem = String::from_utf8(pem).expect("text");
@@ -77,11 +77,11 @@ const NODE: &str = r#""signerName":"kubernetes.io/kube-apiserver-client-kubelet"
     "usages":["client auth","digital signature"]"#;
 
 #[tokio::test]
-async fn what_is_approved_is_signed() {
+async fn approved_requests_are_signed() {
     let cluster = Cluster::start().await;
     let environment = cluster.environment.clone();
     let controller = Running::start(|stopped| {
-        sign(environment, Arc::new(Scribe), async move { _ = stopped.await })
+        sign(environment, Arc::new(OrderEncoder), async move { _ = stopped.await })
     });
     let ask = async |name: &str, spec: &str, verdict_of: &str| {
         let text = request(name, "jane", "dev", spec);
@@ -109,11 +109,11 @@ async fn what_is_approved_is_signed() {
 }
 
 #[tokio::test]
-async fn nodes_get_what_is_theirs() {
+async fn requests_of_nodes_are_approved() {
     let cluster = Cluster::start().await;
     let environment = cluster.environment.clone();
     let controller = Running::start(|stopped| {
-        approve(environment, Arc::new(Lenient), async move { _ = stopped.await })
+        approve(environment, Arc::new(AllowByName), async move { _ = stopped.await })
     });
     let ask = async |name: &str, common_name: &str, asker: &str| {
         let text = request(name, common_name, "system:nodes", NODE);
@@ -139,7 +139,7 @@ async fn nodes_get_what_is_theirs() {
 }
 
 #[tokio::test]
-async fn old_requests_go() {
+async fn old_requests_are_deleted() {
     let cluster = Cluster::start().await;
     for name in ["waiting", "denied"] {
         let text = request(name, "jane", "dev", CLIENT);
@@ -156,14 +156,14 @@ async fn old_requests_go() {
     gone(&mut watch, "denied").await;
     let mut waiting = cluster.get(REQUESTS, "", "waiting").expect("it is there");
     cluster.pass_seconds(24 * 3600);
-    waiting.object_entry("metadata").insert("labels", tree(r#"{"a":"b"}"#)); // so that it is looked at
+    waiting.object_entry("metadata").insert("labels", tree(r#"{"a":"b"}"#)); // this change enqueues it
     cluster.update(REQUESTS, waiting).await.expect("updated");
     gone(&mut watch, "waiting").await;
     controller.stop().await;
 }
 
 #[test]
-fn deadlines() {
+fn requests_are_deleted_after_decision_or_expiry() {
     let check = |request: &str, expected: Option<i64>| {
         let found = deadline(&tree(request)).map(|micros| micros / 1_000_000);
         assert_eq!(found, expected, "{request}");

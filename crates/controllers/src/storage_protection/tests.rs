@@ -1,4 +1,4 @@
-//! What is used stays, and goes when it no longer is.
+//! Used objects stay until they are no longer used.
 
 use std::future::pending;
 
@@ -30,7 +30,7 @@ fn pods_with_a_node_use_their_claims() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_goes_when_its_pod_is_gone() {
+async fn a_claim_is_removed_after_its_pod() {
     let cluster = Cluster::start().await;
     tokio::spawn(run(cluster.environment.clone(), CLAIMS, pending()));
     let claim = r#"{"metadata":{"name":"c","namespace":"default","finalizers":["kubernetes.io/pvc-protection"]},
@@ -50,7 +50,7 @@ async fn a_claim_goes_when_its_pod_is_gone() {
 }
 
 #[tokio::test]
-async fn a_volume_that_is_not_bound_goes() {
+async fn an_unbound_volume_is_removed() {
     let cluster = Cluster::start().await;
     tokio::spawn(run(cluster.environment.clone(), VOLUMES, pending()));
     let volume = r#"{"metadata":{"name":"v","finalizers":["kubernetes.io/pv-protection"]},"spec":{"accessModes":["ReadWriteOnce"],

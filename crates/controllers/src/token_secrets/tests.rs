@@ -45,7 +45,7 @@ fn data(secret: &Value, member: &str) -> String {
 
 /// TOK-01
 #[tokio::test]
-async fn a_secret_is_filled_and_stays_so() {
+async fn a_token_secret_is_filled_and_restored() {
     with_controller(async |cluster| {
         let account = account(cluster, "").await;
         secret(cluster, "token").await;
@@ -63,13 +63,13 @@ async fn a_secret_is_filled_and_stays_so() {
         filled.object_entry("data").insert("ca.crt", "");
         cluster.update(SECRETS, filled).await.expect("updated");
         let whole = cluster.see(SECRETS, "token", |secret| data(secret, "ca.crt") == "PEM").await;
-        assert_eq!(data(&whole, "token"), token, "what is there stays");
+        assert_eq!(data(&whole, "token"), token, "an existing token stays");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_secret_goes_with_its_account() {
+async fn a_token_secret_is_deleted_with_its_account() {
     with_controller(async |cluster| {
         let mut watch = cluster.watch(SECRETS).await;
         secret(cluster, "nobodys").await;
@@ -86,7 +86,7 @@ async fn a_secret_goes_with_its_account() {
 }
 
 #[tokio::test]
-async fn an_account_forgets_a_secret_that_is_gone() {
+async fn a_deleted_secret_is_removed_from_its_account() {
     with_controller(async |cluster| {
         account(cluster, r#"{"name":"token"},{"name":"other"}"#).await;
         secret(cluster, "token").await;

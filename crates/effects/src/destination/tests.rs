@@ -1,11 +1,11 @@
-//! What names and pods say about where to go, as rows.
+//! Destinations by names and pods, in tables.
 
 use pintle_value::json;
 
 use super::*;
 
 #[test]
-fn names_have_schemes_and_ports() {
+fn names_are_parsed_with_schemes_and_ports() {
     let rows = [
         ("a", Some(("", "a", ""))),
         ("a:80", Some(("", "a", "80"))),
@@ -37,13 +37,13 @@ fn a_container_is_named_or_the_only_one() {
     for (pod, container, expected) in rows {
         let pod = json::parse(pod.as_bytes()).unwrap();
         let chosen = choose_container(&pod, "p", container);
-        let said = chosen.unwrap_or_else(|status| status.message);
-        assert_eq!(said, expected, "{container}");
+        let message = chosen.unwrap_or_else(|status| status.message);
+        assert_eq!(message, expected, "{container}");
     }
 }
 
 #[test]
-fn of_a_nodes_addresses_one_is_preferred() {
+fn an_address_of_the_preferred_type_is_chosen() {
     let node = r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"},
         {"type":"Hostname","address":"n"},{"type":"InternalIP","address":"fd00::1"}]}}"#;
     let rows: &[(&str, &[&str], &str)] = &[

@@ -1,4 +1,4 @@
-//! What disruption budgets allow: decisions about a budget and a pod, without side effects.
+//! Decisions about disruption budgets, without side effects.
 
 use pintle_meta::{GroupResource, Reason, Status, labels, object, time};
 use pintle_registry::request::{DeleteOptions, Now};
@@ -6,35 +6,35 @@ use pintle_value::Value;
 
 use crate::pods;
 
-/// Pods whose eviction the controller has not seen yet, at most.
+/// The maximum number of evicted pods that the controller has not seen yet.
 const DISRUPTED_MAX: usize = 2000;
 const CAUSE: &str = "DisruptionBudget";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// What a budget says to the eviction of a pod.
+/// What a budget requires for the eviction of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It must be paid for.
+    /// One disruption is spent.
     Spend,
-    /// The pod is not healthy, so that it costs nothing.
+    /// The pod is unhealthy, so nothing is spent.
     Unhealthy,
 }
 
-/// A pod that does not run, or goes anyway, is guarded by no budget.
+/// Whether the pod needs no budget, because it does not run or is being deleted.
 pub(super) fn is_unguarded(pod: &Value) -> bool {
     let phase = pod.str_at(&["status", "phase"]).unwrap_or_default();
     matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_terminating(pod)
 }
 
-/// Whether a budget is for a pod of its namespace. An empty selector is for all pods, an absent one for
-/// none.
+/// Whether a budget applies to a pod of its namespace. An empty selector matches all pods, an
+/// absent one none.
 pub(super) fn guards(budget: &Value, pod: &Value) -> bool {
     let selector = labels::Selector::from_label_selector(budget.at(&["spec", "selector"]));
     selector.is_ok_and(|selector| selector.matches_map(object::labels(pod)))
 }
 
 pub(super) fn verdict(budget: &Value, pod: &Value) -> Verdict {
-    if pods::holds(pod, "Ready") {
+    if pods::has_condition(pod, "Ready") {
         return Verdict::Spend;
     }
     let always = budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == Some("AlwaysAllow");
@@ -42,7 +42,7 @@ pub(super) fn verdict(budget: &Value, pod: &Value) -> Verdict {
     if always || (healthy >= wanted && wanted > 0) { Verdict::Unhealthy } else { Verdict::Spend }
 }
 
-/// Takes one disruption out of the budget, and notes for whom.
+/// Takes one disruption from the budget and records the pod.
 pub(super) fn spend(budget: &mut Value, pod: &str, now: Now) -> Result<(), Status> {
     let name = object::name(budget).to_owned();
     if count(budget, "observedGeneration") < object::generation(budget) {
@@ -61,7 +61,7 @@ pub(super) fn spend(budget: &mut Value, pod: &str, now: Now) -> Result<(), Statu
         return forbidden(why);
     }
     if allowed == 0 {
-        return Err(refused(&denial(budget), 0));
+        return Err(refusal(&denial(budget), 0));
     }
     let status = budget.object_entry("status");
     status.insert("disruptionsAllowed", allowed - 1);
@@ -73,7 +73,7 @@ pub(super) fn spend(budget: &mut Value, pod: &str, now: Now) -> Result<(), Statu
     Ok(())
 }
 
-/// Says in the conditions that the budget is spent.
+/// Reports in the conditions that the budget is exhausted.
 fn exhaust(budget: &mut Value, time: &str) {
     let generation = count(budget, "observedGeneration");
     let status = budget.object_entry("status");
@@ -96,7 +96,7 @@ fn exhaust(budget: &mut Value, time: &str) {
     }
 }
 
-/// Why a spent budget allows nothing.
+/// The reason of an exhausted budget.
 fn denial(budget: &Value) -> String {
     let name = object::name(budget);
     let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array);
@@ -120,23 +120,23 @@ fn denial(budget: &Value) -> String {
     }
 }
 
-/// The refusal while the budget's controller has not caught up.
+/// The refusal while the budget's controller lags behind.
 pub(super) fn too_many_requests(budget: &str) -> Status {
-    refused(&format!("The disruption budget {budget} is still being processed by the server."), 10)
+    refusal(&format!("The disruption budget {budget} is still being processed by the server."), 10)
 }
 
-fn refused(why: &str, retry_after_seconds: u32) -> Status {
+fn refusal(why: &str, retry_after_seconds: u32) -> Status {
     Status::too_many_requests(REFUSED, retry_after_seconds).with_cause(CAUSE, why, "")
 }
 
-/// Upstream gives up on pods that several budgets guard.
+/// The refusal for a pod with several budgets, which upstream does not support.
 pub(super) fn more_than_one() -> Status {
     let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
                support.";
     Status::failure(Reason::Unknown, why)
 }
 
-/// The pod must be the one that the eviction means.
+/// Checks that this is the pod that the eviction names.
 pub(super) fn check_preconditions(pod: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let rows = [
         (
@@ -152,10 +152,12 @@ pub(super) fn check_preconditions(pod: &Value, options: &DeleteOptions) -> Resul
             "The object might have been modified",
         ),
     ];
-    for (what, said, stored, hint) in rows {
-        if let Some(said) = said.as_deref().filter(|said| !said.is_empty() && *said != stored) {
+    for (what, required, stored, hint) in rows {
+        if let Some(required) =
+            required.as_deref().filter(|required| !required.is_empty() && *required != stored)
+        {
             let why = format!(
-                "the {what} in the precondition ({said}) does not match the {what} in record \
+                "the {what} in the precondition ({required}) does not match the {what} in record \
                  ({stored}). {hint}"
             );
             return Err(Status::conflict(&GroupResource::new("", "Pod"), object::name(pod), &why));

@@ -1,4 +1,4 @@
-//! Decisions about budgets, as rows.
+//! Decisions about budgets, in tables.
 
 use pintle_registry::request::Now;
 use pintle_value::{Value, json};
@@ -50,7 +50,7 @@ fn a_budget_guards_what_it_selects() {
 }
 
 #[test]
-fn unhealthy_pods_cost_nothing_where_that_does_no_harm() {
+fn unhealthy_pods_spend_no_budget_if_others_suffice() {
     let ready = r#"{"status":{"conditions":[{"type":"Ready","status":"True"}]}}"#;
     let always = r#"{"unhealthyPodEvictionPolicy":"AlwaysAllow"}"#;
     let rows = [
@@ -101,8 +101,8 @@ fn a_budget_is_spent_or_refuses() {
             (Err(refusal), Err((code, cause))) => {
                 assert_eq!(refusal.code, code, "{status}");
                 let causes = refusal.details.map(|details| details.causes).unwrap_or_default();
-                let told = causes.first().map(|cause| cause.message.as_str());
-                assert_eq!(told.unwrap_or_default(), cause, "{status}");
+                let message = causes.first().map(|cause| cause.message.as_str());
+                assert_eq!(message.unwrap_or_default(), cause, "{status}");
             }
             (spent, expected) => panic!("{status}: {spent:?}, not {expected:?}"),
         }

@@ -1,5 +1,5 @@
-//! The addresses of services: `ServiceCIDR` objects say which there are, `IPAddress` objects which are
-//! taken (upstream: the `MultiCIDRServiceAllocator`).
+//! The addresses of services: `ServiceCIDR` objects are the ranges, `IPAddress` objects the
+//! allocated addresses (upstream: the `MultiCIDRServiceAllocator`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::measures::Scope;
 
 const GROUP: &str = "networking.k8s.io";
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
-/// Who made an `IPAddress`.
+/// The label and the value for the creator of an `IPAddress`.
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
 const TAKEN: &str = "provided IP is already allocated";
@@ -28,37 +28,37 @@ const TAKEN: &str = "provided IP is already allocated";
 /// The pool of addresses.
 pub(super) struct Pool<'a> {
     pub(super) registry: &'a Registry,
-    /// The ranges of the command line, which count where there are no others.
+    /// The ranges of the command line, used if there are no `ServiceCIDR` objects.
     pub(super) flagged: &'a [Network],
     pub(super) entropy: fn(&mut [u8]),
     pub(super) dry_run: bool,
-    /// Where it is counted what is taken; nowhere in a dry run.
+    /// Where allocations are counted; `None` in a dry run.
     pub(super) measures: Option<&'a Measures>,
 }
 
 impl Pool<'_> {
-    /// Gives a service the addresses that it lacks.
+    /// Allocates the missing addresses of a service.
     pub(super) fn assign(&self, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
         let keeps = old.is_some_and(|old| families::keeps_preference(new, old));
         if !needs_address(new) || is_headless(new) || keeps {
             return Ok(());
         }
-        // What it has already is its own, and stays as it is for validation to judge.
+        // The addresses that it has already remain; validation checks them.
         let held = old.filter(|old| needs_address(old) && !is_headless(old));
         let held = held.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
         if old.is_some_and(is_headless) {
             return Ok(());
         }
         let mut addresses = texts(new, "clusterIPs");
-        let asked = value(new, "clusterIPs");
+        let requested = value(new, "clusterIPs");
         for (i, name) in texts(new, "ipFamilies").iter().enumerate() {
             let Some(family) = family(name) else { continue };
             match addresses.get(i) {
-                // The primary address cannot change, so that it is not worth to be taken.
+                // The primary address is immutable, so it need not be allocated.
                 Some(_) if i < held.len() => {}
                 Some(address) => self.take(address).map_err(|why| {
                     let why = format!("failed to allocate IP {address}: {why}");
-                    invalid(new, &[Error::invalid(&service::path("clusterIPs"), &asked, why)])
+                    invalid(new, &[Error::invalid(&service::path("clusterIPs"), &requested, why)])
                 })?,
                 None => addresses.push(self.next(family)?),
             }
@@ -70,12 +70,12 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Whether an address can be had; the error says why not.
+    /// Checks that an address is available; the error is the reason.
     fn take(&self, address: &str) -> Result<(), String> {
         let parsed: IpAddr = address.parse().map_err(|_| TAKEN)?;
         let networks = self.networks().map_err(|status| status.message)?;
         let Some(range) = networks.iter().find(|network| network.contains(parsed)) else {
-            // Upstream's rehearsal asks the first range alone.
+            // In a dry run, upstream only checks the first range.
             return Err(match networks.first().filter(|_| self.dry_run) {
                 Some(range) => format!(
                     "the provided IP ({parsed}) is not in the valid range. The range of valid IPs is {range}"
@@ -98,7 +98,7 @@ impl Pool<'_> {
         }
     }
 
-    /// An address that is free.
+    /// Finds an available address.
     fn next(&self, family: Family) -> Result<String, Status> {
         let networks = self.networks()?;
         let mut networks = networks.iter().filter(|network| network.family == family);
@@ -117,7 +117,7 @@ impl Pool<'_> {
         address.map(|address| address.to_string()).ok_or_else(|| Status::internal(why))
     }
 
-    /// The ranges that addresses are taken from.
+    /// The ranges for addresses.
     fn networks(&self) -> Result<Vec<Network>, Status> {
         let Some(ranges) = resource(self.registry, "servicecidrs") else {
             return Ok(self.flagged.to_vec());
@@ -135,14 +135,14 @@ impl Pool<'_> {
     }
 }
 
-/// How much of something is taken, and how much is free.
+/// How many addresses or ports are allocated and available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupied {
     pub taken: u64,
     pub free: u64,
 }
 
-/// How much of each range of services' addresses is taken, by the addresses that there are.
+/// The usage of each range of service addresses, from the `IPAddress` objects.
 pub fn occupied(registry: &Registry) -> Vec<(String, Occupied)> {
     let [Some(ranges), Some(addresses)] =
         ["servicecidrs", "ipaddresses"].map(|plural| resource(registry, plural))
@@ -165,7 +165,7 @@ pub fn occupied(registry: &Registry) -> Vec<(String, Occupied)> {
     networks.into_iter().map(occupied).collect()
 }
 
-/// The addresses that a service holds.
+/// The addresses of a service.
 pub fn held(service: &Value) -> Vec<String> {
     if needs_address(service) && !is_headless(service) {
         texts(service, "clusterIPs")
@@ -174,8 +174,8 @@ pub fn held(service: &Value) -> Vec<String> {
     }
 }
 
-/// The `IPAddress` of a service, to be made.
-pub(super) fn taking(
+/// The creation of a service's `IPAddress`.
+pub(super) fn creation(
     registry: &Registry,
     service: &Value,
     address: &str,
@@ -187,7 +187,7 @@ pub(super) fn taking(
     registry.creation(&addresses, ip_address(service, address), now)
 }
 
-/// The `IPAddress` object of an address that a service holds.
+/// The `IPAddress` object of a service's address.
 pub fn ip_address(service: &Value, address: &str) -> Value {
     let family = service::family_of(address).map_or("", Family::name);
     let labels = Value::from([(FAMILY_LABEL, family), (MANAGER_LABEL, MANAGER)]);
@@ -204,14 +204,14 @@ pub fn ip_address(service: &Value, address: &str) -> Value {
     Value::Object(tree)
 }
 
-/// Whether an `IPAddress` was made for a service by whoever gives services their addresses.
+/// Whether an `IPAddress` was created by the allocator of service addresses.
 pub fn is_for_services(ip_address: &Value) -> bool {
     let labels = object::labels(ip_address);
     labels.and_then(|labels| labels.get(MANAGER_LABEL)).and_then(Value::as_str) == Some(MANAGER)
 }
 
-/// The end of a service's `IPAddress`, if it is there and the service's.
-pub(super) fn leaving(
+/// The removal of a service's `IPAddress`, if it exists and is the service's.
+pub(super) fn removal(
     registry: &Registry,
     service: &Value,
     address: &str,
@@ -227,7 +227,7 @@ pub(super) fn leaving(
     is_its.then(|| registry.removal(&addresses, &held)).transpose()
 }
 
-/// Where addresses are marked as taken by a server that does not serve `IPAddress` objects.
+/// The collection for allocated addresses if the server does not serve `IPAddress` objects.
 const UNSERVED: &str = "serviceips";
 
 fn is_taken(registry: &Registry, address: &str) -> bool {
@@ -237,7 +237,7 @@ fn is_taken(registry: &Registry, address: &str) -> bool {
     }
 }
 
-/// A range is used unless it is said not to be ready, or goes.
+/// A range is used unless it is not ready or is being deleted.
 fn is_ready(range: &Value) -> bool {
     let conditions = range.at(&["status", "conditions"]).and_then(Value::as_array);
     let ready =

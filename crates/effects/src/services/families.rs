@@ -1,5 +1,5 @@
-//! The IP families of a service: what is said of them with its addresses, its families and its policy
-//! is made to agree, or refused (upstream: `normalizeClusterIPs`, `initIPFamilyFields`).
+//! The IP families of a service: its addresses, families and policy are made consistent, or the
+//! service is refused (upstream: `normalizeClusterIPs`, `initIPFamilyFields`).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const SINGLE: &str = "SingleStack";
 const PREFER: &str = "PreferDualStack";
 const REQUIRE: &str = "RequireDualStack";
 
-/// Makes `clusterIPs` agree with `clusterIP`, which old clients know alone.
+/// Makes `clusterIPs` consistent with `clusterIP`, the only field that old clients know.
 pub(super) fn normalize(new: &mut Value, old: Option<&Value>) {
     let (first, all) = (text(new, "clusterIP").to_owned(), texts(new, "clusterIPs"));
     let Some(old) = old else {
@@ -37,8 +37,8 @@ pub(super) fn normalize(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Sets the policy and the families that are not said; `configured` are the cluster's, the default one
-/// first.
+/// Sets a missing policy and missing families; `configured` are the cluster's families, the default
+/// one first.
 pub(super) fn complete(
     new: &mut Value,
     old: Option<&Value>,
@@ -51,7 +51,7 @@ pub(super) fn complete(
         let policy = inferred_policy(new, old);
         new.object_entry("spec").insert("ipFamilyPolicy", policy);
     }
-    check(new, &said_wrong(new))?;
+    check(new, &inconsistencies(new))?;
 
     let mut errors = Errors::new();
     if let Some(old) = old {
@@ -63,7 +63,7 @@ pub(super) fn complete(
 
     let mut families = texts(new, "ipFamilies");
     let dual = text(new, "ipFamilyPolicy") != SINGLE;
-    // Nobody knows which families are behind a service that selects nothing: any will do.
+    // The families behind a service without a selector are unknown, so any are allowed.
     let free = text(new, "clusterIP") == NONE && is_selectorless(new);
     if !free {
         check_configured(new, configured, &mut errors);
@@ -83,8 +83,8 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// A service that prefers two stacks gets and loses one only when it says so, not when the cluster
-/// changes.
+/// Whether the service stays as it is: a service that prefers two stacks gains or loses one only at
+/// its own request, not because the cluster changes.
 pub(super) fn keeps_preference(new: &Value, old: &Value) -> bool {
     let prefers = |service: &Value| text(service, "ipFamilyPolicy") == PREFER;
     prefers(new)
@@ -109,9 +109,9 @@ fn inferred_policy(new: &Value, old: Option<&Value>) -> String {
     }
 }
 
-/// What is wrong with addresses, families and policy, whatever the cluster has (upstream:
+/// Inconsistencies of addresses, families and policy, independent of the cluster (upstream:
 /// `ValidateServiceClusterIPsRelatedFields`).
-fn said_wrong(service: &Value) -> Errors {
+fn inconsistencies(service: &Value) -> Errors {
     let mut errors = Errors::new();
     let (first, all) = (text(service, "clusterIP"), texts(service, "clusterIPs"));
     let (at, shown) = (path("clusterIPs"), value(service, "clusterIPs"));
@@ -142,7 +142,7 @@ fn said_wrong(service: &Value) -> Errors {
         let supported = [PREFER, REQUIRE, SINGLE];
         errors.push(Error::not_supported(&path("ipFamilyPolicy"), &policy.into(), &supported));
     }
-    if addresses_wrong(&all, &shown, &mut errors) {
+    if has_invalid_address(&all, &shown, &mut errors) {
         return errors;
     }
     if all.len() > 1 && family_of(&all[0]) == family_of(&all[1]) {
@@ -160,19 +160,19 @@ fn said_wrong(service: &Value) -> Errors {
     errors
 }
 
-/// Whether any of the addresses is none.
-fn addresses_wrong(all: &[String], shown: &Value, errors: &mut Errors) -> bool {
+/// Whether any of the addresses is invalid.
+fn has_invalid_address(all: &[String], shown: &Value, errors: &mut Errors) -> bool {
     let at = path("clusterIPs");
-    let mut wrong = false;
+    let mut invalid = false;
     for (i, address) in all.iter().enumerate() {
         if i == 0 && address == NONE {
             if all.len() > 1 {
-                wrong = true;
+                invalid = true;
                 let why = "'None' must be the first and only value";
                 errors.push(Error::invalid(&at, shown, why));
             }
         } else if family_of(address).is_none() {
-            wrong = true;
+            invalid = true;
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             errors.push(Error::invalid(&at.index(i), &address.as_str().into(), why));
         }
@@ -180,10 +180,10 @@ fn addresses_wrong(all: &[String], shown: &Value, errors: &mut Errors) -> bool {
     if all.len() > 2 {
         errors.push(Error::invalid(&at, shown, "may only hold up to 2 values"));
     }
-    wrong
+    invalid
 }
 
-/// The second address and family go only with the policy; the policy takes them along.
+/// The second address and family can be removed only by a change of the policy, which removes both.
 fn reduce(new: &mut Value, old: &Value, errors: &mut Errors) {
     let rows = [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")];
     let single = text(new, "ipFamilyPolicy") == SINGLE;
@@ -214,7 +214,7 @@ fn check_single(service: &Value, errors: &mut Errors) {
     }
 }
 
-/// Addresses say which families are meant.
+/// Adds the families of the addresses.
 fn infer_families(service: &mut Value, configured: &[Family], errors: &mut Errors) {
     let addresses = texts(service, "clusterIPs");
     let mut families = texts(service, "ipFamilies");

@@ -1,9 +1,10 @@
-//! Services take addresses and node ports when they are written, and give them back when they go.
+//! Services get addresses and node ports when they are written, and release them when they are
+//! deleted.
 //!
-//! What a service holds is a function of the service: its addresses ([`addresses::held`]) and ports
-//! ([`ports::held`]). An address is an object of its own (`IPAddress`), the ports are bits of one record
-//! ([`port_record`]); both are committed with the service, so that nothing is given twice and nothing
-//! leaks.
+//! The addresses ([`addresses::held`]) and ports ([`ports::held`]) of a service are a function of
+//! the service. Each address is an object (`IPAddress`); the ports are bits of one record
+//! ([`port_record`]). Both are committed with the service, so nothing is allocated twice and
+//! nothing leaks.
 //!
 //! Upstream: `pkg/registry/core/service/storage`, `alloc.go`.
 
@@ -39,11 +40,11 @@ use self::service::{
 };
 use crate::{Error, Measures, Settings};
 
-/// Gives services their addresses and ports.
+/// Allocates the addresses and ports of services.
 pub(crate) struct Services {
     /// The families of the cluster's addresses, the default one first.
     families: Vec<Family>,
-    /// The cluster's addresses, for a server that does not serve `ServiceCIDR` objects.
+    /// The ranges of the command line, for a server that does not serve `ServiceCIDR` objects.
     networks: Vec<Network>,
     node_ports: PortRange,
     port_record: PortRecord,
@@ -52,7 +53,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// The ranges of the settings are one, or one of each family.
+    /// The settings must have one range, or one of each family.
     pub(crate) fn new(settings: &Settings<'_>) -> Result<Self, Error> {
         let networks = settings
             .service_ranges
@@ -115,20 +116,20 @@ impl Allocator for Services {
         let is_new = |address: &&String| !before.contains(address) && !address.is_empty();
         if let Some(new) = new {
             for address in after.iter().filter(is_new) {
-                companions.push(addresses::taking(registry, new, address, now)?);
+                companions.push(addresses::creation(registry, new, address, now)?);
             }
         }
         if let Some(old) = old {
             for address in before.iter().filter(|address| !after.contains(address)) {
-                companions.extend(addresses::leaving(registry, old, address)?);
+                companions.extend(addresses::removal(registry, old, address)?);
             }
         }
         let held = |service: Option<&Value>| service.map(ports::held).unwrap_or_default();
         let (before, after) = (held(old), held(new));
-        let apart = |of: &[i64], other: &[i64]| -> Vec<i64> {
-            of.iter().copied().filter(|port| !other.contains(port)).collect()
+        let difference = |all: &[i64], other: &[i64]| -> Vec<i64> {
+            all.iter().copied().filter(|port| !other.contains(port)).collect()
         };
-        let ports = (apart(&after, &before), apart(&before, &after));
+        let ports = (difference(&after, &before), difference(&before, &after));
         companions.extend(self.port_record.posting(registry, self.node_ports, ports, now)?);
         if let (Some(old), None) = (old, new) {
             companions.extend(endpoints(registry, old)?);
@@ -137,7 +138,8 @@ impl Allocator for Services {
     }
 }
 
-/// The endpoints of a service that goes: a new one of its name must not find them.
+/// The removal of a deleted service's endpoints, so that a new service of the same name does not
+/// find them.
 fn endpoints(registry: &Registry, service: &Value) -> Result<Option<Companion>, Status> {
     let name = GroupVersionResource::new("", "v1", "endpoints");
     let Some(resource) = registry.resource(&name) else { return Ok(None) };
@@ -149,7 +151,7 @@ fn endpoints(registry: &Registry, service: &Value) -> Result<Option<Companion>, 
     registry.removal(&resource, &found).map(Some)
 }
 
-/// What was assigned to a service and the client leaves out stays: manifests are without it (upstream:
+/// Keeps the values that the server assigned and the client omits, as manifests do (upstream:
 /// `patchAllocatedValues`).
 fn keep_assigned(new: &mut Value, old: &Value) {
     if needs_address(old) && needs_address(new) {
@@ -170,18 +172,18 @@ fn keep_assigned(new: &mut Value, old: &Value) {
     }
 }
 
-/// Ports keep their node ports by their names, unless another port says it has one.
+/// Ports keep their node ports by name, unless another port requests them.
 fn keep_node_ports(new: &mut Value, old: &Value) {
-    let said: BTreeSet<i64> = node_ports(new).into_iter().collect();
+    let requested: BTreeSet<i64> = node_ports(new).into_iter().collect();
     let name = |port: &Value| port.str_at(&["name"]).unwrap_or_default().to_owned();
-    // The last of a name counts.
+    // The last port of a name counts.
     let before: BTreeMap<String, i64> =
         ports(old).iter().map(|port| (name(port), number(port, "nodePort"))).collect();
     for port in ports_mut(new) {
         let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
         let before = before.get(name).copied().unwrap_or_default();
         let own = port.get("nodePort").and_then(Value::as_int).unwrap_or(0);
-        if own == 0 && before != 0 && !said.contains(&before) {
+        if own == 0 && before != 0 && !requested.contains(&before) {
             port.insert("nodePort", before);
         }
     }

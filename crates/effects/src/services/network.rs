@@ -1,9 +1,9 @@
-//! Ranges of addresses: which are in one, and in which order free ones are looked for.
+//! Ranges of addresses: their members, and the search for available addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An IP family, by the name that services have for it.
+/// An IP family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
@@ -15,7 +15,7 @@ impl Family {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// As services name it.
+    /// The name in services.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -39,7 +39,7 @@ impl Family {
 
     fn address(self, number: u128) -> IpAddr {
         match self {
-            // A range of this family has no larger numbers.
+            // IPv4 ranges have no larger numbers.
             Self::V4 => Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)).into(),
             Self::V6 => Ipv6Addr::from(number).into(),
         }
@@ -49,20 +49,20 @@ impl Family {
 /// The shortest prefix that a range of IPv6 addresses may have.
 const V6_PREFIX_MIN: u32 = 64;
 
-/// A range of addresses in CIDR notation, without those that no service can have: the network's own,
-/// and for IPv4 the one for broadcasts.
+/// A range of addresses in CIDR notation, without the addresses that no service can have: the
+/// network's own, and for IPv4 the broadcast address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     pub(crate) family: Family,
     network: u128,
     first: u128,
     last: u128,
-    /// The size with what no service can have, as far as it matters.
+    /// The size, including the addresses that no service can have.
     size: u128,
 }
 
 impl Network {
-    /// Reads `10.0.0.0/24`; the error says what is wrong with it.
+    /// Parses `10.0.0.0/24`; the error is the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         let invalid = || format!("invalid CIDR address: {text}");
         let (address, prefix) = text.split_once('/').ok_or_else(invalid)?;
@@ -75,7 +75,7 @@ impl Network {
                 "shortest allowed prefix length for service CIDR is {V6_PREFIX_MIN}, got {prefix}"
             ));
         }
-        // At most 2^64, as IPv6 ranges are no longer.
+        // At most 2^64, because longer IPv6 ranges are refused.
         let size = 1_u128 << host_bits;
         let network = number(address) & !(size - 1);
         let last = network + (size - 1);
@@ -88,19 +88,19 @@ impl Network {
         Family::of(address) == self.family && (self.first..=self.last).contains(&number(address))
     }
 
-    /// Whether all of another range is in this one.
+    /// Whether this range includes all of another.
     pub fn covers(&self, other: &Self) -> bool {
         let end = |network: &Self| network.network + (network.size - 1);
         self.family == other.family && self.network <= other.network && end(other) <= end(self)
     }
 
-    /// The network's own address: what a dry run shows.
+    /// The network's own address, which dry runs show.
     pub(crate) fn own_address(&self) -> IpAddr {
         self.family.address(self.network)
     }
 
-    /// The first address that is free, from a random address on. Those at the beginning of the range are
-    /// left to whoever asks for one by name, as long as there are others (KEP-3070).
+    /// Finds the first available address from a random one on. The first part of the range is tried
+    /// last: it is reserved for clients that choose an address (KEP-3070).
     pub(crate) fn find_free(
         &self,
         random: impl Fn() -> u64,
@@ -117,12 +117,12 @@ impl Network {
         })
     }
 
-    /// How many addresses services can have of it.
+    /// The number of addresses for services.
     pub(crate) fn size(&self) -> u64 {
         u64::try_from((self.last + 1).saturating_sub(self.first)).unwrap_or(u64::MAX)
     }
 
-    /// How many addresses at the beginning are for those who ask by name.
+    /// The number of addresses that are reserved for clients that choose one.
     fn reserved(&self) -> u128 {
         if self.size <= 16 { 0 } else { (self.size / 16).clamp(16, 256) }
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_read() {
+    fn ranges_are_parsed() {
         let rows = [
             ("10.0.0.0/24", Ok(("10.0.0.0/24", "10.0.0.1", "10.0.0.254"))),
             ("10.0.0.77/24", Ok(("10.0.0.0/24", "10.0.0.1", "10.0.0.254"))),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_covers_what_is_in_it() {
+    fn a_range_covers_its_parts() {
         let rows = [
             ("10.0.0.0/24", "10.0.0.0/24", true),
             ("10.0.0.0/24", "10.0.0.128/25", true),
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Every address is found once, and those for static use come last.
+    /// Every address is found once, and the reserved ones last.
     #[test]
     fn all_addresses_are_found() {
         for (text, expected, reserved) in

@@ -1,8 +1,8 @@
-//! The record of the node ports that are taken: `ranges/servicenodeports`, as upstream keeps it.
+//! The record of allocated node ports: `ranges/servicenodeports`, in upstream's format.
 //!
-//! It is one object for all services (a RangeAllocation), so that several API servers on one database
-//! give no port twice. A service's ports are taken and given back in the same commit as the service is
-//! written, by posting to the record.
+//! It is one object for all services (a RangeAllocation), so that several API servers on the same
+//! database allocate no port twice. A service's ports are allocated and released in the commit that
+//! writes the service, by a posting to the record.
 //!
 //! Upstream: `pkg/registry/core/service/allocator/{bitmap.go,storage/storage.go}`.
 
@@ -17,20 +17,20 @@ use pintle_value::Value;
 
 use super::ports::PortRange;
 
-/// The name of the record among the ranges.
+/// The name of the record.
 pub(super) const NAME: &str = "servicenodeports";
-/// Where upstream has none: a server makes it when it starts.
+/// Upstream's error if there is no record; a server creates it at its start.
 const ABSENT: &str = "cannot allocate resources of type servicenodeportallocations at this time";
 const OTHER_RANGE: &str = "the provided range does not match the current range";
 
-/// The record, of a range that the server was told.
+/// The record of the configured range.
 #[derive(Default)]
 pub(super) struct PortRecord(OnceLock<Option<Arc<Resource>>>);
 
 impl PortRecord {
     pub(super) fn resource(&self, registry: &Registry) -> Result<&Arc<Resource>, Status> {
-        let made = || pintle_kinds::internal("ranges").map(|ranges| registry.unserved(ranges));
-        let resource = self.0.get_or_init(made).as_ref();
+        let create = || pintle_kinds::internal("ranges").map(|ranges| registry.unserved(ranges));
+        let resource = self.0.get_or_init(create).as_ref();
         resource.ok_or_else(|| Status::internal("ranges are not known"))
     }
 
@@ -38,33 +38,33 @@ impl PortRecord {
         Ok(registry.peek(self.resource(registry)?, "", NAME))
     }
 
-    /// Which ports of the range are taken.
+    /// The allocated ports of the range.
     pub(super) fn taken(&self, registry: &Registry, range: PortRange) -> Result<Taken, Status> {
         let record = self.found(registry)?.ok_or_else(|| Status::internal(ABSENT))?;
         Taken::read(&record.tree()?, range).ok_or_else(|| Status::internal(OTHER_RANGE))
     }
 
-    /// Takes some ports and gives others back, with a write: or it is to be tried anew, where one of them
-    /// was taken meanwhile.
+    /// The posting that allocates and releases ports together with a write. If a port was allocated
+    /// meanwhile, the write is tried again.
     pub(super) fn posting(
         &self,
         registry: &Registry,
         range: PortRange,
-        (taking, leaving): (Vec<i64>, Vec<i64>),
+        (added, removed): (Vec<i64>, Vec<i64>),
         now: Now,
     ) -> Result<Option<Companion>, Status> {
-        // What is not known to be taken need not be given back.
-        if taking.is_empty() && (leaving.is_empty() || self.taken(registry, range).is_err()) {
+        // A port that is not allocated need not be released.
+        if added.is_empty() && (removed.is_empty() || self.taken(registry, range).is_err()) {
             return Ok(None);
         }
         let post = move |record: &mut Value| {
             let taken = Taken::read(record, range);
             let mut taken = taken.ok_or_else(|| Status::internal(OTHER_RANGE))?;
-            if taking.iter().any(|port| taken.has(*port)) {
+            if added.iter().any(|port| taken.has(*port)) {
                 return Ok(Posted::Outdated);
             }
-            leaving.iter().for_each(|port| taken.set(*port, false));
-            taking.iter().for_each(|port| taken.set(*port, true));
+            removed.iter().for_each(|port| taken.set(*port, false));
+            added.iter().for_each(|port| taken.set(*port, true));
             taken.write(record);
             Ok(Posted::Changed)
         };
@@ -73,7 +73,7 @@ impl PortRecord {
     }
 }
 
-/// Which ports of a range are taken: bit 0 of byte 0 is the first.
+/// The allocated ports of a range: bit 0 of byte 0 is the first port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     range: PortRange,
@@ -81,16 +81,16 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// No port.
+    /// No ports.
     pub(super) fn none(range: PortRange) -> Self {
         Self { range, bits: vec![0; range.len().div_ceil(8)] }
     }
 
-    /// What a record says; `None` where it is about another range. What it says of ports beyond the range
-    /// is passed over.
+    /// Reads a record; `None` if it is for another range. Bits beyond the range are ignored.
     pub(super) fn read(record: &Value, range: PortRange) -> Option<Self> {
         (record.str_at(&["range"])? == range.to_string()).then_some(())?;
-        // A number: the last byte has the first ports, and there are no zeros in front.
+        // The data is a big-endian number without leading zeros: its last byte is for the first
+        // ports.
         let data = record.str_at(&["data"]).unwrap_or_default();
         let mut bits = STANDARD.decode(data).ok()?;
         bits.reverse();
@@ -98,7 +98,7 @@ impl Taken {
         Some(Self { range, bits })
     }
 
-    /// Says it in a record.
+    /// Writes the record.
     pub(super) fn write(&self, record: &mut Value) {
         let len = self.bits.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let number: Vec<u8> = self.bits[..len].iter().rev().copied().collect();
@@ -111,7 +111,7 @@ impl Taken {
         self.bit_of(port).is_some_and(|(byte, bit)| self.bits[byte] & bit != 0)
     }
 
-    /// Takes a port, or gives it back. One beyond the range is nobody's.
+    /// Allocates or releases a port. A port outside the range is ignored.
     pub(super) fn set(&mut self, port: i64, is_taken: bool) {
         match self.bit_of(port) {
             Some((byte, bit)) if is_taken => self.bits[byte] |= bit,
@@ -120,12 +120,12 @@ impl Taken {
         }
     }
 
-    /// The ports that are taken.
+    /// The allocated ports.
     pub(super) fn ports(&self) -> impl Iterator<Item = i64> + '_ {
         self.range.ports().filter(|port| self.has(*port))
     }
 
-    /// The byte and the bit of a port; `None` outside the range.
+    /// The byte and bit of a port; `None` outside the range.
     fn bit_of(&self, port: i64) -> Option<(usize, u8)> {
         let at = usize::try_from(port.checked_sub(*self.range.ports().start())?).ok()?;
         (at < self.range.len()).then_some((at / 8, 1 << (at % 8)))
@@ -136,7 +136,7 @@ impl Taken {
 mod tests {
     use super::*;
 
-    /// A record with these ports taken has this data, and reads as such.
+    /// Checks that a record with these ports has this data, and can be read again.
     #[track_caller]
     fn check(range: &str, ports: &[i64], data: &[u8]) {
         let range: PortRange = range.parse().expect("a range");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_beyond_the_range_are_nobodys() {
+    fn ports_beyond_the_range_are_ignored() {
         let range: PortRange = "30000-30003".parse().expect("a range");
         let mut taken = Taken::none(range);
         for port in [i64::MIN, -1, 0, 29999, 30004, i64::MAX] {

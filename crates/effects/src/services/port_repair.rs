@@ -1,8 +1,10 @@
-//! The record of node ports is made when a server starts, and made anew from the services now and then, as
-//! each of upstream's servers does (`pkg/registry/core/service/portallocator/controller/repair.go`).
+//! The record of node ports is created when a server starts, and rebuilt from the services at
+//! intervals, as each of upstream's servers does
+//! (`pkg/registry/core/service/portallocator/controller/repair.go`).
 //!
-//! Where a service and the record are committed together there is nothing to repair. But other servers on
-//! the same database take a port before they make the service, and may die between the two.
+//! If a service and the record are committed together, there is nothing to repair. But other
+//! servers on the same database allocate a port before they create the service, and may fail in
+//! between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +18,12 @@ use super::port_record::{NAME, PortRecord, Taken};
 use super::ports::{PortRange, held};
 use crate::Measures;
 
-/// For so many repairs a port that nobody holds stays taken: a server may be about to make its service.
+/// For this many repairs, a port without a service remains allocated: a server may be creating its
+/// service.
 const LEAK_ROUNDS: u32 = 2;
-/// How often a repair is tried again that another write came before.
+/// The number of attempts of a repair if other writes interfere.
 const ATTEMPTS_MAX: u32 = 16;
-/// Where ports were marked one by one before there was the record.
+/// The collection in which ports were marked one by one before the record existed.
 const MARKS: &str = "servicenodeports";
 
 /// Repairs the record of node ports.
@@ -28,45 +31,45 @@ pub struct PortRepair {
     measures: Arc<Measures>,
     range: PortRange,
     record: PortRecord,
-    /// The ports that are taken by nobody, and for how many repairs they stay so.
+    /// The ports without a service, with the number of repairs for which they remain allocated.
     leaks: BTreeMap<i64, u32>,
-    /// What the last repair found wrong with services.
+    /// The problems that the last repair found with services.
     faults: Vec<PortFault>,
 }
 
-/// What is wrong with a port that a service holds.
+/// A problem with a port of a service.
 #[derive(Clone, Debug)]
 pub struct PortFault {
     /// The service.
     pub service: Value,
     /// The port.
     pub port: i64,
-    /// What is wrong.
+    /// The problem.
     pub fault: Fault,
 }
 
-/// What can be wrong with a port that a service holds.
+/// The possible problems with a port of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The record did not have it; it does now.
+    /// It was missing in the record, and was added.
     NotRecorded,
-    /// Another service holds it, too.
+    /// Another service has the same port.
     HeldTwice,
-    /// It is not in this range of ports.
+    /// It is outside this range.
     OutOf(PortRange),
 }
 
 impl PortRepair {
-    /// For the ports of `--service-node-port-range`.
+    /// Creates a repair for the ports of `--service-node-port-range`.
     pub fn new(range: PortRange, measures: Arc<Measures>) -> Self {
         let (record, leaks, faults) = (PortRecord::default(), BTreeMap::new(), Vec::new());
         Self { measures, range, record, leaks, faults }
     }
 
-    /// Makes the record where there is none, and otherwise sees that it says what the services hold.
+    /// Creates the record if it does not exist; otherwise corrects it by the ports of the services.
     ///
     /// # Errors
-    /// If a service or the record cannot be read, or nothing can be written.
+    /// If a service or the record cannot be read, or a write fails.
     pub async fn repair(&mut self, registry: &Registry) -> Result<(), Status> {
         let repaired = self.try_repair(registry).await;
         self.measures.failed_port_repairs.add(u64::from(repaired.is_err()));
@@ -79,18 +82,18 @@ impl PortRepair {
                 return Ok(());
             }
         }
-        Err(Status::internal("the record of node ports is always written by others"))
+        Err(Status::internal("other servers keep writing the record of node ports"))
     }
 
-    /// What the last repair found wrong with services.
+    /// The problems that the last repair found with services.
     pub fn faults(&self) -> &[PortFault] {
         &self.faults
     }
 
-    /// Whether nobody else came before.
+    /// Returns whether the repair succeeded; `false` if another write interfered.
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Status> {
         let found = self.record.found(registry)?;
-        // What it is before the services are read: one that is made meanwhile has changed it.
+        // This is read before the services: a service that is created meanwhile changes the record.
         let mut tree = found.as_ref().map(|found| found.tree()).transpose()?.unwrap_or_default();
         let before = Taken::read(&tree, self.range);
         let services = services(registry)?;
@@ -105,12 +108,12 @@ impl PortRepair {
             }
         }
         self.leaks = leaks;
-        self.faults = self.found(before.as_ref(), services);
+        self.faults = self.find_faults(before.as_ref(), services);
         self.count(before.as_ref(), &taken);
         Ok(true)
     }
 
-    /// Counts what was wrong, under upstream's names. The first record is no repair.
+    /// Counts the problems by upstream's names. The first record is not a repair.
     fn count(&self, before: Option<&Taken>, taken: &Taken) {
         let Some(before) = before else { return };
         let count = |kind| self.measures.port_repairs.with([kind]).add(1);
@@ -124,7 +127,7 @@ impl PortRepair {
         }
     }
 
-    /// What the record is to say, and what of it no service holds.
+    /// Returns the new record, and the ports in it that have no service.
     fn rebuilt(&self, before: Option<&Taken>, held: &BTreeSet<i64>) -> (Taken, BTreeMap<i64, u32>) {
         let (mut taken, mut leaks) = (Taken::none(self.range), BTreeMap::new());
         held.iter().for_each(|port| taken.set(*port, true));
@@ -138,8 +141,8 @@ impl PortRepair {
         (taken, leaks)
     }
 
-    /// What is wrong with services, by what the record said of their ports.
-    fn found(&self, before: Option<&Taken>, services: Vec<Value>) -> Vec<PortFault> {
+    /// Finds the problems with services, using the ports of the previous record.
+    fn find_faults(&self, before: Option<&Taken>, services: Vec<Value>) -> Vec<PortFault> {
         let recorded: BTreeSet<i64> = before.into_iter().flat_map(Taken::ports).collect();
         let (mut seen, mut faults) = (BTreeSet::new(), Vec::new());
         for service in services {
@@ -160,7 +163,7 @@ impl PortRepair {
     }
 }
 
-/// The services that hold ports.
+/// The services with node ports.
 fn services(registry: &Registry) -> Result<Vec<Value>, Status> {
     let services = registry.resource(&GroupVersionResource::new("", "v1", "services"));
     let Some(resource) = services else { return Ok(Vec::new()) };
@@ -174,14 +177,14 @@ fn services(registry: &Registry) -> Result<Vec<Value>, Status> {
     Ok(services)
 }
 
-/// How much of a range of node ports is taken, by the record; nothing where it cannot be read.
+/// The usage of a range of node ports, from the record; `None` if it cannot be read.
 pub fn occupied(registry: &Registry, range: PortRange) -> Option<Occupied> {
     let taken = PortRecord::default().taken(registry, range).ok()?.ports().count();
     let free = range.len().saturating_sub(taken);
     Some(Occupied { taken: u64::try_from(taken).ok()?, free: u64::try_from(free).ok()? })
 }
 
-/// The ports that services hold.
+/// The ports of services.
 fn ports(services: &[Value]) -> BTreeSet<i64> {
     services.iter().flat_map(held).collect()
 }
@@ -191,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_of_nobody_is_free_at_the_third_repair() {
+    fn a_port_without_a_service_is_released_at_the_third_repair() {
         let range: PortRange = "30000-30015".parse().expect("a range");
         let mut repair = PortRepair::new(range, Arc::default());
         let mut record = Taken::none(range);
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_ports_is_found() {
+    fn problems_with_ports_are_found() {
         let range: PortRange = "30000-30015".parse().expect("a range");
         let mut record = Taken::none(range);
         record.set(30001, true);
@@ -216,7 +219,7 @@ mod tests {
             Value::from([("spec", Value::from([("ports", Value::from(ports))]))])
         };
         let services = vec![service(&[30001, 30002]), service(&[30002, 31000])];
-        let found = PortRepair::new(range, Arc::default()).found(Some(&record), services);
+        let found = PortRepair::new(range, Arc::default()).find_faults(Some(&record), services);
         let found: Vec<_> = found.iter().map(|fault| (fault.port, fault.fault)).collect();
         let expected =
             [(30002, Fault::NotRecorded), (30002, Fault::HeldTwice), (31000, Fault::OutOf(range))];
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_says_of_another_range_counts_for_nothing() {
+    fn a_record_of_another_range_is_ignored() {
         let repair = PortRepair::new("30000-30015".parse().expect("a range"), Arc::default());
         let (taken, leaks) = repair.rebuilt(None, &BTreeSet::from([30005]));
         assert_eq!(taken.ports().collect::<Vec<_>>(), [30005]);

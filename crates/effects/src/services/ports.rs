@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use pintle_meta::Status;
-use pintle_meta::field::Error as Wrong;
+use pintle_meta::field::Error as FieldError;
 use pintle_registry::Registry;
 use pintle_value::{Path, Value};
 
@@ -21,7 +21,7 @@ use crate::{Error, Measures};
 
 const FULL: &str = "range is full";
 const TAKEN: &str = "provided port is already allocated";
-/// After this port come those that a dry run shows.
+/// Dry runs show the ports after this one.
 const DRY_RUN_BASE: i64 = 32768;
 
 /// `--service-node-port-range`: the first and the last port.
@@ -36,7 +36,7 @@ impl PortRange {
         i64::from(self.first)..=i64::from(self.last)
     }
 
-    /// How many ports there are.
+    /// The number of ports.
     pub(super) fn len(self) -> usize {
         usize::from(self.last - self.first) + 1
     }
@@ -51,7 +51,7 @@ impl Default for PortRange {
 impl FromStr for PortRange {
     type Err = Error;
 
-    /// Reads `30000-32767`, `30000+2767` or a single port, as upstream does.
+    /// Parses `30000-32767`, `30000+2767` or a single port, as upstream does.
     fn from_str(text: &str) -> Result<Self, Error> {
         let refuse = || Error::PortRange { text: text.to_owned() };
         let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refuse());
@@ -76,7 +76,7 @@ impl fmt::Display for PortRange {
     }
 }
 
-/// The ports that a service holds.
+/// The ports of a service.
 pub(super) fn held(service: &Value) -> Vec<i64> {
     let mut held = node_ports(service);
     if needs_health_port(service) && health_port(service) != 0 {
@@ -87,23 +87,23 @@ pub(super) fn held(service: &Value) -> Vec<i64> {
     held
 }
 
-/// Ports are taken one after the other for one service.
+/// The pool of ports for one service.
 pub(super) struct Pool<'a> {
     pub(super) registry: &'a Registry,
     pub(super) record: &'a PortRecord,
-    /// What the record says, once it was asked.
+    /// The record, once it was read.
     pub(super) found: OnceCell<Result<Taken, Status>>,
     pub(super) range: PortRange,
     pub(super) entropy: fn(&mut [u8]),
     pub(super) dry_run: bool,
-    /// What this service has taken so far.
+    /// The ports that this service has got so far.
     pub(super) taken: Vec<i64>,
-    /// Where it is counted what is taken; nowhere in a dry run.
+    /// Where allocations are counted; `None` in a dry run.
     pub(super) measures: Option<&'a Measures>,
 }
 
 impl Pool<'_> {
-    /// Gives a service the ports that it lacks.
+    /// Allocates the missing ports of a service.
     pub(super) fn assign(&mut self, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
         if needs_node_ports(new) {
             match old {
@@ -117,22 +117,22 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Ports with the same number share a node port, if they do not say otherwise.
+    /// Ports with the same number share a node port, unless they request different ones.
     fn create(&mut self, service: &mut Value) -> Result<(), Status> {
         let all = ports(service).to_vec();
         let mut shared: Vec<(i64, i64)> = Vec::new();
         let mut assigned = Vec::with_capacity(all.len());
-        // What each port asks for, be it for one protocol: the first counts.
-        let asking = all.iter().rev().filter(|port| number(port, "nodePort") != 0);
+        // The requested node port of each port number; the first request counts.
+        let requests = all.iter().rev().filter(|port| number(port, "nodePort") != 0);
         let wanted: BTreeMap<i64, i64> =
-            asking.map(|port| (number(port, "port"), number(port, "nodePort"))).collect();
+            requests.map(|port| (number(port, "port"), number(port, "nodePort"))).collect();
         for (i, port) in all.iter().enumerate() {
-            let (own, asked) = (number(port, "port"), number(port, "nodePort"));
+            let (own, requested) = (number(port, "port"), number(port, "nodePort"));
             let found = shared.iter().find(|(port, _)| *port == own).map(|(_, node)| *node);
             let node_port = match found {
-                _ if asked == 0 && !assigns_ports(service) => 0,
-                Some(shared) if asked == 0 || asked == shared => shared,
-                Some(_) => self.take(service, i, asked)?,
+                _ if requested == 0 && !assigns_ports(service) => 0,
+                Some(shared) if requested == 0 || requested == shared => shared,
+                Some(_) => self.take(service, i, requested)?,
                 None => {
                     let node_port = match wanted.get(&own) {
                         Some(&wanted) => self.take(service, i, wanted)?,
@@ -154,15 +154,17 @@ impl Pool<'_> {
         let mut seen: Vec<(&str, i64)> = Vec::new();
         let mut assigned = Vec::with_capacity(all.len());
         for (i, port) in all.iter().enumerate() {
-            let asked = number(port, "nodePort");
-            let node_port = match asked {
+            let requested = number(port, "nodePort");
+            let node_port = match requested {
                 0 if !assigns_ports(new) => {
                     assigned.push(0);
                     continue;
                 }
                 0 => self.next()?,
-                asked if before.contains(&asked) || self.taken.contains(&asked) => asked,
-                asked => self.take(new, i, asked)?,
+                requested if before.contains(&requested) || self.taken.contains(&requested) => {
+                    requested
+                }
+                requested => self.take(new, i, requested)?,
             };
             let protocol = port.str_at(&["protocol"]).unwrap_or_default();
             if seen.contains(&(protocol, node_port)) {
@@ -177,16 +179,16 @@ impl Pool<'_> {
     }
 
     fn assign_health(&mut self, service: &mut Value) -> Result<(), Status> {
-        let asked = health_port(service);
-        if asked == 0 {
+        let requested = health_port(service);
+        if requested == 0 {
             let port = self.next_free().map_err(|why| {
                 Status::internal(format!("failed to allocate a HealthCheck NodePort 0: {why}"))
             })?;
             service.object_entry("spec").insert("healthCheckNodePort", port);
             return Ok(());
         }
-        self.try_take(asked).map_err(|why| {
-            let what = format!("failed to allocate requested HealthCheck NodePort {asked}");
+        self.try_take(requested).map_err(|why| {
+            let what = format!("failed to allocate requested HealthCheck NodePort {requested}");
             Status::internal(format!("{what}: {why}"))
         })
     }
@@ -194,13 +196,13 @@ impl Pool<'_> {
     fn take(&mut self, service: &Value, index: usize, port: i64) -> Result<i64, Status> {
         self.try_take(port).map_err(|why| {
             let at = Path::new("spec").field("ports").index(index).field("nodePort");
-            invalid(service, &[Wrong::invalid(&at, &port.into(), why)])
+            invalid(service, &[FieldError::invalid(&at, &port.into(), why)])
         })?;
         Ok(port)
     }
 
     fn try_take(&mut self, port: i64) -> Result<(), String> {
-        let taken = self.take_asked(port);
+        let taken = self.take_requested(port);
         self.count(Scope::Static, taken.is_ok());
         taken
     }
@@ -209,8 +211,8 @@ impl Pool<'_> {
         self.measures.into_iter().for_each(|measures| measures.port(scope, taken));
     }
 
-    fn take_asked(&mut self, port: i64) -> Result<(), String> {
-        // Upstream's dry run does not ask whether the port is in the range.
+    fn take_requested(&mut self, port: i64) -> Result<(), String> {
+        // Upstream's dry run does not check the range.
         if !self.range.ports().contains(&port) && !self.dry_run {
             let range = self.range;
             return Err(format!(
@@ -229,7 +231,7 @@ impl Pool<'_> {
         self.next_free().map_err(refuse)
     }
 
-    /// A free port, those at the beginning of the range last.
+    /// An available port; the first part of the range is tried last.
     fn next_free(&mut self) -> Result<i64, String> {
         let port = self.find_free();
         self.count(Scope::Dynamic, port.is_ok());
@@ -259,25 +261,26 @@ impl Pool<'_> {
         Ok(port)
     }
 
-    /// Which ports the record says are taken.
+    /// The allocated ports, from the record.
     fn found(&self) -> Result<&Taken, String> {
         let found = self.found.get_or_init(|| self.record.taken(self.registry, self.range));
         found.as_ref().map_err(|status| status.message.to_string())
     }
 }
 
-/// How many ports at the beginning of the range are for those who ask by number (KEP-3668).
+/// The number of ports at the beginning of the range that are reserved for clients that choose one
+/// (KEP-3668).
 fn reserved(size: i64) -> i64 {
     if size <= 16 { 0 } else { (size / 32).clamp(16, 128) }
 }
 
-/// Load balancers may do without.
+/// Whether node ports are allocated for the service. Load balancers may opt out.
 fn assigns_ports(service: &Value) -> bool {
     match text(service, "type") {
         "NodePort" => true,
         "LoadBalancer" => {
-            let said = service.at(&["spec", "allocateLoadBalancerNodePorts"]);
-            said.and_then(Value::as_bool).unwrap_or(true)
+            let value = service.at(&["spec", "allocateLoadBalancerNodePorts"]);
+            value.and_then(Value::as_bool).unwrap_or(true)
         }
         _ => false,
     }

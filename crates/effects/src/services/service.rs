@@ -1,4 +1,4 @@
-//! What is read from a service, and written into it.
+//! Reads and writes the fields of services.
 
 use std::net::IpAddr;
 
@@ -7,26 +7,26 @@ use pintle_value::{Map, Path, Value};
 
 use super::network::Family;
 
-/// The address of a service that has none.
+/// The address of a headless service.
 pub(crate) const NONE: &str = "None";
 
-/// A text of the spec.
+/// A string of the spec.
 pub(crate) fn text<'a>(service: &'a Value, member: &str) -> &'a str {
     service.str_at(&["spec", member]).unwrap_or_default()
 }
 
-/// A list of texts of the spec.
+/// A list of strings of the spec.
 pub(crate) fn texts(service: &Value, member: &str) -> Vec<String> {
     let list = service.at(&["spec", member]).and_then(Value::as_array).unwrap_or_default();
     list.iter().map(|item| item.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// A list of texts as it is; null where there is none.
+/// A field of the spec; null if it is absent.
 pub(crate) fn value(service: &Value, member: &str) -> Value {
     service.at(&["spec", member]).cloned().unwrap_or_default()
 }
 
-/// Sets a member of the spec; an empty list takes it away.
+/// Sets a list of strings in the spec; an empty list removes it.
 pub(crate) fn set_texts(service: &mut Value, member: &str, texts: &[String]) {
     let spec = service.object_entry("spec");
     if texts.is_empty() {
@@ -41,74 +41,74 @@ pub(crate) fn ports(service: &Value) -> &[Value] {
     service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// The ports of the spec, to be changed.
+/// The ports of the spec, mutable.
 pub(crate) fn ports_mut(service: &mut Value) -> impl Iterator<Item = &mut Map> {
     let ports = service.object_entry("spec").get_mut("ports").and_then(Value::as_array_mut);
     ports.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// A number of a port; an absent one is 0.
+/// A number of a port; 0 if it is absent.
 pub(crate) fn number(port: &Value, member: &str) -> i64 {
     port.get(member).and_then(Value::as_int).unwrap_or(0)
 }
 
-/// The node ports, those of the ports in their order.
+/// The node ports, in the order of the ports.
 pub(crate) fn node_ports(service: &Value) -> Vec<i64> {
     ports(service).iter().map(|port| number(port, "nodePort")).filter(|port| *port != 0).collect()
 }
 
-/// The port for health checks; 0 where there is none.
+/// The port for health checks; 0 if it is absent.
 pub(crate) fn health_port(service: &Value) -> i64 {
     service.at(&["spec", "healthCheckNodePort"]).and_then(Value::as_int).unwrap_or(0)
 }
 
-/// A service that is only a name has no address.
+/// Whether the service can have an address. An external name cannot.
 pub(crate) fn needs_address(service: &Value) -> bool {
     text(service, "type") != "ExternalName"
 }
 
-/// Whether services of its type are reached through ports of nodes.
+/// Whether services of this type have node ports.
 pub(crate) fn needs_node_ports(service: &Value) -> bool {
     matches!(text(service, "type"), "NodePort" | "LoadBalancer")
 }
 
-/// Whether a load balancer has to ask nodes whether they have something behind the service.
+/// Whether a load balancer must ask nodes for local endpoints.
 pub(crate) fn needs_health_port(service: &Value) -> bool {
     text(service, "type") == "LoadBalancer" && text(service, "externalTrafficPolicy") == "Local"
 }
 
-/// Whether it has no address, though its type has.
+/// Whether the service has no address, although its type can.
 pub(crate) fn is_headless(service: &Value) -> bool {
     texts(service, "clusterIPs").first().is_some_and(|first| first == NONE)
 }
 
-/// Whether it selects nothing.
+/// Whether the service has no selector.
 pub(crate) fn is_selectorless(service: &Value) -> bool {
     let selector = service.at(&["spec", "selector"]).and_then(Value::as_object);
     selector.is_none_or(|selector| selector.is_empty())
 }
 
-/// The family of an address in text.
+/// The family of an address.
 pub(crate) fn family_of(address: &str) -> Option<Family> {
     address.parse::<IpAddr>().ok().map(Family::of)
 }
 
-/// A family by its name.
+/// The family of a name.
 pub(crate) fn family(name: &str) -> Option<Family> {
     [Family::V4, Family::V6].into_iter().find(|family| family.name() == name)
 }
 
-/// A path in the spec.
+/// The path of a field in the spec.
 pub(crate) fn path(member: &str) -> Path {
     Path::new("spec").field(member)
 }
 
-/// The refusal of a service.
+/// The error of an invalid service.
 pub(crate) fn invalid(service: &Value, errors: &[field::Error]) -> Status {
     Status::invalid(&GroupKind::new("", "Service"), object::name(service), errors)
 }
 
-/// The refusal, if there is anything wrong.
+/// Returns an error if there are any field errors.
 pub(crate) fn check(service: &Value, errors: &[field::Error]) -> Result<(), Status> {
     if errors.is_empty() { Ok(()) } else { Err(invalid(service, errors)) }
 }

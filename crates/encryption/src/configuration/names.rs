@@ -1,4 +1,4 @@
-//! The names of resources in a rule.
+//! The resource names of a rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::resource::ANY;
 const WITHOUT_API: [&str; 3] =
     ["apiserveripinfo", "serviceipallocations", "servicenodeportallocations"];
 
-/// Refuses resources of one rule of which one is another, or covers it.
+/// Reports resources of one rule that are equal or cover each other.
 pub(super) fn check_overlap(resources: &[String], at: &Path, errors: &mut Errors) {
     let all: Vec<_> = resources.iter().map(|name| GroupResource::parse(name)).collect();
     let mut refuse = |why: &str| {
@@ -36,16 +36,16 @@ pub(super) fn check_overlap(resources: &[String], at: &Path, errors: &mut Errors
     }
 }
 
-/// Refuses names that no resource has, or under which nothing is stored.
+/// Reports names that no resource has, or that nothing is stored under.
 pub(super) fn check_each(resources: &[String], at: &Path, errors: &mut Errors) {
     for (index, name) in resources.iter().enumerate() {
-        if let Some(why) = wrong(name) {
+        if let Some(why) = problem(name) {
             errors.push(field::Error::invalid(&at.index(index), &name.as_str().into(), why));
         }
     }
 }
 
-fn wrong(name: &str) -> Option<&'static str> {
+fn problem(name: &str) -> Option<&'static str> {
     let GroupResource { group, resource } = GroupResource::parse(name);
     if name.to_lowercase() != name {
         return Some("resource name should not contain capital letters");

@@ -13,7 +13,7 @@ use super::Reader;
 
 const NAMES: [&str; 5] = ["aesgcm", "aescbc", "secretbox", "identity", "kms"];
 
-/// How long a plugin may take where nothing is said.
+/// The default timeout of a plugin.
 const KMS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How values are encrypted.
@@ -25,13 +25,13 @@ pub enum Provider {
     AesCbc(Vec<Key>),
     /// XSalsa20 and Poly1305, with keys of 32 bytes.
     Secretbox(Vec<Key>),
-    /// Not at all.
+    /// No encryption.
     Identity,
-    /// By keys that a plugin encrypts.
+    /// With keys that a plugin encrypts.
     Kms(Kms),
 }
 
-/// A key and its name, which values that it encrypted begin with.
+/// A key and its name, which is part of the prefix of values.
 pub struct Key {
     /// Not empty.
     pub name: String,
@@ -48,21 +48,21 @@ impl fmt::Debug for Key {
 /// A plugin of the Key Management Service's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kms {
-    /// `v1` or `v2`.
+    /// The version: `v1` or `v2`.
     pub version: String,
-    /// What values begin with that were encrypted by its keys.
+    /// The name, which is part of the prefix of values.
     pub name: String,
-    /// `unix://` and a path; one that begins with `@` is an abstract name.
+    /// `unix://` and a path; `@` begins an abstract name.
     pub endpoint: String,
-    /// How long it may take to answer.
+    /// The timeout of a call.
     pub timeout: Duration,
 }
 
 impl Reader {
-    pub(super) fn provider(&mut self, said: &Value, at: &Path) -> Option<Provider> {
-        self.only(said, at, &NAMES);
-        let is_there = |name: &&&str| said.get(name).is_some_and(|value| !value.is_null());
-        let found: Vec<&str> = NAMES.iter().filter(is_there).copied().collect();
+    pub(super) fn provider(&mut self, element: &Value, at: &Path) -> Option<Provider> {
+        self.check_members(element, at, &NAMES);
+        let is_set = |name: &&&str| element.get(name).is_some_and(|value| !value.is_null());
+        let found: Vec<&str> = NAMES.iter().filter(is_set).copied().collect();
         let [name] = found[..] else {
             let why = match found[..] {
                 [] => {
@@ -74,28 +74,28 @@ impl Reader {
                      list elements"
                 }
             };
-            // The names alone: upstream shows the whole element, with its secrets.
+            // Only the names: upstream shows the whole element with its secrets.
             let shown = Value::Array(found.into_iter().map(Value::from).collect());
             self.errors.push(field::Error::invalid(at, &shown, why));
             return None;
         };
-        let (value, at) = (said.get(name)?, at.field(name));
+        let (value, at) = (element.get(name)?, at.field(name));
         Some(match name {
             "aesgcm" => Provider::AesGcm(self.keys(value, &at, &[16, 24, 32])),
             "aescbc" => Provider::AesCbc(self.keys(value, &at, &[16, 24, 32])),
             "secretbox" => Provider::Secretbox(self.keys(value, &at, &[32])),
             "identity" => {
-                self.only(value, &at, &[]);
+                self.check_members(value, &at, &[]);
                 Provider::Identity
             }
             _ => Provider::Kms(self.kms(value, &at)),
         })
     }
 
-    fn keys(&mut self, said: &Value, at: &Path, lengths: &[usize]) -> Vec<Key> {
-        self.only(said, at, &["keys"]);
+    fn keys(&mut self, element: &Value, at: &Path, lengths: &[usize]) -> Vec<Key> {
+        self.check_members(element, at, &["keys"]);
         let at = at.field("keys");
-        let listed = self.list(said, "keys", &at);
+        let listed = self.list(element, "keys", &at);
         if listed.is_empty() {
             self.errors.push(field::Error::required(&at, "at least one keys is required"));
         }
@@ -106,14 +106,14 @@ impl Reader {
         keys
     }
 
-    fn key(&mut self, said: &Value, at: &Path, lengths: &[usize]) -> Option<Key> {
-        self.only(said, at, &["name", "secret"]);
-        let name = self.member(said, "name", at);
+    fn key(&mut self, element: &Value, at: &Path, lengths: &[usize]) -> Option<Key> {
+        self.check_members(element, at, &["name", "secret"]);
+        let name = self.member(element, "name", at);
         if name.is_empty() {
             let why = "name is a mandatory field for a key";
             self.errors.push(field::Error::required(&at.field("name"), why));
         }
-        let text = self.secret(said, "secret", at);
+        let text = self.secret(element, "secret", at);
         let at = at.field("secret");
         if text.is_empty() {
             let why = "secret is a mandatory field for a key";
@@ -138,18 +138,22 @@ impl Reader {
         Some(Key { name, secret })
     }
 
-    fn kms(&mut self, said: &Value, at: &Path) -> Kms {
-        self.only(said, at, &["apiVersion", "name", "cachesize", "endpoint", "timeout"]);
-        let mut version = self.member(said, "apiVersion", at);
+    fn kms(&mut self, element: &Value, at: &Path) -> Kms {
+        self.check_members(
+            element,
+            at,
+            &["apiVersion", "name", "cachesize", "endpoint", "timeout"],
+        );
+        let mut version = self.member(element, "apiVersion", at);
         if version.is_empty() {
             version = "v1".to_owned(); // upstream's default
         }
-        let name = self.member(said, "name", at);
+        let name = self.member(element, "name", at);
         self.kms_name(&name, &version, &at.field("name"));
-        let timeout = self.kms_timeout(said, &at.field("timeout"));
-        let endpoint = self.member(said, "endpoint", at);
+        let timeout = self.kms_timeout(element, &at.field("timeout"));
+        let endpoint = self.member(element, "endpoint", at);
         self.kms_endpoint(&endpoint, &at.field("endpoint"));
-        self.kms_cache_size(said.get("cachesize"), &version, &at.field("cachesize"));
+        self.kms_cache_size(element.get("cachesize"), &version, &at.field("cachesize"));
         if version != "v1" && version != "v2" {
             let why =
                 "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported";
@@ -176,8 +180,8 @@ impl Reader {
         }
     }
 
-    fn kms_timeout(&mut self, said: &Value, at: &Path) -> Duration {
-        let Some(value) = said.get("timeout").filter(|value| !value.is_null()) else {
+    fn kms_timeout(&mut self, element: &Value, at: &Path) -> Duration {
+        let Some(value) = element.get("timeout").filter(|value| !value.is_null()) else {
             return KMS_TIMEOUT;
         };
         match duration::parse(value.as_str().unwrap_or_default()).map(u64::try_from) {

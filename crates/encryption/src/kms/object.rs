@@ -1,4 +1,4 @@
-//! What is stored of a value: upstream's `EncryptedObject`
+//! The stored form of a value: upstream's `EncryptedObject`
 //! (`apiserver/pkg/storage/value/encrypt/envelope/kmsv2/v2/api.proto`).
 
 use std::collections::BTreeMap;
@@ -9,58 +9,58 @@ use prost::Message;
 
 use crate::Error;
 
-/// How large a key's name, a seed that a plugin encrypted, and annotations may be, in bytes.
+/// The size limits of a key ID, an encrypted seed, and the annotations, in bytes.
 const KEY_ID_BYTES_MAX: usize = 1024;
 const SOURCE_BYTES_MAX: usize = 1024;
 const ANNOTATIONS_BYTES_MAX: usize = 32 * 1024;
 
-/// What the source of a key is: the key of AES-GCM itself, or a seed from which a key is derived for each value.
+/// The types of a source: an AES-GCM key, or a seed from which keys are derived.
 const KEY: i32 = 0;
 pub(super) const SEED: i32 = 1;
 
-/// A seed or a key as a plugin encrypted it.
+/// An encrypted seed or key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SealedSource {
-    /// By which of the plugin's keys.
+    /// The ID of the plugin's key.
     pub key_id: String,
     /// The encrypted bytes.
     pub bytes: Bytes,
-    /// What the plugin wants to be told when it decrypts them.
+    /// Data of the plugin that it needs to decrypt the bytes.
     pub annotations: BTreeMap<String, Bytes>,
 }
 
 impl SealedSource {
-    /// Makes sure that it can be stored.
+    /// Checks that this can be stored.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let wrong = |why: String| Err(Error::KeyService(why));
+        let invalid = |why: String| Err(Error::KeyService(why));
         if self.bytes.is_empty() {
-            return wrong(
+            return invalid(
                 "failed to validate encrypted DEK source: encrypted DEK source is empty".to_owned(),
             );
         }
         if self.bytes.len() > SOURCE_BYTES_MAX {
-            return wrong(format!(
+            return invalid(format!(
                 "failed to validate encrypted DEK source: encrypted DEK source is {} bytes, which exceeds \
                  the max size of {SOURCE_BYTES_MAX}",
                 self.bytes.len()
             ));
         }
         if let Err((_, why)) = check_key_id(&self.key_id) {
-            return wrong(format!("failed to validate key id: {why}"));
+            return invalid(format!("failed to validate key id: {why}"));
         }
         let is_domain = |name: &str| {
             let name = name.strip_suffix('.').unwrap_or(name);
             name.contains('.') && names::dns1123_subdomain(name).is_empty()
         };
         if let Some(name) = self.annotations.keys().find(|name| !is_domain(name)) {
-            return wrong(format!(
+            return invalid(format!(
                 "failed to validate annotations: {name:?} is not a fully qualified domain name"
             ));
         }
         let len: usize =
             self.annotations.iter().map(|(name, value)| name.len() + value.len()).sum();
         if len > ANNOTATIONS_BYTES_MAX {
-            return wrong(format!(
+            return invalid(format!(
                 "failed to validate annotations: total size of annotations is {len}, which exceeds the max \
                  size of {ANNOTATIONS_BYTES_MAX}"
             ));
@@ -69,10 +69,10 @@ impl SealedSource {
     }
 }
 
-/// Makes sure that a plugin's key has a usable name.
+/// Checks the ID of a plugin's key.
 ///
 /// # Errors
-/// The kind of fault, as metrics tell it, and what is wrong.
+/// The error code for metrics, and the message.
 pub fn check_key_id(key_id: &str) -> Result<(), (&'static str, String)> {
     match key_id.len() {
         0 => Err(("empty", "keyID is empty".to_owned())),
@@ -100,7 +100,7 @@ pub(super) struct EncryptedObject {
 }
 
 impl EncryptedObject {
-    /// A value that was encrypted by a key that derives from a seed.
+    /// Creates an object with a value that was encrypted with a derived key.
     pub(super) fn new(data: Bytes, sealed: &SealedSource) -> Self {
         let SealedSource { key_id, bytes, annotations } = sealed.clone();
         Self { data, key_id, source: bytes, annotations, source_type: SEED }
@@ -111,7 +111,7 @@ impl EncryptedObject {
         self.encode_raw(out);
     }
 
-    /// Reads what is stored, and makes sure that it may be so.
+    /// Reads and checks a stored object.
     pub(super) fn decode(stored: &[u8]) -> Result<Self, Error> {
         let object = <Self as Message>::decode(stored)
             .map_err(|_| Error::Undecryptable("the stored data is not an EncryptedObject"))?;
@@ -126,7 +126,7 @@ impl EncryptedObject {
         Ok(object)
     }
 
-    /// The encrypted value, what its key comes from, and of which kind that is.
+    /// The encrypted value, the encrypted source, and the source's type.
     pub(super) fn split(self) -> (Bytes, SealedSource, i32) {
         let Self { data, key_id, source: bytes, annotations, source_type } = self;
         (data, SealedSource { key_id, bytes, annotations }, source_type)

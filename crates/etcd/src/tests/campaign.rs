@@ -1,5 +1,5 @@
-//! Stores on the model of etcd: whatever it does, what followers are told and what writers are answered
-//! agrees with what the database has been. A seed that fails fails again.
+//! Stores on a model of etcd with random faults. Whatever the model does, the followers' records
+//! and the writers' answers must agree with the database's history. A seed that fails always fails.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,19 +12,19 @@ use pintle_store::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::model::{Access, Chance, History, Model};
+use super::model::{Access, History, Model, Random};
 use super::plain;
 use crate::messages::{Event, EventType};
 use crate::store::{EtcdOpening, EtcdStore, Options};
 use crate::translation::Translation;
 
-/// How many seeds are run; `PINTLE_ETCD_SEEDS` says otherwise, also which alone (`17..18`).
+/// The number of seeds. `PINTLE_ETCD_SEEDS` sets another number or a range (`17..18`).
 const SEEDS: u64 = 60;
 
 const WRITES: usize = 40;
-const LONG: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a follower was given.
+/// A call of a follower.
 #[derive(Debug)]
 enum Call {
     Apply(Vec<Record>, Revision),
@@ -53,7 +53,7 @@ impl Calls {
     }
 }
 
-/// What became of one write.
+/// A write and its outcome.
 struct Answered {
     key: Key,
     value: String,
@@ -66,7 +66,7 @@ struct Campaign {
 }
 
 #[test]
-fn followers_and_writers_are_told_the_truth() {
+fn followers_and_writers_agree_with_the_history() {
     let seeds = env::var("PINTLE_ETCD_SEEDS").ok().map_or(0..SEEDS, |text| {
         let (first, end) = text.split_once("..").unwrap_or(("0", &text));
         first.parse().unwrap()..end.parse().unwrap()
@@ -89,8 +89,8 @@ fn followers_and_writers_are_told_the_truth() {
 
 /// Two stores, writers on both, another process that compacts, and sometimes a backup.
 async fn run(seed: u64) {
-    let mut chance = Chance::new(seed);
-    let version = if chance.once_in(2) { "3.4.23" } else { "3.6.8" };
+    let mut random = Random::new(seed);
+    let version = if random.once_in(2) { "3.4.23" } else { "3.6.8" };
     let model = Model::new(seed, version);
     let campaign = Arc::new(Campaign { model: model.clone(), answered: Mutex::default() });
     let mut followed = Vec::new();
@@ -105,17 +105,17 @@ async fn run(seed: u64) {
         for writer in 0..3 {
             let campaign = campaign.clone();
             let (store, calls) = (store.clone(), calls.clone());
-            let chance = Chance::new(seed ^ (1 + index as u64) << 32 ^ (1 + writer) << 40);
+            let random = Random::new(seed ^ (1 + index as u64) << 32 ^ (1 + writer) << 40);
             let name = format!("{index}{writer}");
-            tasks.push(tokio::spawn(campaign.write(store, calls, chance, name)));
+            tasks.push(tokio::spawn(campaign.write(store, calls, random, name)));
         }
     }
-    let disturbances = chance.below(4);
-    let restores = chance.once_in(3);
+    let disturbances = random.below(4);
+    let restores = random.once_in(3);
     for disturbance in 0..disturbances {
-        sleep(Duration::from_millis(200 + chance.below(400))).await;
+        sleep(Duration::from_millis(200 + random.below(400))).await;
         let head = model.head();
-        let _ = model.compact_to(head - chance.below(20).cast_signed().min(head - 1));
+        let _ = model.compact_to(head - random.below(20).cast_signed().min(head - 1));
         if restores && disturbance == 1 {
             model.restore(2);
         }
@@ -123,7 +123,7 @@ async fn run(seed: u64) {
     for task in tasks {
         task.await.unwrap();
     }
-    model.calm();
+    model.stop_faults();
     while model.has_delayed() {
         sleep(Duration::from_millis(50)).await;
     }
@@ -133,7 +133,7 @@ async fn run(seed: u64) {
     for (store, calls) in &followed {
         let fresh = caught_up(store).await;
         assert_eq!(fresh.0.cast_signed(), model.head());
-        check_told(&model, calls);
+        check_calls(&model, calls);
         check_reads(&model, store).await;
     }
     campaign.check_answers();
@@ -155,9 +155,9 @@ async fn follow(store: &EtcdStore, calls: &Arc<Calls>) {
     }
 }
 
-/// Waits until the followers of a store have everything.
+/// Waits until the followers of a store are up to date.
 async fn caught_up(store: &EtcdStore) -> Revision {
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Ok(fresh) = store.fresh().await
             && store.head() == fresh
@@ -170,16 +170,16 @@ async fn caught_up(store: &EtcdStore) -> Revision {
 }
 
 impl Campaign {
-    /// Writes at random, from what it read or was told last.
+    /// Writes random keys, with expectations from what was read last.
     async fn write(
         self: Arc<Self>,
         store: Arc<EtcdStore>,
         calls: Arc<Calls>,
-        mut chance: Chance,
+        mut random: Random,
         name: String,
     ) {
         for n in 0..WRITES {
-            sleep(Duration::from_millis(chance.below(30))).await;
+            sleep(Duration::from_millis(random.below(30))).await;
             let restorations = self.model.restorations();
             let acknowledged = self.acknowledged();
             if let Ok(fresh) = store.fresh().await
@@ -189,13 +189,13 @@ impl Campaign {
                 assert!(fresh >= acknowledged, "{fresh} is not fresh: {acknowledged} was before");
             }
             let mut writes = Vec::new();
-            for collection in ["a", "b", "c"].iter().take(1 + chance.below(3) as usize) {
-                let item = chance.below(4).to_string();
+            for collection in ["a", "b", "c"].iter().take(1 + random.below(3) as usize) {
+                let item = random.below(4).to_string();
                 let key = Key { collection: (*collection).into(), item: item.as_str().into() };
                 let Ok(current) = store.get(&key, At::Head).await else { continue };
                 let expect = current.map_or(Expect::Absent, |r| Expect::At(r.revision));
                 let template = Template::whole(format!("{name}-{n}-{collection}").into_bytes());
-                let is_deleted = expect != Expect::Absent && chance.once_in(3);
+                let is_deleted = expect != Expect::Absent && random.once_in(3);
                 let change =
                     if is_deleted { Change::Delete(template) } else { Change::Put(template) };
                 writes.push(Write { key, expect, change, note: None });
@@ -222,7 +222,7 @@ impl Campaign {
             Err(Error::Conflict { current: Some(current) })
                 if self.model.restorations() == restorations =>
             {
-                assert!(calls.has(current), "{current:?} stands in the way and is not visible");
+                assert!(calls.has(current), "{current:?} is in conflict and is not visible");
             }
             _ => {}
         }
@@ -239,7 +239,7 @@ impl Campaign {
         revisions.map(|record| record.revision).max().unwrap_or_default()
     }
 
-    /// What was acknowledged has happened, and what failed has not.
+    /// Each acknowledged write has happened, and each failed one has not.
     fn check_answers(&self) {
         let histories = self.model.histories();
         for Answered { key, value, outcome } in self.answered.lock().iter() {
@@ -249,8 +249,8 @@ impl Campaign {
             });
             match outcome {
                 Ok(record) if record.kind == Kind::Deleted => {
-                    let is_told = histories.iter().any(|history| has(history, record));
-                    assert!(is_told, "{record:?} was acknowledged");
+                    let is_in_history = histories.iter().any(|history| has(history, record));
+                    assert!(is_in_history, "{record:?} was acknowledged");
                 }
                 Ok(record) => {
                     let event = happened.unwrap_or_else(|| panic!("{record:?} was acknowledged"));
@@ -267,7 +267,7 @@ impl Campaign {
     }
 }
 
-/// Whether a record is what happened to its key at its revision.
+/// Whether a record is in a history.
 fn has(history: &History, record: &Record) -> bool {
     let translation = Translation::new(plain(), None, "registry");
     let path = translation.path(&record.key);
@@ -289,13 +289,13 @@ fn kind(event: &Event) -> Kind {
     }
 }
 
-/// Each record has happened, in order and none is missing since the last reset; in the end there is the
-/// same state.
-fn check_told(model: &Model, calls: &Calls) {
+/// Checks the calls of a follower: each record has happened, they are in order, none is missing
+/// since the last reset, and the final state is the model's.
+fn check_calls(model: &Model, calls: &Calls) {
     let histories = model.histories();
     let (mut state, mut head, mut is_state) = (BTreeMap::new(), Revision(0), true);
     let calls = calls.0.lock();
-    // A history is that of the present as far as it was told after the last reset.
+    // Only calls after the last reset can be compared with the present history.
     let last_reset = calls.iter().rposition(|call| matches!(call, Call::Reset(..)));
     for (index, call) in calls.iter().enumerate() {
         let (records, next) = match call {
@@ -319,7 +319,7 @@ fn check_told(model: &Model, calls: &Calls) {
                 _ => state.insert(record.key.clone(), record.clone()),
             };
         }
-        // The state at the floor comes in several calls, of which only the first is known to be one.
+        // The state at the floor comes in several calls; only the first can be recognized.
         let is_history = matches!(call, Call::Apply(..)) && !is_state;
         if is_history && last_reset.is_none_or(|last| index > last) && model.restorations() == 0 {
             let revisions = head.0.cast_signed() + 1..next.0.cast_signed() + 1;
@@ -335,7 +335,7 @@ fn check_told(model: &Model, calls: &Calls) {
     assert_eq!(values, expected, "the state at {head}");
 }
 
-/// What is read from the store is what is there.
+/// Checks that reads return the model's state.
 async fn check_reads(model: &Model, store: &EtcdStore) {
     let mut values = Vec::new();
     for collection in ["a", "b", "c"] {

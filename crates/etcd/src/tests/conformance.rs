@@ -1,4 +1,4 @@
-//! The suite of what every store must do, on a server of its own for each case.
+//! The conformance suite of `pintle-store`, with a new server for each case.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Tests of the whole store.
 //!
-//! - `campaign`: stores on a `model` of etcd that goes wrong by a seed.
-//! - `server`: real servers of etcd, where there are some.
+//! - `campaign`: stores on a `model` of etcd with random faults.
+//! - `server`: real etcd servers, if etcd is installed.
 //! - `conformance`: the suite of `pintle-store`, on a real server.
-//! - `store`: what the store does beyond it.
+//! - `store`: behaviour beyond the suite.
 //! - `tls`: certificates on both sides.
 
 mod campaign;
@@ -19,10 +19,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use pintle_store::{Key, Kind, Layout, Mismatch, Revision};
 
-/// Paths are `collection/item`, and bytes are values, with the revision in `"rv":""`.
+/// A layout with the path `collection/item`. Values are bytes; the revision is set in `"rv":""`.
 #[derive(Default)]
 struct Plain {
-    /// Of all keys of the collection `fleeting`.
+    /// The lifetime of all keys of the collection `fleeting`.
     lifetime: Option<Duration>,
 }
 

@@ -1,4 +1,5 @@
-//! etcd in memory, which is slow, loses answers, ends watches, is compacted and restored, all by a seed.
+//! An in-memory model of etcd with random faults: it is slow, loses answers, ends watches, and is
+//! compacted and restored.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -19,10 +20,10 @@ use crate::messages::{
     TxnResponse, WatchCreateRequest, WatchResponse,
 };
 
-/// Numbers by a seed.
-pub(super) struct Chance(u64);
+/// Random numbers from a seed.
+pub(super) struct Random(u64);
 
-impl Chance {
+impl Random {
     pub(super) const fn new(seed: u64) -> Self {
         Self(seed.wrapping_add(0x9e37_79b9_7f4a_7c15))
     }
@@ -48,33 +49,33 @@ pub(super) type History = BTreeMap<i64, Vec<Event>>;
 /// The database.
 pub(super) struct Model {
     state: Mutex<State>,
-    /// Told whenever the revision changes, to all in a fixed order (those of `tokio::sync::watch` are told
-    /// in an order of chance).
-    moved: Notify,
+    /// Notified whenever the revision changes. A `Notify` wakes its waiters in a fixed order,
+    /// unlike a `tokio::sync::watch`.
+    changed: Notify,
     version: &'static str,
 }
 
 struct State {
-    chance: Chance,
-    /// Whether anything goes wrong.
-    is_rough: bool,
+    random: Random,
+    /// Whether faults happen.
+    has_faults: bool,
     header: ResponseHeader,
     compacted: i64,
     keys: BTreeMap<Bytes, KeyValue>,
     history: History,
-    /// What was before the database was restored from a backup, each time.
+    /// The histories before each restoration from a backup.
     lost: Vec<History>,
-    /// Requests whose answers are lost, and which are yet to be done.
+    /// The number of requests that are not yet executed although their answers are lost already.
     delayed: usize,
 }
 
 impl Model {
-    /// A database that says it is of a version of etcd, with the faults of that one.
+    /// Creates a database that behaves like a version of etcd.
     pub(super) fn new(seed: u64, version: &'static str) -> Arc<Self> {
         let header = ResponseHeader { cluster_id: 1, member_id: 1, revision: 1, raft_term: 2 };
         let state = State {
-            chance: Chance::new(seed),
-            is_rough: true,
+            random: Random::new(seed),
+            has_faults: true,
             header,
             compacted: 0,
             keys: BTreeMap::new(),
@@ -82,24 +83,24 @@ impl Model {
             lost: Vec::new(),
             delayed: 0,
         };
-        Arc::new(Self { state: Mutex::new(state), moved: Notify::new(), version })
+        Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), version })
     }
 
-    /// From now on nothing goes wrong.
-    pub(super) fn calm(&self) {
-        self.state.lock().is_rough = false;
+    /// Ends all faults.
+    pub(super) fn stop_faults(&self) {
+        self.state.lock().has_faults = false;
     }
 
     pub(super) fn head(&self) -> i64 {
         self.state.lock().header.revision
     }
 
-    /// Whether a request is yet to be done whose answer is lost already.
+    /// Whether some request is still to be executed although its answer is lost.
     pub(super) fn has_delayed(&self) -> bool {
         self.state.lock().delayed > 0
     }
 
-    /// How often it was restored.
+    /// The number of restorations.
     pub(super) fn restorations(&self) -> usize {
         self.state.lock().lost.len()
     }
@@ -110,12 +111,12 @@ impl Model {
         state.lost.iter().chain([&state.history]).cloned().collect()
     }
 
-    /// What is there now.
+    /// The present keys.
     pub(super) fn keys(&self) -> Vec<KeyValue> {
         self.state.lock().keys.values().cloned().collect()
     }
 
-    /// Another process compacts.
+    /// Compacts, as another process would.
     pub(super) fn compact_to(&self, revision: i64) -> Result<ResponseHeader, Error> {
         let mut state = self.state.lock();
         if revision > state.header.revision {
@@ -128,7 +129,7 @@ impl Model {
         Ok(state.header)
     }
 
-    /// An operator puts the database back to what it was at a revision that is not compacted.
+    /// Restores a former state that is not compacted, as an operator would.
     pub(super) fn restore(&self, share: u64) {
         let mut state = self.state.lock();
         let at = state.compacted.max(1)
@@ -139,31 +140,31 @@ impl Model {
         state.lost.push(lost);
         state.header.revision = at;
         state.header.raft_term = 1;
-        state.header.cluster_id += u64::from(state.chance.once_in(2));
+        state.header.cluster_id += u64::from(state.random.once_in(2));
         drop(state);
-        self.moved.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     async fn lag(&self, millis_max: u64) {
         let millis = {
             let mut state = self.state.lock();
-            if state.is_rough { state.chance.below(millis_max) } else { 0 }
+            if state.has_faults { state.random.below(millis_max) } else { 0 }
         };
         if millis > 0 {
             sleep(Duration::from_millis(millis)).await;
         }
     }
 
-    fn goes_wrong(&self, times: u64) -> bool {
+    fn fails(&self, times: u64) -> bool {
         let mut state = self.state.lock();
-        state.is_rough && state.chance.once_in(times)
+        state.has_faults && state.random.once_in(times)
     }
 
     fn apply(&self, request: &TxnRequest) -> TxnResponse {
         let mut state = self.state.lock();
         let response = state.apply(request);
         drop(state);
-        self.moved.notify_waiters();
+        self.changed.notify_waiters();
         response
     }
 }
@@ -217,7 +218,7 @@ impl State {
         TxnResponse { header: self.header, succeeded: holds, responses }
     }
 
-    /// The keys as they were at a revision.
+    /// The keys at a revision.
     fn at(&self, revision: i64) -> Vec<KeyValue> {
         let mut keys = BTreeMap::new();
         for event in self.history.range(..=revision).flat_map(|(_, events)| events) {
@@ -240,17 +241,17 @@ fn within(key: &Bytes, range: &(Bytes, Bytes)) -> bool {
 }
 
 fn lost<T>() -> Result<T, Error> {
-    Err(Error::Lost("the model loses it".to_owned()))
+    Err(Error::Lost("the model lost it".to_owned()))
 }
 
-/// The model, as each process reaches it.
+/// The model, as an etcd client.
 pub(super) struct Access(pub(super) Arc<Model>);
 
 impl Etcd for Access {
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, Error>> {
         Box::pin(async move {
             self.0.lag(5).await;
-            if self.0.goes_wrong(40) {
+            if self.0.fails(40) {
                 return lost();
             }
             let response = {
@@ -281,13 +282,13 @@ impl Etcd for Access {
     fn txn(&self, request: TxnRequest) -> BoxFuture<'_, Result<TxnResponse, Error>> {
         Box::pin(async move {
             self.0.lag(5).await;
-            if self.0.goes_wrong(30) {
-                return Err(Error::Unreachable("the model is not there".to_owned()));
+            if self.0.fails(30) {
+                return Err(Error::Unreachable("the model is unreachable".to_owned()));
             }
-            if self.0.goes_wrong(20) {
-                return lost(); // and never done
+            if self.0.fails(20) {
+                return lost(); // and never executed
             }
-            if self.0.goes_wrong(20) {
+            if self.0.fails(20) {
                 let (model, restorations) = (self.0.clone(), self.0.restorations());
                 model.state.lock().delayed += 1;
                 tokio::spawn(async move {
@@ -301,7 +302,7 @@ impl Etcd for Access {
             }
             let response = self.0.apply(&request);
             self.0.lag(5).await;
-            if self.0.goes_wrong(20) { lost() } else { Ok(response) }
+            if self.0.fails(20) { lost() } else { Ok(response) }
         })
     }
 
@@ -328,11 +329,11 @@ impl Etcd for Access {
     fn watch(&self, create: WatchCreateRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, Error>> {
         Box::pin(async move {
             self.0.lag(20).await;
-            if self.0.goes_wrong(10) {
+            if self.0.fails(10) {
                 return lost();
             }
-            // etcd issues 15271 and 20221: some begin earlier than they are asked to.
-            let early = i64::from(self.0.goes_wrong(3)) * 3;
+            // etcd issues 15271 and 20221: some versions begin before the start revision.
+            let early = i64::from(self.0.fails(3)) * 3;
             let compacted = self.0.state.lock().compacted;
             let next =
                 (create.start_revision - early).max(create.start_revision.min(compacted)).max(1);
@@ -358,12 +359,12 @@ struct ModelWatch {
     next: i64,
     is_created: bool,
     progress_wanted: bool,
-    /// Messages that are made and yet to be read.
+    /// Messages that are not read yet.
     messages: VecDeque<WatchResponse>,
 }
 
 impl ModelWatch {
-    /// The next message, if there is one now.
+    /// The next message, if there is one.
     fn message(&mut self) -> Option<WatchResponse> {
         if let Some(message) = self.messages.pop_front() {
             return Some(message);
@@ -374,9 +375,9 @@ impl ModelWatch {
         if !std::mem::replace(&mut self.is_created, true) {
             return Some(WatchResponse { created: true, ..empty });
         }
-        // etcd issues 15220 and 17507: old ones tell of progress before they are there.
-        let is_there = self.next > header.revision || !self.model.version.starts_with("3.6");
-        if self.progress_wanted && is_there {
+        // etcd issues 15220 and 17507: old versions report progress too early.
+        let is_reached = self.next > header.revision || !self.model.version.starts_with("3.6");
+        if self.progress_wanted && is_reached {
             self.progress_wanted = false;
             return Some(empty);
         }
@@ -385,7 +386,7 @@ impl ModelWatch {
             return Some(WatchResponse { canceled: true, compact_revision, ..empty });
         }
         while self.next <= header.revision {
-            let count = 1 + state.chance.below(4).cast_signed();
+            let count = 1 + state.random.below(4).cast_signed();
             let revisions = self.next..(self.next + count).min(header.revision + 1);
             self.next = revisions.end;
             let mut events: Vec<_> = state
@@ -395,9 +396,9 @@ impl ModelWatch {
                 .filter(|event| within(&event.kv.key, &self.range))
                 .cloned()
                 .collect();
-            while events.len() > 1 && state.chance.once_in(2) {
+            while events.len() > 1 && state.random.once_in(2) {
                 let rest =
-                    events.split_off(1 + state.chance.below(events.len() as u64 - 1) as usize);
+                    events.split_off(1 + state.random.below(events.len() as u64 - 1) as usize);
                 let part = std::mem::replace(&mut events, rest);
                 let part = WatchResponse { events: part, fragment: true, ..empty.clone() };
                 self.messages.push_back(part);
@@ -415,20 +416,20 @@ impl Watch for ModelWatch {
     fn next(&mut self) -> BoxFuture<'_, Result<WatchResponse, Error>> {
         Box::pin(async move {
             self.model.lag(20).await;
-            if self.model.goes_wrong(50) {
+            if self.model.fails(50) {
                 return lost();
             }
             loop {
                 let model = self.model.clone();
-                let mut moved = pin!(model.moved.notified());
-                moved.as_mut().enable();
+                let mut changed = pin!(model.changed.notified());
+                changed.as_mut().enable();
                 if self.model.restorations() != self.restorations {
                     return lost();
                 }
                 if let Some(message) = self.message() {
                     return Ok(message);
                 }
-                moved.await;
+                changed.await;
             }
         })
     }

@@ -1,4 +1,4 @@
-//! Real servers of etcd: `etcd` on the path, or what `PINTLE_ETCD` names.
+//! Real etcd servers: the program `etcd` on the path, or the one that `PINTLE_ETCD` names.
 
 use std::env;
 use std::net::TcpListener;
@@ -15,30 +15,31 @@ use crate::client::{Client, Etcd};
 use crate::store::{EtcdOpening, EtcdStore, Options};
 use crate::tls::Tls;
 
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// As many servers run at once: more would wait for the disk, and for each other, beyond all patience.
-static ROOM: Semaphore = Semaphore::const_new(2);
+/// The number of servers at once: with more, the slow disk would make tests exceed their deadlines.
+static SERVERS: Semaphore = Semaphore::const_new(2);
 
-/// A server with one member, gone when it is dropped.
+/// A server with one member, killed when this is dropped.
 pub(super) struct Server {
     pub(super) endpoint: String,
-    /// To begin it again.
+    /// The arguments, for a restart.
     arguments: Vec<String>,
     process: Child,
     pub(super) dir: TempDir,
-    _room: SemaphorePermit<'static>,
+    _permit: SemaphorePermit<'static>,
 }
 
 impl Server {
-    /// A server, or `None` where this machine has no etcd.
+    /// Starts a server; `None` if this machine has no etcd.
     pub(super) async fn start() -> Option<Self> {
         Self::start_in(tempfile::tempdir().unwrap(), "http", &[]).await
     }
 
-    /// A server whose files are in a directory, with further arguments in which `DIR` stands for it.
+    /// Starts a server with its files in `dir` and with further arguments, in which `DIR` is
+    /// replaced by `dir`.
     pub(super) async fn start_in(dir: TempDir, scheme: &str, further: &[&str]) -> Option<Self> {
-        let room = ROOM.acquire().await.unwrap();
+        let permit = SERVERS.acquire().await.unwrap();
         let [client, peer] = free_ports();
         let path = dir.path().display().to_string();
         let endpoint = format!("{scheme}://127.0.0.1:{client}");
@@ -58,7 +59,7 @@ impl Server {
         arguments.extend(own.iter().map(|(name, value)| format!("{name}={value}")));
         arguments.extend(further.iter().map(|argument| argument.replace("DIR", &path)));
         let process = spawn(&arguments)?;
-        let server = Self { endpoint, arguments, process, dir, _room: room };
+        let server = Self { endpoint, arguments, process, dir, _permit: permit };
         if scheme == "http" {
             ready(&server.client()).await;
         }
@@ -77,7 +78,7 @@ impl Server {
         }
     }
 
-    /// A store on it.
+    /// Opens a store on this server.
     pub(super) async fn store(&self) -> EtcdStore {
         self.store_with(self.options()).await
     }
@@ -87,13 +88,13 @@ impl Server {
         EtcdOpening::new(Arc::new(client), options, plain()).await.unwrap().start()
     }
 
-    /// Ends it as a failure of its machine does.
+    /// Kills the server, as a machine failure would.
     pub(super) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Begins it again after it was killed.
+    /// Starts a killed server again.
     pub(super) async fn restart(&mut self) {
         self.process = spawn(&self.arguments).expect("it was there before");
         ready(&self.client()).await;
@@ -109,7 +110,7 @@ impl Drop for Server {
 
 /// Waits until a server answers.
 pub(super) async fn ready(client: &Client) {
-    let deadline = Instant::now() + START_PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while let Err(error) = client.status().await {
         assert!(Instant::now() < deadline, "etcd does not start: {error}");
         sleep(Duration::from_millis(10)).await;
@@ -129,7 +130,7 @@ fn spawn(arguments: &[String]) -> Option<Child> {
     }
 }
 
-/// Ports that nobody listens on.
+/// Ports without a listener.
 fn free_ports<const N: usize>() -> [u16; N] {
     let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())

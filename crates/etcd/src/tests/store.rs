@@ -1,5 +1,5 @@
-//! What the store does beyond the contract's suite, on a real server: several stores on one database,
-//! groups, leases, and servers that fail.
+//! Behaviour of the store beyond the contract's suite, on a real server: several stores on one
+//! database, groups, leases and server failures.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use pintle_store::conformance::CommitOne as _;
 use pintle_store::{
     At, Change, Error, Expect, Follower, Group, Key, Record, Revision, Store, Template, Write,
 };
@@ -20,7 +21,7 @@ use crate::messages::{Operation, PutRequest, RequestOp, TxnRequest};
 use crate::store::{EtcdOpening, EtcdStore};
 use crate::tls::Tls;
 
-const LONG: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `collection/item`
 fn key(path: &str) -> Key {
@@ -52,7 +53,7 @@ fn text(record: &Record) -> String {
     format!("{:?} {}/{}={value}", record.kind, record.key.collection, record.key.item)
 }
 
-/// A follower that remembers each call.
+/// A follower that records its calls.
 #[derive(Default)]
 struct Calls(Mutex<Vec<(String, Revision)>>);
 
@@ -70,7 +71,7 @@ impl Follower for Calls {
 }
 
 impl Calls {
-    /// What was told, without calls that only moved the head.
+    /// The records of the calls, without calls that only moved the head.
     fn texts(&self) -> Vec<String> {
         self.0.lock().iter().map(|(text, _)| text.clone()).filter(|text| !text.is_empty()).collect()
     }
@@ -82,16 +83,16 @@ async fn followed(store: &EtcdStore) -> Arc<Calls> {
     calls
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "not in time: {what}");
         sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// A value, put by another program.
+/// Puts a value as another program would.
 async fn put_raw(client: &Client, path: &'static str, value: &'static str) -> Revision {
     let (key, value) = (Bytes::from_static(path.as_bytes()), Bytes::from_static(value.as_bytes()));
     let request = Some(Operation::Put(PutRequest { key, value, lease: 0 }));
@@ -101,7 +102,7 @@ async fn put_raw(client: &Client, path: &'static str, value: &'static str) -> Re
 }
 
 #[tokio::test]
-async fn a_group_shares_a_revision_and_is_told_at_once() {
+async fn a_group_shares_a_revision_and_is_sent_at_once() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
@@ -111,8 +112,8 @@ async fn a_group_shares_a_revision_and_is_told_at_once() {
     let revisions: Vec<_> = records.iter().map(|record| record.revision.0).collect();
     assert_eq!(revisions, [3, 3, 2, 3]);
     assert_eq!(records.iter().map(|r| &*r.key.item).collect::<Vec<_>>(), ["1", "1", "2", "1"]);
-    let told = ["Created a/2=y", "Created a/1=x, Created b/1=x, Created c/1=x"];
-    assert_eq!(calls.texts(), told);
+    let records = ["Created a/2=y", "Created a/1=x, Created b/1=x, Created c/1=x"];
+    assert_eq!(calls.texts(), records);
 }
 
 #[tokio::test]
@@ -138,22 +139,22 @@ async fn what_went_before_a_group_that_fails_is_undone() {
 }
 
 #[tokio::test]
-async fn a_mark_before_a_deletion_is_told_first() {
+async fn a_mark_before_a_deletion_is_sent_first() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
     let at = store.commit(create("a/1", "x")).await.unwrap().revision;
-    let writes = vec![put("a/1", Expect::At(at), "marked"), delete("a/1", Expect::Left)];
+    let writes = vec![put("a/1", Expect::At(at), "marked"), delete("a/1", Expect::AfterPrevious)];
     let records = store.commit_together(group(writes)).await.unwrap();
     let texts: Vec<_> = records.iter().map(text).collect();
     assert_eq!(texts, ["Updated a/1=marked", "Deleted a/1=last"]);
     assert_eq!(calls.texts(), ["Created a/1=x", "Updated a/1=marked", "Deleted a/1=last"]);
 }
 
-/// What belongs to an object goes after the object does: who looks meanwhile never finds the object without
-/// what belongs to it.
+/// The keys that belong to an object are deleted after it: a reader never finds the object without
+/// them.
 #[tokio::test]
-async fn what_belongs_to_an_object_goes_after_it() {
+async fn keys_that_belong_to_an_object_are_deleted_after_it() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let mut at = Vec::new();
@@ -165,8 +166,8 @@ async fn what_belongs_to_an_object_goes_after_it() {
     let writes = vec![put("a/1", at[0], "y"), delete("b/1", at[1]), delete("b/2", at[2])];
     let records = store.commit_together(group(writes)).await.unwrap();
     assert_eq!(records.len(), 3);
-    let told = calls.texts().split_off(before);
-    assert_eq!(told, ["Updated a/1=y, Deleted b/1=last", "Deleted b/2=last"]);
+    let records = calls.texts().split_off(before);
+    assert_eq!(records, ["Updated a/1=y, Deleted b/1=last", "Deleted b/2=last"]);
 }
 
 #[tokio::test]
@@ -176,23 +177,23 @@ async fn stores_on_one_database_see_each_other() {
     let (by_one, by_other) = (followed(&one).await, followed(&other).await);
     let at = one.commit(create("a/1", "x")).await.unwrap().revision;
     let fresh = other.fresh().await.unwrap();
-    assert!(fresh >= at, "a fresh read knows of every acknowledged write");
+    assert!(fresh >= at, "a fresh read covers every acknowledged write");
     until("the other store has it", || other.head() >= fresh).await;
     let at = other.commit(put("a/1", Expect::At(at), "y")).await.unwrap().revision;
-    // What stands in the way is there when it is told of.
+    // The conflicting write is visible when the conflict is reported.
     let stale = one.commit(put("a/1", Expect::At(Revision(at.0 - 1)), "z")).await;
     let Err(Error::Conflict { current: Some(current) }) = stale else { panic!("{stale:?}") };
     assert_eq!((text(&current), current.revision), ("Updated a/1=y".to_owned(), at));
     assert_eq!(by_one.texts(), ["Created a/1=x", "Updated a/1=y"]);
     one.commit(delete("a/1", Expect::At(at))).await.unwrap();
-    until("the deletion is told", || by_other.texts().len() == 3).await;
-    let told = ["Created a/1=x", "Updated a/1=y", "Deleted a/1="];
-    assert_eq!(by_other.texts(), told, "the last state is not known to others");
+    until("the deletion is seen", || by_other.texts().len() == 3).await;
+    let records = ["Created a/1=x", "Updated a/1=y", "Deleted a/1="];
+    assert_eq!(by_other.texts(), records, "the last state is not known to others");
 }
 
-/// Revisions of keys that are not the store's are waited for, too.
+/// A fresh revision is reached even if its key is not the store's.
 #[tokio::test]
-async fn a_fresh_revision_comes_though_it_is_not_the_stores() {
+async fn a_fresh_revision_of_a_foreign_key_is_reached() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
@@ -207,9 +208,9 @@ async fn a_fresh_revision_comes_though_it_is_not_the_stores() {
     assert_eq!(store.list("no-collection", "", At::Head).await.unwrap(), []);
 }
 
-/// A long history is not told again at a start, and can still be read.
+/// A long history is not replayed at a start, but can be read.
 #[tokio::test]
-async fn a_new_follower_is_told_the_newest_writes_one_by_one() {
+async fn a_new_follower_gets_the_newest_writes_one_by_one() {
     let Some(server) = Server::start().await else { return };
     let client = server.client();
     let old = put_raw(&client, "/registry/a/old", "x").await;
@@ -227,15 +228,15 @@ async fn a_new_follower_is_told_the_newest_writes_one_by_one() {
     let calls = followed(&store).await;
     let texts = calls.texts();
     assert_eq!(texts[0], "reset: Created a/old=x, Updated b/1=y");
-    let told = texts[1..].iter().map(|text| text.split(", ").count()).sum::<usize>();
-    assert_eq!(told, 10_000);
+    let records = texts[1..].iter().map(|text| text.split(", ").count()).sum::<usize>();
+    assert_eq!(records, 10_000);
     let before = store.get(&key("b/1"), At::Revision(old)).await.unwrap();
     assert_eq!(before, None);
     assert_eq!(store.list("a", "", At::Revision(old)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn what_has_a_lifetime_goes_by_itself() {
+async fn a_key_with_a_lifetime_expires() {
     let Some(server) = Server::start().await else { return };
     let layout = Arc::new(Plain { lifetime: Some(Duration::from_secs(1)) });
     let client = Arc::new(server.client());
@@ -243,12 +244,12 @@ async fn what_has_a_lifetime_goes_by_itself() {
     let calls = followed(&store).await;
     store.commit(create("fleeting/1", "x")).await.unwrap();
     store.commit(create("lasting/1", "x")).await.unwrap();
-    until("it goes", || calls.texts().len() == 3).await;
+    until("it expires", || calls.texts().len() == 3).await;
     assert_eq!(calls.texts()[2], "Deleted fleeting/1=");
 }
 
 #[tokio::test]
-async fn what_cannot_be_translated_is_not_written_and_read_as_it_is() {
+async fn an_unwritable_value_is_refused_and_an_unreadable_one_is_returned_as_stored() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
@@ -261,14 +262,14 @@ async fn what_cannot_be_translated_is_not_written_and_read_as_it_is() {
     let success = vec![RequestOp { request }];
     client.txn(TxnRequest { success, ..TxnRequest::default() }).await.unwrap();
     let fresh = store.fresh().await.unwrap();
-    until("it is told", || store.head() >= fresh).await;
+    until("it is seen", || store.head() >= fresh).await;
     let read = store.get(&key("a/2"), At::Head).await.unwrap().unwrap();
     assert_eq!(&read.value()[..], b"\xff");
     assert_eq!(calls.texts(), ["Created a/2=\u{fffd}"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_loses_nothing_that_was_acknowledged() {
+async fn a_killed_server_loses_no_acknowledged_write() {
     let Some(mut server) = Server::start().await else { return };
     let store = Arc::new(server.store().await);
     let calls = followed(&store).await;
@@ -298,28 +299,28 @@ async fn a_server_that_is_killed_loses_nothing_that_was_acknowledged() {
     until("the failure is seen", || store.check().is_err()).await;
     assert!(store.fresh().await.is_err());
     server.restart().await;
-    until("it is well again", || store.check().is_ok()).await;
+    until("the server answers again", || store.check().is_ok()).await;
     let last = store.commit(create("a/last", "x")).await.unwrap();
     let stored = store.list("a", "", At::Head).await.unwrap();
-    let told: Vec<_> = calls
+    let records: Vec<_> = calls
         .texts()
         .iter()
         .flat_map(|t| t.split(", ").map(str::to_owned).collect::<Vec<_>>())
         .collect();
-    assert!(told.iter().all(|text| text.starts_with("Created ")), "no history is lost");
+    assert!(records.iter().all(|text| text.starts_with("Created ")), "no history is lost");
     let mut expected: Vec<_> = stored.iter().map(text).collect();
-    let mut sorted = told.clone();
+    let mut sorted = records.clone();
     expected.sort();
     sorted.sort();
-    assert_eq!(sorted, expected, "each is told once");
+    assert_eq!(sorted, expected, "each is sent once");
     for path in acknowledged {
-        assert!(told.contains(&format!("Created {path}=x")), "{path} was acknowledged");
+        assert!(records.contains(&format!("Created {path}=x")), "{path} was acknowledged");
     }
     assert!(store.head() >= last.revision);
 }
 
 #[tokio::test]
-async fn a_backup_that_is_restored_is_read_anew() {
+async fn a_restored_backup_is_read_anew() {
     let Some(mut server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
@@ -328,7 +329,7 @@ async fn a_backup_that_is_restored_is_read_anew() {
     server.kill();
     copy(&data, &backup);
     server.restart().await;
-    until("it is well again", || store.check().is_ok()).await;
+    until("the server answers again", || store.check().is_ok()).await;
     let mut head = Revision(0);
     for item in ["2", "3", "4"] {
         head = store.commit(create(&format!("a/{item}"), "x")).await.unwrap().revision;
@@ -358,9 +359,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// One of the endpoints that are configured is enough, whichever it is.
+/// One reachable endpoint is enough, in any position.
 #[tokio::test]
-async fn endpoints_that_are_down_are_passed_over() {
+async fn unreachable_endpoints_are_skipped() {
     let Some(server) = Server::start().await else { return };
     let down = "http://127.0.0.1:1".to_owned();
     let mut options = server.options();
@@ -369,7 +370,7 @@ async fn endpoints_that_are_down_are_passed_over() {
     let calls = followed(&store).await;
     store.commit(create("a/1", "x")).await.unwrap();
     assert_eq!(calls.texts(), ["Created a/1=x"]);
-    let nobody = Client::new(&[down], &Tls::default(), &Arc::default()).unwrap();
-    let error = nobody.status().await.unwrap_err();
+    let unreachable = Client::new(&[down], &Tls::default(), &Arc::default()).unwrap();
+    let error = unreachable.status().await.unwrap_err();
     assert!(matches!(error, crate::Error::Unreachable(_)), "{error}");
 }

@@ -1,4 +1,4 @@
-//! TLS to a real server that wants client certificates.
+//! TLS to a real server that requires client certificates.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::server::Server;
 use crate::client::{Client, Etcd};
 use crate::tls::Tls;
 
-/// An authority, and the certificate and key of a server or client that it signed; all PEM.
+/// The CA, and a certificate that it signed with its key; all PEM.
 struct Signed {
     authority: String,
     certificate: String,
@@ -81,7 +81,7 @@ async fn both_sides_show_certificates() {
     assert!(good.status().await.unwrap().version.starts_with("3."));
     for (why, tls) in [
         ("no client certificate", tls(&client, None)),
-        ("one that somebody else signed", tls(&client, Some(&stranger))),
+        ("one of another CA", tls(&client, Some(&stranger))),
         ("a server that is not trusted", tls(&stranger, Some(&client))),
     ] {
         let client = Client::new(&endpoints, &tls, &Arc::default()).unwrap();
@@ -90,7 +90,7 @@ async fn both_sides_show_certificates() {
 }
 
 #[test]
-fn what_is_no_certificate_is_told() {
+fn invalid_certificates_are_reported() {
     let pem = || b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n".to_vec();
     for tls in [
         Tls { authorities: Some(pem()), identity: None },

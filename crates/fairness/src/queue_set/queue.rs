@@ -5,29 +5,29 @@ use std::collections::BTreeSet;
 use super::Ticket;
 use crate::work::SeatSeconds;
 
-/// Requests that wait, and how far the queue has been served.
+/// Waiting requests, and the progress of the queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The oldest first.
+    /// The oldest is first.
     pub(super) waiting: BTreeSet<Ticket>,
-    /// The work of those that wait.
+    /// The work of the waiting requests.
     pub(super) work: SeatSeconds,
     pub(super) seats_waiting: usize,
-    /// How many of its requests are executed.
+    /// The number of executing requests.
     pub(super) executing: usize,
-    /// The seats of those, and of those whose seats are not free yet.
+    /// The seats of executing requests, and of executed ones whose seats are not free yet.
     pub(super) seats_in_use: usize,
-    /// The reading of the meter at which the next request is to be executed.
+    /// The value of the meter at which the next request starts.
     pub(super) next_dispatch: SeatSeconds,
 }
 
 impl Queue {
-    /// Whether none of its requests waits or is executed.
+    /// Whether no request waits or executes.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.executing == 0
     }
 
-    /// Whether it is idle and its seats are free.
+    /// Whether the queue is idle and its seats are free.
     pub(super) fn is_unused(&self) -> bool {
         self.is_idle() && self.seats_in_use == 0
     }

@@ -1,96 +1,96 @@
-//! What can be seen of a level from outside.
+//! The visible state of a level.
 
 use std::time::Duration;
 
 use super::{Dispatched, Phase, QueueSet, Ticket};
 use crate::work::{SeatSeconds, WorkEstimate};
 
-/// The requests of a level, counted.
+/// The numbers of requests of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: usize,
-    /// Requests that are executed.
+    /// Executing requests.
     pub executing: usize,
-    /// The seats of those, and the seats that are not free yet after an execution.
+    /// The seats of executing requests, and those that are not free yet after an execution.
     pub seats_in_use: usize,
-    /// The seats that are waited for.
+    /// The seats of waiting requests.
     pub seats_waiting: usize,
-    /// Requests that were executed.
+    /// The total number of executed requests.
     pub dispatched: u64,
-    /// Requests that were rejected.
+    /// The total number of rejected requests.
     pub rejected: u64,
-    /// Requests of those that waited too long, or whose client went.
+    /// The rejected requests that waited too long or whose clients cancelled.
     pub cancelled: u64,
-    /// How often a request was to be executed next that there was no room for.
-    pub without_room: u64,
+    /// How often there were no seats for the next request.
+    pub without_seats: u64,
 }
 
 /// A queue of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: usize,
-    /// Requests that are executed.
+    /// Executing requests.
     pub executing: usize,
-    /// The seats of those, and the seats that are not free yet.
+    /// The seats of executing requests, and those that are not free yet.
     pub seats_in_use: usize,
-    /// The seats that requests wait for.
+    /// The seats of waiting requests.
     pub seats_waiting: usize,
-    /// The seats that they take while they are executed.
+    /// The seats that the waiting requests need while executing.
     pub initial_seats_waiting: usize,
-    /// The reading of the meter at which the next request is to be executed.
+    /// The value of the meter at which the next request starts.
     pub next_dispatch: SeatSeconds,
-    /// The work of those that wait.
+    /// The work of the waiting requests.
     pub work: SeatSeconds,
 }
 
 /// A request of a level that waits, is executed, or was executed and still has seats.
 #[derive(Debug)]
 pub struct RequestState<'a, T> {
-    /// What it is known by.
+    /// The caller's identification.
     pub known_by: &'a T,
-    /// Its queue, if it went through one.
+    /// The queue, if the request went through one.
     pub queue: Option<usize>,
-    /// How many wait before it; nothing while it is executed.
+    /// The number of requests before it; `None` unless it waits.
     pub position: Option<usize>,
-    /// What it is expected to take.
+    /// The estimated work.
     pub estimate: WorkEstimate,
-    /// When it arrived.
+    /// The time of arrival.
     pub arrived: Duration,
-    /// Since when it is executed.
+    /// The start of the execution.
     pub executing_since: Option<Duration>,
-    /// Whether it was executed.
+    /// Whether the execution has ended.
     pub is_finished: bool,
 }
 
 impl<T> QueueSet<T> {
-    /// The requests, counted.
+    /// The numbers of requests.
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The seats that requests may take.
+    /// The maximum number of seats in use.
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How far the progress meter is.
+    /// The value of the progress meter.
     pub const fn r(&self) -> SeatSeconds {
         self.r
     }
 
-    /// The readings at the last time a request was taken from a queue.
+    /// The meters at the last dispatch.
     pub const fn last_dispatch(&self) -> &Dispatched {
         &self.last_dispatch
     }
 
-    /// What a request that waits or is executed is known by.
+    /// The caller's identification of a request that waits or executes.
     pub fn known_by(&self, ticket: Ticket) -> Option<&T> {
         self.requests.get(&ticket).map(|request| &request.known_by)
     }
 
-    /// The same, to change it.
+    /// Like `known_by`, mutable.
     pub fn known_by_mut(&mut self, ticket: Ticket) -> Option<&mut T> {
         self.requests.get_mut(&ticket).map(|request| &mut request.known_by)
     }
@@ -112,7 +112,7 @@ impl<T> QueueSet<T> {
         })
     }
 
-    /// The requests by their queues and in their order.
+    /// The requests by queue and in order.
     pub fn requests(&self) -> Vec<RequestState<'_, T>> {
         let mut tickets: Vec<_> = self.requests.iter().collect();
         tickets.sort_by_key(|(ticket, request)| {

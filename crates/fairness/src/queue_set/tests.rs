@@ -17,7 +17,7 @@ fn request(user: &str, seats: usize) -> Arriving<'_, String> {
     }
 }
 
-/// The users whose requests are executed next, when one after the other is finished.
+/// Finishes one request after the other; returns the users of the dispatched requests.
 fn order(set: &mut QueueSet<String>, mut executing: Vec<Ticket>, mut now: u64) -> Vec<String> {
     let mut users = Vec::new();
     while let Some(ticket) = executing.pop() {
@@ -43,13 +43,13 @@ fn flows_take_turns_however_many_requests_they_have() {
     let users = order(&mut set, vec![first], 1);
     assert_eq!(users.len(), 21);
     let turn = users.iter().position(|user| user == "mouse").unwrap();
-    assert!(turn <= 6, "the mouse waited for {turn} requests"); // the elephant has a hand of six queues
+    assert!(turn <= 6, "the mouse waited for {turn} requests"); // the elephant has six queues
     assert!(set.is_idle());
     assert_eq!(set.counts().seats_in_use, 0);
 }
 
 #[test]
-fn who_has_many_seats_leaves_as_many_to_others() {
+fn a_user_leaves_as_many_seats_as_it_has() {
     let discipline = Discipline::Queue { queues: 64, hand_size: 6, length_max: 50 };
     let mut set = QueueSet::new(discipline, 16, true, at(0));
     let mut fill = |user: &str| {
@@ -73,7 +73,7 @@ fn a_full_queue_rejects_and_so_does_a_level_without_queues() {
 }
 
 #[test]
-fn seats_of_a_write_are_free_after_its_events() {
+fn seats_of_a_write_are_released_after_its_events() {
     let estimate = crate::estimate::write(1000, 4);
     let mut set = QueueSet::new(QUEUES, 4, false, at(0));
     let wide = Arriving { estimate, ..request("a", 1) };
@@ -88,18 +88,18 @@ fn seats_of_a_write_are_free_after_its_events() {
 }
 
 #[test]
-fn what_is_wider_than_the_limit_is_executed_alone() {
+fn a_request_wider_than_the_limit_is_executed_alone() {
     let mut set = QueueSet::new(QUEUES, 2, false, at(0));
     let Arrival::Executing(one) = set.arrive(at(0), request("a", 1)) else { panic!() };
     let Arrival::Waiting(wide, _) = set.arrive(at(0), request("a", 5)) else { panic!() };
-    assert_eq!(set.counts().without_room, 1);
+    assert_eq!(set.counts().without_seats, 1);
     set.finish(at(1), one);
     assert_eq!(set.take_dispatched(), [wide]);
     assert!(matches!(set.arrive(at(1), request("b", 1)), Arrival::Waiting(..)));
 }
 
 #[test]
-fn queues_that_are_too_many_go_when_they_are_empty() {
+fn surplus_queues_are_removed_when_they_are_empty() {
     let mut set = QueueSet::new(QUEUES, 0, false, at(0));
     let users: Vec<String> = (0..8).map(|user| user.to_string()).collect();
     for user in &users {
@@ -115,12 +115,12 @@ fn queues_that_are_too_many_go_when_they_are_empty() {
     assert_eq!(set.queues().count(), 0);
 }
 
-/// What a test does to a level.
+/// An operation of a test.
 #[derive(Clone, Debug)]
 enum Step {
     Arrive { user: u8, seats: usize, watches: usize },
     Finish(usize),
-    GiveUp(usize),
+    Cancel(usize),
     Pass(u64),
     Limit(usize),
 }
@@ -130,14 +130,15 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0_u8..6, 1_usize..5, 0_usize..60)
             .prop_map(|(user, seats, watches)| Step::Arrive { user, seats, watches }),
         3 => any::<usize>().prop_map(Step::Finish),
-        1 => any::<usize>().prop_map(Step::GiveUp),
+        1 => any::<usize>().prop_map(Step::Cancel),
         1 => (1_u64..20).prop_map(Step::Pass),
         1 => (1_usize..9).prop_map(Step::Limit),
     ]
 }
 
 proptest! {
-    /// Counts agree with a model that keeps tickets in lists; nobody waits for nothing; all ends.
+    /// The counts agree with a model that keeps tickets in lists, no request waits while seats are
+    /// free, and all requests end.
     #[test]
     fn requests_are_counted_and_none_is_lost(
         steps in prop::collection::vec(step(), 1..200), leaves_half: bool,
@@ -166,16 +167,16 @@ proptest! {
                     let which = which % executing.len();
                     set.finish(at(now), executing.swap_remove(which));
                 }
-                Step::GiveUp(which) if !waiting.is_empty() => {
+                Step::Cancel(which) if !waiting.is_empty() => {
                     let which = which % waiting.len();
-                    prop_assert!(set.give_up(at(now), waiting.swap_remove(which)).is_some());
+                    prop_assert!(set.cancel(at(now), waiting.swap_remove(which)).is_some());
                 }
                 Step::Pass(milliseconds) => {
                     now += milliseconds;
                     set.release_due(at(now));
                 }
                 Step::Limit(limit) => set.configure(QUEUES, limit, at(now)),
-                Step::Finish(_) | Step::GiveUp(_) => {}
+                Step::Finish(_) | Step::Cancel(_) => {}
             }
             for ticket in set.take_dispatched() {
                 waiting.retain(|one| *one != ticket);

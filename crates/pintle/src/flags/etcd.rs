@@ -83,8 +83,8 @@ impl EtcdFlags {
             prefix: self.etcd_prefix,
             compaction_interval: interval(self.etcd_compaction_interval),
             lease_reuse: Duration::from_secs(self.lease_reuse_duration_seconds),
-            health_patience: self.etcd_healthcheck_timeout,
-            ready_patience: self.etcd_readycheck_timeout,
+            health_timeout: self.etcd_healthcheck_timeout,
+            ready_timeout: self.etcd_readycheck_timeout,
             size_interval: interval(self.etcd_db_metric_poll_interval),
             ..Etcd::default()
         }))

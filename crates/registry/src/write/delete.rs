@@ -249,7 +249,7 @@ impl Registry {
             let told = if marked { Kind::Updated } else { kind };
             let write = encode(resource, namespaced_name, &stored, expect, told)?;
             if marked {
-                let end = encode(resource, namespaced_name, &stored, Expect::Left, kind)?;
+                let end = encode(resource, namespaced_name, &stored, Expect::AfterPrevious, kind)?;
                 companions.insert(0, Companion(Part::Write(end)));
             }
             match self.commit_encoded(write, companions).await? {

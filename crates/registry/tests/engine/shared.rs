@@ -97,14 +97,6 @@ impl Store for SharedStore {
         })
     }
 
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
-        Box::pin(async {
-            let committed = self.store.commit(write).await;
-            self.lagging.catch_up();
-            committed
-        })
-    }
-
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async {
             let committed = self.store.commit_together(group).await;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
-use pintle_audit::{Event, Level, ObjectReference, Request, Response, Ruled, Stage, TRUNCATED};
+use pintle_audit::{Event, Level, ObjectReference, Recording, Request, Response, Stage, TRUNCATED};
 use pintle_auth::{Decision, Ruling, User};
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::request::{Encoding, PatchType, Recorder};
@@ -32,7 +32,7 @@ const REASON: &str = "authorization.k8s.io/reason";
 /// What is known of a request by now.
 pub(crate) struct Record {
     audit: Arc<Audit>,
-    ruled: Ruled,
+    recording: Recording,
     request: Arc<Request>,
     /// Only that it was refused is recorded: nobody knows who asked.
     is_refusal: bool,
@@ -55,7 +55,7 @@ struct Collected {
 impl Record {
     pub(super) fn new(
         audit: Arc<Audit>,
-        ruled: Ruled,
+        recording: Recording,
         received: &Received<'_>,
         info: &RequestInfo,
         user: Option<&Arc<User>>,
@@ -64,7 +64,7 @@ impl Record {
         let object = info.resource.as_ref().map(reference);
         Self {
             audit,
-            ruled,
+            recording,
             request: Arc::new(request),
             is_refusal: user.is_none(),
             has_ended: AtomicBool::new(false),
@@ -74,7 +74,7 @@ impl Record {
 
     /// The request was received. `false` where it must be refused, for that cannot be recorded.
     pub(crate) async fn received(&self) -> bool {
-        if self.is_refusal || self.ruled.omits(Stage::RequestReceived) {
+        if self.is_refusal || self.recording.omits(Stage::RequestReceived) {
             return true;
         }
         let at = self.request.received_unix_micros;
@@ -135,7 +135,7 @@ impl Record {
         let response = status.map_or(Response::Code(code), |status| Response::Status(status, code));
         self.collected.lock().response = Some(response);
         let is_encoded = answer.headers().get(CONTENT_TYPE).is_some_and(is_encoding);
-        if self.ruled.level < Level::RequestResponse || !is_object || !is_encoded {
+        if self.recording.level < Level::RequestResponse || !is_object || !is_encoded {
             return answer;
         }
         if let Some(whole) = answer.body().whole() {
@@ -151,7 +151,7 @@ impl Record {
 
     /// The request runs long, and the head of its answer is sent.
     pub(crate) async fn started(&self) {
-        if !self.ruled.omits(Stage::ResponseStarted) {
+        if !self.recording.omits(Stage::ResponseStarted) {
             let collected = self.collected.lock().clone();
             let event = self.event(Stage::ResponseStarted, now().unix_micros, collected);
             self.audit.process(event).await;
@@ -191,13 +191,13 @@ impl Record {
             Stage::ResponseComplete
         };
         collected.response.get_or_insert(Response::ClosedEarly);
-        (!self.ruled.omits(stage)).then(|| self.event(stage, now().unix_micros, collected))
+        (!self.recording.omits(stage)).then(|| self.event(stage, now().unix_micros, collected))
     }
 
     /// An event of what is known.
     fn event(&self, stage: Stage, stage_unix_micros: i64, collected: Collected) -> Event {
         Event {
-            level: self.ruled.level,
+            level: self.recording.level,
             stage,
             stage_unix_micros,
             request: self.request.clone(),
@@ -207,7 +207,7 @@ impl Record {
             response: collected.response,
             request_object: collected.request_object,
             response_object: collected.response_object,
-            omits_managed_fields: self.ruled.omits_managed_fields,
+            omits_managed_fields: self.recording.omits_managed_fields,
             annotations: collected.annotations,
         }
     }
@@ -231,7 +231,7 @@ impl Recorder for Record {
     }
 
     fn wants_objects(&self) -> bool {
-        self.ruled.level >= Level::Request
+        self.recording.level >= Level::Request
     }
 
     fn request_object(&self, json: Bytes) {

@@ -234,7 +234,7 @@ impl Waiting<'_> {
         let level = &self.class.level;
         let now = level.now();
         let mut work = level.work.lock();
-        let given_up = work.set.give_up(now, ticket).is_some();
+        let given_up = work.set.cancel(now, ticket).is_some();
         work.tell();
         given_up
     }

@@ -1,46 +1,46 @@
-//! From a medium that failed back to one that takes writes.
+//! Reopening of a medium that failed, after which the store takes writes again.
 //!
-//! Purpose: a full disk, or one that failed for a while, needs nobody to start the server again.
+//! A full disk, or one that failed for a while, needs no restart of the server.
 //!
-//! Invariants: what became of the batch that failed is known before the next one is decided.
+//! Invariant: before the next batch it is known whether the failed batch was committed.
 
 use std::time::{Duration, Instant};
 
 use super::Committer;
 use crate::encoding;
 use crate::engine::{Batch, Failure, Moved};
-use crate::local::Shared;
+use crate::shared::Shared;
 
-/// How long a medium that failed is left alone before it is opened again: at first, and at most, for
-/// the time doubles with each attempt. An attempt writes the whole file again.
+/// The pause before a failed medium is reopened: the first one, and the longest one, because it
+/// doubles with each attempt. An attempt rewrites the whole file.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(30);
 
-/// A commit that failed.
+/// A failed commit.
 pub(super) struct Failed {
     batch: Batch,
-    /// When the medium is to be opened again.
+    /// The time of the next attempt.
     due: Instant,
-    /// How long it is left alone after that.
+    /// The pause before that attempt.
     pause: Duration,
 }
 
 impl Failed {
-    /// How long it is until the medium is to be opened again.
+    /// Returns the time until the next attempt.
     pub(super) fn due_in(&self) -> Duration {
         self.due.saturating_duration_since(Instant::now())
     }
 }
 
 impl Committer {
-    /// Takes no more writes until the medium was opened again.
+    /// Stops taking writes until the medium was reopened.
     pub(super) fn fail(&mut self, failure: Failure, batch: Batch) {
         tracing::error!(
             reason = failure.0,
-            "the store failed and takes no writes until it is well"
+            "the store failed to commit; writes are refused until it is reopened"
         );
         self.shared.fail(failure);
-        // A medium that fails again soon is left alone longer, though it was open in between.
+        // A medium that fails soon after it was reopened gets a longer pause.
         let pause = match self.reopened {
             Some((at, pause)) if at.elapsed() < REOPEN_MAX => (pause * 2).min(REOPEN_MAX),
             _ => REOPEN_FIRST,
@@ -48,7 +48,7 @@ impl Committer {
         self.failed = Some(Failed { batch, due: Instant::now() + pause, pause });
     }
 
-    /// Opens a medium that failed again, if it is time, and takes writes if that succeeds.
+    /// Reopens a failed medium if it is time, and takes writes again on success.
     pub(super) fn reopen_if_due(&mut self) {
         let Some(mut failed) = self.failed.take_if(|failed| failed.due <= Instant::now()) else {
             return;
@@ -57,21 +57,21 @@ impl Committer {
             Ok(()) => {
                 self.shared.resume();
                 self.reopened = Some((Instant::now(), failed.pause));
-                tracing::info!("the store takes writes again");
+                tracing::info!("reopened the store; it takes writes again");
             }
             Err(failure) => {
                 failed.pause = (failed.pause * 2).min(REOPEN_MAX);
                 failed.due = Instant::now() + failed.pause;
                 let (reason, pause) = (&failure.0, failed.pause);
-                tracing::warn!(reason, "the store is not well, and is tried again in {pause:?}");
+                tracing::warn!(reason, "cannot reopen the store; next attempt in {pause:?}");
                 self.shared.fail(failure);
                 self.failed = Some(failed);
             }
         }
     }
 
-    /// Opens the medium again and finds out what became of the batch that failed: it is there wholly,
-    /// and becomes visible, or it is not there at all.
+    /// Reopens the medium and finds out whether it has the failed batch: wholly, which becomes
+    /// visible, or not at all.
     fn reopen(&mut self, batch: &mut Batch) -> Result<(), Failure> {
         let Shared { engine, horizon, .. } = &*self.shared;
         engine.reopen()?;
@@ -87,12 +87,14 @@ impl Committer {
         if found.is_empty() {
             batch.records.clear();
         } else if found != batch.records {
-            return Err(Failure(format!("after revision {head} is what nobody wrote")));
+            return Err(Failure(format!(
+                "the records after revision {head} are not those of the failed batch"
+            )));
         }
         self.compaction.undo(floor, &batch.garbage);
         let written = batch.records.iter().map(|record| encoding::size(record) as u64).sum();
         self.count(Moved { written, removed: 0 });
-        self.show(&mut batch.records);
+        self.publish(&mut batch.records);
         Ok(())
     }
 }

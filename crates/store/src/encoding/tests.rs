@@ -10,16 +10,16 @@ fn record(kind: Kind, item: &str, value: &'static [u8]) -> Record {
     Record { revision: Revision(7), key, kind, body: 0..bytes.len(), bytes, note: None }
 }
 
-/// Stores are opened by later versions: this must never change without a new format number.
+/// Later versions open existing stores: a change of the format needs a new format number.
 #[test]
-fn the_format_stays() {
+fn the_record_format_is_stable() {
     let bytes = encode(&record(Kind::Updated, "ns/a", b"{}")).unwrap();
     let expected = b"A\xd5\xbb\x1d\x02\0\0\0\x06\0\0\0\x04thingsns/a{}";
     assert_eq!(bytes, expected, "{}", bytes.escape_ascii());
 }
 
 #[test]
-fn a_record_comes_back() {
+fn an_encoded_record_decodes_to_itself() {
     for kind in [Kind::Created, Kind::Updated, Kind::Deleted] {
         for (item, value) in [("", &b""[..]), ("a", b""), ("ns/ü", b"\0\xff{}")] {
             let record = record(kind, item, value);
@@ -40,7 +40,7 @@ fn only_the_body_is_stored() {
 }
 
 #[test]
-fn damage_is_found() {
+fn a_damaged_record_is_detected() {
     let bytes = encode(&record(Kind::Created, "ns/a", b"value")).unwrap();
     assert!(decode(Revision(8), &bytes).is_err(), "another revision's record");
     for end in 0..bytes.len() {

@@ -1,9 +1,9 @@
-//! Values as a medium stores them, and back: encrypted or plain.
+//! Encryption and decryption of values for a medium.
 //!
 //! Invariants:
-//! - A value is bound to its key and revision, as far as its method of encryption authenticates anything: it
-//!   can neither stand for another nor be one of the past.
-//! - A value that is encrypted is never taken for a plain one, also where nothing is configured.
+//! - A value is bound to its key and revision, if its encryption authenticates data at all: it can
+//!   neither stand in for another value nor for an older one.
+//! - An encrypted value is never taken for a plain one, even without configured encryption.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Failure;
 use crate::{Record, Revision, Transformer, encoding};
 
-/// What upstream's encrypted values begin with. No plain value does: it is JSON.
+/// The prefix of upstream's encrypted values. Plain values are JSON and never begin with it.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// Between records and the bytes of the medium.
+/// Encodes records to the medium's bytes and decodes them.
 #[derive(Debug)]
 pub(super) struct Cipher {
     transformer: Option<Arc<dyn Transformer>>,
-    /// Whether a record was read that would be stored otherwise now.
+    /// Whether a record was read that is not in the current form.
     found_stale: AtomicBool,
 }
 
@@ -27,22 +27,22 @@ impl Cipher {
         Self { transformer, found_stale: AtomicBool::new(false) }
     }
 
-    /// Tells apart what is written by one configuration and by another; 0 for plain values.
+    /// Identifies the configuration by which values are written; 0 for plain values.
     pub(super) fn fingerprint(&self) -> u64 {
         self.transformer.as_ref().map_or(0, |transformer| transformer.fingerprint().max(1))
     }
 
-    /// Whether values are encrypted at all.
+    /// Whether values are encrypted.
     pub(super) const fn is_on(&self) -> bool {
         self.transformer.is_some()
     }
 
-    /// Whether a record was read that would be stored otherwise now.
+    /// Whether a record was read that is not in the current form.
     pub(super) fn found_stale(&self) -> bool {
         self.found_stale.load(Ordering::Relaxed)
     }
 
-    /// The bytes of a record.
+    /// Encodes a record.
     pub(super) fn encode(&self, record: &Record) -> Result<Vec<u8>, Failure> {
         let Some(transformer) = &self.transformer else {
             return encoding::encode(record, &record.bytes[record.body.clone()]);
@@ -54,7 +54,7 @@ impl Cipher {
         encoding::encode(record, &stored)
     }
 
-    /// The record of a revision, and whether it would be stored otherwise now.
+    /// Decodes the record of a revision; true if it is not in the current form.
     pub(super) fn decode(
         &self,
         revision: Revision,
@@ -84,7 +84,7 @@ impl Cipher {
     }
 }
 
-/// What a value is bound to.
+/// Returns the data that a value is bound to.
 fn path(record: &Record) -> Vec<u8> {
     format!("{}/{}@{}", record.key.collection, record.key.item, record.revision).into_bytes()
 }

@@ -1,28 +1,28 @@
-//! The same records in a new database, each stored as the configuration now says.
+//! Rewriting of a database in the form of the current configuration.
 //!
-//! redb leaves the old content of pages that are no longer used in its file until they are used again. So a
-//! store whose values are to be encrypted, or encrypted otherwise, is written to a new file, which then
-//! replaces the old one: nothing of the old content is left in the directory.
+//! redb leaves the old content of unused pages in its file until it reuses them. So a store whose
+//! values must be encrypted, or encrypted otherwise, is written to a new file that replaces the old
+//! one: no old content is left in the directory.
 
 use std::sync::Arc;
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
 use super::cipher::Cipher;
-use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, Observed, failure};
+use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, TrackedStorage, failure};
 use super::{Failure, Location};
 use crate::Revision;
 
-/// Bytes of records that are written in one transaction.
+/// The bytes of records in one transaction.
 const PORTION_BYTES: usize = 8 << 20;
 
-/// Writes what a database holds to the replacement at its location, as the cipher stores it.
+/// Copies the records of a database to the replacement at its location, encoded by `cipher`.
 pub(super) fn convert(
     from: &Database,
     location: &dyn Location,
     cipher: &Cipher,
 ) -> Result<(), Failure> {
-    let storage = Observed { storage: location.replacement()?, synced: Arc::default() };
+    let storage = TrackedStorage { storage: location.replacement()?, synced: Arc::default() };
     let to = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
     let to = to.map_err(failure)?;
     let read = from.begin_read().map_err(failure)?;
@@ -48,7 +48,7 @@ pub(super) fn convert(
     }
     let write = to.begin_write().map_err(failure)?;
     {
-        write.open_table(LOG).map_err(failure)?; // also where there are no records
+        write.open_table(LOG).map_err(failure)?; // create it even without records
         let mut numbers = write.open_table(NUMBERS).map_err(failure)?;
         for row in read.open_table(NUMBERS).map_err(failure)?.iter().map_err(failure)? {
             let (name, number) = row.map_err(failure)?;

@@ -1,16 +1,16 @@
-//! The directory that a store lies in: one process has it, and it says which format it has.
+//! The directory of a store: one process has it open, and it names its storage format.
 //!
-//! Purpose: to refuse a directory before anything in it is touched, and never to take one whose store
-//! is lost for a new one.
+//! A directory is refused before anything in it is touched. A directory whose store was lost is
+//! never taken for a new one.
 //!
-//! Must not know: what is in the database.
+//! It must not know what is in the database.
 //!
 //! Invariants:
-//! - `format` is there, durably, from the moment when the new database is whole; so a `format` without
-//!   a database means that the database is lost.
-//! - `closed` is there only while no process has the store open, and only if the last one knew all of
-//!   the database to be on disk. It is never synchronised: a power failure may bring it back, but
-//!   also empties the memory that would make it a lie.
+//! - `format` exists, durably, from the moment when the new database is complete; so a `format`
+//!   without a database means that the database was lost.
+//! - `closed` exists only while no process has the store open, and only if the last one knew that
+//!   the whole database is on disk. It is never synchronised: a power failure may restore it, but
+//!   also clears the kernel's memory that it would otherwise be wrong about.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -24,41 +24,40 @@ use super::rewrite::{self, Medium};
 use super::{Failure, Location};
 use crate::{Durability, Error};
 
-/// The storage format of a store whose values are plain, and of one whose values may be encrypted. They do
-/// not differ otherwise.
+/// The storage formats of a store with plain values and of one with possibly encrypted values. They
+/// do not differ otherwise.
 const FORMAT: u32 = 1;
 const ENCRYPTED_FORMAT: u32 = 2;
 
-/// The file that is locked while a process has the store open. It is empty, and stays.
+/// The file that is locked while a process has the store open. It is empty and is never removed.
 const LOCK: &str = "lock";
 
-/// The file that holds the format (the prefix, the number, and a line end), and what it is called until
-/// there is a database.
+/// The file with the format (prefix, number, line end), and its name until the database exists.
 const FORMAT_FILE: &str = "format";
 const UNFINISHED_FORMAT_FILE: &str = "format.new";
 const FORMAT_PREFIX: &str = "pintle-store ";
 
-/// The database's file, and what it is called until there is a database in it.
+/// The database's file, and its name until the database is complete.
 const DATABASE: &str = "store.redb";
 const UNFINISHED_DATABASE: &str = "store.redb.new";
 
-/// Says that all of the database is on disk.
+/// Marks that the whole database is on disk.
 const CLOSED: &str = "closed";
 
-/// Written to find out whether there is room on the disk.
+/// Written to check whether the disk has room.
 const PROBE: &str = "probe.new";
 
-/// How much must fit for a full disk to count as no longer full: enough for some batches of writes.
+/// How many bytes must fit until the disk no longer counts as full: some batches of writes.
 const PROBE_BYTES: usize = 1 << 20;
 
-/// What may lie in a directory before there is a store in it.
+/// The files that may exist before the store does.
 const OURS: [&str; 6] =
     [LOCK, UNFINISHED_FORMAT_FILE, DATABASE, UNFINISHED_DATABASE, CLOSED, PROBE];
 
-/// What a file system puts into a new directory by itself.
+/// A file system creates this in a new directory by itself.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// A directory that this process has for itself, until this is dropped.
+/// A directory that this process has locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -69,7 +68,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Takes a directory for this process; makes one where there is none.
+    /// Locks a directory for this process; creates it if it does not exist.
     pub(super) fn claim(path: &Path, durability: Durability) -> Result<Self, Error> {
         let failed = |e| failure(path, e);
         make(path).map_err(failed)?;
@@ -94,7 +93,7 @@ impl Directory {
         } else if !has_database {
             directory.begin()?;
         } else if directory.has(UNFINISHED_FORMAT_FILE)? {
-            // A crash came between the two names that `mark_complete` gives.
+            // A crash happened between the two renames of `mark_complete`.
             directory.check_format(UNFINISHED_FORMAT_FILE)?;
             directory.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
         } else {
@@ -103,7 +102,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Writes the format where it is looked for when there is a database.
+    /// Writes the format under its unfinished name.
     fn begin(&self) -> Result<(), Failure> {
         self.write_format(FORMAT)?;
         self.is_new.store(true, Ordering::Relaxed);
@@ -120,7 +119,7 @@ impl Directory {
         self.sync()
     }
 
-    /// Opens one of the files of a database.
+    /// Opens one of the database's files.
     fn database_file(&self, name: &str, is_new: bool) -> Result<Box<dyn Medium>, Failure> {
         let path = self.path.join(name);
         let mut options = File::options();
@@ -148,7 +147,7 @@ impl Directory {
         Error::Format { path: self.path.display().to_string(), found, supported: ENCRYPTED_FORMAT }
     }
 
-    /// Whether there is a file; a link that leads nowhere is one, too.
+    /// Whether a file exists; a dangling link counts.
     fn has(&self, name: &str) -> Result<bool, Failure> {
         let path = self.path.join(name);
         match fs::symlink_metadata(&path) {
@@ -164,11 +163,11 @@ impl Directory {
         self.sync()
     }
 
-    /// Makes durable that the directory's files are there, and the directory itself.
+    /// Synchronises the directory's entries, and the directory's own entry in its parent.
     fn sync(&self) -> Result<(), Failure> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|e| failure(&self.path, e))?;
-        // Whoever may not read the parent did not make the directory either.
+        // A process that may not read the parent did not create the directory either.
         if let Some(Ok(parent)) = self.path.parent().map(File::open) {
             parent.sync_all().map_err(|e| failure(&self.path, e))?;
         }
@@ -191,7 +190,8 @@ impl Location for Directory {
     }
 
     fn replace(&self) -> Result<(), Failure> {
-        // Before the first encrypted value, so that no version that does not know them takes them for plain.
+        // The format changes before the first encrypted value, so that an older version refuses the
+        // directory instead of reading encrypted values as plain ones.
         self.write_format(ENCRYPTED_FORMAT)?;
         self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
         self.rename(UNFINISHED_DATABASE, DATABASE)
@@ -212,23 +212,23 @@ impl Location for Directory {
         Ok(())
     }
 
-    fn enter(&self) -> Result<bool, Failure> {
+    fn mark_open(&self) -> Result<bool, Failure> {
         let path = self.path.join(CLOSED);
         let closed = match fs::remove_file(&path) {
             Ok(()) => true,
             Err(e) if e.kind() == ErrorKind::NotFound => false,
             Err(e) => return Err(failure(&path, e)),
         };
-        // Who does not want writes to be synchronised has nothing to lose to a failed synchronisation.
+        // Without synchronised writes, a failed synchronisation loses nothing.
         Ok(closed || self.durability == Durability::System)
     }
 
-    fn leave(&self) {
+    fn mark_clean(&self) {
         if self.durability == Durability::System {
             return;
         }
         if let Err(error) = File::create(self.path.join(CLOSED)) {
-            tracing::debug!(%error, "the next start will write the store's file again");
+            tracing::debug!(%error, "cannot mark the store as closed; the next start rewrites its file");
         }
     }
 
@@ -252,8 +252,8 @@ impl Location for Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // To close the file is not enough while a process that is just being started has it too. If
-        // it fails the lock goes with the process.
+        // Closing the file is not enough: a process that is being spawned may have inherited it. If
+        // unlocking fails, the lock ends with the process.
         let _ = self.lock.unlock();
     }
 }
@@ -262,9 +262,9 @@ impl Drop for Directory {
 #[derive(Debug)]
 struct DatabaseFile {
     database: FileBackend,
-    /// The same file, to find its holes.
+    /// The same file, for finding its holes.
     holes: File,
-    /// Whether anybody waits until what was written is on disk.
+    /// Whether writes must be synchronised to disk.
     synced: bool,
 }
 
@@ -296,7 +296,7 @@ impl Medium for DatabaseFile {
     }
 }
 
-/// Makes a directory where there is none, for this user alone: secrets come to lie in it.
+/// Creates a directory for this user only, because it will hold secrets.
 fn make(path: &Path) -> Result<(), io::Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -305,7 +305,7 @@ fn make(path: &Path) -> Result<(), io::Error> {
     builder.create(path)
 }
 
-/// Refuses a directory that has something else in it, before there is a store.
+/// Refuses a directory with foreign files and no store.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     let failed = |e| failure(path, e);
     let mut foreign = None;
@@ -321,11 +321,14 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     }
     match foreign {
         None => Ok(()),
-        Some(name) => Err(Failure(format!("it holds {}, which is not a store's", name.display()))),
+        Some(name) => Err(Failure(format!(
+            "it contains {}, which does not belong to a store",
+            name.display()
+        ))),
     }
 }
 
-/// The format that the file says; 0 where it is not one of ours.
+/// Parses the format file; 0 if it is invalid.
 fn parse(bytes: &[u8]) -> u32 {
     let text = std::str::from_utf8(bytes).ok();
     let number = text.and_then(|text| text.strip_prefix(FORMAT_PREFIX)?.strip_suffix('\n'));

@@ -1,7 +1,7 @@
-//! The medium that survives: a redb database (`docs/decisions/0001-store-engine.md`).
+//! The medium on disk: a redb database (`docs/decisions/0001-store-engine.md`).
 //!
-//! Invariants: what the database is read from holds on disk what is read, from before its first byte is
-//! used (see [`rewrite`]).
+//! Invariant: before the first byte of the database is used, everything that can be read from it is
+//! on disk (see [`rewrite`]).
 
 use std::fmt::Display;
 use std::io;
@@ -20,35 +20,35 @@ use super::rewrite::{Medium, rewrite};
 use super::{Batch, Engine, Failure, Location, Moved, Visitor};
 use crate::{Durability, Error, Record, Revision, Transformer};
 
-/// Each record, under its revision.
+/// The records by revision.
 pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 
 /// Numbers about the log, by name.
 pub(super) const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const FLOOR: &str = "floor";
-/// The fingerprint of the configuration by which all values in the file, also those in unused pages, are
-/// encrypted; 0 or nothing where that cannot be said.
+/// The fingerprint of the configuration by which all values in the file are encrypted, those in
+/// unused pages included; 0 or absent if that is unknown.
 pub(super) const ENCRYPTION: &str = "encryption";
 
-/// What redb may keep in memory, and does once the log has been read. Little is read back, for whoever
-/// follows the store has the values; measured, 1 MiB to 32 MiB write equally fast.
+/// redb's cache, which is full once the log was read. Little is read back, because followers have
+/// the values; measured, 1 MiB to 32 MiB write equally fast.
 pub(super) const CACHE_BYTES: usize = 1 << 20;
 
-/// The file is made smaller if it is larger than this and this many times as large as its records.
-/// Space that compaction frees is used again, but redb gives hardly any back by itself. The factor is
-/// well above what a file has in use: it grows by doubling, and holds what was overwritten until it is
-/// compacted.
+/// The file is shrunk if it is larger than this and this many times as large as its records. redb
+/// reuses the space that compaction frees, but hardly returns any by itself. The factor is well
+/// above the ratio of a file in use, which grows by doubling and holds overwritten values until it
+/// is compacted.
 const TRIM_BYTES_MIN: u64 = 64 << 20;
 const TRIM_FACTOR_MIN: u64 = 8;
 
 /// A log in a database.
 #[derive(Debug)]
 pub(crate) struct DiskEngine {
-    /// `None` while the database is opened again, and after that failed.
+    /// `None` while the database is reopened, and after that failed.
     database: RwLock<Option<Open>>,
     location: Box<dyn Location>,
     cipher: Cipher,
-    /// What the file says of its [`ENCRYPTION`].
+    /// The file's [`ENCRYPTION`] number.
     encryption: AtomicU64,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct DiskEngine {
 #[derive(Debug)]
 struct Open {
     database: Database,
-    synced: Arc<Synced>,
+    synced: Arc<SyncState>,
 }
 
 impl DiskEngine {
-    /// Opens the log in a directory, or begins one.
+    /// Opens the log in a directory, or creates one.
     pub(crate) fn open(
         path: &Path,
         durability: Durability,
@@ -69,15 +69,15 @@ impl DiskEngine {
         Ok(Self::at(Directory::claim(path, durability)?, transformer)?)
     }
 
-    /// Opens the log at a location, or begins one.
+    /// Opens the log at a location, or creates one.
     pub(crate) fn at(
         location: impl Location + 'static,
         transformer: Option<Arc<dyn Transformer>>,
     ) -> Result<Self, Failure> {
         let is_new = location.is_new();
-        let is_on_disk = location.enter()?;
+        let is_on_disk = location.mark_open()?;
         let open = Open::at(&location, is_on_disk)?;
-        // redb cannot open what a crash leaves of a database that was being made.
+        // redb cannot open a database whose creation was interrupted.
         if is_new {
             location.mark_complete()?;
         }
@@ -86,7 +86,7 @@ impl DiskEngine {
         Ok(Self { database, location, cipher: Cipher::new(transformer), encryption })
     }
 
-    /// Moves the records together and makes the file as small as it can be.
+    /// Compacts the database's file as far as possible.
     pub(crate) fn shrink(&self) -> Result<(), Failure> {
         let mut open = self.database.write();
         let Open { database, .. } = open.as_mut().ok_or_else(not_open)?;
@@ -94,7 +94,7 @@ impl DiskEngine {
         Ok(())
     }
 
-    /// A record, and whether it would be stored otherwise now.
+    /// Returns a record; true if it is not in the current form.
     fn look_up(&self, revision: Revision) -> Result<Option<(Record, bool)>, Failure> {
         let database = self.database()?;
         let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
@@ -102,13 +102,13 @@ impl DiskEngine {
         bytes.map(|bytes| self.cipher.decode(revision, bytes.value())).transpose()
     }
 
-    /// Whether the file is about to have values of another configuration than it says.
+    /// Whether the file will hold values of another configuration than its [`ENCRYPTION`] says.
     fn is_mixed(&self) -> bool {
         let said = self.encryption.load(Ordering::Relaxed);
         said != 0 && said != self.cipher.fingerprint()
     }
 
-    /// The database, which is not closed while it is used.
+    /// Locks the database open.
     fn database(&self) -> Result<MappedRwLockReadGuard<'_, Database>, Failure> {
         let open = RwLockReadGuard::try_map(self.database.read(), |open| {
             open.as_ref().map(|open| &open.database)
@@ -121,8 +121,8 @@ impl Drop for DiskEngine {
     fn drop(&mut self) {
         let Some(Open { database, synced }) = self.database.get_mut().take() else { return };
         drop(database);
-        if synced.is_all() {
-            self.location.leave();
+        if synced.is_synced() {
+            self.location.mark_clean();
         }
     }
 }
@@ -130,15 +130,15 @@ impl Drop for DiskEngine {
 impl Open {
     fn at(location: &(impl Location + ?Sized), is_on_disk: bool) -> Result<Self, Failure> {
         let (storage, is_new) = (location.storage()?, location.is_new());
-        // redb would begin a new database in it.
+        // redb would create a new database in it.
         if !is_new && storage.len().map_err(failure)? == 0 {
             return Err(Failure("its database has lost its content: it has 0 bytes".to_owned()));
         }
         if !is_new && !is_on_disk {
             rewrite(&*storage).map_err(failure)?;
         }
-        let synced = Arc::new(Synced::default());
-        let storage = Observed { storage, synced: synced.clone() };
+        let synced = Arc::new(SyncState::default());
+        let storage = TrackedStorage { storage, synced: synced.clone() };
         let database = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
         let open = Self { database: database.map_err(failure)?, synced };
         match open.database.begin_read().map_err(failure)?.open_table(LOG) {
@@ -148,7 +148,7 @@ impl Open {
         Ok(open)
     }
 
-    /// A number about the log; 0 where it was not written yet.
+    /// Returns a number about the log; 0 if it was never written.
     fn number(&self, name: &str) -> Result<u64, Failure> {
         let read = self.database.begin_read().map_err(failure)?;
         let numbers = read.open_table(NUMBERS).map_err(failure)?;
@@ -232,9 +232,9 @@ impl Engine for DiskEngine {
         }
         let mut open = self.database.write();
         let Open { database, .. } = open.as_ref().ok_or_else(not_open)?;
-        tracing::info!("the store is written again, as its encryption is configured now");
+        tracing::info!("rewriting the store's file: the encryption configuration has changed");
         convert(database, &*self.location, &self.cipher)?;
-        drop(open.take()); // its file is about to lose its name
+        drop(open.take()); // its file is about to be replaced
         let replaced = self.location.replace();
         *open = Some(Open::at(&*self.location, true)?);
         replaced?;
@@ -259,7 +259,7 @@ impl Engine for DiskEngine {
 
     fn reopen(&self) -> Result<(), Failure> {
         self.location.check_room()?;
-        // After a failure redb writes nothing any more, neither now.
+        // After a failure redb writes nothing any more, and nothing when it closes.
         drop(self.database.write().take());
         let open = Open::at(&*self.location, false)?;
         *self.database.write() = Some(open);
@@ -267,34 +267,34 @@ impl Engine for DiskEngine {
     }
 }
 
-/// Whether all that was written is known to be on disk.
+/// Whether everything that was written is known to be on disk.
 #[derive(Debug, Default)]
-pub(super) struct Synced {
+pub(super) struct SyncState {
     is_behind: AtomicBool,
     has_failed: AtomicBool,
 }
 
-impl Synced {
-    fn is_all(&self) -> bool {
+impl SyncState {
+    fn is_synced(&self) -> bool {
         !self.is_behind.load(Ordering::Relaxed) && !self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Takes note of a change or synchronisation.
-    fn note<T>(&self, is_behind: bool, outcome: io::Result<T>) -> io::Result<T> {
+    /// Records a change or a synchronisation.
+    fn record<T>(&self, is_behind: bool, outcome: io::Result<T>) -> io::Result<T> {
         self.is_behind.store(is_behind, Ordering::Relaxed);
         self.has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         outcome
     }
 }
 
-/// A database's storage, and what is known of it.
+/// A database's storage, with its synchronisation state.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct TrackedStorage {
     pub(super) storage: Box<dyn Medium>,
-    pub(super) synced: Arc<Synced>,
+    pub(super) synced: Arc<SyncState>,
 }
 
-impl StorageBackend for Observed {
+impl StorageBackend for TrackedStorage {
     fn len(&self) -> io::Result<u64> {
         self.storage.len()
     }
@@ -304,15 +304,15 @@ impl StorageBackend for Observed {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.synced.note(true, self.storage.set_len(len))
+        self.synced.record(true, self.storage.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.synced.note(false, self.storage.sync_data())
+        self.synced.record(false, self.storage.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.synced.note(true, self.storage.write(offset, data))
+        self.synced.record(true, self.storage.write(offset, data))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The medium of a store that does not outlive its process.
+//! The medium of a store in memory.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use super::{Batch, Engine, Failure, Moved, Visitor};
 use crate::{Record, Revision, encoding};
 
-/// A log in memory. It holds the very bytes that its readers get, not a copy of them.
+/// A log in memory. It shares the bytes that its readers get.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryEngine {
     log: RwLock<Log>,
@@ -65,7 +65,7 @@ impl Engine for MemoryEngine {
     }
 }
 
-/// What a medium keeps of a record: no note, and nothing around the value.
+/// Returns a record as a medium stores it: without note, and without bytes around the value.
 fn without_note(record: &Record) -> Record {
     let bytes = record.value();
     Record { body: 0..bytes.len(), bytes, note: None, key: record.key.clone(), ..*record }

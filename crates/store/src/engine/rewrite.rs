@@ -1,17 +1,17 @@
-//! Writing a whole file again, so that what is read from it is what its disk holds.
+//! Rewriting of a whole file, so that everything that can be read from it is on disk.
 //!
-//! Purpose: opening after a synchronisation that failed. Linux marks the pages that it could not write
-//! as clean: they are read as they were written for as long as they stay in memory, no later
+//! It is used when a store opens after a synchronisation may have failed. Linux marks pages that it
+//! could not write as clean: while they stay in memory they are read as they were written, no later
 //! synchronisation writes them, and after a power failure the disk has their old content. A process
-//! cannot ask which pages these are, and one that was killed cannot tell whether its last
-//! synchronisation failed. So what cannot be trusted is written again before a byte of it is used.
+//! cannot ask which pages these are, and a killed process cannot know whether its last
+//! synchronisation failed. So everything in doubt is rewritten before a byte of it is used.
 //!
-//! Must not know: what the bytes mean, but that the first block names the newest state.
+//! It must not know what the bytes mean, except that the first block refers to the newest state.
 //!
 //! Invariants:
-//! - When [`rewrite`] has returned, every block that will be read holds on disk what is read.
-//! - The first block is written when all others are on disk: a crash in between leaves a state that a
-//!   crash during a commit could have left, too.
+//! - When [`rewrite`] returns, every readable block is on disk as it is read.
+//! - The first block is written after all others are on disk: a crash in between leaves a state
+//!   that a crash during a commit could have left, too.
 
 use std::fs::File;
 use std::io;
@@ -19,20 +19,20 @@ use std::ops::Range;
 
 use redb::StorageBackend;
 
-/// What the kernel keeps, and loses, at once.
+/// The unit in which the kernel caches and loses file content.
 const BLOCK: usize = 4096;
 
-/// How much is read and written at once.
+/// The size of one read or write.
 const CHUNK: usize = 256 * BLOCK;
 
-/// Storage of a database, as far as rewriting it needs more than the database does.
+/// The storage of a database, with what a rewrite needs in addition.
 pub(crate) trait Medium: StorageBackend {
-    /// Where the hole ends that a position lies in: nothing is stored there and zeros are read. The
-    /// position itself where there is no hole.
+    /// Returns the end of the hole at a position, in which nothing is stored and zeros are read.
+    /// Returns the position itself if there is no hole.
     fn hole_end(&self, position: u64) -> u64;
 }
 
-/// Writes everything again and synchronises it.
+/// Rewrites everything and synchronises it.
 pub(super) fn rewrite(medium: &(impl Medium + ?Sized)) -> io::Result<()> {
     let len = medium.len()?;
     let first = len.min(BLOCK as u64);
@@ -42,8 +42,8 @@ pub(super) fn rewrite(medium: &(impl Medium + ?Sized)) -> io::Result<()> {
     medium.sync_data()
 }
 
-/// Reads a part and writes it again where it was, without filling its holes: that takes space which a
-/// full disk does not have.
+/// Reads a range and writes it in place, without filling its holes: that needs space, which a full
+/// disk does not have.
 fn copy(medium: &(impl Medium + ?Sized), part: Range<u64>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut hole_end = 0;
@@ -69,20 +69,20 @@ fn copy(medium: &(impl Medium + ?Sized), part: Range<u64>) -> io::Result<()> {
             if end > at {
                 medium.write(start + at as u64, &chunk[at..end])?;
             }
-            at = end + BLOCK; // what ended the run is a hole
+            at = end + BLOCK; // the next block is in a hole
         }
         start += len as u64;
     }
     Ok(())
 }
 
-/// Where the hole of a file ends that a position lies in. Where the system does not tell, there is none.
+/// Returns the end of a file's hole at a position, or the position if the system does not tell.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn hole_end(file: &File, position: u64) -> u64 {
     use rustix::fs::{SeekFrom, seek};
     match seek(file, SeekFrom::Data(position)) {
         Ok(data) => data,
-        Err(rustix::io::Errno::NXIO) => u64::MAX, // nothing but a hole up to the end
+        Err(rustix::io::Errno::NXIO) => u64::MAX, // a hole up to the end of the file
         Err(_) => position,
     }
 }

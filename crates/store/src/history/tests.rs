@@ -1,6 +1,6 @@
 use super::*;
 
-/// The floors after each of some writes, as number of times and bytes.
+/// Returns the floors that `add` returns during `writes`, which are counts and bytes.
 fn floors(bytes_max: u64, writes: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut history = History::new(bytes_max);
     let mut newest = 0;
@@ -16,11 +16,11 @@ fn floors(bytes_max: u64, writes: &[(u64, u64)]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_oldest_part_goes_when_there_is_too_much() {
+fn the_oldest_part_is_dropped_when_the_bound_is_exceeded() {
     // Parts of 11 bytes: the first to pass a sixteenth of 160.
     assert_eq!(floors(160, &[(160, 1)]), []);
     assert_eq!(floors(160, &[(183, 1)]), [(161, 11), (172, 22), (183, 33)]);
-    // One that is as large as all may be replaces them all.
+    // A change as large as the bound can replace all others.
     assert_eq!(floors(160, &[(99, 1), (1, 160)]), [(100, 99)]);
     assert_eq!(floors(160, &[(99, 1), (1, 161)]), [(100, 100)]);
     assert_eq!(floors(160, &[(1, u64::MAX), (1, u64::MAX)]), [(1, 1), (2, 2)]);
@@ -28,9 +28,9 @@ fn the_oldest_part_goes_when_there_is_too_much() {
     assert_eq!(floors(u64::MAX, &[(1000, 1 << 50)]), []);
 }
 
-/// Whatever is written, what is left is not more than allowed, and not less than nearly all of it.
+/// The remaining history never exceeds the bound, and it comes close to it.
 #[test]
-fn what_is_left_is_near_the_bound() {
+fn the_remaining_history_is_close_to_the_bound() {
     let mut history = History::new(10_000);
     let (mut sizes, mut floor) = (vec![0u64], 0);
     for revision in 1..5_000u64 {

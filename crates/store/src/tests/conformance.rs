@@ -1,12 +1,12 @@
-//! What every store must do: run on a store of another crate by [`crate::conformance!`].
+//! The conformance suite of stores; [`crate::conformance!`] runs it on a store of another crate.
 //!
-//! Cases begin on an empty store whose head and floor are 0; [`Rebased`] makes one of a store that begins
-//! to count elsewhere.
+//! Each case starts on an empty store whose head and floor are 0. [`Rebased`] adapts a store that
+//! starts at another revision.
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
+pub(crate) mod fixtures;
 mod rebased;
-pub(crate) mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,43 +17,55 @@ use parking_lot::Mutex;
 use crate::{
     At, Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Store, Template, Write,
 };
+use fixtures::*;
 pub use rebased::Rebased;
-use words::*;
 
-/// Runs each case on a store of its own, on a runtime with several threads. The block makes the store,
-/// and what must live as long; or `None` where it cannot be had, which it tells.
+/// Commits single writes, which only tests do.
+pub trait CommitOne: Store {
+    /// Commits a group of one write.
+    fn commit(&self, write: Write) -> impl Future<Output = Result<Record, Error>> + Send {
+        let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
+        let records = self.commit_together(group);
+        async { records.await.map(|mut records| records.remove(0)) }
+    }
+}
+
+impl<S: Store + ?Sized> CommitOne for S {}
+
+/// Runs each case on its own store, on a multi-threaded runtime. The block makes the store and a
+/// guard that lives as long, or `None` after it printed why it cannot.
 #[macro_export]
 macro_rules! conformance {
     ($make:block) => {
         $crate::conformance_cases! { $make
-            revisions_count_over_all_collections
-            a_write_needs_what_it_expects
+            revisions_are_shared_by_all_collections
+            a_write_needs_the_expected_revision
             a_conflict_has_the_current_record
-            writes_go_together_or_not_at_all
-            what_a_group_hangs_on_must_be_unchanged
-            nobody_is_left_in_what_is_gone
-            one_of_many_groups_takes_what_they_share
+            a_group_is_committed_as_a_whole_or_not_at_all
+            a_group_needs_its_unchanged_keys
+            no_group_outlives_a_deleted_precondition
+            a_shared_key_is_taken_once
             the_revision_fills_the_hole
             a_note_is_for_followers_only
             an_acknowledged_write_is_visible
-            the_past_can_be_read
-            lists_are_by_prefix_and_in_order
-            what_is_not_there_cannot_be_read
+            past_states_can_be_read
+            lists_are_selected_by_prefix_and_ordered
+            compacted_and_future_revisions_cannot_be_read
             followers_see_state_then_history_then_the_rest
             followers_miss_nothing_while_others_write
-            followers_miss_nothing_while_it_compacts
+            followers_miss_nothing_during_compaction
             compaction_waits_for_a_slow_follower
-            compaction_forgets_the_past
-            compaction_of_nothing
+            compaction_drops_past_states
+            compaction_below_the_floor_does_nothing
             one_of_many_writers_wins
-            a_dropped_write_hurts_nobody
-            many_writes_at_once
-            after_close_it_is_read_only
+            a_cancelled_write_harms_no_other
+            more_writes_than_fit_one_batch
+            a_closed_store_is_read_only
         }
     };
 }
 
-/// Runs cases by their names.
+/// Defines one test per case.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_cases {
@@ -68,7 +80,7 @@ macro_rules! conformance_cases {
     };
 }
 
-pub async fn revisions_count_over_all_collections(store: Arc<dyn Store>) {
+pub async fn revisions_are_shared_by_all_collections(store: Arc<dyn Store>) {
     assert_eq!((store.head(), store.floor()), (Revision(0), Revision(0)));
     for n in 1..=10 {
         let key = Key { collection: format!("c{}", n % 3).into(), item: n.to_string().into() };
@@ -82,7 +94,7 @@ pub async fn revisions_count_over_all_collections(store: Arc<dyn Store>) {
     assert_eq!(next.revision, Revision(12), "a refused write takes no revision");
 }
 
-pub async fn a_write_needs_what_it_expects(store: Arc<dyn Store>) {
+pub async fn a_write_needs_the_expected_revision(store: Arc<dyn Store>) {
     let delete_absent =
         |item| write(key(item), Expect::Absent, Change::Delete(whole("no such thing")));
     let rows = [
@@ -120,9 +132,9 @@ pub async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
     assert_eq!(&found.value()[..], b"{}");
 }
 
-/// Of a group that may share a revision: each key has a collection of its own.
-pub async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
-    /// Stands for the revision that the key has; others are written as they are.
+/// Each key has its own collection, because the writes of a group may share a revision.
+pub async fn a_group_is_committed_as_a_whole_or_not_at_all(store: Arc<dyn Store>) {
+    /// Replaced by the key's current revision; other numbers are used as they are.
     const NOW: u64 = 1 << 40;
     let rows = [
         (create("a", "1"), vec![create("b", "1"), create("c", "1")], "Created a=1"),
@@ -165,34 +177,34 @@ pub(crate) fn first_of(records: Result<Vec<Record>, Error>) -> Result<Record, Er
     records.map(|records| records.into_iter().next().expect("a record for each write"))
 }
 
-/// A group is committed only while what it hangs on is as it was; that is not written, and takes no
-/// revision.
-pub async fn what_a_group_hangs_on_must_be_unchanged(store: Arc<dyn Store>) {
-    let hangs_on = |first, unchanged: &[(&str, u64)]| {
+/// A group is committed only if the keys in `unchanged` are at their revisions; these keys are not
+/// written.
+pub async fn a_group_needs_its_unchanged_keys(store: Arc<dyn Store>) {
+    let depending = |first, unchanged: &[(&str, u64)]| {
         let unchanged = unchanged.iter().map(|(item, at)| (key(item), Revision(*at))).collect();
         Group { first, rest: Vec::new(), unchanged }
     };
     let changed = |item: &str| format!("{item} in things was written at another revision");
     store.commit(create("home", "1")).await.unwrap();
     for (group, expected) in [
-        (hangs_on(create("a", "1"), &[("home", 1)]), "2 Created a=1".to_owned()),
-        (hangs_on(create("b", "1"), &[("home", 2)]), changed("home")),
-        (hangs_on(create("b", "1"), &[("nowhere", 1)]), changed("nowhere")),
-        (hangs_on(create("b", "1"), &[("home", 1), ("a", 1)]), changed("a")),
-        (hangs_on(create("a", "2"), &[("home", 1)]), "conflict: 2 Created a=1".to_owned()),
-        (hangs_on(update("home", 1, "2"), &[("home", 1)]), "3 Updated home=2".to_owned()),
-        (hangs_on(create("b", "1"), &[("home", 1)]), changed("home")),
-        (hangs_on(create("b", "1"), &[("home", 3)]), "4 Created b=1".to_owned()),
-        (hangs_on(delete("home", 3, "2"), &[]), "5 Deleted home=2".to_owned()),
-        (hangs_on(create("c", "1"), &[("home", 3)]), changed("home")),
-        (hangs_on(create("c", "1"), &[("home", 5)]), changed("home")),
+        (depending(create("a", "1"), &[("home", 1)]), "2 Created a=1".to_owned()),
+        (depending(create("b", "1"), &[("home", 2)]), changed("home")),
+        (depending(create("b", "1"), &[("nowhere", 1)]), changed("nowhere")),
+        (depending(create("b", "1"), &[("home", 1), ("a", 1)]), changed("a")),
+        (depending(create("a", "2"), &[("home", 1)]), "conflict: 2 Created a=1".to_owned()),
+        (depending(update("home", 1, "2"), &[("home", 1)]), "3 Updated home=2".to_owned()),
+        (depending(create("b", "1"), &[("home", 1)]), changed("home")),
+        (depending(create("b", "1"), &[("home", 3)]), "4 Created b=1".to_owned()),
+        (depending(delete("home", 3, "2"), &[]), "5 Deleted home=2".to_owned()),
+        (depending(create("c", "1"), &[("home", 3)]), changed("home")),
+        (depending(create("c", "1"), &[("home", 5)]), changed("home")),
     ] {
         assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
     }
 }
 
-/// A home goes while many move in: nobody is left in it.
-pub async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
+/// A key is deleted while many groups depend on it: none is committed after the deletion.
+pub async fn no_group_outlives_a_deleted_precondition(store: Arc<dyn Store>) {
     let home = store.commit(create("home", "1")).await.unwrap().revision;
     let movers: Vec<_> = (0..64)
         .map(|n| {
@@ -214,9 +226,9 @@ pub async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
     assert!(all.iter().all(|record| record.revision < gone), "{:?}", texts(&all));
 }
 
-/// Everyone wants one of a few slots along with a key of their own: a slot is never taken twice, and
-/// whoever gets none leaves nothing behind.
-pub async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
+/// Each of many groups creates one of a few shared keys together with its own key: no shared key is
+/// created twice, and a group that gets none leaves nothing behind.
+pub async fn a_shared_key_is_taken_once(store: Arc<dyn Store>) {
     let tasks: Vec<_> = (0..64)
         .map(|n| {
             let store = store.clone();
@@ -244,7 +256,7 @@ pub async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
     assert_eq!(store.head(), Revision(32));
 }
 
-/// The number in the value is the revision, as the store itself counts.
+/// The number in the value is the revision in the store's own numbering.
 pub async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {
     let mut first = None;
     for n in 1..=11 {
@@ -293,7 +305,7 @@ pub async fn an_acknowledged_write_is_visible(store: Arc<dyn Store>) {
     seen.check_complete(Revision(0), Revision(400));
 }
 
-/// 1 a=1, 2 b=1, 3 a=2, 4 b gone, 5 c=1, 6 a gone, 7 b=2.
+/// Writes: 1 a=1, 2 b=1, 3 a=2, 4 b deleted, 5 c=1, 6 a deleted, 7 b=2.
 async fn write_history(store: &Arc<dyn Store>) {
     let writes = [
         create("a", "1"),
@@ -319,7 +331,7 @@ const HISTORY: [&str; 7] = [
     "7 Created b=2",
 ];
 
-/// What a list shows just after each revision of the history.
+/// The list after each revision of the history.
 const STATES: [&[&str]; 8] = [
     &[],
     &["1 Created a=1"],
@@ -343,7 +355,7 @@ async fn check_state(store: &Arc<dyn Store>, at: u64) {
     assert_eq!(got, listed, "{at:?}");
 }
 
-pub async fn the_past_can_be_read(store: Arc<dyn Store>) {
+pub async fn past_states_can_be_read(store: Arc<dyn Store>) {
     write_history(&store).await;
     for at in 0..=7 {
         check_state(&store, at).await;
@@ -352,7 +364,7 @@ pub async fn the_past_can_be_read(store: Arc<dyn Store>) {
     assert_eq!(texts(&head), STATES[7]);
 }
 
-pub async fn lists_are_by_prefix_and_in_order(store: Arc<dyn Store>) {
+pub async fn lists_are_selected_by_prefix_and_ordered(store: Arc<dyn Store>) {
     for item in ["b/1", "a", "a/2", "a/10", "a/1", "a-b/1", "ab/1", "a\u{fc}/1"] {
         store.commit(create(item, "x")).await.unwrap();
     }
@@ -373,7 +385,7 @@ pub async fn lists_are_by_prefix_and_in_order(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn what_is_not_there_cannot_be_read(store: Arc<dyn Store>) {
+pub async fn compacted_and_future_revisions_cannot_be_read(store: Arc<dyn Store>) {
     write_history(&store).await;
     store.compact(Revision(4)).await.unwrap();
     let compacted = |asked| Error::Compacted { asked: Revision(asked), floor: Revision(4) };
@@ -404,7 +416,7 @@ pub async fn followers_see_state_then_history_then_the_rest(store: Arc<dyn Store
     assert_eq!(third.texts(), later);
 }
 
-/// Writers that write until they are told to stop; returns the number of writers.
+/// Starts writers that write until `stop` is set.
 fn start_writers(
     store: &Arc<dyn Store>,
     stop: &Arc<AtomicBool>,
@@ -445,7 +457,7 @@ pub async fn followers_miss_nothing_while_others_write(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
+pub async fn followers_miss_nothing_during_compaction(store: Arc<dyn Store>) {
     let stop = Arc::new(AtomicBool::new(false));
     let writers = start_writers(&store, &stop);
     while store.head() < Revision(3000) {
@@ -454,15 +466,15 @@ pub async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
             tokio::join!(followed(&store), store.compact(Revision(store.head().0 / 2)));
         compacted.unwrap();
         let (floor, head) = (store.floor(), store.head());
-        // Followers have a write before the head tells of it: they may be ahead, never behind.
+        // Followers get a write before the head includes it: they may be ahead, never behind.
         let mut records = seen.0.lock().clone();
         records.retain(|record| record.revision <= head);
-        // It began at one of the floors between; from there on it has everything.
+        // The follower began at one of the floors in between and has everything since.
         assert!(records.is_sorted_by(|a, b| a.revision < b.revision), "each once, in order");
         let gap = records.windows(2).rfind(|pair| pair[1].revision.0 != pair[0].revision.0 + 1);
         let whole_from = gap.map_or(Revision(0), |pair| pair[1].revision);
         assert!(whole_from <= Revision(floor.0 + 1), "{before} {floor} {head} {whole_from}");
-        // And it ends with the same state as the store.
+        // The follower ends with the store's state.
         let mut state = std::collections::BTreeMap::new();
         for record in records {
             match record.kind {
@@ -479,7 +491,7 @@ pub async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
     }
 }
 
-/// A follower that stops at its first call until it is let go on.
+/// A follower that blocks in its first call until it is released.
 struct Slow {
     seen: Seen,
     has_stopped: AtomicBool,
@@ -523,20 +535,20 @@ pub async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
     while store.floor() < Revision(2000) {
         tokio::task::yield_now().await;
     }
-    // Neither writers nor followers that begin now wait for either; these see the new floor's state.
+    // Writers and new followers wait for neither; the followers see the state at the new floor.
     for revision in 2000..2100 {
         store.commit(update("a", revision, "y")).await.unwrap();
     }
     let later = followed(&store).await;
     later.check_complete(Revision(2000), Revision(2100));
-    assert_eq!(later.0.lock()[0].revision, Revision(2000), "nothing from before");
+    assert_eq!(later.0.lock()[0].revision, Revision(2000), "nothing from below the floor");
     let_go_on.send(()).unwrap();
     following.await.unwrap().unwrap();
     compacting.await.unwrap().unwrap();
     slow.seen.check_complete(Revision(0), Revision(2100));
 }
 
-pub async fn compaction_forgets_the_past(store: Arc<dyn Store>) {
+pub async fn compaction_drops_past_states(store: Arc<dyn Store>) {
     write_history(&store).await;
     for floor in 0..=7 {
         store.compact(Revision(floor)).await.unwrap();
@@ -556,7 +568,7 @@ pub async fn compaction_forgets_the_past(store: Arc<dyn Store>) {
     assert_eq!(outcome(store.commit(update("b", 7, "3")).await), "9 Updated b=3");
 }
 
-pub async fn compaction_of_nothing(store: Arc<dyn Store>) {
+pub async fn compaction_below_the_floor_does_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.compact(Revision(0)).await, Ok(()));
     write_history(&store).await;
     assert_eq!(store.compact(Revision(3)).await, Ok(()));
@@ -591,7 +603,7 @@ pub async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
     assert_eq!(store.head().0, 1 + wins.load(Ordering::Relaxed) as u64);
 }
 
-pub async fn a_dropped_write_hurts_nobody(store: Arc<dyn Store>) {
+pub async fn a_cancelled_write_harms_no_other(store: Arc<dyn Store>) {
     for n in 0..100 {
         let impatient = store.commit(create(&format!("dropped-{n}"), "x"));
         tokio::select! {
@@ -606,8 +618,8 @@ pub async fn a_dropped_write_hurts_nobody(store: Arc<dyn Store>) {
     followed(&store).await.check_complete(Revision(0), store.head());
 }
 
-/// More than fit into one batch, by count and by size; some fight over a key.
-pub async fn many_writes_at_once(store: Arc<dyn Store>) {
+/// More writes than fit into one batch, by count and by size; each two compete for a key.
+pub async fn more_writes_than_fit_one_batch(store: Arc<dyn Store>) {
     let seen = followed(&store).await;
     let writes = (0..3000).map(|n| {
         let store = store.clone();
@@ -630,13 +642,13 @@ pub async fn many_writes_at_once(store: Arc<dyn Store>) {
     seen.check_complete(Revision(0), Revision(1500));
 }
 
-pub async fn after_close_it_is_read_only(store: Arc<dyn Store>) {
+pub async fn a_closed_store_is_read_only(store: Arc<dyn Store>) {
     write_history(&store).await;
     assert_eq!(store.check(), Ok(()));
     let under_way = store.commit(create("d", "1"));
     store.close().await;
     assert_eq!(store.check(), Err(Error::Closed));
-    assert_eq!(under_way.await, Err(Error::Closed), "it was not begun before");
+    assert_eq!(under_way.await, Err(Error::Closed), "it was not started before");
     assert_eq!(store.commit(create("e", "1")).await, Err(Error::Closed));
     assert_eq!(store.compact(Revision(3)).await, Err(Error::Closed));
     check_state(&store, 3).await;

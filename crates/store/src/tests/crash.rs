@@ -1,6 +1,6 @@
-//! A process that is killed while 64 threads write, again and again, on one store: every write that
-//! was acknowledged is there with its value, revisions only grow, nothing is there in half, and a
-//! follower sees everything once and in order.
+//! A process that is killed repeatedly while 64 threads write to one store. Afterwards every
+//! acknowledged write has its value, revisions only grow, no write is partial, and a follower sees
+//! everything once and in order.
 //!
 //! `PINTLE_CRASH_ROUNDS=100` kills it more often than the default.
 
@@ -11,37 +11,38 @@ use std::thread;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::storage::Chance;
+use super::storage::Random;
 use super::*;
+use crate::conformance::CommitOne as _;
 use crate::{At, Kind};
 
-/// Says to [`child`] that it is one, and where its store is.
+/// Tells [`child`] that it is the child process, and where its store is.
 const DIRECTORY: &str = "PINTLE_CRASH_DIRECTORY";
 
 const WRITERS: u64 = 64;
 
-/// Items of each writer.
+/// The number of items of each writer.
 const ITEMS: u64 = 8;
 
-/// What a write did.
+/// The effect of a write.
 #[derive(Clone, Debug, PartialEq)]
 struct Fact {
     item: String,
-    /// The number of the writer's write, which its value holds.
+    /// The number of the writer's write, which is in its value.
     number: u64,
     kind: String,
 }
 
-/// The value of a write: it can be seen whose it is, and whether it is whole.
+/// Returns the value of a write: it shows its writer and whether it is complete.
 fn value(item: &str, number: u64) -> Template {
-    let len = Chance::new(number).below(if number.is_multiple_of(10) { 15_000 } else { 1500 });
+    let len = Random::new(number).below(if number.is_multiple_of(10) { 15_000 } else { 1500 });
     let head = format!("{item} {number} ");
     let bytes = format!("{head} {}.", "x".repeat(len as usize)).into_bytes();
     Template::framed(bytes.clone(), 0..bytes.len(), Some(head.len()))
 }
 
 impl Fact {
-    /// What a record says, which must be what the write with its number wrote.
+    /// Reads the fact of a record and checks its value against the write with its number.
     fn of(record: &Record) -> Self {
         let text = String::from_utf8(record.value().to_vec()).unwrap();
         let number = text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -50,7 +51,7 @@ impl Fact {
         Self { item: record.key.item.to_string(), number, kind: format!("{:?}", record.kind) }
     }
 
-    /// The revision and the fact that a line of the child tells.
+    /// Parses the revision and the fact in a line of the child's output.
     fn parse(line: &str) -> Option<(u64, Self)> {
         let mut words = line.split("ack ").nth(1)?.split(' ');
         let revision = words.next()?.parse().ok()?;
@@ -59,7 +60,8 @@ impl Fact {
     }
 }
 
-/// Not a test of its own: what is killed. It writes until then, and tells what is acknowledged.
+/// The child process, not a test by itself. It writes until it is killed, and prints acknowledged
+/// writes.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
@@ -71,7 +73,8 @@ fn child() {
         thread::spawn(move || work(&*store, writer, begin))
     };
     let writers: Vec<_> = (0..WRITERS).map(write).collect();
-    // Not above where it began: so the parent has seen whatever is compacted away.
+    // The floor stays at or below the head at the start, so that the parent has seen everything
+    // compacted.
     let runtime = Builder::new_current_thread().build().unwrap();
     for floor in (floor..begin).step_by(20) {
         runtime.block_on(store.compact(Revision(floor))).unwrap();
@@ -82,17 +85,17 @@ fn child() {
 /// Creates, updates and deletes the writer's items for ever.
 fn work(store: &dyn Store, writer: u64, begin: u64) {
     let runtime = Builder::new_current_thread().build().unwrap();
-    let mut chance = Chance::new(writer + begin * WRITERS);
+    let mut random = Random::new(writer + begin * WRITERS);
     for number in begin + 1.. {
-        let item = format!("{writer}/{}", chance.below(ITEMS));
+        let item = format!("{writer}/{}", random.below(ITEMS));
         let current = runtime.block_on(store.get(&key(&item), At::Head)).unwrap();
         let expect = current.as_ref().map_or(Expect::Absent, |c| Expect::At(c.revision));
         let change = match &current {
-            Some(_) if chance.below(4) == 0 => Change::Delete(value(&item, number)),
+            Some(_) if random.below(4) == 0 => Change::Delete(value(&item, number)),
             _ => Change::Put(value(&item, number)),
         };
         let record = runtime.block_on(store.commit(write(key(&item), expect, change))).unwrap();
-        // One write to the pipe: it is there whole or not at all.
+        // One write call to the pipe, so that a line is complete or absent.
         let line = format!("ack {} {item} {number} {:?}\n", record.revision, record.kind);
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
     }
@@ -107,7 +110,7 @@ fn start_child(dir: &TempDir) -> Child {
         .unwrap()
 }
 
-/// Lets a child write until it is killed after some acknowledgements; returns all of them.
+/// Kills a child after some acknowledgements; returns all of them.
 fn killed_after(dir: &TempDir, count: u64) -> BTreeMap<u64, Fact> {
     let mut child = start_child(dir);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -122,7 +125,7 @@ fn killed_after(dir: &TempDir, count: u64) -> BTreeMap<u64, Fact> {
     acknowledged
 }
 
-/// The revisions of the values there are after some facts.
+/// Returns the revisions of the live values after some facts.
 fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Fact)>) -> Vec<u64> {
     let mut items = BTreeMap::new();
     for (revision, fact) in facts {
@@ -134,8 +137,8 @@ fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Fact)>) -> Vec<u64> {
     items.into_values().collect()
 }
 
-/// Opens the store as another process would, and checks it; `known` are the facts of every revision
-/// that was ever seen.
+/// Opens the store as another process would and checks it; `known` has the facts of every revision
+/// seen so far.
 fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Fact>, known: &mut BTreeMap<u64, Fact>) {
     let runtime: Runtime = Builder::new_current_thread().build().unwrap();
     let (store, from_the_opening) = runtime.block_on(reopened(dir));
@@ -162,13 +165,13 @@ fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Fact>, known: &mut BTreeMap
 }
 
 #[test]
-fn killed_again_and_again() {
+fn a_killed_process_loses_no_acknowledged_write() {
     let rounds = std::env::var("PINTLE_CRASH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     let dir = tempfile::tempdir().unwrap();
     let mut known = BTreeMap::new();
-    let mut chance = Chance::new(7);
+    let mut random = Random::new(7);
     for _ in 0..rounds.unwrap_or(10) {
-        let acknowledged = killed_after(&dir, chance.below(2000));
+        let acknowledged = killed_after(&dir, random.below(2000));
         check(&dir, &acknowledged, &mut known);
     }
     assert!(reopen(&dir).floor() > Revision(0), "it was compacted too");

@@ -1,16 +1,17 @@
-//! Who may open a directory, and what is in it then.
+//! Directories: who may open one, and what it may contain.
 
 use std::fs;
 
 use super::*;
 use crate::At;
+use crate::conformance::CommitOne as _;
 
 fn open(dir: &Path) -> Result<Arc<dyn Store>, Error> {
     crate::open(&options(dir, Durability::Disk))?.read()
 }
 
 #[tokio::test]
-async fn a_store_is_there_again() {
+async fn a_reopened_store_has_its_records() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..5u64 {
         let store = open(&dir.path().join("a/b")).unwrap();
@@ -23,7 +24,7 @@ async fn a_store_is_there_again() {
                 store.commit(update(&record.key.item, record.revision.0, "2")).await.unwrap();
             }
         }
-        // So that a compaction that is not done when the store is closed goes on later.
+        // An unfinished compaction continues after the store is reopened.
         let floor = Revision(store.head().0 - 7);
         if round % 2 == 0 {
             store.compact(floor).await.unwrap();
@@ -36,7 +37,7 @@ async fn a_store_is_there_again() {
     }
 }
 
-/// It is given the state at the floor, what came after, and what comes.
+/// The follower gets the state at the floor, the history, and later writes.
 #[tokio::test]
 async fn a_follower_of_the_opening_sees_everything() {
     let (store, dir) = on_disk();
@@ -68,7 +69,7 @@ async fn the_newest_revision_may_be_compacted_away() {
 }
 
 #[tokio::test]
-async fn one_at_a_time() {
+async fn one_process_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let first = open(dir.path()).unwrap();
     let path = dir.path().display().to_string();
@@ -78,9 +79,9 @@ async fn one_at_a_time() {
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
 }
 
-/// Between the names that a new database and its format get.
+/// A crash between the renames of a new database and its format.
 #[tokio::test]
-async fn a_new_store_that_only_lacks_its_format_is_one() {
+async fn a_new_store_without_its_renamed_format_is_accepted() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
     let (format, unfinished) = (dir.path().join("format"), dir.path().join("format.new"));
@@ -92,9 +93,9 @@ async fn a_new_store_that_only_lacks_its_format_is_one() {
     assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 3, .. })));
 }
 
-/// What is lost is never taken for what has not begun: a directory is refused, and not touched.
+/// A lost database is never taken for a new one: the directory is refused and not changed.
 #[tokio::test]
-async fn a_lost_store_is_not_begun_anew() {
+async fn a_lost_store_is_refused() {
     type Loss = fn(&Path);
     let rows: [(&str, Loss, &str); 9] = [
         ("no database", |dir| fs::remove_file(dir.join("store.redb")).unwrap(), "is missing"),
@@ -139,7 +140,7 @@ async fn a_lost_store_is_not_begun_anew() {
     }
 }
 
-/// Leaves a file a part of its length.
+/// Truncates a file to a part of its length.
 fn cut(file: &Path, part: u64) {
     let file = fs::File::options().write(true).open(file).unwrap();
     file.set_len(file.metadata().unwrap().len() / part).unwrap();
@@ -151,27 +152,27 @@ fn lead_nowhere(file: &Path) {
 }
 
 #[tokio::test]
-async fn what_is_somebody_elses_is_not_touched() {
+async fn a_directory_with_foreign_files_is_refused() {
     for name in ["notes.txt", "PG_VERSION", "member", "store.redb.old"] {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(name), "theirs").unwrap();
         let Some(Error::Failed { reason }) = open(dir.path()).err() else {
             panic!("{name} is refused");
         };
-        assert_eq!(reason, format!("it holds {name}, which is not a store's"));
+        assert_eq!(reason, format!("it contains {name}, which does not belong to a store"));
         assert_eq!(contents(dir.path()), [(name.to_owned(), b"theirs".to_vec())]);
     }
-    // Beside a store it may lie: a copy, or what an editor left.
+    // Next to a store, foreign files are allowed: a copy, or what an editor left.
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()).unwrap());
     fs::write(dir.path().join("store.redb.old"), "theirs").unwrap();
     assert!(open(dir.path()).is_ok());
 }
 
-/// Only who is not root can be kept from reading.
+/// Runs its checks only without root's rights, which can read everything.
 #[cfg(unix)]
 #[tokio::test]
-async fn what_cannot_be_read_is_not_taken_for_absent() {
+async fn an_unreadable_file_is_not_taken_for_absent() {
     use std::os::unix::fs::PermissionsExt;
     for name in ["format", "store.redb", "."] {
         let dir = tempfile::tempdir().unwrap();
@@ -188,9 +189,9 @@ async fn what_cannot_be_read_is_not_taken_for_absent() {
     }
 }
 
-/// The file is written again where it is not known that all of it is on disk, and only there.
+/// The file is rewritten only if it is unknown whether all of it is on disk.
 #[tokio::test]
-async fn whether_all_was_on_disk_is_known() {
+async fn a_closed_file_marks_a_clean_close() {
     let dir = tempfile::tempdir().unwrap();
     let closed = dir.path().join("closed");
     let store = open(dir.path()).unwrap();
@@ -205,10 +206,10 @@ async fn whether_all_was_on_disk_is_known() {
     assert!(closed.exists());
 }
 
-/// Holes stay holes when a file is written again: there may be no space to fill them.
+/// A rewrite leaves holes: there may be no space to fill them.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn holes_are_not_filled() {
+async fn a_rewrite_does_not_fill_holes() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
     open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
@@ -219,7 +220,7 @@ async fn holes_are_not_filled() {
     assert!(blocks() <= before + 64, "{} blocks, {before} before", blocks());
 }
 
-/// Every file in a directory, with what is in it.
+/// Returns every file in a directory with its content.
 fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let file = |entry: fs::DirEntry| {
@@ -231,7 +232,7 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn other_formats_are_not_touched() {
+async fn other_formats_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
     let format = dir.path().join("format");
@@ -262,7 +263,7 @@ async fn other_formats_are_not_touched() {
 }
 
 #[tokio::test]
-async fn what_a_crash_can_leave_of_a_new_store_is_no_obstacle() {
+async fn leftovers_of_an_interrupted_creation_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let leftovers: [&[(&str, &[u8])]; 5] = [
         &[],
@@ -284,9 +285,9 @@ async fn what_a_crash_can_leave_of_a_new_store_is_no_obstacle() {
     }
 }
 
-/// Space is used again while the store is open, and given back when it is opened.
+/// Freed space is reused while the store is open, and returned when it is opened.
 #[tokio::test]
-async fn space_comes_back() {
+async fn freed_space_is_returned_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("data/store.redb");
     let size = || fs::metadata(&file).unwrap().len() >> 20;
@@ -314,9 +315,9 @@ async fn space_comes_back() {
     followed(&store).await.check_complete(store.floor(), head);
 }
 
-/// It does not take a new start either, if hardly anything is left.
+/// Without writes, and with few records left, space is returned while the store is open.
 #[tokio::test]
-async fn space_comes_back_when_nobody_writes() {
+async fn freed_space_is_returned_when_the_store_is_idle() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("data/store.redb");
     let size = || fs::metadata(&file).unwrap().len() >> 20;
@@ -339,8 +340,7 @@ async fn space_comes_back_when_nobody_writes() {
     assert_eq!(store.list("things", "", At::Head).await.unwrap().len(), 2);
 }
 
-/// However much is written in however short a time, what is kept of the past is bounded; and it is when
-/// a store is opened with another bound.
+/// The bound holds under any write rate, and after the store is opened with another bound.
 #[tokio::test]
 async fn history_is_bounded_by_bytes() {
     let dir = tempfile::tempdir().unwrap();
@@ -367,7 +367,7 @@ async fn history_is_bounded_by_bytes() {
     assert_eq!(store.head(), Revision(1000));
 }
 
-/// Secrets lie in it.
+/// The directory will hold secrets.
 #[cfg(unix)]
 #[test]
 fn a_new_directory_is_for_its_user_alone() {
@@ -381,16 +381,16 @@ fn a_new_directory_is_for_its_user_alone() {
 }
 
 #[test]
-fn a_directory_that_cannot_be() {
+fn a_directory_that_cannot_be_created_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "").unwrap();
     let error = open(&dir.path().join("file/data")).err().unwrap();
     assert!(matches!(&error, Error::Failed { reason } if reason.contains("file/data")), "{error}");
 }
 
-/// Damage to what was synchronised is no crash's work: it is said, not passed over.
+/// Damage to synchronised data is not a crash's effect: it is an error.
 #[tokio::test]
-async fn damage_is_refused() {
+async fn a_damaged_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).unwrap();
     let value = "0123456789abcdef".repeat(64);
@@ -409,7 +409,7 @@ async fn damage_is_refused() {
         damaged[offset] ^= 1;
         fs::write(&file, damaged).unwrap();
         match open(dir.path()) {
-            // Pages that are no longer in use hold values too.
+            // Unused pages contain values, too.
             Ok(store) => assert_eq!(store.list("things", "", At::Head).await.unwrap().len(), 50),
             Err(Error::Failed { reason }) => {
                 assert!(reason.contains("is damaged"), "{reason}");
@@ -421,7 +421,7 @@ async fn damage_is_refused() {
     assert!(refused > 0);
 }
 
-/// A disk of 8 MiB: a file system in memory, where one may be mounted.
+/// A disk of 8 MiB: a tmpfs, where one can be mounted.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -440,11 +440,11 @@ impl Drop for SmallDisk {
     }
 }
 
-/// It is told, nothing that was acknowledged is lost, and writes are taken again when there is room. The
-/// test is passed over where no small disk can be mounted (not as root, or in a container);
-/// `storage_that_fails` has the same in memory.
+/// A full disk is reported, nothing acknowledged is lost, and writes are taken again when there is
+/// room. The test is skipped where no tmpfs can be mounted (without root, or in a container);
+/// `storage_that_fails_at_any_call` covers the same in memory.
 #[tokio::test]
-async fn a_full_disk() {
+async fn a_full_disk_is_reported_and_survived() {
     let Some(disk) = SmallDisk::mount() else { return };
     let dir = disk.0.path().join("data");
     let store = open(&dir).unwrap();
@@ -461,7 +461,7 @@ async fn a_full_disk() {
     assert!(matches!(&error, Error::Unknown { reason } if reason.contains("space")), "{error}");
     assert!(store.check().is_err());
     assert_eq!(store.head(), Revision(written));
-    // A start needs no space.
+    // Opening needs no space.
     drop(store);
     let store = open(&dir).unwrap();
     assert!(store.head() >= Revision(written));

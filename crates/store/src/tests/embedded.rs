@@ -1,7 +1,7 @@
-//! What the embedded stores do beyond the contract: each write has a revision of its own.
+//! Properties of the embedded stores beyond the contract: each write has its own revision.
 
 use super::*;
-use crate::conformance::first_of;
+use crate::conformance::{CommitOne as _, first_of};
 use crate::{At, Group};
 
 mod memory {
@@ -12,7 +12,7 @@ mod disk {
     crate::conformance!({ Some(super::on_disk()) });
 }
 
-/// Runs each case on each store.
+/// Runs each case on each embedded store.
 macro_rules! embedded {
     ($($case:ident)*) => {
         $(#[tokio::test]
@@ -25,7 +25,7 @@ macro_rules! embedded {
 }
 
 embedded! {
-    a_key_is_marked_and_goes_in_one_group
+    a_key_is_updated_and_deleted_in_one_group
     each_write_of_a_group_has_a_revision
     groups_take_consecutive_revisions
     the_revision_in_the_value_is_the_next_one
@@ -35,11 +35,12 @@ embedded! {
 mod cases {
     use super::*;
 
-    /// The last state of what goes is told before it goes, in one group; nothing else is left by a write.
-    pub(super) async fn a_key_is_marked_and_goes_in_one_group(store: Arc<dyn Store>) {
+    /// Followers see the last state of a key before its deletion, in one group. `AfterPrevious`
+    /// needs a put of the same key directly before it.
+    pub(super) async fn a_key_is_updated_and_deleted_in_one_group(store: Arc<dyn Store>) {
         let seen = followed(&store).await;
         store.commit(create("a", "1")).await.unwrap();
-        let end = |item| Write { expect: Expect::Left, ..delete(item, 1, "2") };
+        let end = |item| Write { expect: Expect::AfterPrevious, ..delete(item, 1, "2") };
         for (rest, expected) in [
             (vec![end("b")], "b in things was written at another revision"),
             (vec![create("b", "1"), end("a")], "a in things was written at another revision"),
@@ -53,8 +54,8 @@ mod cases {
         assert_eq!(seen.texts(), all);
     }
 
-    /// Whoever saw any one of them has the state at its revision, and misses nothing after it: a client may
-    /// be cut off between two writes of one collection that were committed together.
+    /// Each record's revision has a readable state and a continuation without gaps: a client may be
+    /// disconnected between two writes of one group in one collection.
     pub(super) async fn each_write_of_a_group_has_a_revision(store: Arc<dyn Store>) {
         let seen = followed(&store).await;
         store.commit(create("a", "1")).await.unwrap();
@@ -73,7 +74,7 @@ mod cases {
         }
     }
 
-    /// With consecutive revisions.
+    /// The writes of a group get consecutive revisions.
     pub(super) async fn groups_take_consecutive_revisions(store: Arc<dyn Store>) {
         let rows = [
             (create("a", "1"), vec![create("b", "1"), create("c", "1")], "1 Created a=1"),
@@ -119,7 +120,7 @@ mod cases {
         }
     }
 
-    /// A head is told with its record, and never without.
+    /// A follower gets each head with its record.
     pub(super) async fn heads_are_those_of_records(store: Arc<dyn Store>) {
         struct Strict;
         impl Follower for Strict {

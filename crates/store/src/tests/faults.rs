@@ -1,6 +1,6 @@
-//! Media that fail: nobody is acknowledged, nothing is shown, nothing more is written until the medium
-//! is well, and what was acknowledged before is there, now, when writes are taken again, and when the
-//! store is opened again.
+//! Media that fail. No write is acknowledged or visible, and nothing is written until the medium
+//! works again. What was acknowledged before is readable at once, after the medium recovered, and
+//! after a restart.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,25 +8,26 @@ use std::time::Duration;
 use super::storage::{Fault, Storage};
 use super::*;
 use crate::At;
+use crate::conformance::CommitOne as _;
 use crate::engine::{Batch, DiskEngine, Engine, Failure, MemoryEngine, Moved, Visitor};
 
-/// What a medium does at its last commit.
+/// What a medium does at its failing commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// It does nothing, and says so.
+    /// It does nothing and reports the failure.
     Refuse,
-    /// It does all of it, and says that it failed.
-    Lie,
+    /// It commits everything and reports a failure.
+    CommitAndFail,
     /// It panics.
     Panic,
 }
 
-/// A medium that fails at a commit.
+/// A medium that fails at one commit.
 struct Faulty {
     medium: Arc<MemoryEngine>,
     commits_left: AtomicU64,
     end: End,
-    /// Whether it can be opened again.
+    /// Whether it can be reopened.
     is_well: Arc<AtomicBool>,
 }
 
@@ -40,10 +41,10 @@ impl Faulty {
 impl Engine for Faulty {
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
         match self.commits_left.fetch_sub(1, Ordering::Relaxed) {
-            0 => panic!("a medium that failed is not asked again before it was opened again"),
+            0 => panic!("no commit follows a failed one before the medium is reopened"),
             1 => match self.end {
                 End::Refuse => Err(Failure("no".to_owned())),
-                End::Lie => self.medium.commit(batch).and(Err(Failure("no".to_owned()))),
+                End::CommitAndFail => self.medium.commit(batch).and(Err(Failure("no".to_owned()))),
                 End::Panic => panic!("no"),
             },
             _ => self.medium.commit(batch),
@@ -79,15 +80,15 @@ fn open(engine: impl Engine + 'static) -> Arc<dyn Store> {
     LocalOpening::of(engine, u64::MAX).unwrap().read().unwrap()
 }
 
-/// Waits until writes are taken again.
-async fn well(store: &Arc<dyn Store>) {
+/// Waits until the store takes writes again.
+async fn recovered(store: &Arc<dyn Store>) {
     while store.check().is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Writes from many tasks until each was told that the store failed; returns what was acknowledged, in
-/// order, and why nothing more was.
+/// Writes from many tasks until all got the store's failure; returns the acknowledged records in
+/// order, and the failure.
 async fn write_until_it_fails(store: &Arc<dyn Store>) -> (Vec<Record>, String) {
     let writers = (0..16).map(|writer| {
         let store = store.clone();
@@ -116,7 +117,7 @@ async fn write_until_it_fails(store: &Arc<dyn Store>) -> (Vec<Record>, String) {
     (acknowledged, reasons[0].clone())
 }
 
-/// Why the medium failed.
+/// Returns the medium's failure.
 fn reason(error: Error) -> String {
     match error {
         Error::Failed { reason } | Error::Unknown { reason } => reason,
@@ -124,7 +125,7 @@ fn reason(error: Error) -> String {
     }
 }
 
-/// That a failed store shows what it acknowledged, nothing else, and takes nothing more.
+/// Checks that a failed store shows exactly what it acknowledged and takes no writes.
 async fn check_failed(store: &Arc<dyn Store>, seen: &Seen, acknowledged: &[Record], reason: &str) {
     let error = Err(Error::Failed { reason: reason.to_owned() });
     assert_eq!(store.check(), error);
@@ -135,8 +136,8 @@ async fn check_failed(store: &Arc<dyn Store>, seen: &Seen, acknowledged: &[Recor
 }
 
 #[tokio::test]
-async fn a_medium_that_fails() {
-    for end in [End::Refuse, End::Lie] {
+async fn a_failed_medium_loses_nothing_acknowledged() {
+    for end in [End::Refuse, End::CommitAndFail] {
         for at in [1, 2, 3, 10, 50] {
             let medium = Arc::new(MemoryEngine::default());
             let store = open(Faulty::new(&medium, at, end));
@@ -159,16 +160,17 @@ async fn a_medium_that_fails() {
             let seen = followed(&store).await;
             seen.check_complete(Revision(0), store.head());
             assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged);
-            assert_eq!(seen.0.lock().len() > acknowledged.len(), end == End::Lie);
+            assert_eq!(seen.0.lock().len() > acknowledged.len(), end == End::CommitAndFail);
             store.commit(create("more", "x")).await.unwrap();
         }
     }
 }
 
-/// What was under way when the medium failed is there wholly, at its revision, or not at all.
+/// The writes in progress when the medium failed are committed wholly at their revisions, or not at
+/// all.
 #[tokio::test]
-async fn a_medium_that_is_well_again() {
-    for end in [End::Refuse, End::Lie] {
+async fn a_recovered_medium_takes_writes_again() {
+    for end in [End::Refuse, End::CommitAndFail] {
         for at in [1, 2, 10] {
             let medium = Arc::new(MemoryEngine::default());
             let engine = Faulty::new(&medium, at, end);
@@ -178,13 +180,13 @@ async fn a_medium_that_is_well_again() {
             let (acknowledged, reason) = write_until_it_fails(&store).await;
             check_failed(&store, &seen, &acknowledged, &reason).await;
             is_well.store(true, Ordering::Relaxed);
-            well(&store).await;
+            recovered(&store).await;
             let more = store.commit(create("more", "x")).await.unwrap();
             seen.check_complete(Revision(0), more.revision);
             assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged);
             assert_eq!(store.head(), more.revision);
             let unknown = more.revision.0 as usize - acknowledged.len() - 1;
-            assert_eq!(unknown > 0, end == End::Lie, "{unknown} have happened");
+            assert_eq!(unknown > 0, end == End::CommitAndFail, "{unknown} have happened");
             let all = store.list("things", "", At::Head).await.unwrap();
             assert_eq!(all.len() as u64, more.revision.0);
             drop(store);
@@ -230,7 +232,7 @@ async fn a_compaction_that_fails_is_finished_later() {
 }
 
 #[tokio::test]
-async fn a_medium_that_panics() {
+async fn a_medium_that_panics_fails_the_store() {
     let store = open(Faulty::new(&Arc::default(), 3, End::Panic));
     let seen = followed(&store).await;
     let (acknowledged, reason) = write_until_it_fails(&store).await;
@@ -239,12 +241,12 @@ async fn a_medium_that_panics() {
     store.close().await;
 }
 
-/// Storage that fails, once or until it is repaired, at every call that can fail, under the real engine.
+/// Storage that fails at each possible call, once or until it is repaired, under the real engine.
 #[tokio::test]
-async fn storage_that_fails() {
+async fn storage_that_fails_at_any_call() {
     for at in (1..30).chain((30..200).step_by(13)) {
         for fault in [Fault::Error { at }, Fault::Broken { at }] {
-            let storage = Storage::with_chance(at);
+            let storage = Storage::with_random_faults(at);
             drop(DiskEngine::at(storage.clone(), None).unwrap());
             storage.fail(fault);
             let Ok(engine) = DiskEngine::at(storage.clone(), None) else {
@@ -260,8 +262,8 @@ async fn storage_that_fails() {
                     .await;
             }
             storage.heal();
-            well(&store).await;
-            assert!(storage.is_honest(), "what is read is on disk");
+            recovered(&store).await;
+            assert!(storage.is_consistent(), "what is read is on disk");
             let head = store.commit(create("more", "x")).await.unwrap().revision;
             drop(store);
 
@@ -274,9 +276,9 @@ async fn storage_that_fails() {
     }
 }
 
-/// A compaction without writes costs few synchronisations, however much it removes.
+/// A compaction of an idle store needs few synchronisations, however much it removes.
 #[tokio::test]
-async fn compaction_when_nobody_writes() {
+async fn compaction_of_an_idle_store_synchronises_rarely() {
     let storage = Storage::default();
     let store = open(DiskEngine::at(storage.clone(), None).unwrap());
     let updates = 5_000u64;
@@ -291,13 +293,13 @@ async fn compaction_when_nobody_writes() {
     assert_eq!(followed(&store).await.texts().len(), 1);
 }
 
-/// A follower that panics takes the committer with it: better than to go on without a follower.
+/// A follower's panic stops the committer: the store must not go on without a follower.
 #[tokio::test]
-async fn a_follower_that_panics() {
+async fn a_follower_that_panics_fails_the_store() {
     struct Panicking;
     impl Follower for Panicking {
         fn apply(&self, _: &[Record], _: Revision) {
-            panic!("this follower does");
+            panic!("the follower panics");
         }
 
         fn reset(&self, _: &[Record], _: Revision) {
@@ -308,6 +310,6 @@ async fn a_follower_that_panics() {
     store.follow(Arc::new(Panicking)).await.unwrap();
     let error = store.commit(create("a", "1")).await.unwrap_err();
     assert!(error.to_string().contains("the committer stopped"), "{error}");
-    assert_eq!(store.head(), Revision(0), "it is not acknowledged");
+    assert_eq!(store.head(), Revision(0), "the write is not acknowledged");
     assert_eq!(store.check(), Err(error));
 }

@@ -1,11 +1,11 @@
-//! The store's tests, and the words they are written in.
+//! The store's tests.
 //!
-//! - `conformance`: what every store must do, on each of them; other crates run it, too.
-//! - `embedded`: what the embedded stores do beyond that.
-//! - `model`: any sequence of operations, against a naive store.
-//! - `faults`: media that fail, at every point where they can.
-//! - `power`: storage that loses or tears whatever was not synchronised, also after synchronisations
-//!   that failed.
+//! - `conformance`: the contract, on every store; other crates run it, too.
+//! - `embedded`: properties of the embedded stores beyond the contract.
+//! - `model`: random sequences of operations, against a naive store.
+//! - `faults`: media that fail at any point.
+//! - `power`: storage that loses or tears unsynchronised writes, even after failed
+//!   synchronisations.
 //! - `crash`: a process that is killed while 64 threads write.
 //! - `directory`: who may open a directory.
 
@@ -22,13 +22,13 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use crate::conformance::words::*;
+use crate::conformance::fixtures::*;
 use crate::{
     Change, Durability, Error, Expect, Follower, Key, LocalOpening, Opening as _, Options, Record,
     Revision, Store, Template, Write,
 };
 
-/// A store on disk, in a directory that goes with the guard.
+/// Opens a store on disk in a directory that the guard removes.
 fn on_disk() -> (Arc<dyn Store>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     (reopen(&dir), dir)
@@ -38,7 +38,7 @@ fn reopen(dir: &TempDir) -> Arc<dyn Store> {
     opening(dir).read().unwrap()
 }
 
-/// The store in a directory, and what a follower saw that was there from its opening.
+/// Opens the store in a directory with a follower of the opening.
 async fn reopened(dir: &TempDir) -> (Arc<dyn Store>, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let store = Box::new(opening(dir)).read_to(seen.clone()).await.unwrap();
@@ -49,12 +49,12 @@ fn opening(dir: &TempDir) -> LocalOpening {
     crate::open(&options(&dir.path().join("data"), Durability::System)).unwrap()
 }
 
-/// A store in a directory that keeps all of its history.
+/// Returns the options of a store that retains all of its history.
 fn options(dir: &Path, durability: Durability) -> Options {
     Options { dir: dir.to_owned(), durability, history_bytes_max: u64::MAX, transformer: None }
 }
 
-/// A store in memory that keeps all of its history.
+/// Opens a store in memory that retains all of its history.
 fn in_memory() -> Arc<dyn Store> {
     crate::memory(u64::MAX).unwrap().read().unwrap()
 }

@@ -1,23 +1,24 @@
-//! Any sequence of operations gives what a naive store gives: one that keeps every record there ever
-//! was, and finds what is asked for by looking at all of them.
+//! Random sequences of operations on a store and on a naive model, which stores every record and
+//! scans them all.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
+use crate::conformance::CommitOne as _;
 use crate::{At, Kind};
 
 #[derive(Clone, Debug)]
 enum Operation {
-    /// A write of a key; what it expects is right, or else anything.
+    /// A write of a key, with the right precondition or with any other.
     Write {
         key: Key,
         put: bool,
         right: bool,
         revision: u64,
     },
-    /// Compaction up to this share of what there is, in percent.
+    /// Compaction up to this percentage of the revisions.
     Compact(u64),
     /// A read of everything at a revision.
     Read(u64),
@@ -105,7 +106,7 @@ impl Model {
         }
     }
 
-    /// What a new follower is given.
+    /// Returns what a new follower gets.
     fn followed(&self) -> Vec<Record> {
         let mut records = self.list(self.floor, |_| true);
         records.sort_by_key(|record| record.revision);
@@ -114,12 +115,12 @@ impl Model {
     }
 }
 
-/// The store under test, beside its model.
+/// The store under test and its model.
 struct Pair {
     runtime: Runtime,
     model: Model,
     store: Arc<dyn Store>,
-    /// Where it lies, if it is on disk.
+    /// The store's directory, if it is on disk.
     dir: Option<TempDir>,
     followers: Vec<(Arc<Seen>, Vec<Record>)>,
 }
@@ -179,7 +180,7 @@ impl Pair {
         }
     }
 
-    /// Closes the store and opens it again, if it can be.
+    /// Closes and reopens the store, if it is on disk.
     fn reopen(&mut self) {
         let Some(dir) = &self.dir else { return };
         self.store = in_memory();
@@ -206,7 +207,7 @@ impl Pair {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn memory_is_as_the_model(operations in operations()) {
+    fn memory_agrees_with_the_model(operations in operations()) {
         Pair::new(in_memory(), None).run(&operations);
     }
 }
@@ -214,7 +215,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
     #[test]
-    fn disk_is_as_the_model(operations in operations()) {
+    fn disk_agrees_with_the_model(operations in operations()) {
         let (store, dir) = on_disk();
         Pair::new(store, Some(dir)).run(&operations);
     }

@@ -1,4 +1,4 @@
-//! A store that begins to count elsewhere, as one that begins at 0.
+//! A store that starts at another revision, shown as one that starts at 0.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::{
     At, BoxFuture, Error, Expect, Follower, Group, Grouping, Key, Record, Revision, Store, Write,
 };
 
-/// A store whose first revision is 0, as the cases of the suite count.
+/// A store whose head at the start is shown as revision 0.
 pub struct Rebased {
     store: Arc<dyn Store>,
     base: Base,
@@ -17,7 +17,7 @@ pub struct Rebased {
 struct Base(u64);
 
 impl Rebased {
-    /// The store, with its head as 0.
+    /// Adapts a store; its current head is shown as 0.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let base = Base(store.head().0);
         Self { store, base }
@@ -29,14 +29,14 @@ impl Base {
         Revision(revision.0.saturating_sub(self.0))
     }
 
-    const fn meant(self, revision: Revision) -> Revision {
+    const fn inner(self, revision: Revision) -> Revision {
         Revision(revision.0.saturating_add(self.0))
     }
 
-    const fn meant_at(self, at: At) -> At {
+    const fn inner_at(self, at: At) -> At {
         match at {
             At::Head => At::Head,
-            At::Revision(revision) => At::Revision(self.meant(revision)),
+            At::Revision(revision) => At::Revision(self.inner(revision)),
         }
     }
 
@@ -46,16 +46,16 @@ impl Base {
 
     fn write(self, write: Write) -> Write {
         let expect = match write.expect {
-            // No key was ever written at it, on either side.
+            // No key is ever written at revision 0, in either numbering.
             Expect::At(Revision(0)) => Expect::At(Revision(0)),
-            Expect::At(revision) => Expect::At(self.meant(revision)),
+            Expect::At(revision) => Expect::At(self.inner(revision)),
             other => other,
         };
         Write { expect, ..write }
     }
 
     fn error(self, error: Error) -> Error {
-        // What was too new to be counted from the base is too new as it was asked for.
+        // A revision that is too large for the sum is shown as it was requested.
         let asked = |asked: Revision| if asked.0 == u64::MAX { asked } else { self.shown(asked) };
         match error {
             Error::Conflict { current } => {
@@ -102,19 +102,12 @@ impl Store for Rebased {
         Box::pin(async { self.store.fresh().await.map(|revision| self.base.shown(revision)) })
     }
 
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
-        Box::pin(async move {
-            let committed = self.store.commit(self.base.write(write)).await;
-            committed.map(|r| self.base.record(r)).map_err(|e| self.base.error(e))
-        })
-    }
-
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         let base = self.base;
         let group = Group {
             first: base.write(group.first),
             rest: group.rest.into_iter().map(|write| base.write(write)).collect(),
-            unchanged: group.unchanged.into_iter().map(|(k, at)| (k, base.meant(at))).collect(),
+            unchanged: group.unchanged.into_iter().map(|(k, at)| (k, base.inner(at))).collect(),
         };
         Box::pin(async move {
             let committed = self.store.commit_together(group).await;
@@ -134,7 +127,7 @@ impl Store for Rebased {
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
         let key = key.clone();
         Box::pin(async move {
-            let found = self.store.get(&key, self.base.meant_at(at)).await;
+            let found = self.store.get(&key, self.base.inner_at(at)).await;
             found.map(|r| r.map(|r| self.base.record(r))).map_err(|e| self.base.error(e))
         })
     }
@@ -147,7 +140,7 @@ impl Store for Rebased {
     ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         let (collection, prefix) = (collection.to_owned(), prefix.to_owned());
         Box::pin(async move {
-            let listed = self.store.list(&collection, &prefix, self.base.meant_at(at)).await;
+            let listed = self.store.list(&collection, &prefix, self.base.inner_at(at)).await;
             let records = listed.map_err(|e| self.base.error(e))?;
             Ok(records.into_iter().map(|r| self.base.record(r)).collect())
         })
@@ -164,7 +157,7 @@ impl Store for Rebased {
 
     fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
-            let compacted = self.store.compact(self.base.meant(floor)).await;
+            let compacted = self.store.compact(self.base.inner(floor)).await;
             compacted.map_err(|e| self.base.error(e))
         })
     }

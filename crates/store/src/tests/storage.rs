@@ -1,9 +1,9 @@
-//! Storage in memory that fails as disks do under Linux: with an error, or because the power goes.
+//! Storage in memory that fails as disks do under Linux: with errors, or by a power failure.
 //!
-//! There are three contents: what the disk holds, what is in the kernel's memory and read, and what of
-//! that is yet to be written (`dirty`). After a synchronisation that failed, any part of what was dirty
-//! is on the disk, and all of it counts as written: it is read as long as it stays in memory, which may
-//! end at any moment, and no later synchronisation writes it.
+//! It has three contents: what is on disk, what is in the kernel's memory and is read, and which of
+//! it is still to be written (`dirty`). After a failed synchronisation, any part of the dirty data
+//! is on disk, and all of it counts as written: it is read while it stays in memory, which can end
+//! at any moment, and no later synchronisation writes it.
 
 use std::io;
 use std::sync::Arc;
@@ -13,32 +13,33 @@ use redb::StorageBackend;
 
 use crate::engine::{Failure, Location, Medium};
 
-/// What a disk writes at once: of a write that was not synchronised, each of these is there or not.
+/// The unit that a disk writes atomically: of an unsynchronised write, each sector is on disk or
+/// not.
 const SECTOR: usize = 512;
 
-/// What the kernel forgets at once.
+/// The unit that the kernel evicts from memory.
 const PAGE: usize = 4096;
 
-/// Handles of one storage share it.
+/// A handle; clones share the storage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage(Arc<Mutex<State>>);
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// What survives a power failure for certain.
+    /// What survives any power failure.
     disk: Vec<u8>,
     /// What is read.
     memory: Vec<u8>,
-    /// What was done since the last synchronisation.
+    /// The changes since the last synchronisation.
     dirty: Vec<Change>,
-    /// Changes and synchronisations so far, and how many of them are synchronisations.
+    /// The number of changes and synchronisations so far, and of synchronisations alone.
     operations: u64,
     synchronisations: u64,
     fault: Option<Fault>,
     /// Whether the database's last user knew that all of it is on disk.
     closed: bool,
-    /// What happens by chance: none of it without.
-    chance: Option<Chance>,
+    /// The source of random evictions; `None` for none.
+    random: Option<Random>,
 }
 
 #[derive(Clone, Debug)]
@@ -47,14 +48,14 @@ enum Change {
     Length(usize),
 }
 
-/// What happens at a change or synchronisation.
+/// A failure at a change or synchronisation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// It fails, in part done; the next ones succeed, should there be any.
+    /// That operation fails, partly done; later ones succeed.
     Error { at: u64 },
-    /// It and everything after it fail, in part done, until there is no fault any more.
+    /// That operation and all later ones fail, partly done, until the fault is repaired.
     Broken { at: u64 },
-    /// It and everything after it fail, and all that was not synchronised may be lost.
+    /// That operation and all later ones fail, and unsynchronised data may be lost.
     PowerFailure { at: u64 },
 }
 
@@ -68,61 +69,61 @@ impl Fault {
 }
 
 impl Storage {
-    /// Storage that forgets what it may forget, and writes what it may write, by chance.
-    pub(super) fn with_chance(seed: u64) -> Self {
+    /// Makes storage that evicts and writes at random.
+    pub(super) fn with_random_faults(seed: u64) -> Self {
         let storage = Self::default();
-        storage.0.lock().chance = Some(Chance::new(seed));
+        storage.0.lock().random = Some(Random::new(seed));
         storage
     }
 
-    /// Changes and synchronisations so far.
+    /// Returns the number of changes and synchronisations so far.
     pub(super) fn operations(&self) -> u64 {
         self.0.lock().operations
     }
 
-    /// Synchronisations so far.
+    /// Returns the number of synchronisations so far.
     pub(super) fn synchronisations(&self) -> u64 {
         self.0.lock().synchronisations
     }
 
-    /// What is on the disk when the power is back: everything that was synchronised, and any part of
-    /// what was not.
-    pub(super) fn after_power_failure(&self, chance: &mut Chance) -> Self {
+    /// Returns the storage after a power failure: everything that was synchronised, and any part of
+    /// the rest.
+    pub(super) fn after_power_failure(&self, random: &mut Random) -> Self {
         let mut state = self.0.lock().clone();
-        state.write_some(chance, |chance, odds| chance.below(10) < odds);
-        // That it was closed was not synchronised, neither was that it was opened again.
-        let closed = chance.below(2) == 0;
-        let State { disk, chance, .. } = state;
-        let state = State { memory: disk.clone(), disk, closed, chance, ..State::default() };
+        state.write_some(random, |random, odds| random.below(10) < odds);
+        // The mark of a clean close, and its removal, were not synchronised.
+        let closed = random.below(2) == 0;
+        let State { disk, random, .. } = state;
+        let state = State { memory: disk.clone(), disk, closed, random, ..State::default() };
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// What the next process finds when this one ends, however it does: the kernel lives on.
+    /// Returns the storage that the next process finds: the kernel's memory survives.
     pub(super) fn after_exit(&self) -> Self {
         let state = State { operations: 0, fault: None, ..self.0.lock().clone() };
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Makes something fail, counted from now on.
+    /// Makes an operation fail, counted from now on.
     pub(super) fn fail(&self, fault: Fault) {
         let mut state = self.0.lock();
         (state.operations, state.fault) = (0, Some(fault));
     }
 
-    /// Nothing fails from now on.
+    /// Repairs the fault.
     pub(super) fn heal(&self) {
         self.0.lock().fault = None;
     }
 
-    /// Whether the fault has come.
+    /// Whether the fault has occurred.
     pub(super) fn has_failed(&self) -> bool {
         let state = self.0.lock();
         state.fault.is_some_and(|fault| fault.strikes(state.operations))
             || matches!(state.fault, Some(Fault::Error { at }) if state.operations > at)
     }
 
-    /// Whether everything that is read is on disk, or will be with the next synchronisation.
-    pub(super) fn is_honest(&self) -> bool {
+    /// Whether everything that is read is on disk, or will be after the next synchronisation.
+    pub(super) fn is_consistent(&self) -> bool {
         let state = self.0.lock();
         let mut disk = state.disk.clone();
         state.dirty.iter().for_each(|change| change.apply(&mut disk));
@@ -131,7 +132,7 @@ impl Storage {
 }
 
 impl State {
-    /// Whether the next operation succeeds; counts it.
+    /// Counts an operation; returns whether it succeeds.
     fn next(&mut self) -> Result<(), Fault> {
         self.operations += 1;
         match self.fault {
@@ -143,7 +144,7 @@ impl State {
     fn apply(&mut self, change: Change) -> io::Result<()> {
         let fault = self.next().err();
         let done = match (fault, change) {
-            // A write that was under way may be on the disk in part.
+            // A write in progress may be on disk in part.
             (Some(Fault::PowerFailure { .. }), change) => {
                 self.dirty.push(change);
                 return Err(gone());
@@ -159,18 +160,18 @@ impl State {
         if fault.is_some() { Err(full()) } else { Ok(()) }
     }
 
-    /// Any part of what is dirty gets to the disk; the rest never will.
-    fn write_some(&mut self, chance: &mut Chance, is_resized: impl Fn(&mut Chance, u64) -> bool) {
-        // From hardly anything to nearly everything.
-        let odds = chance.below(11);
+    /// Writes any part of the dirty data to disk; the rest is never written.
+    fn write_some(&mut self, random: &mut Random, is_resized: impl Fn(&mut Random, u64) -> bool) {
+        // Between hardly anything and nearly everything.
+        let odds = random.below(11);
         let Self { disk, dirty, .. } = self;
         for change in dirty.drain(..) {
             match change {
-                Change::Length(length) if is_resized(chance, odds) => disk.resize(length, 0),
+                Change::Length(length) if is_resized(random, odds) => disk.resize(length, 0),
                 Change::Length(_) => {}
                 Change::Write { offset, bytes } => {
                     for sector in sectors(offset, bytes.len()) {
-                        if chance.below(10) < odds {
+                        if random.below(10) < odds {
                             let part = &bytes[sector.start - offset..sector.end - offset];
                             write(disk, sector.start, part);
                         }
@@ -180,12 +181,12 @@ impl State {
         }
     }
 
-    /// Forgets some of the pages that are read and not dirty: they are read from the disk next time.
-    fn forget_some(&mut self, offset: usize, len: usize) {
-        let Some(chance) = &mut self.chance else { return };
+    /// Evicts some clean pages of a range: they are read from the disk next.
+    fn evict_some(&mut self, offset: usize, len: usize) {
+        let Some(random) = &mut self.random else { return };
         let first = offset / PAGE * PAGE;
         for page in (first..(offset + len).min(self.memory.len())).step_by(PAGE) {
-            if chance.below(4) > 0 {
+            if random.below(4) > 0 {
                 continue;
             }
             let end = (page + PAGE).min(self.memory.len());
@@ -221,7 +222,7 @@ impl StorageBackend for Storage {
         if matches!(state.fault, Some(Fault::PowerFailure { at }) if state.operations >= at) {
             return Err(gone());
         }
-        state.forget_some(offset as usize, out.len());
+        state.evict_some(offset as usize, out.len());
         let bytes = state.memory.get(offset as usize..).and_then(|rest| rest.get(..out.len()));
         out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
@@ -242,10 +243,10 @@ impl StorageBackend for Storage {
             }
             Err(Fault::PowerFailure { .. }) => Err(gone()),
             Err(_) => {
-                let mut chance = state.chance.clone().unwrap_or_else(|| Chance::new(0));
-                // A length is in the file system's journal, which does not go on after it failed.
-                state.write_some(&mut chance, |_, _| true);
-                state.chance = state.chance.is_some().then_some(chance);
+                let mut random = state.random.clone().unwrap_or_else(|| Random::new(0));
+                // Lengths are in the file system's journal, which stops after a failure.
+                state.write_some(&mut random, |_, _| true);
+                state.random = state.random.is_some().then_some(random);
                 Err(full())
             }
         }
@@ -275,11 +276,11 @@ impl Location for Storage {
         Ok(())
     }
 
-    fn enter(&self) -> Result<bool, Failure> {
+    fn mark_open(&self) -> Result<bool, Failure> {
         Ok(std::mem::take(&mut self.0.lock().closed))
     }
 
-    fn leave(&self) {
+    fn mark_clean(&self) {
         self.0.lock().closed = true;
     }
 
@@ -315,7 +316,7 @@ fn write(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     image[offset..end].copy_from_slice(bytes);
 }
 
-/// The parts of a write that lie in different sectors.
+/// Returns the parts of a write in different sectors.
 fn sectors(offset: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let end = offset + len;
     let first = offset / SECTOR * SECTOR;
@@ -330,16 +331,16 @@ fn gone() -> io::Error {
     io::Error::other("the power is gone")
 }
 
-/// Random numbers that a seed repeats.
+/// A repeatable random number generator.
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub(super) struct Random(u64);
 
-impl Chance {
+impl Random {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below a limit.
+    /// Returns a number below a limit.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

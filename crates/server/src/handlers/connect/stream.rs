@@ -42,10 +42,10 @@ pub(super) async fn stream(
         backend: kubelets.backend(&kubelet, Verification::Configured).await,
         path: path(found, &container, options),
     };
-    call.api.metrics.streams.opened(part, kubelet.takes_websockets);
+    call.api.metrics.streams.opened(part, kubelet.supports_websockets);
     let is_websocket = websocket::is_asked_for(&call.head.headers);
     match part {
-        _ if kubelet.takes_websockets || !is_websocket => {}
+        _ if kubelet.supports_websockets || !is_websocket => {}
         "portforward" => {
             let protocols = tunnel::protocols(&call.head.headers);
             if !protocols.is_empty() {

@@ -1,4 +1,4 @@
-//! The words that the store's tests are written in.
+//! Fixtures of the store's tests: writes, records as text, and a recording follower.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn whole(value: &str) -> Template {
     Template::whole(value.as_bytes().to_vec())
 }
 
-/// A record as text: `3 Updated a=x`.
+/// Returns a record as text: `3 Updated a=x`.
 pub(crate) fn text(record: &Record) -> String {
     let value = String::from_utf8_lossy(&record.value()).into_owned();
     format!("{} {:?} {}={value}", record.revision, record.kind, record.key.item)
@@ -40,7 +40,7 @@ pub(crate) fn texts(records: &[Record]) -> Vec<String> {
     records.iter().map(text).collect()
 }
 
-/// What became of a write, as text.
+/// Returns the result of a write as text.
 pub(crate) fn outcome(result: Result<Record, Error>) -> String {
     match result {
         Ok(record) => text(&record),
@@ -50,13 +50,16 @@ pub(crate) fn outcome(result: Result<Record, Error>) -> String {
     }
 }
 
-/// A follower that remembers what it was given; a deletion without a value has the last one.
+/// A follower that records what it gets; a deletion without a value gets the last value.
 #[derive(Default)]
 pub(crate) struct Seen(pub(crate) Mutex<Vec<Record>>);
 
 impl Follower for Seen {
     fn apply(&self, records: &[Record], head: Revision) {
-        assert!(records.last().is_none_or(|last| last.revision <= head), "the head is told");
+        assert!(
+            records.last().is_none_or(|last| last.revision <= head),
+            "the head includes the records"
+        );
         let mut seen = self.0.lock();
         for record in records {
             let mut record = record.clone();
@@ -88,7 +91,7 @@ impl Seen {
     }
 }
 
-/// What a new follower sees.
+/// Returns a new follower after it has seen everything.
 pub(crate) async fn followed(store: &Arc<dyn Store>) -> Arc<Seen> {
     let seen = Arc::new(Seen::default());
     store.follow(seen.clone()).await.unwrap();

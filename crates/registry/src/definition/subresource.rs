@@ -1,0 +1,69 @@
+//! The subresources of a resource, and what requests for them do.
+
+use std::sync::Arc;
+
+use pintle_meta::GroupVersionKind;
+use pintle_value::Str;
+
+use super::Verb;
+use crate::action::Action;
+use crate::strategy::Members;
+
+/// A subresource of a resource.
+#[derive(Clone, Debug)]
+pub struct Subresource {
+    /// The name in the URL.
+    pub name: Str,
+    /// The kind of request and response bodies.
+    pub kind: GroupVersionKind,
+    /// The supported verbs.
+    pub verbs: Vec<Verb>,
+    /// What the engine does for a request.
+    pub behaviour: SubresourceBehaviour,
+    /// Makes the rows of a Table; `None` if the subresource has no Table.
+    pub printer: Option<Arc<dyn Printer>>,
+}
+
+impl Subresource {
+    /// Returns the kind of the body, where the body is not the object or a part of it.
+    pub(crate) fn own_kind(&self) -> Option<&GroupVersionKind> {
+        match self.behaviour {
+            SubresourceBehaviour::Scale(_)
+            | SubresourceBehaviour::Action(_)
+            | SubresourceBehaviour::Token
+            | SubresourceBehaviour::Connect => Some(&self.kind),
+            _ => None,
+        }
+    }
+}
+
+/// What the engine does for a subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubresourceBehaviour {
+    /// Reads return the whole object. Writes change only these members and the metadata; the other
+    /// members keep their stored values: `status`, `approval`, `ephemeralcontainers`.
+    Part(Members),
+    /// Reads and writes an `autoscaling/v1` Scale.
+    Scale(Arc<ScalePaths>),
+    /// `namespaces/finalize`: the only way to change `spec.finalizers`.
+    Finalize,
+    /// A POST performs an action and stores no object of its own: `binding`, `eviction`.
+    Action(Arc<dyn Action>),
+    /// Connects the client to another server: `log`, `exec`, `proxy`. The engine does not serve it.
+    Connect,
+    /// `serviceaccounts/token`: the server answers it and stores nothing.
+    Token,
+    /// In discovery and OpenAPI, but not implemented: answered with an error `Status`.
+    Unserved,
+}
+
+/// The paths of a Scale's values in its object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The desired count: `["spec", "replicas"]`.
+    pub spec_replicas: Vec<Str>,
+    /// The observed count.
+    pub status_replicas: Vec<Str>,
+    /// The label selector, if the kind has one: a string, a map, or a LabelSelector.
+    pub selector: Option<Vec<Str>>,
+}

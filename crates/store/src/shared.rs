@@ -1,0 +1,123 @@
+//! The state that the committer and the readers share: the medium, the index, the horizon, and
+//! whether the store takes writes.
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::oneshot;
+
+use crate::engine::{Engine, Failure};
+use crate::horizon::Horizon;
+use crate::index::{Index, Version};
+use crate::replay::Portion;
+use crate::{At, Error, Follower, Key, Record, Revision};
+
+/// The channel for the result of a job of the committer.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// The state that the committer and the readers share.
+pub(crate) struct Shared {
+    pub(crate) engine: Box<dyn Engine>,
+    pub(crate) index: RwLock<Index>,
+    pub(crate) horizon: Horizon,
+    pub(crate) status: Mutex<Status>,
+}
+
+/// Whether the store takes writes, or why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Open,
+    Failed(Failure),
+    Closed,
+}
+
+impl Shared {
+    /// Returns an error with the reason if the store takes no writes.
+    pub(crate) fn writable(&self) -> Result<(), Error> {
+        match &*self.status.lock() {
+            Status::Open => Ok(()),
+            Status::Failed(failure) => Err(failure.clone().into()),
+            Status::Closed => Err(Error::Closed),
+        }
+    }
+
+    /// Stops taking writes because of the medium's error.
+    pub(crate) fn fail(&self, failure: Failure) {
+        *self.status.lock() = Status::Failed(failure);
+    }
+
+    /// Takes writes again after the medium was reopened.
+    pub(crate) fn resume(&self) {
+        *self.status.lock() = Status::Open;
+    }
+
+    /// Stops taking writes because the store is closed.
+    pub(crate) fn close(&self) {
+        let mut status = self.status.lock();
+        if *status == Status::Open {
+            *status = Status::Closed;
+        }
+    }
+
+    /// Returns why the committer does not reply: the store is closed, or the committer panicked.
+    pub(crate) fn stopped(&self) -> Error {
+        let mut status = self.status.lock();
+        if *status == Status::Open {
+            *status = Status::Failed(Failure("the committer stopped".to_owned()));
+        }
+        drop(status);
+        self.writable().err().unwrap_or(Error::Closed)
+    }
+
+    /// Returns the record of a key at a revision.
+    pub(crate) fn get(&self, key: &Key, at: At) -> Result<Option<Record>, Error> {
+        let pin = self.horizon.pin(at)?;
+        let version = self.index.read().at(key, pin.revision).filter(|version| version.live());
+        version.map(|version| self.read(version.revision())).transpose()
+    }
+
+    /// Returns the records of a collection at a revision.
+    pub(crate) fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        at: At,
+    ) -> Result<Vec<Record>, Error> {
+        let pin = self.horizon.pin(at)?;
+        let revisions = self.index.read().list(collection, prefix, pin.revision);
+        revisions.into_iter().map(|revision| self.read(revision)).collect()
+    }
+
+    /// Reads a record that the index has.
+    pub(crate) fn read(&self, revision: Revision) -> Result<Record, Error> {
+        let missing = || Failure(format!("the record of revision {revision} is missing"));
+        Ok(self.engine.read(revision)?.ok_or_else(missing)?)
+    }
+
+    /// Gives a follower the next records after a revision: those of the state at `floor`, and all
+    /// newer ones. Returns the revision up to which it has them.
+    ///
+    /// The caller keeps `floor` pinned.
+    pub(crate) fn replay(
+        &self,
+        follower: &dyn Follower,
+        floor: Revision,
+        after: Revision,
+    ) -> Result<Revision, Error> {
+        let head = self.horizon.head();
+        let mut portion = Portion::default();
+        self.engine.scan(after, &mut |record| Ok(!portion.add(record)))?;
+        let Some(last) = portion.records.last().map(|record| record.revision) else {
+            return Ok(head);
+        };
+        {
+            let index = self.index.read();
+            portion.records.retain_mut(|record| {
+                let Record { revision, .. } = *record;
+                let visible = Some(Version::new(revision, true));
+                index.share(&mut record.key);
+                revision <= head && (revision > floor || index.at(&record.key, floor) == visible)
+            });
+        }
+        portion.deliver(follower);
+        Ok(last.min(head))
+    }
+}
