@@ -1,5 +1,5 @@
-//! Many clients that fight over the same things, over HTTPS: nothing is given twice, nothing is lost,
-//! and a restart knows what is taken.
+//! Many clients that compete, over HTTPS: nothing is allocated twice, nothing is lost, and
+//! allocations survive a restart.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,13 +14,13 @@ use pintle_testing::{Config, TestServer};
 use serde_json::{Value, json};
 
 const CLIENTS: usize = 64;
-/// How long something may take; only a test that fails waits for it.
+/// How long a step may take; only failing tests wait that long.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
-/// A server with few addresses and ports, and how to reach it.
+/// A server with few addresses and ports, and its target.
 struct World {
     server: TestServer,
     target: Target,
@@ -33,7 +33,7 @@ impl World {
         Ok(Self { server, target: Target::new(cluster)? })
     }
 
-    /// Asks, and gives the code and the body of the answer.
+    /// Sends a request; returns the status and the body.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
         let kind = if method == "PATCH" { "merge-patch+json" } else { "json" };
         let request = Request {
@@ -46,14 +46,14 @@ impl World {
         Ok((response.head.status, serde_json::from_slice(&response.body)?))
     }
 
-    /// Asks for something that must be granted.
+    /// Sends a request that must succeed.
     fn must(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let (code, answer) = self.ask(method, path, body)?;
         ensure!(code < 300, "{method} {path}: {code} {answer}");
         Ok(answer)
     }
 
-    /// Waits for the account that pods run as: they wait for it a second only.
+    /// Waits for the service account: pods wait for it for a second only.
     fn await_account(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let account = "/api/v1/namespaces/default/serviceaccounts/default";
@@ -63,7 +63,7 @@ impl World {
         Ok(())
     }
 
-    /// All clients ask at the same time.
+    /// All clients send at the same time.
     fn all<T: Send>(&self, ask: impl Fn(&Self, usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         thread::scope(|scope| {
             let ask = &ask;
@@ -98,8 +98,8 @@ fn service(name: &str, port: Option<u64>) -> Value {
     })
 }
 
-/// There are 62 addresses and 40 ports, fewer than clients: each goes to one of them, the others are told
-/// that there is none; and what is given back can be had again.
+/// There are 62 addresses and 40 ports, fewer than clients: each is allocated once, the other
+/// clients get an error, and released ones can be allocated again.
 #[test]
 fn addresses_and_ports_are_allocated_once() -> Result<()> {
     let world = World::start(small()?)?;
@@ -127,7 +127,7 @@ fn addresses_and_ports_are_allocated_once() -> Result<()> {
     Ok(())
 }
 
-/// What services have is taken after a restart, and nothing else is.
+/// Allocated addresses and ports stay allocated after a restart, and no others.
 #[test]
 fn allocations_survive_a_restart() -> Result<()> {
     let directory = std::env::temp_dir().join(format!("pintle-contention-{}", std::process::id()));
@@ -151,7 +151,7 @@ fn allocations_survive_a_restart() -> Result<()> {
     Ok(())
 }
 
-/// 64 clients evict 64 pods that one budget guards, which has room for ten.
+/// 64 clients evict 64 pods under one disruption budget, which allows ten.
 #[test]
 fn a_budget_is_not_overspent() -> Result<()> {
     let world = World::start(Config::ephemeral())?;
@@ -191,8 +191,8 @@ fn a_budget_is_not_overspent() -> Result<()> {
     Ok(())
 }
 
-/// 64 clients overwrite one service without saying which version they saw: all of them get through, and
-/// it keeps what it was given.
+/// 64 clients overwrite one service without a resource version: all succeed, and it keeps its
+/// allocations.
 #[test]
 fn unconditional_updates_all_succeed() -> Result<()> {
     let world = World::start(Config::ephemeral())?;
@@ -208,8 +208,8 @@ fn unconditional_updates_all_succeed() -> Result<()> {
     Ok(())
 }
 
-/// 64 clients make and delete things in a namespace with two quotas that have room for fewer: the quotas
-/// are never exceeded, and say what is there when all is done, also after a restart.
+/// 64 clients create and delete objects in a namespace with two quotas that allow fewer: the quotas
+/// are never exceeded, and are exact at the end, also after a restart.
 #[test]
 fn quotas_are_not_exceeded_and_count_everything() -> Result<()> {
     const MAPS: &str = "/api/v1/namespaces/team/configmaps";
@@ -219,7 +219,7 @@ fn quotas_are_not_exceeded_and_count_everything() -> Result<()> {
     let config = Config { ephemeral: false, data_dir: directory.clone(), ..Config::ephemeral() };
     let world = World::start(config.clone())?;
     world.must("POST", "/api/v1/namespaces", &json!({"metadata": {"name": "team"}}))?;
-    // The namespace gets one by itself, which must not come between.
+    // The controller creates one ConfigMap in the namespace, which must not interfere.
     let root = format!("{MAPS}/kube-root-ca.crt");
     let deadline = Instant::now() + PATIENCE;
     while world.ask("GET", &root, &Value::Null)?.0 != 200 {
@@ -251,7 +251,7 @@ fn quotas_are_not_exceeded_and_count_everything() -> Result<()> {
     let outcomes = world.all(|world, n| {
         let (mut made, mut refused) = (0, 0);
         for round in 0..ROUNDS {
-            // Some of them want the same name.
+            // Some of them use the same name.
             let name = format!("c{}-{round}", n / 2 * 2 + n % 2 * usize::from(n % 3 == 0));
             let map = json!({"metadata": {"name": name}, "data": {"by": n.to_string()}});
             match world.ask("POST", MAPS, &map)? {

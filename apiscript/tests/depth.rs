@@ -1,5 +1,5 @@
-//! Objects that are nested as deep as can be, over HTTPS: what is committed can be read back, in every
-//! encoding and by everybody who reads it, and what cannot be read is never taken for empty.
+//! Objects with the maximal nesting depth, over HTTPS: committed objects can be read in every
+//! encoding by every reader, and an unreadable object never counts as empty.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ impl World {
         Ok(body)
     }
 
-    /// Reads an object in every encoding, by itself and in lists, as whoever reads it would.
+    /// Reads an object in every encoding, alone and in lists.
     fn read_everywhere(&self, collection: &str, name: &str, is_built_in: bool) -> Result<()> {
         let whole = json::parse(&self.get(&format!("{collection}/{name}"), "application/json")?)?;
         ensure!(whole.str_at(&["metadata", "name"]) == Some(name), "{name} is nobody");
@@ -118,7 +118,7 @@ fn nested(levels: usize) -> String {
     format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels))
 }
 
-/// The ways to make an object that is so deep: what is asked before, if anything, and what then.
+/// The ways to create an object of this depth: a request before, if needed, and the request.
 fn ways(collection: &str, name: &str, kind: &str, levels: usize) -> Result<Vec<[String; 4]>> {
     let object = |name: &str, data: &str| {
         let metadata = format!(r#"{{"name":"{name}","labels":{{"depth":"x"}}}}"#);
@@ -157,8 +157,8 @@ fn ways(collection: &str, name: &str, kind: &str, levels: usize) -> Result<Vec<[
     Ok(ways)
 }
 
-/// Whatever way an object gets as deep as it may be, or deeper: it is refused as a bad request, or it is
-/// readable in every encoding, can be changed, and goes when it is deleted.
+/// An object of the maximal depth or more is either refused as a bad request, or can be read in
+/// every encoding, changed and deleted.
 #[test]
 fn deeply_nested_objects_are_refused_or_readable_in_every_encoding() -> Result<()> {
     let gates = FeatureGates::parse(["CBORServingAndStorage=true"])?;
@@ -169,13 +169,13 @@ fn deeply_nested_objects_are_refused_or_readable_in_every_encoding() -> Result<(
     let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
     let world = World { server, target: Target::new(cluster)? };
     let (mut accepted, mut refused) = (0, 0);
-    // Managed fields lie four levels deeper than what they tell of, and end in a level of their own.
+    // Managed fields are four levels deeper than their fields, and add a level of their own.
     for levels in (OBJECT_DEPTH_MAX - 7..=OBJECT_DEPTH_MAX + 1).chain([DEPTH_MAX - 1, DEPTH_MAX]) {
         for (collection, kind, is_built_in) in [
             (WIDGETS, r#""apiVersion":"example.com/v1","kind":"Widget""#, false),
             (REVISIONS, r#""apiVersion":"apps/v1","kind":"ControllerRevision""#, true),
         ] {
-            // The data of a revision cannot be changed.
+            // The data of a ControllerRevision is immutable.
             let is_asked = |way: &[String; 4]| {
                 !is_built_in || !(way[3].contains(r#""b":1"#) || way[2].contains("-patch+json"))
             };
@@ -193,7 +193,7 @@ fn deeply_nested_objects_are_refused_or_readable_in_every_encoding() -> Result<(
                 let answer = json::parse(answer.as_bytes())?;
                 let name = answer.str_at(&["metadata", "name"]).context("a name")?;
                 world.read_everywhere(collection, name, is_built_in)?;
-                // What goes is told of by name, and waits for its finalizers.
+                // Deletes the object by name, and waits for its finalizers.
                 let one = format!("{collection}/{name}");
                 let held = br#"{"metadata":{"finalizers":["example.com/x"]}}"#;
                 let free = br#"{"metadata":{"finalizers":null}}"#;
@@ -220,8 +220,8 @@ fn deeply_nested_objects_are_refused_or_readable_in_every_encoding() -> Result<(
     Ok(())
 }
 
-/// An object that cannot be read, as a damaged medium or another program may leave it: whoever needs it is
-/// told so by its name, and everything beside it works.
+/// An object that a damaged medium or another program made unreadable: each request that needs it
+/// gets an error with its name, and all other requests work.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()> {
     let directory = std::env::temp_dir().join(format!("pintle-depth-{}", std::process::id()));
@@ -236,7 +236,7 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     }
     world.server.stop();
 
-    // The same record, with bytes that nobody can read.
+    // The same record with bytes that cannot be decoded.
     let options = pintle_store::Options {
         transformer: None,
         dir: directory.join("store"),
@@ -280,7 +280,7 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     let watch = format!("{MAPS}?watch=true&timeoutSeconds=5");
     let events = text(&world.get(&watch, "application/json")?);
     ensure!(events.contains("ERROR") && events.contains("default/broken"), "{events}");
-    // What is beside it works, and so does what needs nothing of it.
+    // Other objects, and requests that do not need it, work.
     let sound = format!("{MAPS}/sound");
     for (method, path, kind, body) in [
         ("GET", sound.as_str(), "application/json", &b""[..]),
@@ -292,7 +292,8 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
         let (code, answer) = world.ask(method, path, kind, body)?;
         ensure!(code == 200, "{method} {path}: {code} {}", text(&answer));
     }
-    // It can be deleted where the feature is on, by who may and says so; whoever watches hears its name.
+    // With the feature on, a permitted user can delete it with the option; watchers receive its
+    // name.
     let option = "ignoreStoreReadErrorWithClusterBreakingPotential=true";
     let unsafely = format!("{broken}?{option}");
     ensure!(world.ask("DELETE", &unsafely, "application/json", b"")?.0 == 500);

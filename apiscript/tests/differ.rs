@@ -1,5 +1,5 @@
-//! What was won stays won: the questions of the differ to Pintle in this process, and what a kube-apiserver
-//! was recorded to answer.
+//! The requests of `differ` to Pintle in this process, compared with the recorded verdicts of a
+//! kube-apiserver.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use pintle_testing::{Config, Selection, TestServer};
 
 #[test]
 fn responses_to_a_sample_equal_the_recorded_verdicts() -> Result<()> {
-    // The verdicts are those of a kube-apiserver that no controller manager stands beside.
+    // The recorded kube-apiserver had no controller manager.
     let controllers = Selection::parse([])?;
     let server = TestServer::start_with(Config { controllers, ..Config::ephemeral() })?;
     let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;

@@ -8,7 +8,7 @@ use apiscript::fuzz::{self, Campaign};
 use apiscript::kubeconfig::Cluster;
 use pintle_testing::TestServer;
 
-/// How much the process may grow, both sides together.
+/// How much the process, client and server together, may grow.
 const GROWTH_BYTES: u64 = 400 << 20;
 
 #[test]

@@ -51,7 +51,7 @@ fn create(target: &Target, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Asks until the answer has this code.
+/// Retries until the response has this code.
 fn await_code(target: &Target, path: &str, expected: u16) -> Result<String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -63,8 +63,8 @@ fn await_code(target: &Target, path: &str, expected: u16) -> Result<String> {
     }
 }
 
-/// A value that cannot be decrypted is an error that says so, alone and in a list. When the configuration has
-/// its key again, the value is served, and a watch goes on from a list.
+/// A value that cannot be decrypted is an error, alone and in a list. When the configuration has
+/// its key again, the value is served, and a watch resumes from a list.
 #[test]
 fn a_value_is_served_again_when_its_key_is_back() -> Result<()> {
     let Some(database) = Database::find()? else { return Ok(()) };

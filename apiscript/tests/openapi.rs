@@ -1,5 +1,5 @@
-//! The OpenAPI documents of Pintle, compared with facts taken from upstream's: no path, operation, type,
-//! field or extension is missing or added. Runs where `../shared` has the facts.
+//! Compares Pintle's OpenAPI documents with extracted facts of upstream's: no path, operation,
+//! type, field or extension is missing or added. Runs if the extracted facts are present.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use apiscript::kubeconfig::Cluster;
 use pintle_testing::TestServer;
 use serde_json::{Map, Value, json};
 
-/// The extensions of types and fields, and what the facts call them.
+/// The extensions of types and fields, and their names in the facts.
 const EXTENSIONS: [(&str, &str); 5] = [
     ("x-kubernetes-list-type", "listType"),
     ("x-kubernetes-list-map-keys", "listMapKeys"),
@@ -21,17 +21,17 @@ const EXTENSIONS: [(&str, &str); 5] = [
     ("x-kubernetes-map-type", "mapType"),
 ];
 
-/// The extension that says of which groups, versions and kinds a type is.
+/// The extension with the groups, versions and kinds of a type.
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
-/// The types that are a kind of every group version. Version 2 lists all of them, and each document of
-/// version 3 those of its own group.
+/// The types that are a kind of every group version. Version 2 lists all of them, and each document
+/// of version 3 those of its own group.
 const OF_ALL_GROUPS: [&str; 2] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
 ];
 
-/// How many differences are shown.
+/// The number of differences that are printed.
 const SHOWN: usize = 40;
 
 #[test]
@@ -67,7 +67,7 @@ fn documents_equal_upstreams() -> Result<()> {
         }
         all_types.append(schemas);
     }
-    // Version 3 says the same in other words.
+    // Version 3 has another form.
     let (all_paths, all_types) = (Value::Object(all_paths), Value::Object(all_types));
     compare(&operations(&v2["paths"]), &operations(&all_paths), "v3 path", &mut differences);
     compare(&types(&v2["definitions"]), &types(&all_types), "v3 type", &mut differences);
@@ -78,7 +78,7 @@ fn documents_equal_upstreams() -> Result<()> {
 
 #[test]
 fn oas_names_are_in_camel_case() -> Result<()> {
-    // MT-21. Those that are not are upstream's.
+    // MT-21. The exceptions are upstream's.
     const OTHERS: [&str; 3] = ["Port", "$ref", "$schema"];
     let server = TestServer::start();
     let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;
@@ -121,12 +121,12 @@ fn served(facts: &Value) -> BTreeMap<String, Value> {
     remaining.map(|(name, fact)| (name.clone(), without(fact, &is_cbor))).collect()
 }
 
-/// The facts are of a server with every feature gate on. CBOR's gate is off by default.
+/// The facts are of a server with all feature gates on. CBOR's gate is off by default.
 fn is_cbor(media_type: &Value) -> bool {
     media_type.as_str().is_some_and(|media_type| media_type.contains("cbor"))
 }
 
-/// The facts of all paths but those of discovery, which the facts do not have.
+/// The facts of all paths except discovery, which the facts lack.
 fn paths(paths: &Value) -> BTreeMap<String, Value> {
     let paths = object(paths).iter().filter(|(path, _)| !path.ends_with('/'));
     let facts = paths.map(|(path, item)| {
@@ -149,7 +149,7 @@ fn paths(paths: &Value) -> BTreeMap<String, Value> {
     facts.filter(|(path, _)| path.starts_with("/api")).collect()
 }
 
-/// A parameter's name; one that is referred to has something behind it that makes it unique.
+/// A parameter's name; a shared one has a suffix that makes it unique.
 fn parameter(parameter: &Value) -> String {
     let name = parameter["name"].as_str();
     let reference = parameter["$ref"].as_str().map(last);
@@ -174,7 +174,7 @@ fn types(definitions: &Value) -> BTreeMap<String, Value> {
         let fields: Map<_, _> = fields.map(|(name, field)| (name.clone(), shape(field))).collect();
         let fact = json!({
             "fields": fields,
-            // Version 3 says `oneOf` where version 2 has one type for all forms.
+            // Version 3 has `oneOf` where version 2 has one type for all forms.
             "type": if definition["oneOf"].is_array() { &text } else { &definition["type"] },
             "format": definition["format"],
             "required": definition["required"],
@@ -227,7 +227,7 @@ fn compare(
     }
 }
 
-/// Goes down to where two trees differ.
+/// Finds the differences of two trees.
 fn difference(expected: &Value, found: &Value, place: &str, differences: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
@@ -236,7 +236,7 @@ fn difference(expected: &Value, found: &Value, place: &str, differences: &mut Ve
                 difference(&expected[key], &found[key], &place, differences);
             }
         }
-        // What makes a parameter's name unique is upstream's own.
+        // The suffix that makes a parameter's name unique is upstream's own.
         (Value::String(a), Value::String(b)) if place.contains(" query ") && same_name(a, b) => {}
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
@@ -262,7 +262,7 @@ fn without_empty(tree: &Value) -> Value {
     without(tree, &|_| false)
 }
 
-/// The tree without members that are null or empty, and without items that are not wanted.
+/// The tree without members that are null or empty, and without unwanted items.
 fn without(tree: &Value, unwanted: &dyn Fn(&Value) -> bool) -> Value {
     match tree {
         Value::Object(members) => {

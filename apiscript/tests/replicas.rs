@@ -1,4 +1,4 @@
-//! Two servers of this process on a real etcd: whichever of them is asked, there is one history.
+//! Two servers of this process on a real etcd: all responses fit one history.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The runner itself, against a server that says what it is told: that it finds what is wrong, and says
-//! where.
+//! The runner itself, against a server with fixed responses: it finds differences, and reports
+//! where they are.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use anyhow::Result;
 use apiscript::kubeconfig::Cluster;
 use apiscript::{Outcome, Target, run_scripts, script};
 
-/// Path, and the answer's head and body.
+/// Paths, with the head and body of the response.
 const ANSWERS: [(&str, &str, &str); 9] = [
     (
         "/one",
@@ -128,7 +128,7 @@ fn run(server: &str, steps: &str) -> Result<Outcome> {
     Ok(report.cases[0].outcome.clone())
 }
 
-/// A server that answers from the table; its URL.
+/// Starts a server that responds from the table; returns its URL.
 fn serve() -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}", listener.local_addr()?);
@@ -140,7 +140,7 @@ fn serve() -> Result<String> {
     Ok(url)
 }
 
-/// Answers one request after another until the client leaves.
+/// Serves requests until the client closes the connection.
 fn converse(socket: TcpStream) -> Result<()> {
     let mut reader = BufReader::new(socket);
     loop {

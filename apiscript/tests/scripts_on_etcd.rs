@@ -14,7 +14,7 @@ use pintle_testing::{Config, Etcd};
 fn main() -> anyhow::Result<ExitCode> {
     let Some(database) = Database::find()? else { return Ok(ExitCode::SUCCESS) };
     servers::run(|config: Config| {
-        // Each server begins with nothing, and those that are to forget soon do.
+        // Each server begins empty, and those with a short history compact soon.
         let forgets = config.watch_history < Duration::from_secs(1);
         let compaction_interval = forgets.then_some(Duration::from_millis(100));
         let etcd = Etcd { compaction_interval, ..database.part() };

@@ -10,14 +10,14 @@ use apiscript::kubeconfig::Cluster;
 use apiscript::siege::{self, Campaign};
 use pintle_testing::{Config, ConnectionLimits, TestServer};
 
-/// Where loopback has more than one address, hostile peers have one of their own.
+/// If loopback has more than one address, hostile clients have their own.
 const FROM: Option<IpAddr> =
     if cfg!(target_os = "linux") { Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2))) } else { None };
 
 #[test]
 fn an_ordinary_user_does_not_notice_a_siege() -> Result<()> {
-    // Small limits, so that they are reached soon, but such that a busy machine does not reach them for
-    // an ordinary user.
+    // Small limits, so that they are reached soon, but large enough that an ordinary user does not
+    // reach them on a busy machine.
     let connections = ConnectionLimits {
         connections_max: 400,
         handshake: Duration::from_secs(10),
@@ -32,13 +32,13 @@ fn an_ordinary_user_does_not_notice_a_siege() -> Result<()> {
     let campaign = Campaign {
         connections: 40,
         seconds: 1.0,
-        // A stalled write, then idle, then told to end; and a look every few seconds.
+        // A stalled write, an idle time, the GOAWAY; and a check every few seconds.
         patience: Duration::from_secs(40),
         from: FROM,
-        // A connection that is not served at all waits for a minute; a busy machine is slow.
+        // A connection that is not served waits for a minute; a busy machine is slow.
         slowest: Duration::from_secs(20),
         usual: Duration::from_secs(5),
-        // Both sides of all rows are in this process, and the allocator keeps much of what they had.
+        // Both sides of all rows are in this process, and the allocator keeps much of their memory.
         memory_more_bytes: 1 << 30,
         only: Vec::new(),
     };

@@ -1,5 +1,5 @@
-//! Large requests against Pintle in this process: small samples of the sweep, at sizes at which work that
-//! grows with the square of a list cannot be mistaken for any other.
+//! Large requests against Pintle in this process: small samples of the sweep, with sizes at which
+//! quadratic work is unmistakable.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,10 +11,10 @@ use apiscript::kubeconfig::Cluster;
 use apiscript::sweep::{self, Campaign};
 use pintle_testing::TestServer;
 
-/// What a request may cost. This is processor time, so that other work on the machine does not count; a
-/// debug build needs a tenth of it, and a quadratic algorithm many times as much.
+/// The most processor time of a request (other programs do not count). A debug build needs a tenth
+/// of it, and a quadratic algorithm many times as much.
 const PROCESSOR_MAX: Duration = Duration::from_secs(5);
-/// How long others may wait; this is time on the clock.
+/// How long other requests may wait, in wall-clock time.
 const LIVEZ_MAX: Duration = Duration::from_secs(60);
 
 #[test]

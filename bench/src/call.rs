@@ -1,15 +1,16 @@
-//! A request that is made once and sent many times, with numbers filled into its holes.
+//! A request that is built once and sent many times, with numbers filled into its gaps.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// Stands in a target or a body for a name's number, which has as many digits: so the length stays.
+/// The gap for a number in a name, in a target or a body. The number has as many digits, so the
+/// length stays.
 pub const NAME: &str = "############";
-/// Stands likewise for a value that changes from request to request.
+/// The gap for a value that changes from request to request.
 pub const VALUE: &str = "@@@@@@@@@@@@";
 
-/// A request's bytes and where its parts are.
+/// A request's bytes and the positions of its parts.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The method.
@@ -24,7 +25,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// From a head whose first line has a target of that length, and a body.
+    /// Builds a call from a head whose first line has a target of that length, and a body.
     pub(crate) fn new(
         method: &'static str,
         media_type: &'static str,
@@ -42,17 +43,17 @@ impl Call {
         Self { method, media_type, bytes, target, body: body_start, names, values }
     }
 
-    /// Puts a number where names have theirs.
+    /// Fills the gaps in names.
     pub fn name(&mut self, number: u64) {
         put(&mut self.bytes, &self.names, number);
     }
 
-    /// Puts a number where values change.
+    /// Fills the gaps for values.
     pub fn value(&mut self, number: u64) {
         put(&mut self.bytes, &self.values, number);
     }
 
-    /// All of it, for HTTP/1.1.
+    /// The whole request, for HTTP/1.1.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -75,7 +76,7 @@ fn put(bytes: &mut [u8], holes: &[usize], number: u64) {
     }
 }
 
-/// A number as it stands in a hole.
+/// A number as it fills a gap.
 pub fn digits(number: u64) -> String {
     format!("{:0width$}", number % 10_u64.pow(12), width = NAME.len())
 }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_are_filled() {
+    fn gaps_are_filled() {
         let target = format!("/a/{NAME}");
         let head = format!("GET {target} HTTP/1.1\r\n\r\n");
         let body = format!("{{\"n\":\"{NAME}\",\"v\":\"{VALUE}\"}}");

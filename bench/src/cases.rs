@@ -1,4 +1,4 @@
-//! What is measured. Each case makes what it needs, measures for a bounded time, and adds rows.
+//! The measurements. Each creates its objects, measures for a bounded time, and adds rows.
 
 pub mod definitions;
 pub mod encodings;
@@ -21,37 +21,37 @@ use crate::process::Running;
 use crate::report::Report;
 use crate::server::Server;
 
-/// The most time that making the objects for a case may take.
+/// How long the creation of the objects may take.
 const PREPARATION: Duration = Duration::from_secs(180);
 
-/// How much is measured.
+/// The extent of the measurements.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// How long each measurement takes.
+    /// The duration of each measurement.
     pub time: Duration,
-    /// With how many clients reads and writes are measured.
+    /// The numbers of clients for reads and writes.
     pub clients: Vec<usize>,
-    /// How many pods are listed.
+    /// The numbers of pods in lists.
     pub list_sizes: Vec<usize>,
-    /// How many watchers there are.
+    /// The numbers of watchers.
     pub watchers: Vec<usize>,
-    /// How many objects there are at a restart.
+    /// The number of objects at a restart.
     pub objects: usize,
     /// Whether requests go over HTTP/2.
     pub http2: bool,
 }
 
-/// A namespace of our own, which is deleted at the end.
+/// A namespace of the benchmark, which is deleted at the end.
 pub struct Namespace {
-    /// The server that it is on.
+    /// The server on which it was created.
     pub server: Server,
-    /// The one that watchers ask.
+    /// The server that the watchers use.
     pub watched: Server,
     name: String,
 }
 
 impl Namespace {
-    /// Makes it, with the account that pods need.
+    /// Creates it, with the account that pods need.
     pub async fn create(server: &Server, name: &str) -> Result<Self> {
         let object = format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
         server.ask("POST", "/api/v1/namespaces", &object, &[409]).await?;
@@ -60,7 +60,7 @@ impl Namespace {
         Ok(Self { server: server.clone(), watched: server.clone(), name: name.to_owned() })
     }
 
-    /// Adds a quota that nobody exceeds, and waits until the server has counted for it.
+    /// Adds a quota that is never exceeded, and waits until the server has counted for it.
     pub async fn add_quota(&self) -> Result<()> {
         let hard = r#"{"configmaps":"1G","pods":"1G","requests.cpu":"1G"}"#;
         let object = format!(r#"{{"metadata":{{"name":"quota"}},"spec":{{"hard":{hard}}}}}"#);
@@ -83,7 +83,7 @@ impl Namespace {
         format!("/api/v1/namespaces/{}/{resource}", self.name)
     }
 
-    /// Deletes what is in it, and it.
+    /// Deletes its objects, and the namespace.
     pub async fn delete(self) -> Result<()> {
         for resource in ["pods", "configmaps"] {
             let path = self.path(resource) + "?gracePeriodSeconds=0";
@@ -95,18 +95,18 @@ impl Namespace {
     }
 }
 
-/// The processor time that the server takes for what is measured, where we have started it. It can be
-/// compared between runs even where other programs want the processors, too.
+/// The server's processor time during a measurement, if the benchmark started the server. It is
+/// comparable between runs even if other programs use the processors, too.
 pub struct Meter<'a>(Option<(&'a Running, Duration)>);
 
 impl<'a> Meter<'a> {
-    /// Counts from now on.
+    /// Starts counting.
     pub fn start(running: Option<&'a Running>) -> Result<Self> {
         let Some(running) = running else { return Ok(Self(None)) };
         Ok(Self(Some((running, running.processor_time()?))))
     }
 
-    /// Adds what each of so many requests or events took.
+    /// Adds the time per request or event.
     pub fn add(self, report: &mut Report, name: &str, count: usize) -> Result<()> {
         let Some((running, before)) = self.0 else { return Ok(()) };
         let taken = running.processor_time()?.saturating_sub(before);

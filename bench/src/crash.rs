@@ -27,25 +27,25 @@ use writer::Writer;
 
 /// How long a server may take to be ready, and a watcher to catch up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where the storm is.
+/// The namespace of the objects.
 const NAMESPACE: &str = "crash";
 
-/// What is to be done.
+/// The campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The server's binary.
     pub binary: PathBuf,
-    /// How often it is killed.
+    /// The number of kills.
     pub rounds: usize,
-    /// How many write at once.
+    /// The number of writers.
     pub clients: usize,
-    /// How many watch all the time.
+    /// The number of watchers.
     pub watchers: usize,
-    /// What moments and choices follow from.
+    /// The seed of times and choices.
     pub seed: u64,
 }
 
-/// What was done; that it was right is why there is one.
+/// The work that was done; a summary exists only if everything was right.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     rounds: usize,
@@ -67,7 +67,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs a campaign; an error says what was lost. `say` hears of each round.
+/// Runs a campaign; an error describes the loss. `say` is called for each round.
 pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Summary> {
     let folder = tempfile::tempdir()?;
     let mut random = Random::new(campaign.seed);
@@ -113,7 +113,7 @@ pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Sum
     Ok(summary)
 }
 
-/// Lets everybody write and watch for a while, then kills the server.
+/// Lets all clients write and watch for a while, then kills the server.
 async fn weather(
     mut process: Process,
     storm: Duration,
@@ -148,7 +148,7 @@ async fn weather(
     Ok((writers, watchers))
 }
 
-/// Compares what the server has with what every writer knows; the version of the whole.
+/// Compares the server's objects with every writer's history; returns the list's version.
 async fn check(server: &Server, writers: &mut [Writer]) -> Result<u64> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let (_, body) = server.ask("GET", &path, "", &[]).await?;
@@ -172,12 +172,12 @@ async fn marker(server: &Server) -> Result<u64> {
     resource_version(&serde_json::from_slice(&body)?).context("the marker has no version")
 }
 
-/// The version in an object's or a list's metadata.
+/// The resource version in an object's or a list's metadata.
 fn resource_version(object: &serde_json::Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// The server while it runs.
+/// The running server.
 struct Process {
     child: Child,
     server: Server,
@@ -213,7 +213,7 @@ impl Process {
     }
 }
 
-/// A small generator whose numbers follow from a seed (splitmix64).
+/// A small random generator with a seed (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -229,7 +229,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One below a bound.
+    /// A number below a bound.
     fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
     }
@@ -241,7 +241,7 @@ impl fmt::Debug for Process {
     }
 }
 
-/// Fails unless a condition holds that the server must keep.
+/// Fails unless a condition holds that the server must guarantee.
 fn demand(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
     ensure!(holds, what());
     Ok(())

@@ -1,4 +1,4 @@
-//! The same requests over HTTP/2, many to a connection.
+//! The same requests over HTTP/2, many per connection.
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use crate::call::Call;
 use crate::server::{Answer, Server};
 
-/// One of those that share a connection.
+/// A client of a shared connection.
 #[derive(Clone)]
 pub struct Http2 {
     sender: SendRequest<Full<Bytes>>,
@@ -27,7 +27,7 @@ impl Http2 {
         Ok(Self { sender, base, authorization: server.authorization() })
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub async fn exchange(&mut self, call: &Call) -> Result<Answer> {
         let target = std::str::from_utf8(call.target())?;
         let mut request = http::Request::builder()

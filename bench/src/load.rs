@@ -1,4 +1,4 @@
-//! A closed loop: each of many clients sends its next request when it has the answer to its last.
+//! A closed loop: each client sends its next request when it has the response to the last one.
 
 use std::time::{Duration, Instant};
 
@@ -8,19 +8,19 @@ use crate::call::Call;
 use crate::http2::Http2;
 use crate::server::{Answer, Connection, Server};
 
-/// How many clients share an HTTP/2 connection.
+/// The number of clients that share an HTTP/2 connection.
 const STREAMS: usize = 16;
 
-/// One who sends requests, over either protocol.
+/// A client, over either protocol.
 pub enum Client {
-    /// A connection of its own.
+    /// Its own connection.
     One(Connection),
-    /// A part of a shared one.
+    /// A stream of a shared connection.
     Two(Http2),
 }
 
 impl Client {
-    /// This many, connected.
+    /// Connects this many clients.
     pub async fn connect(server: &Server, count: usize, http2: bool) -> Result<Vec<Self>> {
         let mut clients = Vec::with_capacity(count);
         let mut shared = None;
@@ -39,7 +39,7 @@ impl Client {
         Ok(clients)
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub async fn exchange(&mut self, call: &Call) -> Result<Answer> {
         match self {
             Self::One(connection) => connection.exchange(call.bytes(), None).await,
@@ -48,29 +48,29 @@ impl Client {
     }
 }
 
-/// Prepares the next request; false when there is nothing more to do.
+/// Prepares the next request; false when there are no more.
 pub type Next = Box<dyn FnMut(&mut Call) -> bool + Send>;
 
-/// What one client does.
+/// The work of one client.
 pub struct Worker {
     /// Its connection.
     pub client: Client,
     /// Its request.
     pub call: Call,
-    /// What changes from one request to the next.
+    /// Changes the request before each send.
     pub next: Next,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// How many succeeded.
+    /// The number of successful requests.
     pub count: usize,
-    /// How many were answered otherwise.
+    /// The number of other responses.
     pub refused: usize,
-    /// How many bytes the bodies of the answers had.
+    /// The number of bytes in the bodies of responses.
     pub body_bytes: usize,
-    /// From the first request to the last answer.
+    /// From the first request to the last response.
     pub took: Duration,
     /// In microseconds, sorted.
     latencies_us: Vec<u32>,
@@ -83,17 +83,17 @@ impl Figures {
         Self { count: latencies_us.len(), took, latencies_us, ..Self::default() }
     }
 
-    /// How many a second.
+    /// Requests per second.
     pub fn rate(&self) -> f64 {
         self.count as f64 / self.took.as_secs_f64().max(1e-9)
     }
 
-    /// Megabytes of body a second.
+    /// Megabytes of bodies per second.
     pub fn body_rate_mb(&self) -> f64 {
         self.body_bytes as f64 / 1e6 / self.took.as_secs_f64().max(1e-9)
     }
 
-    /// The latency that this share of all stayed below, in microseconds.
+    /// The latency below which this share of the requests was, in microseconds.
     pub fn percentile_us(&self, share: f64) -> u32 {
         let last = self.latencies_us.len().saturating_sub(1);
         let index = (last as f64 * share).round() as usize;
@@ -106,7 +106,7 @@ impl Figures {
     }
 }
 
-/// Lets the workers work until the time is over or nothing is left to do.
+/// Runs the workers until the time is over or no work is left.
 pub async fn run(workers: Vec<Worker>, limit: Duration) -> Result<Figures> {
     let start = Instant::now();
     let end = start + limit;

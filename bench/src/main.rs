@@ -16,7 +16,7 @@ use pintle_bench::process::{Program, Running};
 use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
-/// Everything that can be measured; `--only` takes these.
+/// All measurements; `--only` selects some.
 const CASES: [&str; 14] = [
     "start",
     "restart",
@@ -45,89 +45,91 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Deed {
-    /// Kills a server in a storm of writes, again and again, and checks what it kept.
+    /// Kills a server under load, again and again, and checks that nothing was lost
     Crash(Crash),
 }
 
 #[derive(Args)]
 struct Measure {
-    /// Where the server is and who we are; read after each start.
+    /// The kubeconfig of the server; read after each start
     #[arg(long, value_name = "FILE", default_value = "admin.kubeconfig")]
     kubeconfig: PathBuf,
-    /// A shell command that runs the server in the foreground; without one it runs already.
+    /// A shell command that runs the server in the foreground; without one the server must be
+    /// running
     #[arg(long, value_name = "COMMAND")]
     start: Option<String>,
-    /// A shell command that stops it; without one it gets SIGTERM.
+    /// A shell command that stops it; without one it gets SIGTERM
     #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
-    /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings,
-    /// definitions, tokens; and if they are named, nodes: watches of one node's pods each, and pauses: the
-    /// longest time without an answer, while you break something.
+    /// The measurements: start, restart, create, get, update, patch, delete, watch, list,
+    /// encodings, definitions, tokens. Only if named: nodes, watches of
+    /// the pods of one node each, and pauses, the longest time without a response, while you cause
+    /// a failure
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// How long each measurement takes.
+    /// The duration of each measurement
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// How many clients read and write at once.
+    /// The numbers of clients that read and write at once
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,16,64")]
     clients: Vec<usize>,
-    /// How many pods are listed.
+    /// The numbers of pods in lists
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1000,10000")]
     list_sizes: Vec<usize>,
-    /// How many watchers there are.
+    /// The numbers of watchers
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,100,1000")]
     watchers: Vec<usize>,
-    /// Another server of the same database, which the watchers ask.
+    /// Another server of the same database, for the watchers
     #[arg(long, value_name = "FILE")]
     watch_kubeconfig: Option<PathBuf>,
-    /// How many objects there are at a restart.
+    /// The number of objects at a restart
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     objects: usize,
-    /// CustomResourceDefinitions in YAML, of which many are made under other names.
+    /// CustomResourceDefinitions in YAML that are copied under other names
     #[arg(long = "definition", value_name = "FILE")]
     models: Vec<PathBuf>,
-    /// How many are made.
+    /// The number of copies
     #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
     definitions: usize,
-    /// A pod to measure with, in YAML, instead of our own.
+    /// A pod in YAML, instead of the default
     #[arg(long, value_name = "FILE")]
     pod: Option<PathBuf>,
-    /// Put a ResourceQuota into the namespaces in which single objects are written.
+    /// Create a ResourceQuota in the namespaces of single objects
     #[arg(long)]
     quota: bool,
-    /// Bearer tokens, one a line, which the clients of the case tokens present in turn: each request
-    /// its own, without a client certificate.
+    /// A file of bearer tokens, one a line, for the measurement tokens: each request has the next
+    /// one, without a client certificate
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
     /// Send single requests over HTTP/2.
     #[arg(long)]
     http2: bool,
-    /// How many threads the generator has.
+    /// The number of threads of the load generator
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     threads: usize,
-    /// What the run is about, for the report: which server, durable or not.
+    /// A label for the report: which server, durable or not
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
-    /// Also writes the figures here, as JSON.
+    /// Also writes the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct Crash {
-    /// The server's binary; it is run as `BINARY serve --data-dir … --secure-port 0`.
+    /// The server's binary; it is run as `BINARY serve --data-dir … --secure-port 0`
     #[arg(long, value_name = "FILE")]
     server_binary: PathBuf,
-    /// How often it is killed.
+    /// The number of kills
     #[arg(long, default_value_t = 100)]
     rounds: usize,
-    /// How many write at once.
+    /// The number of writers
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// How many watch all the time.
+    /// The number of watchers
     #[arg(long, default_value_t = 4)]
     watchers: usize,
-    /// What the moments of the kills and the choice of the writes follow from.
+    /// The seed of the times of the kills and the choice of the writes
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -200,7 +202,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
     if let Some(program) = program.as_ref().filter(|_| wanted("start")) {
         starts::measure_start(program, report).await?;
     }
-    // Before anything else is written, for memory and restart are about these objects alone.
+    // Before anything else is written, because memory and restart are about these objects alone.
     if let Some(program) = program.as_ref().filter(|_| wanted("restart")) {
         starts::measure_restart(program, &objects::config_map(), &extent, report).await?;
     }
@@ -218,7 +220,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
         running.stop().await?;
     }
     if let Some(program) = program.as_ref().filter(|_| wanted("definitions")) {
-        // Last, for they stay.
+        // Last, because its definitions stay.
         match options.models.as_slice() {
             [] => report.note("definitions: there is no --definition"),
             models => {
@@ -270,7 +272,7 @@ async fn measure_requests(
         namespace.delete().await?;
         result?;
     }
-    // Only if it is named: it tells nothing where nothing is broken.
+    // Only if it is named: without a failure it says nothing.
     if options.only.iter().any(|case| case == "pauses") {
         let namespace = Namespace::create(server, &format!("bench-{unique}-pauses")).await?;
         let result = pauses::measure(&namespace, extent, report).await;

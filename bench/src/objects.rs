@@ -1,7 +1,7 @@
-//! The objects to measure with: a ConfigMap of 1 KB and a realistic pod of 14 KB.
+//! The objects of the measurements: a ConfigMap of 1 KB and a realistic pod of 14 KB.
 //!
-//! The pod is like those that run in large clusters: an application with side containers, probes, many
-//! variables and volumes. One's own can be given instead.
+//! The pod is like those of large clusters: an application with sidecars, probes, many variables
+//! and volumes. A file can replace it.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 use crate::call::{NAME, VALUE};
 
-/// The pod to measure with, where none is given.
+/// The default pod.
 const POD: &str = include_str!("../pod.yaml");
 
-/// A kind of object to measure with.
+/// A kind of object.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Its resource in `/api/v1`.
     pub resource: &'static str,
-    /// For people.
+    /// Its name in the report.
     pub label: &'static str,
-    /// The object as JSON, with holes for its name's number and for a value that changes.
+    /// The object as JSON, with gaps for the number in its name and for a changing value.
     pub body: String,
-    /// A merge patch with a hole for a value that changes.
+    /// A merge patch with a gap for a changing value.
     pub patch: String,
 }
 
@@ -52,7 +52,7 @@ pub fn config_map() -> Sample {
     Sample { resource: "configmaps", label: "1 KB ConfigMap", body: object.to_string(), patch }
 }
 
-/// The same, with the value that changes in a label, so that the forms have it that have no data.
+/// The same with the changing value in a label, for representations that have no data.
 pub fn config_map_by_label() -> Sample {
     let filler = "0123456789abcdef".repeat(55);
     let object = json!({
@@ -64,7 +64,7 @@ pub fn config_map_by_label() -> Sample {
     Sample { resource: "configmaps", label: "1 KB ConfigMap", body: object.to_string(), patch }
 }
 
-/// The pod to measure with: a given one, or one of our own.
+/// The pod: the given one, or the default.
 pub fn pod(given: Option<&Path>) -> Result<Sample> {
     let text = match given {
         Some(path) => {
@@ -79,7 +79,7 @@ pub fn pod(given: Option<&Path>) -> Result<Sample> {
     Ok(Sample { resource: "pods", label: "pod", body: object.to_string(), patch })
 }
 
-/// Takes away what belongs to one server, and makes the holes.
+/// Removes members that belong to one server, and makes the gaps.
 fn prepare(object: &mut Value) -> Result<()> {
     let no_object = || anyhow!("the pod is no object with metadata and spec");
     let spec = object.get_mut("spec").and_then(Value::as_object_mut).ok_or_else(no_object)?;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_have_their_sizes_and_holes() {
+    fn samples_have_their_sizes_and_gaps() {
         let map = config_map();
         assert!((950..1_100).contains(&map.body.len()), "{}", map.body.len());
         let pod = pod(None).unwrap();

@@ -1,4 +1,4 @@
-//! Starting and stopping a server by a command, and how much memory it has.
+//! Starts and stops a server by a command, and reads its memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use crate::server::Server;
 /// How long a server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How a server is started and stopped.
+/// The commands that start and stop a server.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// A shell command that runs the server in the foreground.
     pub start: String,
     /// A shell command that stops it; without one it gets a signal.
     pub stop: Option<String>,
-    /// Where its kubeconfig is, or will be.
+    /// The path of its kubeconfig.
     pub kubeconfig: PathBuf,
 }
 
-/// A server that was started; it is killed when this is dropped.
+/// A started server; dropping the value kills it.
 pub struct Running {
     child: Child,
     stop: Option<String>,
@@ -64,7 +64,7 @@ impl Program {
     }
 }
 
-/// The server of a kubeconfig, if it says that it is ready.
+/// The server of a kubeconfig, if it reports ready.
 async fn ready(kubeconfig: &Path) -> Result<Server> {
     let server = Server::from_kubeconfig(kubeconfig)?;
     let (status, _) = server.ask("GET", "/readyz", "", &[500]).await?;
@@ -81,13 +81,13 @@ impl Running {
         memory_bytes(root)
     }
 
-    /// The processor time that the server has taken; children that it has not waited for do not count.
+    /// The processor time that the server has used, without children that it has not waited for.
     /// Linux only.
     pub fn processor_time(&self) -> Result<Duration> {
         let pid = self.child.id().context("the server has ended")?;
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // Behind the name, which may have spaces, field 14 and 15 are its time in the program and in
-        // the kernel, in hundredths of a second.
+        // After the name, which may have spaces, fields 14 and 15 are the user and system time, in
+        // hundredths of a second.
         let fields: Vec<&str> =
             text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok());
@@ -95,7 +95,7 @@ impl Running {
         Ok(Duration::from_millis((ticks.0 + ticks.1) * 10))
     }
 
-    /// Stops it and waits until it has gone.
+    /// Stops it and waits until it has exited.
     pub async fn stop(mut self) -> Result<()> {
         let pid = self.child.id().context("the server has ended")?;
         let command = self.stop.clone().unwrap_or_else(|| format!("kill -TERM {pid}"));
@@ -110,7 +110,7 @@ impl Running {
     }
 }
 
-/// Resident memory of a process and all that it started, in bytes. Linux only.
+/// Resident memory of a process and its descendants, in bytes. Linux only.
 fn memory_bytes(root: u32) -> Result<u64> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").context("memory is read from /proc")? {

@@ -1,4 +1,4 @@
-//! What was measured, as a table for people and as JSON, with the budgets beside it.
+//! The figures, as a table and as JSON, with the budgets.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::load::Figures;
 
-/// What the design asks for, by the row's name.
+/// The budgets, by the row's name.
 const BUDGETS: [(&str, &str); 8] = [
     ("start to ready", "< 50 ms"),
     ("idle memory", "< 20 MB"),
@@ -21,19 +21,19 @@ const BUDGETS: [(&str, &str); 8] = [
 /// One figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The measurement.
     pub name: String,
     /// The figure.
     pub value: f64,
-    /// Of what.
+    /// The unit.
     pub unit: &'static str,
     /// Latencies in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
-    /// How many requests were refused.
+    /// The number of refused requests.
     #[serde(skip_serializing_if = "is_zero")]
     pub refused: usize,
-    /// What the design asks for.
+    /// The budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<&'static str>,
 }
@@ -41,23 +41,23 @@ pub struct Row {
 /// Latencies in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// Half are below.
+    /// The median.
     pub p50: u32,
-    /// All but one in a hundred are below.
+    /// The 99th percentile.
     pub p99: u32,
-    /// The longest.
+    /// The maximum.
     pub max: u32,
 }
 
 /// All figures of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// What the run was about, in the words of who started it.
+    /// The label that the user gave the run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// The figures, in order.
     pub rows: Vec<Row>,
-    /// What could not be measured, and why.
+    /// Measurements that were not possible, and why.
     pub notes: Vec<String>,
 }
 
@@ -72,12 +72,12 @@ impl Report {
         self.push(name.into(), figures.rate(), "/s", Some(figures.into()), figures.refused);
     }
 
-    /// Adds a rate of bytes with the latencies of whole answers.
+    /// Adds a rate of bytes with the latencies of whole responses.
     pub fn add_bytes(&mut self, name: impl Into<String>, rate_mb: f64, figures: &Figures) {
         self.push(name.into(), rate_mb, "MB/s", Some(figures.into()), figures.refused);
     }
 
-    /// Says what could not be measured.
+    /// Notes why a measurement was not possible.
     pub fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }

@@ -1,5 +1,5 @@
-//! The server under test and connections to it: as lean as they can be, for the generator runs on
-//! the same cores as the server.
+//! The server under test and connections to it. They do little work, because the load generator
+//! runs on the same cores as the server.
 
 use std::io;
 use std::path::Path;
@@ -19,12 +19,12 @@ use tokio_rustls::client::TlsStream;
 
 use crate::call::Call;
 
-/// How long any one answer may take.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// What is read at a time.
+/// The size of a read.
 const PIECE: usize = 256 << 10;
 
-/// An API server with our credentials.
+/// An API server with credentials.
 #[derive(Clone)]
 pub struct Server {
     /// `host:port`
@@ -76,7 +76,7 @@ impl Server {
         Ok(Connection { stream, buffer: Vec::with_capacity(PIECE), start: 0 })
     }
 
-    /// A request. `holes` in target or body (see [`Call`]) are filled later.
+    /// A request. Gaps in target or body (see [`Call`]) are filled later.
     pub fn call(
         &self,
         method: &'static str,
@@ -123,7 +123,8 @@ impl Server {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// One request on a connection of its own; an error unless it succeeds or `allowed` has its code.
+    /// Sends one request on its own connection; an error unless it succeeds or `allowed` has its
+    /// code.
     pub async fn ask(
         &self,
         method: &'static str,
@@ -142,19 +143,19 @@ impl Server {
     }
 }
 
-/// What an answer was.
+/// A response.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// How long its body was, as sent.
+    /// The length of its body, as sent.
     pub body_bytes: usize,
 }
 
 /// An HTTP/1.1 connection that is kept between requests.
 pub struct Connection {
     stream: Stream,
-    /// What was read; what is before `start` is used up.
+    /// Bytes that were read; those before `start` are used.
     buffer: Vec<u8>,
     start: usize,
 }
@@ -167,7 +168,8 @@ enum Framing {
 }
 
 impl Connection {
-    /// Sends the bytes of a request and reads its answer; the body goes to `keep` or nowhere.
+    /// Sends the bytes of a request and reads its response; the body is appended to `keep` or
+    /// dropped.
     pub async fn exchange(&mut self, request: &[u8], keep: Option<&mut Vec<u8>>) -> Result<Answer> {
         let exchange = async {
             self.stream.write_all(request).await?;
@@ -182,7 +184,7 @@ impl Connection {
         tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
     }
 
-    /// Sends the bytes of a watch and reads the head of its answer; its lines follow by `line`.
+    /// Sends the bytes of a watch and reads the head of the response; `chunk` reads the events.
     pub async fn open_watch(&mut self, request: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         self.stream.flush().await?;
@@ -258,7 +260,7 @@ impl Connection {
         self.take(2, None).await
     }
 
-    /// Uses up `count` bytes.
+    /// Consumes `count` bytes.
     async fn take(&mut self, mut count: usize, mut keep: Option<&mut Vec<u8>>) -> Result<()> {
         loop {
             let some = count.min(self.buffer.len() - self.start);
@@ -274,7 +276,7 @@ impl Connection {
         }
     }
 
-    /// Reads more. What was used up makes room first.
+    /// Reads more, after it has made room.
     async fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.buffer.drain(..self.start);

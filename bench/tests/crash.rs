@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use pintle_bench::crash::{self, Campaign};
 
 #[test]
-fn what_was_acknowledged_survives_kills() -> Result<()> {
+fn acknowledged_writes_survive_kills() -> Result<()> {
     let campaign =
         Campaign { binary: server_binary()?, rounds: 4, clients: 64, watchers: 3, seed: 1 };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -16,7 +16,7 @@ fn what_was_acknowledged_survives_kills() -> Result<()> {
     Ok(())
 }
 
-/// The program, built like this test.
+/// The binary, built with the profile of this test.
 fn server_binary() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let folder =

@@ -1,7 +1,7 @@
-//! `cargo xtask generate`: the built-in API's tables out of facts.
+//! `cargo xtask generate`: writes the tables of the built-in API from facts.
 //!
 //! Two front ends ([`facts`], [`upstream`]) read [`sources::Sources`]; [`model::Model`] joins them;
-//! the back ends write it down.
+//! the back ends write files.
 
 mod descriptions;
 mod facts;

@@ -1,7 +1,8 @@
-//! What breaks between servers and etcd, and etcd itself: there is one history, and clear answers.
+//! Faults between servers and etcd, and of etcd itself: there is one history, and responses are
+//! clear.
 //!
-//! `cargo test -p apiscript --test faults -- --ignored` breaks an etcd of three members for minutes; with
-//! `--nocapture` it tells what came of it.
+//! `cargo test -p apiscript --test faults -- --ignored` injects faults into an etcd of three
+//! members for minutes; `--nocapture` prints the result.
 
 mod proxy;
 
@@ -21,20 +22,20 @@ use pintle_testing::{Config, Etcd, TestServer};
 use proxy::{Proxy, Way};
 use serde_json::{Value, json};
 
-/// How long something stays broken, and how long it is well then.
+/// How long a fault lasts, and the pause after it.
 const BROKEN: Duration = Duration::from_millis(400);
 const WELL: Duration = Duration::from_millis(400);
-/// How long a server may take until it is well again.
+/// How long a server may take to recover.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it takes until a server hears from HTTP/2's keep-alive that nothing comes through.
+/// How long HTTP/2's keep-alive takes to detect a dead connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(9);
-/// How often it is tried whether a server serves again.
+/// How often a recovering server is probed.
 const PROBED: Duration = Duration::from_millis(200);
 
-/// Two servers, each with a way of its own to every member of an etcd.
+/// Two servers, each with its own proxy to every etcd member.
 struct World {
     members: Vec<Member>,
-    /// Those of the first server, and those of the second.
+    /// The proxies of the first server, and those of the second.
     ways: [Vec<Proxy>; 2],
     servers: [TestServer; 2],
 }
@@ -62,7 +63,7 @@ impl World {
         self.servers.iter().map(target).collect()
     }
 
-    /// Runs a campaign while something is broken again and again.
+    /// Runs a campaign while a fault is injected again and again.
     fn campaign(
         &mut self,
         campaign: &Campaign,
@@ -90,10 +91,10 @@ impl World {
     }
 }
 
-/// What is broken for a while.
+/// A temporary fault.
 type Fault = fn(&mut Vec<Member>, &[Vec<Proxy>; 2]) -> Result<()>;
 
-/// What goes wrong with an etcd of one member, and whether requests may fail meanwhile.
+/// Faults of an etcd with one member, and whether requests may fail meanwhile.
 const FAULTS: [(&str, bool, Fault); 6] = [
     ("one server is cut off", true, |_, ways| for_a_while(&ways[..1], Way::Cut)),
     ("all connections end", true, |_, ways| for_a_while(ways, Way::Cut)),
@@ -129,7 +130,7 @@ fn faults_of_one_etcd_leave_one_history() -> Result<()> {
     Ok(())
 }
 
-/// Both compact as often as they can, in turns: nobody needs what is gone.
+/// Both servers compact as often as they can, in turns, without errors for clients.
 #[test]
 fn servers_compact_in_turns() -> Result<()> {
     let Some(member) = Member::start(&[])? else { return Ok(()) };
@@ -137,7 +138,7 @@ fn servers_compact_in_turns() -> Result<()> {
     let campaign = Campaign { seed: 1, clients: 6, requests: 120, may_fail: false };
     let mut floors = Vec::new();
     let summary = world.campaign(&campaign, |members, _| {
-        // What is compacted is told to who asks for the first revision.
+        // A read of the first revision gets the compacted revision.
         floors.push(members[0].call("kv/range", r#"{"key": "YQ==", "revision": 1}"#)?);
         Ok(())
     })?;
@@ -147,8 +148,8 @@ fn servers_compact_in_turns() -> Result<()> {
     Ok(())
 }
 
-/// Where etcd has no space, writes fail with its words and reads go on; when there is space again, so do
-/// writes.
+/// When etcd has no space, writes fail with its message and reads continue; when there is space
+/// again, writes succeed.
 #[test]
 fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
     let Some(member) = Member::start(&["--quota-backend-bytes=16777216"])? else { return Ok(()) };
@@ -172,7 +173,7 @@ fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
         let count = list["items"].as_array().into_iter().flatten().filter(is_large).count();
         ensure!(status == 200 && count == stored, "{status}: {count} of {stored}");
     }
-    // What is deleted needs no space.
+    // Deletions need no space.
     for number in 0..stored {
         let (status, told) = ask(target, "DELETE", &format!("{maps}/m{number}"), None)?;
         ensure!(status == 200, "{status} {told}");
@@ -202,7 +203,8 @@ fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
     }
 }
 
-/// Members of three are killed and paused, and servers cut off from one, for as long as the campaign takes.
+/// Members of three are killed and paused, and servers cut off from one, for the duration of the
+/// campaign.
 #[test]
 #[ignore = "takes minutes"]
 fn faults_of_three_members_leave_one_history() -> Result<()> {
@@ -235,8 +237,8 @@ fn faults_of_three_members_leave_one_history() -> Result<()> {
     Ok(())
 }
 
-/// A server leaves a member that answers nothing for another one, though no connection ends: requests that
-/// come after a moment are served before a keep-alive would tell.
+/// A server replaces a member that does not respond by another one, though no connection ends:
+/// requests after a moment are served before a keep-alive would detect it.
 #[test]
 fn a_hanging_member_is_replaced_soon() -> Result<()> {
     let Some(members) = Member::cluster(3, &[])? else { return Ok(()) };
@@ -258,7 +260,7 @@ fn a_hanging_member_is_replaced_soon() -> Result<()> {
             thread::sleep(PROBED);
         }
         let took = since.elapsed();
-        // Those that wait for the member end.
+        // The requests that wait for the member end.
         world.ways[0][0].set(Way::Open);
         took
     });
@@ -267,7 +269,7 @@ fn a_hanging_member_is_replaced_soon() -> Result<()> {
     Ok(())
 }
 
-/// The status and the object of an answer.
+/// The status and the object of a response.
 fn ask(target: &Target, method: &str, path: &str, object: Option<&Value>) -> Result<(u16, Value)> {
     let mut headers: Vec<_> = target.authorization().into_iter().collect();
     headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
@@ -277,7 +279,7 @@ fn ask(target: &Target, method: &str, path: &str, object: Option<&Value>) -> Res
     Ok((answer.head.status, serde_json::from_slice(&answer.body)?))
 }
 
-/// The object in an answer of etcd's.
+/// The object in a response of etcd.
 fn body_of(answer: &str) -> Result<Value> {
     let (_, body) = answer.split_once("\r\n\r\n").context("a body")?;
     let (first, last) = (body.find('{').context("an object")?, body.rfind('}').context("its end")?);

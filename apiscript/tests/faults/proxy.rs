@@ -1,4 +1,4 @@
-//! A way to an etcd that can be cut, held up and slowed down.
+//! A proxy to an etcd member that can cut, hold and slow down connections.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// What happens to what is sent.
+/// The treatment of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Open,
-    /// Every piece takes so long.
+    /// Every piece is delayed by this time.
     Slow(Duration),
-    /// Nothing comes through, and nobody is told: a partition of the network.
+    /// Nothing passes, and connections stay open: a network partition.
     Held,
-    /// Connections end, and there are no new ones.
+    /// Connections are closed, and new ones are refused.
     Cut,
 }
 
@@ -39,7 +39,7 @@ impl Proxy {
         let (way, changed) = (Mutex::new(Way::Open), Condvar::new());
         let state = Arc::new(State { way, changed, upstream: upstream.to_owned() });
         let served = state.clone();
-        // It ends with the test's process.
+        // The thread ends with the test's process.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let state = served.clone();
@@ -63,7 +63,7 @@ impl State {
         let server = TcpStream::connect(&self.upstream)?;
         for stream in [&client, &server] {
             stream.set_nodelay(true)?;
-            // So often a connection looks whether it is cut.
+            // How often a connection checks whether it is cut.
             stream.set_read_timeout(Some(Duration::from_millis(20)))?;
         }
         let (from, to) = (server.try_clone()?, client.try_clone()?);
@@ -73,7 +73,7 @@ impl State {
         Ok(())
     }
 
-    /// Carries what comes from one side to the other, as long as there are both.
+    /// Copies bytes from one side to the other, while both are open.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut bytes = [0; 16 * 1024];
         while self.passes() {
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// Waits as long as a piece is held up; false where it does not come through.
+    /// Waits while a piece is held; false if it does not pass.
     fn passes(&self) -> bool {
         let mut way = self.way.lock();
         while *way == Way::Held {

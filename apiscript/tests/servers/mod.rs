@@ -1,5 +1,5 @@
-//! Every script against Pintle in this process, each a case of its own in the output: on servers of several
-//! kinds, one after the other.
+//! Every script against Pintle in this process, each a case of its own in the output, on servers
+//! with several configurations.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,19 +15,19 @@ use pintle_testing::{
 };
 use pintle_value::yaml;
 
-/// How long a server may take to forget.
+/// How long a compaction may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A kind of server, and the scripts that run against it: those that require one of its abilities.
+/// A configuration of a server, and its abilities: scripts that require one of them run against it.
 struct Kind {
     abilities: &'static [&'static str],
     config: fn() -> Result<Config>,
-    /// How many scripts run at once.
+    /// The number of scripts that run at once.
     jobs: usize,
-    /// It forgets its history when it is made to.
+    /// Its history is short, so that it can be compacted.
     forgets: bool,
 }
 
-/// A script runs against the first that it requires something of, and else against the last.
+/// A script runs against the first configuration with a required ability, else against the last.
 const KINDS: [Kind; 6] = [
     Kind {
         abilities: &["compaction"],
@@ -88,7 +88,7 @@ const KINDS: [Kind; 6] = [
     Kind { abilities: &[], config: || Ok(Config::ephemeral()), jobs: 4, forgets: false },
 ];
 
-/// The plugins of a server with `strict-admission`, beside the usual ones.
+/// The plugins of a server with `strict-admission`, in addition to the default ones.
 const STRICT: [&str; 7] = [
     "NamespaceExists",
     "LimitPodHardAntiAffinityTopology",
@@ -99,7 +99,8 @@ const STRICT: [&str; 7] = [
     "DenyServiceExternalIPs",
 ];
 
-/// Runs the scripts that the command line names, or all, on servers that are configured further.
+/// Runs the scripts that the command line names, or all; `further` changes the servers'
+/// configuration.
 pub(crate) fn run(further: impl Fn(Config) -> Result<Config>) -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").canonicalize()?;
@@ -149,7 +150,7 @@ fn target(server: &TestServer) -> Result<Target> {
     Ok(abilities.iter().fold(Target::new(cluster)?, |target, ability| target.able(ability)))
 }
 
-/// Writes until a server that remembers but a moment has forgotten its first version.
+/// Writes until a server with a short history has compacted its first version.
 fn forget(target: &Target) -> Result<()> {
     let mut connection = target.connect(false)?;
     let deadline = Instant::now() + PATIENCE;

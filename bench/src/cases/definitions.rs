@@ -1,5 +1,5 @@
-//! Many CustomResourceDefinitions: what each costs, how soon a new one is served among them, and what
-//! they do to discovery, OpenAPI and the start.
+//! Many CustomResourceDefinitions: the memory of each, the time until a new one is served, and
+//! their effect on discovery, OpenAPI and the start.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use crate::report::Report;
 use crate::server::{Connection, Server};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// How many groups they are in: few definitions share one.
+/// The number of definitions in a group.
 const PER_GROUP: usize = 4;
-/// How many are made among the others to see how soon they are served.
+/// The number of additional definitions whose time until served is measured.
 const LATE: usize = 10;
-/// How long a server is left alone before its memory is read.
+/// The pause before the memory is read.
 const REST: Duration = Duration::from_secs(5);
-/// How often a document is read: the first time it is made, then it is there.
+/// Each document is read twice: the first read makes it.
 const READS: [&str; 2] = ["first", "again"];
 
 const AGGREGATED: &str =
     "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n";
 
-/// A definition to make many of.
+/// A definition that is copied.
 struct Model(Value);
 
 /// A definition of the many.
 struct Definition {
     body: String,
-    /// Of its objects.
+    /// The path of its objects.
     path: String,
 }
 
@@ -44,7 +44,7 @@ impl Model {
         Ok(Self(model))
     }
 
-    /// The same under other names.
+    /// A copy under other names.
     fn numbered(&self, number: usize) -> Definition {
         let mut object = self.0.clone();
         let group = format!("group{}.bench.example.com", number / PER_GROUP);
@@ -62,7 +62,7 @@ impl Model {
     }
 }
 
-/// Measures with `count` definitions made of the models, in turn. The server must be empty.
+/// Measures with `count` copies of the models, in turn. The server must be empty.
 pub async fn measure(
     program: &Program,
     models: &[impl AsRef<Path>],
@@ -73,7 +73,7 @@ pub async fn measure(
     let models = models?;
     ensure!(!models.is_empty(), "--definition names no file");
     let number = |number: usize| models[number % models.len()].numbered(number);
-    // Once more, for a first start makes what later ones find.
+    // Restarts once, because a first start creates files that later ones find.
     program.start().await?.stop().await?;
     let running = program.start().await?;
     tokio::time::sleep(REST).await;
@@ -98,7 +98,7 @@ pub async fn measure(
     running.stop().await
 }
 
-/// How long it takes from the create of a definition to the first list of its objects.
+/// The time from the create of a definition to the first list of its objects.
 async fn served(
     server: &Server,
     definitions: impl Iterator<Item = Definition>,
@@ -122,7 +122,7 @@ async fn served(
     Ok(())
 }
 
-/// What clients ask for before they do anything else.
+/// Documents that clients read first.
 async fn documents(running: &Running, report: &mut Report) -> Result<()> {
     let mut connection = running.server.connect().await?;
     let documents = [

@@ -15,7 +15,7 @@ use crate::process::Running;
 use crate::report::Report;
 use crate::server::Server;
 
-/// What lists are asked for, by name.
+/// The representations of lists, by name.
 const LISTS: [(&str, &str); 7] = [
     ("JSON", "Accept: application/json\r\n"),
     ("Protobuf", "Accept: application/vnd.kubernetes.protobuf\r\n"),
@@ -30,7 +30,7 @@ const LISTS: [(&str, &str); 7] = [
     ),
 ];
 
-/// What watches are asked for. YAML has none.
+/// The representations of watches. YAML has none.
 const WATCHES: [Form; 6] = [
     Form::JSON,
     Form {
@@ -57,13 +57,14 @@ const WATCHES: [Form; 6] = [
     },
 ];
 
-/// What a server answers that does not have a form: CBOR is behind a feature gate.
+/// The status of a server that lacks a representation: CBOR is behind a feature gate.
 const NOT_ACCEPTABLE: u16 = 406;
 
-/// How many watch at once.
+/// The number of concurrent watchers.
 const WATCHERS: usize = 100;
 
-/// Measures in namespaces of its own. The processor time is known of a server that we started.
+/// Measures in its own namespaces. The processor time is only known for a server that the benchmark
+/// started.
 pub async fn measure(
     server: &Server,
     running: Option<&Running>,

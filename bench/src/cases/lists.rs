@@ -1,4 +1,4 @@
-//! Whole collections of pods, as they are and compressed.
+//! Whole collections of pods, uncompressed and compressed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,7 +10,7 @@ use crate::load::{Client, Worker, run};
 use crate::objects::Sample;
 use crate::report::Report;
 
-/// With how many clients at once a list is measured.
+/// The numbers of clients with which a list is measured.
 const CLIENTS: [usize; 2] = [1, 4];
 
 /// Measures lists of each size.
@@ -35,7 +35,7 @@ pub async fn measure(
                     next: Box::new(|_| true),
                 });
                 let figures = run(workers.collect(), extent.time).await?;
-                // What counts is what the client has in the end, not how it was packed.
+                // The rate counts uncompressed bytes.
                 let megabytes = (whole * figures.count) as f64 / 1e6;
                 let rate = megabytes / figures.took.as_secs_f64();
                 let plural = if count == 1 { "" } else { "s" };

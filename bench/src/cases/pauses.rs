@@ -1,4 +1,4 @@
-//! The longest time in which a server did not do what it was asked, while somebody breaks something.
+//! The longest time without a successful request, while the user causes a failure.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,13 @@ use super::{Extent, Namespace};
 use crate::report::Report;
 use crate::server::{Connection, Server};
 
-/// How long an answer may take until it is given up and asked for again.
+/// How long a response may take before the request is repeated.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The pause between two requests, so that the server is not busy with them.
+/// The pause between two requests, so that they do not load the server.
 const PACE: Duration = Duration::from_millis(5);
 
-/// Writes and reads the newest state for a time, whatever comes of it; at the end both must succeed.
+/// Writes and reads the newest state for a time and tolerates failures; at the end both must
+/// succeed.
 pub async fn measure(namespace: &Namespace, extent: &Extent, report: &mut Report) -> Result<()> {
     let maps = namespace.path("configmaps");
     let object = r#"{"metadata":{"generateName":"m-"}}"#;
@@ -26,7 +27,7 @@ pub async fn measure(namespace: &Namespace, extent: &Extent, report: &mut Report
     Ok(())
 }
 
-/// The longest time between two answers that said that it was done.
+/// The longest time between two successful responses.
 async fn longest(
     server: &Server,
     method: &'static str,

@@ -1,4 +1,4 @@
-//! How fast a server starts, how much memory it has, and how it comes back with many objects.
+//! The time of a start, the memory of the server, and a restart with many objects.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,10 +13,10 @@ use crate::report::Report;
 
 /// How often the start is measured.
 const STARTS: usize = 5;
-/// How long a server is left alone before its idle memory is read: long enough that whatever it does now and
-/// then, like the renewal of its leases, is part of the figure.
+/// The pause before the idle memory is read: long enough to include periodic work, like the renewal
+/// of leases.
 const REST: Duration = Duration::from_secs(20);
-/// The least objects that tell something about memory.
+/// The fewest objects whose memory is significant.
 const LEAST: usize = 1_000;
 
 /// Measures the start and the idle memory.
@@ -70,7 +70,7 @@ pub async fn measure_restart(
     running.stop().await
 }
 
-/// How many bytes of JSON all the objects have.
+/// The bytes of JSON of all objects.
 async fn stored_bytes(running: &Running, path: &str) -> Result<usize> {
     let (_, list) = running.server.ask("GET", path, "", &[]).await?;
     Ok(list.len().max(1))

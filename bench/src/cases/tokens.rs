@@ -1,4 +1,4 @@
-//! Requests with many bearer tokens, each of which the server must know again.
+//! Requests with many bearer tokens.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use crate::process::Running;
 use crate::report::Report;
 use crate::server::Server;
 
-/// What is asked: every authenticated user may, and the answer is small, so that authentication counts.
+/// A path that every authenticated user may read, with a small response, so that authentication
+/// dominates.
 const TARGET: &str = "/version";
-/// The longest that presenting every token once may take.
+/// How long sending every token once may take.
 const PREPARATION: Duration = Duration::from_secs(600);
 
-/// Measures requests that present the tokens of a file in turn: once each, when the server must
-/// verify them, and again and again, when it may remember them.
+/// Measures requests with the tokens of a file in turn: once each, when the server must verify
+/// them, then repeatedly, when it may have cached them.
 pub async fn measure(
     server: &Server,
     running: Option<&Running>,
@@ -48,7 +49,7 @@ pub async fn measure(
 }
 
 /// HTTP/1.1 clients that share the tokens (an HTTP/2 connection of the generator has one token):
-/// each presents its own part of them, once or round and round.
+/// each sends its own part of them, once or repeatedly.
 async fn workers(
     server: &Server,
     tokens: &[&str],

@@ -1,7 +1,6 @@
-//! Many watchers of one collection: how many events reach them, and how soon.
+//! Many watchers of one collection: the events that reach them, and their delay.
 //!
-//! Each write carries its moment; a watcher that reads it knows how long it took from before the write
-//! was sent.
+//! Each write contains the time at which it was sent, so a watcher knows the delay of each event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +17,13 @@ use crate::objects::Sample;
 use crate::process::Running;
 use crate::report::Report;
 
-/// How many write at once, each to an object of its own.
+/// The number of concurrent writers, each with its own object.
 const WRITERS: usize = 4;
-/// The pause between two writes where the delivery's delay is measured.
+/// The pause between two writes when the delay is measured.
 const PACE: Duration = Duration::from_millis(20);
-/// How many digits a moment has.
+/// The number of digits of a time.
 const MOMENT: usize = 12;
-/// How long after the last write the last delivery may come.
+/// How long after the last write the last event may arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often a watcher that hears nothing looks whether it has seen everything.
@@ -102,7 +101,7 @@ pub async fn of_nodes(
     Ok(())
 }
 
-/// Opens watchers, writes for a time, and returns when everything has been delivered.
+/// Opens watchers, writes for a time, and returns when all events have arrived.
 pub async fn deliveries(
     namespace: &Namespace,
     sample: &Sample,
@@ -118,7 +117,7 @@ pub async fn deliveries(
     let watchers = open(namespace, paths, form, clock, &expected).await?;
     let start = Instant::now();
     let writes = write(namespace, sample, clock, time, pace).await?;
-    // One more, so that those who wait already look up and see how many there are.
+    // One more, so that waiting watchers wake up and see the number.
     expected.store(writes + 1, Ordering::Release);
     write(namespace, sample, clock, Duration::ZERO, Some(PACE)).await?;
     let mut latencies = Vec::new();
@@ -177,14 +176,14 @@ async fn open(
     Ok(watchers)
 }
 
-/// What watchers ask for.
+/// A representation that watchers request.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// For people.
+    /// Its name in the report.
     pub name: &'static str,
-    /// The header that asks for it.
+    /// The `Accept` header.
     pub accept: &'static str,
-    /// In which encoding it comes.
+    /// The encoding of the events.
     pub encoding: Encoding,
 }
 
@@ -193,7 +192,7 @@ impl Form {
     pub const JSON: Self = Self { name: "JSON", accept: "", encoding: Encoding::Json };
 }
 
-/// In which encoding events come.
+/// The encoding of events.
 #[derive(Clone, Copy, Debug)]
 pub enum Encoding {
     /// JSON, an event a line.
@@ -205,7 +204,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// How long the whole events at the beginning of the bytes are.
+    /// The length of the complete events at the beginning of the bytes.
     fn whole(self, bytes: &[u8]) -> usize {
         match self {
             Self::Json => memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1),
@@ -220,7 +219,7 @@ impl Encoding {
                 }
                 end
             }
-            // Nothing is between them; an event is over, as far as we look, when its moment is.
+            // CBOR has no separators; for this measurement an event ends with its time.
             Self::Cbor => {
                 let before = self.before_moment();
                 let last = memmem::rfind(bytes, before).map(|at| at + before.len() + MOMENT);
@@ -229,7 +228,7 @@ impl Encoding {
         }
     }
 
-    /// What stands before the moment that an object carries.
+    /// The bytes before the time in an object.
     const fn before_moment(self) -> &'static [u8] {
         match self {
             Self::Json => b"\"changing\":\"",
@@ -239,7 +238,7 @@ impl Encoding {
     }
 }
 
-/// Takes whole events off the bytes and notes how old each one is.
+/// Removes complete events from the bytes and records the delay of each.
 fn note(encoding: Encoding, bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<u32>) {
     let end = encoding.whole(bytes);
     let now = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -251,12 +250,12 @@ fn note(encoding: Encoding, bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<
     bytes.drain(..end);
 }
 
-/// The moment at the beginning of the bytes, in microseconds.
+/// The time at the beginning of the bytes, in microseconds.
 fn moment(bytes: &[u8]) -> Option<u64> {
     std::str::from_utf8(bytes.get(..MOMENT)?).ok()?.parse().ok()
 }
 
-/// Writes for a time; how many writes there were.
+/// Writes for a time; returns the number of writes.
 async fn write(
     namespace: &Namespace,
     sample: &Sample,

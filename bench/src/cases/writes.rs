@@ -1,4 +1,4 @@
-//! Create, get, update, patch and delete of single objects, by some clients at once.
+//! Create, get, update, patch and delete of single objects, by several clients at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::report::Report;
 /// The operations, in the order in which they are measured.
 pub const OPERATIONS: [&str; 5] = ["create", "get", "update", "patch", "delete"];
 
-/// Measures the wanted operations with each number of clients.
+/// Measures the selected operations with each number of clients.
 pub async fn measure(
     namespace: &Namespace,
     running: Option<&Running>,
@@ -76,7 +76,7 @@ pub async fn measure(
     Ok(())
 }
 
-/// A worker that does the same to one object of its own again and again.
+/// A worker that repeats an operation on its own object.
 async fn on_one(
     namespace: &Namespace,
     sample: &Sample,
@@ -105,7 +105,8 @@ async fn on_one(
     Ok(Worker { client, call, next: Box::new(next) })
 }
 
-/// Makes the hole in an object that the server has answered; the last write wins.
+/// Makes the gap in an object that the server returned; without a resource version, so the last
+/// write wins.
 fn changing(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
@@ -118,7 +119,7 @@ fn changing(object: &mut Value) {
     }
 }
 
-/// Goes down the numbers of what there is.
+/// Counts down the numbers of the existing objects.
 fn deleting(counter: &Arc<AtomicU64>) -> crate::load::Next {
     let counter = Arc::clone(counter);
     Box::new(move |call| {

@@ -1,4 +1,4 @@
-//! What happened to the objects of one writer, as far as it knows.
+//! What one writer knows of the history of its objects.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,13 @@ impl Deed {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) deed: Deed,
-    /// Which content the object has since, or had at last.
+    /// The number of the object's content since then, or of its last content.
     pub(super) sequence: u64,
-    /// Its resource version, where an answer said it.
+    /// Its resource version, if a response had it.
     pub(super) version: Option<u64>,
 }
 
-/// A change that was sent and not answered.
+/// A change without a response.
 #[derive(Clone, Debug)]
 pub(super) struct Uncertain {
     pub(super) name: String,
@@ -45,7 +45,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The last change of an object that is there.
+    /// The last change of an object that exists.
     pub(super) fn there(&self, name: &str) -> Option<Change> {
         let last = self.changes.get(name)?.last()?;
         (last.deed != Deed::Delete).then_some(*last)
@@ -55,13 +55,13 @@ impl History {
         self.changes.entry(name.to_owned()).or_default().push(change);
     }
 
-    /// The highest version that was ever answered.
+    /// The highest version in any response.
     pub(super) fn highest(&self) -> u64 {
         self.changes.values().flatten().filter_map(|change| change.version).max().unwrap_or(0)
     }
 }
 
-/// The content with a number: its length and every byte follow from it.
+/// The content with a number: the number determines its length and every byte.
 pub(super) fn filler(sequence: u64) -> String {
     let length = 100 + usize::try_from(sequence % 900).unwrap_or(0);
     format!("{sequence:012}.").chars().cycle().take(length).collect()

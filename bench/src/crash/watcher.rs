@@ -1,4 +1,4 @@
-//! One who watches, over all restarts, and goes on from the last version it saw.
+//! A watcher that resumes from its last version after each restart.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ struct Event {
     version: u64,
 }
 
-/// A watcher and all that it saw.
+/// A watcher and all its events.
 pub(super) struct Watcher {
-    /// The version of the last event, from which it goes on.
+    /// The version of the last event, from which it resumes.
     last: u64,
     events: BTreeMap<String, Vec<Event>>,
 }
@@ -89,7 +89,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Compares with what the writers know: every change once, in order.
+    /// Compares with the writers' histories: every change once, in order.
     pub(super) fn compare(&self, histories: &[&History]) -> Result<()> {
         for (name, changes) in histories.iter().flat_map(|history| &history.changes) {
             let events = self.events.get(name).map_or(&[][..], Vec::as_slice);
@@ -114,7 +114,7 @@ impl Watcher {
     }
 }
 
-/// The server is gone: as expected, unless there was still something to see.
+/// The server has exited: as expected, unless events are missing.
 fn gone(end: Option<u64>) -> Result<()> {
     match end {
         None => Ok(()),
@@ -135,7 +135,7 @@ mod tests {
         json!({"type": kind, "object": {"metadata": metadata, "data": data}})
     }
 
-    /// Whether a watcher that saw these events, as kind, content and version, is content.
+    /// Checks these events, as kind, content and version.
     fn check(events: &[(&str, u64, u64)]) -> Result<()> {
         let mut history = History::default();
         history.add("w0-1", Change { deed: Deed::Create, sequence: 1, version: Some(10) });
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_watcher_must_see() {
+    fn watchers_see_every_change_once_in_order() {
         let (add, change, delete) = (("ADDED", 1, 10), ("MODIFIED", 2, 12), ("DELETED", 2, 13));
         assert!(check(&[add, change, delete]).is_ok());
         for wrong in [

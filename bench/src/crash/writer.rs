@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_must_keep() {
+    fn acknowledged_writes_are_kept() {
         let (survivor, next) = (object(2, 12), object(3, 13));
         assert_eq!(check(None, Some(&survivor), 12).unwrap(), 2);
         // The write in flight may be committed or not.

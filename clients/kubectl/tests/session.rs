@@ -14,11 +14,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 use regex::Regex;
 use serde::Deserialize;
 
-/// How long a command in the background may take to print what it must.
+/// How long a command in the background may take to print its output.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What the server can do, of that which rows require.
+/// The abilities of the server.
 const ABILITIES: [&str; 1] = ["protobuf"];
-/// The oldest kubectl whose words the session knows.
+/// The oldest kubectl whose output the session expects.
 const OLDEST_MINOR: u32 = 32;
 
 #[derive(Deserialize)]
@@ -31,23 +31,23 @@ struct Section {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// What a shell runs.
+    /// The shell command.
     run: Option<String>,
-    /// Leaves it running under this name.
+    /// Starts the command in the background under this name.
     start: Option<String>,
-    /// Ends what is running under this name.
+    /// Stops the background command of this name.
     stop: Option<String>,
-    /// What the server must be able to do.
+    /// Abilities that the server must have.
     #[serde(default)]
     requires: Vec<String>,
     #[serde(default)]
     exit: i32,
-    /// All that it prints.
+    /// The whole output.
     #[serde(default)]
     out: String,
-    /// Lines among what it prints.
+    /// Lines of the output.
     has: Option<Vec<String>>,
-    /// All that it prints to standard error.
+    /// The whole standard error.
     #[serde(default)]
     err: String,
 }
@@ -86,7 +86,7 @@ fn session() -> Result<()> {
     Ok(())
 }
 
-/// The server, which ends with this.
+/// The server; dropping the value stops it.
 struct Server {
     kubeconfig: PathBuf,
     _inner: Option<pintle_testing::TestServer>,
@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-/// A command that is running.
+/// A running command.
 struct Running {
     child: Child,
     out: PathBuf,
@@ -115,7 +115,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs commands where the session's files are, with its own home.
+/// Runs commands in the folder of the session's files, with its own home.
 struct Shell {
     kubectl: PathBuf,
     kubeconfig: PathBuf,
@@ -186,7 +186,7 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Waits until a file has what is expected.
+/// Waits until a file has the expected contents.
 fn await_output(file: &Path, expected: &str) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -201,7 +201,7 @@ fn await_output(file: &Path, expected: &str) -> Result<()> {
     }
 }
 
-/// Whether a text is as expected: placeholders, gaps of any width, no spaces at the ends of lines.
+/// Whether a text matches: placeholders, gaps of any width, no spaces at the ends of lines.
 fn matches(expected: &str, text: &str) -> bool {
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
     pattern(expected.trim_end()).is_match(&lines.join("\n"))

@@ -1,5 +1,5 @@
-//! The back end that lists the types whose descriptions the build of `pintle-descriptions` collects:
-//! `crates/descriptions/generated/roots.rs`. The types that they refer to come with them.
+//! The back end for the types whose descriptions the build of `pintle-descriptions` collects:
+//! `crates/descriptions/generated/roots.rs`. The types that they refer to are collected with them.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ use schemars::SchemaGenerator;
 pub(crate) fn define(generator: &mut SchemaGenerator) {
 ";
 
-/// `io.k8s.api.core.v1.Pod` is `k8s_openapi::api::core::v1::Pod`.
+/// The Rust path: `io.k8s.api.core.v1.Pod` is `k8s_openapi::api::core::v1::Pod`.
 fn path(definition: &str) -> String {
     let path = definition.trim_start_matches("io.k8s.").replace('-', "_").replace('.', "::");
     format!("k8s_openapi::{path}")

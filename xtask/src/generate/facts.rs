@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::model::UNPUBLISHED;
 use super::sources::{Definition, Member, Message, Named, Package, Path, Sources, definition_name};
 
-/// What the extracted facts lack.
+/// Facts that the extracted facts lack.
 #[derive(Debug, Default, Deserialize, Serialize, PartialEq)]
 pub(crate) struct Supplement {
-    /// Structs that the facts lack, `+enum` types, constants that defaults refer to; by package.
+    /// Structs, `+enum` types, and constants of defaults that the facts lack; by package.
     packages: BTreeMap<String, Package>,
-    /// The members of the structs whose declaration order is not that of their Protobuf tags.
+    /// The members of the structs whose declaration order differs from that of their Protobuf tags.
     order: BTreeMap<String, Vec<String>>,
     /// The members with `omitzero`, as `package.Struct.member`.
     omit_zero: Vec<String>,
@@ -74,7 +74,7 @@ struct Storage {
 
 impl Strategy {
     fn named(self, group: &str) -> Named {
-        // `core v1` is a form of another group.
+        // `core v1` means a form of another group.
         let stored = |storage: Storage| match storage.version.split_once(' ') {
             Some(("core", version)) => (String::new(), version.to_owned()),
             Some((group, version)) => (group.to_owned(), version.to_owned()),
@@ -97,12 +97,12 @@ pub(crate) fn read(dir: &FilePath, supplement: &FilePath) -> Result<Sources> {
     Ok(sources)
 }
 
-/// The supplement that makes the facts in `dir` say what `upstream` says.
+/// The supplement with which the facts in `dir` equal `upstream`.
 pub(crate) fn supplement(dir: &FilePath, upstream: &Sources) -> Result<Supplement> {
     let facts = read_bare(dir)?;
     let mut out = Supplement::default();
     for (path, package) in &upstream.packages {
-        // Versions that the release no longer serves are of no interest.
+        // Versions that the release no longer serves are not needed.
         let prefix = definition_name(path, "");
         if !facts.definitions.keys().any(|d| d.starts_with(&prefix))
             && !path.contains("/admission/")
@@ -118,7 +118,7 @@ pub(crate) fn supplement(dir: &FilePath, upstream: &Sources) -> Result<Supplemen
         for (name, members) in &package.structs {
             let full = format!("{path}.{name}");
             let definition = definition_name(path, name);
-            // Without OpenAPI and Protobuf, the Go types must be whole.
+            // Without OpenAPI and Protobuf, the Go types must be complete.
             let alone =
                 UNPUBLISHED.contains(&definition.as_str()) && facts.message(&definition).is_none();
             let zero = members.iter().filter(|m| m.omit_zero);
@@ -215,7 +215,7 @@ impl Sources {
 
 impl GoField {
     fn member(self, name: String) -> Member {
-        // The extraction cuts `metav1.TypeMeta` before the dot.
+        // The extraction cuts `metav1.TypeMeta` at the dot.
         let go = self.go.as_deref().unwrap_or(&name).to_owned();
         let bare = go.trim_start_matches('*').rsplit('.').next().unwrap_or(&go).to_owned();
         let mut tags = self.tags;

@@ -1,5 +1,5 @@
-//! The back end that writes down what Go calls fields and types where a schema does not tell:
-//! `crates/schema/src/generated/go_names.rs`. Errors of Go's decoder name both.
+//! The back end for the Go names of fields and types that do not follow from a schema:
+//! `crates/schema/src/generated/go_names.rs`. Errors of Go's decoder contain both.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use crate::go_names::Row;
 pub(crate) static FIELDS: &[(&str, &[Row])] = &[
 ";
 
-/// Scalars that decode themselves: no error names their type.
+/// Scalars with their own decoder: no error has the name of their type.
 const THEMSELVES: [&str; 8] =
     ["Any", "Duration", "Fields", "IntOrString", "MicroTime", "Quantity", "RawExtension", "Time"];
 
@@ -57,13 +57,13 @@ fn row<'m>(model: &'m Model, field: &'m Field) -> Option<(&'m str, String, &'m s
         _ => field.go.ty == of_schema(model, &field.ty),
     };
     let ty = if is_told { "" } else { &field.go.ty };
-    // Both are read ahead of everything else, by a decoder that knows no type.
+    // A decoder without types reads both before everything else.
     let is_type_meta = field.go.embedded.iter().any(|name| name == "TypeMeta");
     let embedded = if is_type_meta { String::new() } else { field.go.embedded.join(".") };
     (!embedded.is_empty() || !ty.is_empty()).then_some((&*field.name, embedded, ty))
 }
 
-/// What the decoder takes a type's name for by its schema alone; `pintle_schema` does the same.
+/// The name of a type that follows from its schema alone; `pintle_schema` derives the same.
 fn of_schema(model: &Model, id: &str) -> String {
     let Some(ty) = model.types.get(id) else { return String::new() };
     match &ty.shape {
@@ -89,8 +89,8 @@ fn of_schema(model: &Model, id: &str) -> String {
     }
 }
 
-/// A type as it is written in a package, as Go's reflection prints it: with the name of the package that it
-/// is of, and without the pointer that leads to it.
+/// A type of a package, as Go's reflection prints it: with its package's name, and without a
+/// leading pointer.
 pub(crate) fn reflected(package: &str, written: &str) -> String {
     let written = written.trim_start_matches('*');
     if let Some(item) = written.strip_prefix("[]") {
@@ -116,7 +116,7 @@ fn element(package: &str, written: &str) -> String {
     format!("{pointer}{}", reflected(package, written))
 }
 
-/// The package that an import's name stands for: `metav1` is `v1`. Extracted facts leave that one out.
+/// The package of an import's name: `metav1` is `v1`. Extracted facts omit imports.
 fn package_of(alias: &str) -> &str {
     if alias.is_empty() {
         return "v1";

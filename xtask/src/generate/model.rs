@@ -1,5 +1,5 @@
-//! The in-memory model of a release's types: what [`super::sources`] say, joined. The back ends write
-//! it down; nothing here knows Rust syntax.
+//! The model of a release's types: [`super::sources`], joined. The back ends write it to files;
+//! nothing here knows Rust syntax.
 
 mod members;
 mod shapes;
@@ -15,8 +15,8 @@ use shapes::{definition_of_go, definition_of_proto};
 
 pub(crate) use members::message_field;
 
-/// Types that OpenAPI does not publish (they are no request or response body), but that the server
-/// reads or writes. Their shapes come from Go and Protobuf.
+/// Types that OpenAPI does not publish (they are not in request or response bodies), but that the
+/// server reads or writes. Their shapes come from Go and Protobuf.
 pub(crate) const UNPUBLISHED: &[&str] = &[
     "io.k8s.api.admission.v1.AdmissionRequest",
     "io.k8s.api.admission.v1.AdmissionResponse",
@@ -52,7 +52,7 @@ pub(crate) const UNPUBLISHED: &[&str] = &[
     "io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions",
 ];
 
-/// Named types that are no structs, and what they are.
+/// Named types that are not structs, and their scalar types.
 const SCALARS: &[(&str, &str)] = &[
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", "Any"),
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray", "Any"),
@@ -89,14 +89,14 @@ pub(crate) struct Model {
 /// One type, named or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Type {
-    /// The OpenAPI name; empty for scalars, lists and maps that stand in fields.
+    /// The OpenAPI name; empty for scalars, lists and maps of fields.
     pub(crate) name: String,
-    /// Whether it is what its name stands for, not a variant of it.
+    /// Whether it is the named type itself, not a variant of it.
     pub(crate) canonical: bool,
     pub(crate) shape: Shape,
 }
 
-/// References to other types are identifiers.
+/// The shape of a type; other types are referred to by identifier.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
     Scalar(&'static str),
@@ -120,17 +120,17 @@ pub(crate) struct Field {
     pub(crate) required: bool,
     pub(crate) tag: u32,
     pub(crate) inside: Vec<u32>,
-    /// What Go's decoder calls the field and its type.
+    /// The names of the field and its type in Go's decoder.
     pub(crate) go: GoName,
     pub(crate) patch: Patch,
     pub(crate) default: Option<serde_json::Value>,
     pub(crate) rules: Vec<Rule>,
 }
 
-/// What Go's decoder says of a field beyond its JSON name.
+/// The names in Go's decoder of a field, beyond its JSON name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GoName {
-    /// The embedded structs that it stands in, outermost first.
+    /// The embedded structs that contain it, outermost first.
     pub(crate) embedded: Vec<String>,
     /// Its type, as reflection prints it: `[]v1.PersistentVolumeAccessMode`.
     pub(crate) ty: String,
@@ -153,7 +153,7 @@ pub(crate) enum Rule {
 }
 
 impl Model {
-    /// Joins what the sources say.
+    /// Joins the sources.
     pub(crate) fn new(sources: &Sources) -> Result<Self> {
         let mut model = Self::default();
         for (name, definition) in &sources.definitions {
@@ -165,7 +165,7 @@ impl Model {
         Ok(model)
     }
 
-    /// A model of these types alone, of which no OpenAPI document tells.
+    /// A model of these types alone, which no OpenAPI document has.
     pub(crate) fn unpublished<'n>(
         sources: &Sources,
         names: impl IntoIterator<Item = &'n str>,
@@ -252,7 +252,7 @@ impl Model {
         })
     }
 
-    /// A field of a type without an OpenAPI definition: its type is told by Protobuf, else by Go.
+    /// A field of a type without an OpenAPI definition: its type comes from Protobuf, else from Go.
     fn unpublished_field(&mut self, sources: &Sources, f: &Flat<'_>) -> Result<Field> {
         let as_definition = match &f.message {
             Some((field, package_of)) => definition_of_proto(sources, field, package_of),
@@ -269,7 +269,7 @@ impl Model {
         self.field(sources, f, ty, required, patch_of_definition(&definition))
     }
 
-    /// The identifier of the type of a field, an item or a value; makes it if it is new.
+    /// The identifier of the type of a field, an item or a value; creates the type if it is new.
     fn reference(&mut self, d: &Definition) -> Result<String> {
         if let Some(name) = &d.reference {
             let id = identifier(name);
@@ -321,7 +321,7 @@ impl Model {
         Ok(id)
     }
 
-    /// The variant of an atomic struct whose members have owners of their own.
+    /// The variant of an atomic struct whose members have their own owners.
     fn granular(&mut self, id: &str) -> Result<String> {
         let Some(Type { name, shape: Shape::Struct { fields, .. }, .. }) = self.types.get(id)
         else {
@@ -334,8 +334,8 @@ impl Model {
         Ok(variant)
     }
 
-    /// What Go's `encoding/json` does with a zero value. `omitempty` has no effect on a struct, and
-    /// times, quantities and the like are structs.
+    /// The treatment of a zero value by Go's `encoding/json`. `omitempty` has no effect on a
+    /// struct, and times, quantities and the like are structs.
     fn presence(&self, member: &Member, ty: &str) -> &'static str {
         let is_struct = match self.types.get(ty).map(|t| &t.shape) {
             Some(Shape::Scalar(s)) => {
@@ -354,8 +354,8 @@ impl Model {
     }
 }
 
-/// Lists and maps with `omitempty` of which a rule or a plugin asks whether there is one, even an empty one
-/// (in Go: compares with `nil`), or which a refusal shows.
+/// Lists and maps with `omitempty` whose presence matters even if they are empty: a rule or a
+/// plugin compares with `nil` in Go, or a refusal shows them.
 const DISTINCT: [(&str, &str); 11] = [
     ("io.k8s.api.admissionregistration.v1.MutatingWebhook", "rules"),
     ("io.k8s.api.admissionregistration.v1.ValidatingWebhook", "rules"),

@@ -1,4 +1,4 @@
-//! The back end that writes down what only OpenAPI documents show:
+//! The back end for facts that only OpenAPI documents show:
 //! `crates/schema/src/generated/openapi.rs`.
 
 use std::fmt::Write as _;

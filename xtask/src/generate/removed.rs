@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, bail};
 use super::model::{Field, ListType, Model, Shape, Type};
 use super::sources::{Sources, definition_name};
 
-/// The text of the file: every kind of the API in any of these releases, newest first, that the served
-/// release's table does not have, and the types that they are made of. A type is that of the newest
-/// release.
+/// The text of the file: every kind of the API in any of these releases that the served release's
+/// table does not have, and the types that they consist of. The newest release that has a type
+/// decides.
 pub(crate) fn render(served: &Sources, releases: &[Sources]) -> Result<String> {
     let served = Model::new(served)?;
     let served: BTreeSet<&str> = served.types.values().map(|ty| ty.name.as_str()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn render(served: &Sources, releases: &[Sources]) -> Result<String> {
     Ok(written.into_values().collect())
 }
 
-/// The kinds of the API: structs that say of which kind they are.
+/// The kinds of the API: structs that embed `TypeMeta`.
 fn kinds(sources: &Sources) -> impl Iterator<Item = String> + '_ {
     let of_api = |path: &&String| {
         let path = path.as_str();
@@ -67,7 +67,7 @@ fn text(model: &Model, name: &str, is_kind: bool) -> Result<String> {
     Ok(out)
 }
 
-/// ` name type presence tag`, and what few fields have.
+/// Writes ` name type presence tag`, and the members that few fields have.
 fn render_field(out: &mut String, model: &Model, f: &Field) -> Result<()> {
     let ty = reference(model, &f.ty)?;
     let _ = write!(out, " {} {ty} {} {}", f.name, f.presence, f.tag);
@@ -93,7 +93,7 @@ fn render_field(out: &mut String, model: &Model, f: &Field) -> Result<()> {
     Ok(())
 }
 
-/// A type as fields name it.
+/// The name of a type in fields.
 fn reference(model: &Model, id: &str) -> Result<String> {
     let Some(Type { name, shape, .. }) = model.types.get(id) else {
         let name = model.references.get(id).with_context(|| format!("no name of {id}"))?;

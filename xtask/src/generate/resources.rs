@@ -1,4 +1,4 @@
-//! The resources: the model out of OpenAPI's operations, and the back end that writes it down as
+//! The resources: derived from OpenAPI's operations, and the back end for
 //! `crates/kinds/src/generated/resources.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(crate) struct Subresource {
     pub(crate) verbs: BTreeSet<&'static str>,
 }
 
-/// A path of the API taken apart.
+/// A parsed path of the API.
 struct Address<'a> {
     group: &'a str,
     version: &'a str,
@@ -71,7 +71,8 @@ pub(crate) fn model(sources: &Sources) -> Result<Vec<Resource>> {
     Ok(resources)
 }
 
-/// `/apis/{group}/{version}/[watch/][namespaces/{namespace}/]{plural}[/{name}[/{subresource}]]`
+/// Parses
+/// `/apis/{group}/{version}/[watch/][namespaces/{namespace}/]{plural}[/{name}[/{subresource}]]`.
 fn address(path: &str) -> Option<Address<'_>> {
     let mut parts: Vec<&str> = path.strip_prefix('/')?.trim_end_matches('/').split('/').collect();
     let (group, version, used) = match *parts.first()? {
@@ -174,7 +175,7 @@ fn render_resource(out: &mut String, r: &Resource) {
     let _ = writeln!(out, "    }},");
 }
 
-/// Upstream turns on stable versions only.
+/// Whether a version is stable: upstream enables only those.
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|v| v.bytes().all(|b| b.is_ascii_digit()))
 }

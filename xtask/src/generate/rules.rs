@@ -1,14 +1,14 @@
-//! Markers in Go comments that declare rules for a value: `+k8s:minimum=0` and its kin, `+enum`.
+//! Markers in Go comments that declare rules for a value: `+k8s:minimum=0` and others, `+enum`.
 
 use super::model::Rule;
 use super::sources::{Member, Sources};
 
 /// The rules of one member. A rule that holds only under a feature gate, for part of the value, or
-/// for one member of a union is not declared for the value as such, and is left to code.
+/// for one member of a union is not declared for the value, and is code in `pintle-kinds`.
 pub(crate) fn of(sources: &Sources, package: &str, member: &Member) -> Vec<Rule> {
     let mut rules: Vec<Rule> = enum_values(sources, package, &member.go).into_iter().collect();
     for marker in &member.tags {
-        // A rule of an early stage is one that handwritten code already enforces the same way.
+        // Handwritten code already enforces a rule of an early stage in the same way.
         let staged = marker.strip_prefix("k8s:alpha(").or(marker.strip_prefix("k8s:beta("));
         let marker = match staged {
             Some(staged) => staged.split_once(")=+").map_or("", |(_, rule)| rule),
@@ -38,12 +38,12 @@ fn rule(marker: &str) -> Option<Rule> {
     }
 }
 
-/// The values of a type that upstream marks `+enum`; of an item, for a list of such.
+/// The values of a type that upstream marks `+enum`; for a list, of its items.
 fn enum_values(sources: &Sources, package: &str, go: &str) -> Option<Rule> {
     let bare = go.trim_start_matches(['*', '[', ']']);
     let (packages, name) = match bare.split_once('.') {
         None => (vec![package.to_owned()], bare),
-        // Sources do not keep what an import is called; the API imports these by such names.
+        // Sources do not record the names of imports; the API imports these by such names.
         Some((alias, name)) if alias.starts_with("meta") => {
             (vec!["k8s.io/apimachinery/pkg/apis/meta/v1".to_owned()], name)
         }

@@ -1,11 +1,11 @@
-//! What a release says about its API, in its own terms: OpenAPI definitions and paths, Protobuf
-//! messages, Go structs. Both front ends end here; [`super::model`] starts from here.
+//! A release's description of its API, in its own terms: OpenAPI definitions and paths, Protobuf
+//! messages, Go structs. Both front ends produce it; [`super::model`] reads it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that is read of a release.
+/// All facts of a release.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// OpenAPI v2 definitions by name (`io.k8s.api.core.v1.Pod`).
@@ -16,7 +16,7 @@ pub(crate) struct Sources {
     pub(crate) messages: BTreeMap<String, Message>,
     /// Go packages by import path (`k8s.io/api/core/v1`).
     pub(crate) packages: BTreeMap<String, Package>,
-    /// What the paths do not say of a resource, by group and plural name.
+    /// Facts of a resource that its paths lack, by group and plural name.
     pub(crate) named: BTreeMap<(String, String), Named>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Path {
     pub(crate) ops: BTreeMap<String, Operation>,
 }
 
-/// One operation: what `x-kubernetes-action` and `-group-version-kind` say.
+/// One operation: `x-kubernetes-action` and `-group-version-kind`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Operation {
     pub(crate) action: String,
@@ -76,7 +76,7 @@ pub(crate) struct MessageField {
     pub(crate) repeated: bool,
 }
 
-/// What is read of a Go package.
+/// The declarations of a Go package.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct Package {
@@ -98,7 +98,7 @@ pub(crate) struct Package {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// The JSON name; the Go type's name where the member is inline.
+    /// The JSON name; the Go type's name if the member is inline.
     pub(crate) name: String,
     /// The Go type as written.
     pub(crate) go: String,
@@ -113,19 +113,19 @@ pub(crate) struct Member {
     pub(crate) tags: Vec<String>,
 }
 
-/// What the operations of a resource do not say about it.
+/// Facts of a resource that its operations lack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Named {
-    /// The name for one of it; empty where it is the kind in lower case.
+    /// The singular name; empty if it is the kind in lower case.
     pub(crate) singular: String,
     pub(crate) short: Vec<String>,
     pub(crate) categories: Vec<String>,
-    /// The group and version of the stored form; `None` for resources that are not kept.
+    /// The group and version of the stored form; `None` for resources that are not stored.
     pub(crate) storage: Option<(String, String)>,
 }
 
 impl Named {
-    /// The name for one object of `kind`.
+    /// The singular name of `kind`.
     pub(crate) fn singular(&self, kind: &str) -> String {
         if self.singular.is_empty() { kind.to_lowercase() } else { self.singular.clone() }
     }
@@ -155,7 +155,7 @@ impl Sources {
     }
 
     /// The Go struct of an OpenAPI type. A type of an older version can be an alias of the stable
-    /// one's, which no struct stands for.
+    /// one's, and has no struct then.
     pub(crate) fn go_struct(&self, definition: &str) -> Option<(&str, &[Member])> {
         let (package, name) = go_name(definition)?;
         let stable = package.rsplit_once('/').map(|(group, _)| format!("{group}/v1"));
@@ -166,20 +166,20 @@ impl Sources {
     }
 }
 
-/// `io.k8s.api.core.v1.Pod` is `Pod` of `k8s.io/api/core/v1`.
+/// The Go package and type: `io.k8s.api.core.v1.Pod` is `Pod` of `k8s.io/api/core/v1`.
 pub(crate) fn go_name(definition: &str) -> Option<(String, &str)> {
     let (package, name) = definition.strip_prefix("io.k8s.")?.rsplit_once('.')?;
     Some((format!("k8s.io/{}", package.replace('.', "/")), name))
 }
 
-/// `Pod` of `k8s.io/api/core/v1` is `io.k8s.api.core.v1.Pod`.
+/// The OpenAPI name: `Pod` of `k8s.io/api/core/v1` is `io.k8s.api.core.v1.Pod`.
 pub(crate) fn definition_name(package: &str, name: &str) -> String {
     format!("io.k8s.{}.{name}", package.trim_start_matches("k8s.io/").replace('/', "."))
 }
 
 /// The definition that a Protobuf type names, seen from a message of `package`.
 pub(crate) fn definition_of_message(kind: &str, definition: &str) -> String {
-    // Older releases write the full name without a dot before it.
+    // Older releases write the full name without a leading dot.
     match kind.trim_start_matches('.').strip_prefix("k8s.io.") {
         Some(full) => {
             let name = full

@@ -1,6 +1,6 @@
-//! The generated files against the facts they are made from, and OpenAPI documents written from them
-//! against the published document. The facts are no part of this repository; without them the tests
-//! that need them say so and pass.
+//! Compares the generated files with the facts, and OpenAPI documents that Pintle writes with the
+//! published document. The facts are not in this repository; without them these tests print that
+//! they are skipped, and pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// The facts of the release, where they are at hand.
+/// The facts of the release, if they are present.
 fn facts() -> Option<Sources> {
     let dir = root().join("../shared/reference/v1.36");
     if !dir.exists() {
@@ -24,14 +24,15 @@ fn generated_files_are_up_to_date() {
     let Some(sources) = facts() else { return };
     for (path, text) in files(&sources).expect("consistent facts") {
         let there = fs::read_to_string(&path).expect("the generated file");
-        // Too long to show: the first line that differs tells enough.
+        // Too long to show, so only the first line that differs.
         let differing = text.lines().zip(there.lines()).find(|(a, b)| a != b);
         assert_eq!(differing, None, "{}: run `cargo xtask generate`", path.display());
         assert_eq!(text.len(), there.len(), "{}: run `cargo xtask generate`", path.display());
     }
 }
 
-/// The resources in the words of the OpenAPI writer. Upstream's document has all versions, on or off.
+/// The resources as the OpenAPI writer takes them. Upstream's document has all versions, enabled or
+/// not.
 fn group_versions(sources: &Sources) -> Vec<openapi::GroupVersion> {
     let mut all: BTreeMap<(String, String), openapi::GroupVersion> = BTreeMap::new();
     for r in resources::model(sources).expect("consistent facts") {
@@ -59,7 +60,7 @@ fn group_versions(sources: &Sources) -> Vec<openapi::GroupVersion> {
     all.into_values().collect()
 }
 
-/// With all that upstream's published document shows.
+/// The source of all members of upstream's published document.
 fn source() -> Source<'static> {
     Source {
         schema: pintle_schema::builtin(),
@@ -78,7 +79,7 @@ fn v2(sources: &Sources) -> Vec<u8> {
     document
 }
 
-/// A scratch file, gone when the value is.
+/// A scratch file; dropping the value deletes it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -95,7 +96,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What the front end for upstream's files reads out of our own document.
+/// What the front end for upstream's files reads from Pintle's own document.
 fn read_back(document: &[u8], name: &str) -> Sources {
     let file = Scratch::new(name, document);
     let mut sources = Sources::default();
@@ -116,7 +117,8 @@ fn oas_03_the_v2_document_has_the_types_that_upstream_publishes() {
     }
 }
 
-/// What the facts keep of an operation, parameters without the hashes in their shared names.
+/// The members of an operation that the facts have; parameters without the hashes in their shared
+/// names.
 fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     let mut all = BTreeMap::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
@@ -149,7 +151,7 @@ fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     all
 }
 
-/// The same out of the facts.
+/// The same from the facts.
 fn published_operations() -> BTreeMap<(String, String), Value> {
     let path = root().join("../shared/reference/v1.36/openapi-facts.json");
     let facts: Value =
@@ -223,7 +225,7 @@ fn v3_documents_have_the_types_of_their_group_and_version() {
             assert_eq!(fields(&schema["properties"]), known, "{name}");
         }
     }
-    // Those of the pages.
+    // Without the types of other pages.
     let group = openapi::Page::Group("apps");
     for page in [openapi::Page::Core, openapi::Page::Groups, group, openapi::Page::Version] {
         let text = openapi::v3_page(source(), page);
@@ -236,10 +238,10 @@ fn v3_documents_have_the_types_of_their_group_and_version() {
     assert_eq!(missing, Vec::<&String>::new());
 }
 
-/// The front end for upstream's files, on a release's modules where `UPSTREAM` names them, and on
-/// OpenAPI and discovery documents as Pintle writes them.
+/// Runs the front end for upstream's files on the modules that `UPSTREAM` names, and on OpenAPI and
+/// discovery documents that Pintle writes.
 #[test]
-fn upstream_says_what_the_facts_say() {
+fn upstreams_files_equal_the_facts() {
     let Some(facts) = facts() else { return };
     let Some(dir) = std::env::var_os("UPSTREAM") else {
         println!("skipped: UPSTREAM names no directory");

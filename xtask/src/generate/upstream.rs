@@ -18,7 +18,7 @@ use super::sources::{Package, Sources};
 /// The modules that hold API types.
 const MODULES: &[&str] = &["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"];
 
-/// Where a release's files are.
+/// The paths of a release's files.
 struct Layout {
     modules: PathBuf,
     swagger: PathBuf,

@@ -1,5 +1,5 @@
-//! Circles between the modules of a crate: no top-level module depends on a module that depends on it.
-//! [`KNOWN`] counts the modules that break this rule today.
+//! Circles between the modules of a crate: no top-level module may depend on a module that depends
+//! on it. [`KNOWN`] has the number of modules that break this rule today.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,7 +69,7 @@ fn graph(src: &Path) -> Result<Graph> {
     Ok(graph)
 }
 
-/// The names that the crate's root exports again, each with the module that defines it.
+/// The names that the crate's root re-exports, each with the module that defines it.
 fn exports(crate_root: &str) -> BTreeMap<String, String> {
     let statements = crate_root.split(';').filter_map(|statement| {
         let (_, path) = statement.trim().split_once("use ")?;

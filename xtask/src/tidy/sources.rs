@@ -1,4 +1,4 @@
-//! Rust files: their sizes, their names, and the words that must not stand in them.
+//! Rust files: their sizes, their names, and forbidden words.
 
 use std::fs;
 use std::path::Path;
@@ -11,19 +11,19 @@ const LINES_MAX: usize = 800;
 
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Names that say nothing.
+/// Names without a meaning.
 const EMPTY_NAMES: &[&str] = &["common", "helper", "helpers", "misc", "util", "utilities", "utils"];
 
-/// Words that stand for work left undone, in code or comments.
+/// Words for unfinished work, in code or comments.
 const UNDONE: &[&str] = &["FIXME", "TODO", "XXX"];
 
-/// What must not stand in code that is no test.
+/// Forbidden in code outside tests.
 const FORBIDDEN: &[&str] = &[".unwrap()", "todo!", "unimplemented!", "dbg!"];
 
-/// What must not stand in libraries.
+/// Forbidden in libraries.
 const PRINTING: &[&str] = &["println!", "print!", "eprintln!", "eprint!"];
 
-/// What the pure core must not look at.
+/// Forbidden in the pure core.
 const CLOCKS: &[&str] = &["SystemTime", "Instant"];
 
 const PURE: &[&str] = &[
@@ -34,7 +34,7 @@ const PURE: &[&str] = &[
     "crates/value/src/",
 ];
 
-/// What is wrong with the Rust files.
+/// Returns the offences in the Rust files.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = Vec::new();
     for path in super::files(root, "rs")? {
@@ -46,7 +46,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(offences)
 }
 
-/// What is wrong with one file: each offence begins with `:line: `, or `: ` for the whole file.
+/// Returns the offences in one file: each begins with `:line: `, or `: ` for the whole file.
 pub(crate) fn check_file(path: &str, text: &str) -> Vec<String> {
     let mut offences = Vec::new();
     let parts: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();

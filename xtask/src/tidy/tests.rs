@@ -10,7 +10,7 @@ fn the_house_is_tidy() {
 }
 
 #[test]
-fn offences_are_told_with_their_places() {
+fn offences_name_their_lines() {
     let check = |path: &str, text: &str, expected: &[&str]| {
         assert_eq!(check_file(path, text), expected, "{path}: {text}");
     };
@@ -51,7 +51,7 @@ fn offences_are_told_with_their_places() {
 }
 
 #[test]
-fn literals_and_comments_are_no_code() {
+fn literals_and_comments_are_blanked() {
     let check = |text: &str, expected: &str| {
         let code = without_comments_and_literals(text);
         let code: Vec<&str> = code.split_whitespace().collect();
@@ -69,7 +69,7 @@ fn literals_and_comments_are_no_code() {
 }
 
 #[test]
-fn tests_are_no_code() {
+fn tests_are_blanked() {
     let check = |text: &str, expected: &str| {
         let code = without_tests(text);
         assert_eq!(code.split_whitespace().collect::<Vec<_>>().join(" "), expected, "{text}");
@@ -85,7 +85,7 @@ fn tests_are_no_code() {
 }
 
 #[test]
-fn ids_without_a_row_are_told() {
+fn ids_without_a_row_are_reported() {
     let rows = ["SSA-01", "SSA-02"].into();
     let text = "// SSA-02, SSA-03 and (SSA-04): UTF-16, SSA-1, XSSA-05, SSA-02a, a-SSA-06";
     assert_eq!(ids::unknown(text, &rows).into_iter().collect::<Vec<_>>(), ["SSA-03", "SSA-04"]);

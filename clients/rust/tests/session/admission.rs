@@ -1,4 +1,5 @@
-//! Admission webhooks: who is asked about what, and what comes of the answers (WH-01 … WH-05).
+//! Admission webhooks: which one is called for which request, and the effect of its response (WH-01
+//! … WH-05).
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 use crate::webhook::Webhook;
 use crate::{World, object};
 
-/// A webhook of a configuration, for ConfigMaps in namespaces that have a name, as all have.
+/// A webhook of a configuration, for ConfigMaps in all namespaces (every namespace has the name
+/// label).
 pub(crate) fn hook(webhook: &Webhook, path: &str, more: Value) -> Value {
     let mut hook = json!({
         "name": format!("{}.example.com", path.trim_matches('/')),
@@ -51,7 +53,7 @@ pub(crate) fn config_map(name: &str) -> Result<ConfigMap> {
     object(json!({"metadata": {"name": name}, "data": {"k": "v"}}))
 }
 
-/// The failure of something that should not have worked.
+/// The Status of a request that must have failed.
 pub(crate) fn refusal<T>(outcome: kube::Result<T>) -> Result<Box<Status>> {
     match outcome {
         Err(Error::Api(status)) => Ok(status),
@@ -67,7 +69,7 @@ pub(crate) fn patch(operations: Value) -> Value {
 
 /// WH-02, WH-03, WH-05
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_judges() -> Result<()> {
+async fn a_validating_webhook_allows_denies_and_warns() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, request| match request["name"].as_str() {
         Some("bad") => json!({
@@ -112,7 +114,7 @@ async fn a_webhook_judges() -> Result<()> {
 
 /// WH-01, WH-04
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_change_objects_one_after_the_other() -> Result<()> {
+async fn mutating_webhooks_run_in_order() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|path, request| {
         let said = request["object"]["metadata"]["labels"]["said"].as_str().unwrap_or("nothing");
@@ -136,9 +138,9 @@ async fn webhooks_change_objects_one_after_the_other() -> Result<()> {
     Ok(())
 }
 
-/// WH-01, WH-03: what becomes of a write whose webhook cannot be asked.
+/// WH-01, WH-03: writes whose webhook cannot be reached.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_is_down_fails_or_is_ignored() -> Result<()> {
+async fn the_failure_policy_decides_when_a_webhook_is_down() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
     let down = json!({"url": "https://127.0.0.1:1/x", "caBundle": webhook.ca_bundle});
@@ -155,7 +157,7 @@ async fn a_webhook_that_is_down_fails_or_is_ignored() -> Result<()> {
         r#"failed to call webhook: Post "https://127.0.0.1:1/x?timeout=10s": dial tcp 127.0.0.1:1"#
     );
     ensure!(status.code == 500 && status.message.starts_with(expected), "{status:?}");
-    // The way out stays open.
+    // The configuration itself can always be deleted.
     let all: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
     all.delete("m", &DeleteParams::default()).await?;
     api.create(&PostParams::default(), &config_map("b")?).await?;
@@ -164,7 +166,7 @@ async fn a_webhook_that_is_down_fails_or_is_ignored() -> Result<()> {
 
 /// WH-01: selectors, conditions and side effects.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_asked_only_about_what_concerns_it() -> Result<()> {
+async fn selectors_and_match_conditions_select_requests() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": false}))?;
     let elsewhere = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
@@ -199,9 +201,9 @@ async fn a_webhook_is_asked_only_about_what_concerns_it() -> Result<()> {
     Ok(())
 }
 
-/// DRY-04, DRY-08, DRY-09, WH-01
+/// DRY-04, DRY-08, DRY-09, WH-01: a dry run does not call webhooks with side effects.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_asks_nobody_who_might_do_something() -> Result<()> {
+async fn a_dry_run_calls_no_webhook_with_side_effects() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
     let hooks = [
@@ -217,9 +219,9 @@ async fn a_dry_run_asks_nobody_who_might_do_something() -> Result<()> {
     Ok(())
 }
 
-/// SSA-52: what an apply is depends on what is there.
+/// SSA-52: an apply is a create or an update for webhooks, depending on the stored object.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_apply_is_a_creation_or_an_update() -> Result<()> {
+async fn an_apply_is_reviewed_as_create_or_update() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
     validate(&world, json!([hook(&webhook, "/watch", json!({}))])).await?;

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{World, object};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_applies_what_it_wants() -> Result<()> {
+async fn a_controller_applies_its_configuration() -> Result<()> {
     let world = World::start().await?;
     let api = world.api::<ConfigMap>();
     let wanted: ConfigMap = object(json!({"metadata": {"name": "one"}, "data": {"k": "v"}}))?;

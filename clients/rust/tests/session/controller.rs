@@ -1,5 +1,5 @@
-//! A controller under test, as `pintle_testing::kube` says it: it gives every Greeting of a team its
-//! ConfigMap, which goes with it.
+//! The controller test from the documentation of `pintle_testing::kube`: every Greeting of a team
+//! gets a ConfigMap, which is deleted with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ spec:
         type: object
         properties: {spec: {type: object, properties: {name: {type: string}}}}
 ";
-/// The custom object comes before its definition: order does not matter.
+/// The custom object precedes its definition: the order does not matter.
 const TEAM: &str = "
 {apiVersion: example.com/v1, kind: Greeting, metadata: {name: early, namespace: team}, spec: {name: Ann}}
 ---
@@ -55,7 +55,7 @@ fn greetings() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Greeting"))
 }
 
-/// Makes the ConfigMap what the Greeting says.
+/// Sets the ConfigMap from the Greeting.
 async fn reconcile(greeting: Arc<DynamicObject>, client: Arc<Client>) -> kube::Result<Action> {
     let (name, namespace) = (greeting.name_any(), greeting.namespace().unwrap_or_default());
     let owner = OwnerReference {
@@ -121,9 +121,9 @@ async fn a_controller_is_tested() -> Result<()> {
 }
 
 #[tokio::test]
-async fn users_may_what_rbac_says() -> Result<()> {
+async fn rbac_decides_what_users_may_do() -> Result<()> {
     let server = TestServer::builder().objects(TEAM).objects(DEFINITION).start()?;
-    // A controller fills the roles that are made of others.
+    // A controller fills aggregated cluster roles.
     let roles: Api<ClusterRole> = Api::all(server.client().await?);
     let is_filled = |role: Option<&ClusterRole>| role.is_some_and(|role| role.rules.is_some());
     soon(await_condition(roles, "view", is_filled)).await??;
@@ -137,7 +137,7 @@ async fn users_may_what_rbac_says() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_shared_is_one_server() -> Result<()> {
+async fn tests_can_share_one_server() -> Result<()> {
     let (one, other) = (TestServer::shared(), TestServer::shared());
     assert_eq!(one.url(), other.url());
     let kubeconfig = one.kubeconfig().to_owned();

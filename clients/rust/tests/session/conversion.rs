@@ -1,5 +1,5 @@
-//! Conversion webhooks: right, slow, wrong, down (CRD-14). Whatever one answers, nothing is lost and
-//! nothing wrong is stored.
+//! Conversion webhooks: right, slow, wrong, down (CRD-14). Whatever one responds, nothing is lost
+//! and nothing wrong is stored.
 
 mod owners;
 
@@ -24,8 +24,8 @@ const DEFINITION: &str = "things.example.com";
 
 type Mood = Arc<dyn Fn(&Value) -> Value + Send + Sync>;
 
-/// A server with things in two versions: `v1`, which is stored, has a host and a port; `v2` has both in
-/// one text.
+/// A server with things in two versions: `v1`, the stored one, has a host and a port; `v2` has both
+/// in one text.
 struct Things {
     world: World,
     webhook: Webhook,
@@ -118,7 +118,7 @@ fn thing(version: &str, name: &str) -> DynamicObject {
     DynamicObject::new(name, &ApiResource::from_gvk_with_plural(&kind, "things")).data(json!({}))
 }
 
-/// All that is asked, converted as it should be.
+/// Converts everything correctly.
 fn honest(request: &Value) -> Value {
     let wanted = request["desiredAPIVersion"].as_str().unwrap_or_default();
     let objects = request["objects"].as_array().cloned().unwrap_or_default();
@@ -192,7 +192,7 @@ async fn a_write_in_any_version_is_read_in_every_version() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_converted_in_one_go_and_outlives_a_change_of_storage() -> Result<()> {
+async fn a_list_is_converted_by_one_call_also_after_a_storage_migration() -> Result<()> {
     let things = Things::start().await?;
     for i in 0..5 {
         things.create("v1", &format!("old-{i}"), json!({"host": "h", "port": i})).await?;
@@ -228,7 +228,7 @@ async fn a_list_is_converted_in_one_go_and_outlives_a_change_of_storage() -> Res
     };
     ensure!(!things.webhook.asked().iter().any(wrong), "an object was sent that was there already");
 
-    // Written once more, each is stored in the new version: the webhook may go.
+    // After one more write each is stored in the new version, so the webhook is no longer needed.
     for thing in things.within("v2").list(&ListParams::default()).await?.items {
         things.within("v2").replace(&thing.name_any(), &PostParams::default(), &thing).await?;
     }
@@ -239,7 +239,7 @@ async fn a_list_is_converted_in_one_go_and_outlives_a_change_of_storage() -> Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watches_tell_what_happens_in_their_own_version() -> Result<()> {
+async fn watches_report_changes_in_their_own_version() -> Result<()> {
     let things = Things::start().await?;
     let start = things.within("v2").list(&ListParams::default()).await?;
     let from = start.metadata.resource_version.context("no version")?;
@@ -269,9 +269,9 @@ async fn watches_tell_what_happens_in_their_own_version() -> Result<()> {
     Ok(())
 }
 
-/// Fields that only the webhook makes are selected by in the version that has them.
+/// Selectors can use fields that only the webhook makes, in the version that has them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_selects_by_what_it_shows() -> Result<()> {
+async fn field_selectors_use_the_requested_version() -> Result<()> {
     let things = Things::start().await?;
     for (name, host) in [("a", "h"), ("b", "g"), ("c", "h")] {
         things.create("v1", name, json!({"host": host, "port": 1})).await?;
@@ -313,7 +313,7 @@ async fn a_version_selects_by_what_it_shows() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conversions_are_counted_by_what_came_of_them() -> Result<()> {
+async fn conversions_are_counted_by_result() -> Result<()> {
     let things = Things::start().await?;
     things.create("v1", "a", json!({"host": "h", "port": 1})).await?;
     things.spec("v2", "a").await?;
@@ -343,7 +343,7 @@ async fn conversions_are_counted_by_what_came_of_them() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_ends_with_what_cannot_be_told() -> Result<()> {
+async fn a_watch_ends_with_an_error_when_a_conversion_fails() -> Result<()> {
     let things = Things::start().await?;
     let start = things.within("v2").list(&ListParams::default()).await?;
     let from = start.metadata.resource_version.context("no version")?;
@@ -358,7 +358,7 @@ async fn a_watch_ends_with_what_cannot_be_told() -> Result<()> {
     Ok(())
 }
 
-/// What a webhook may answer wrongly, and what is said of it to who asked for `v2` of a `v1`.
+/// Wrong responses of the webhook, and the error for a client that reads a `v1` object as `v2`.
 fn wrong_answers() -> Vec<(Mood, &'static str)> {
     fn changed(change: fn(&mut Value)) -> Mood {
         Arc::new(move |request| {
@@ -414,7 +414,7 @@ fn wrong_answers() -> Vec<(Mood, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_answer_changes_nothing() -> Result<()> {
+async fn an_invalid_conversion_stores_nothing() -> Result<()> {
     let things = Things::start().await?;
     let (v1, v2) = (things.within("v1"), things.within("v2"));
     let before = things.create("v1", "a", json!({"host": "h", "port": 1})).await?;
@@ -438,7 +438,7 @@ async fn a_wrong_answer_changes_nothing() -> Result<()> {
         applied.data["spec"] = json!({"hostPort": "n:4"});
         let made = v2.patch("n", &PatchParams::apply("m"), &Patch::Apply(&applied)).await;
         failure(made).context("apply").context(words)?;
-        // What cannot be shown cannot go, either.
+        // An object that cannot be converted cannot be deleted, either.
         let gone = v2.delete("a", &DeleteParams::default()).await.map(drop);
         let status = failure(gone).context("delete").context(words)?;
         ensure!(status.code == 500, "{words}: {status:?}");
@@ -458,9 +458,9 @@ async fn a_wrong_answer_changes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A webhook may change labels and annotations, and nothing else of metadata.
+/// A webhook may change labels and annotations, but no other metadata.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lie_about_metadata_is_not_believed() -> Result<()> {
+async fn a_webhook_cannot_change_other_metadata() -> Result<()> {
     let things = Things::start().await?;
     things.answers(|request| {
         let mut response = honest(request);
@@ -486,7 +486,7 @@ async fn a_lie_about_metadata_is_not_believed() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_webhook_delays_only_who_needs_it() -> Result<()> {
+async fn a_slow_webhook_delays_only_requests_that_need_it() -> Result<()> {
     let things = Things::start().await?;
     things.create("v1", "a", json!({"host": "h", "port": 1})).await?;
     let gate = Arc::new((Mutex::new(false), Condvar::new()));

@@ -1,5 +1,5 @@
-//! What kube-rs's own examples of custom resources do (`crd_api`, `crd_derive`, `crd_derive_schema`):
-//! a definition as the derive macro makes it, and the life of its objects.
+//! kube-rs's own examples of custom resources (`crd_api`, `crd_derive`, `crd_derive_schema`): a
+//! definition from the derive macro, and the life of its objects.
 
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -60,7 +60,7 @@ const CHECKED: &str = r#"{
                      "optionalOldSelf": true, "message": "Immutable after creation"}]}}}}}}
 }"#;
 
-/// Foos of such a version, whose definition is established.
+/// Foos of this version, whose definition is established.
 async fn foos(world: &World, version: &str) -> Result<Api<DynamicObject>> {
     let version: Value = serde_json::from_str(version)?;
     let definition: CustomResourceDefinition = object(json!({
@@ -87,7 +87,7 @@ fn foo(name: &str, spec: Value) -> DynamicObject {
     DynamicObject::new(name, &kind()).data(json!({"spec": spec}))
 }
 
-/// The request must be refused with these words.
+/// Checks that the request was refused with this text.
 fn refused<T>(result: kube::Result<T>, words: &[&str]) -> Result<()> {
     let Err(Error::Api(status)) = result else { bail!("taken, or not answered") };
     ensure!(status.code == 422 && status.reason == "Invalid", "{status:?}");
@@ -98,7 +98,7 @@ fn refused<T>(result: kube::Result<T>, words: &[&str]) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_live_with_their_status_and_scale() -> Result<()> {
+async fn custom_objects_have_status_and_scale() -> Result<()> {
     let world = World::start().await?;
     let foos = foos(&world, LIVING).await?;
     let (post, patch) = (PostParams::default(), PatchParams::default());

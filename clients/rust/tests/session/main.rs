@@ -1,4 +1,4 @@
-//! What programs written with kube-rs do: typed and dynamic objects, pages, watchers, reflectors,
+//! Programs written with kube-rs: typed and dynamic objects, pages, watchers, reflectors,
 //! discovery. One test binary, so that kube is linked once.
 
 mod admission;
@@ -24,10 +24,10 @@ use kube::{Api, Client, Config};
 use pintle_testing::TestServer;
 use serde_json::json;
 
-/// How long something may take; only a test that fails waits for it.
+/// How long a step may take; only failing tests wait that long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server of one's own and a client of it.
+/// A server for one test, and a client of it.
 struct World {
     _server: TestServer,
     client: Client,
@@ -42,8 +42,8 @@ impl World {
         let world = Self::again(server).await?;
         let namespace: Namespace = object(json!({"metadata": {"name": "t"}}))?;
         Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await?;
-        // What the server makes there is no part of a test: a webhook would be asked about it, and pods wait
-        // for their account a second only.
+        // Waits for the objects that the server creates in the namespace: a webhook would be called
+        // for them, and pods wait for their account for a second only.
         let (maps, accounts) = (world.api::<ConfigMap>(), world.api::<ServiceAccount>());
         let made = async {
             while maps.get_opt("kube-root-ca.crt").await?.is_none()
@@ -57,7 +57,7 @@ impl World {
         Ok(world)
     }
 
-    /// A world whose server has its namespace already.
+    /// A world on a server that already has the namespace.
     async fn again(server: TestServer) -> Result<Self> {
         let kubeconfig = Kubeconfig::from_yaml(server.kubeconfig())?;
         let options = KubeConfigOptions::default();

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{World, object};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_are_of_one_state() -> Result<()> {
+async fn pages_show_one_snapshot() -> Result<()> {
     let world = World::start().await?;
     let api = world.api::<Secret>();
     for number in 0..7 {

@@ -1,4 +1,5 @@
-//! Admission webhooks: what a review holds, how it gets there, and what may come back (WH-01 … WH-05).
+//! Admission webhooks: the contents of a review, the connection, and the possible responses (WH-01
+//! … WH-05).
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -27,10 +28,11 @@ fn pod(name: &str) -> Result<Pod> {
     }))
 }
 
-/// WH-01: one connection serves one call after the other; where the path begins with two slashes, as
-/// envtest's do, one is asked for, and the webhook's own certificate is authority enough.
+/// WH-01: one connection serves several calls. A double slash at the beginning of the path, as
+/// envtest writes it, is cleaned, and the webhook's self-signed certificate is accepted as its own
+/// CA.
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_serve_more_than_one_call() -> Result<()> {
+async fn a_connection_serves_several_calls() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|path, _| json!({"allowed": path.starts_with("/judge?")}))?;
     let config = json!({
@@ -46,9 +48,9 @@ async fn connections_serve_more_than_one_call() -> Result<()> {
     Ok(())
 }
 
-/// WH-01: a webhook that hangs up after each answer is asked again.
+/// WH-01: a webhook that closes the connection after each response is called again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_was_left_is_made_anew() -> Result<()> {
+async fn a_closed_connection_is_opened_again() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, request| match request["name"].as_str() {
         Some("silent") => Value::Null,
@@ -57,7 +59,7 @@ async fn a_connection_that_was_left_is_made_anew() -> Result<()> {
     validate(&world, json!([hook(&webhook, "/judge", json!({}))])).await?;
     let api = world.api::<ConfigMap>();
     api.create(&PostParams::default(), &config_map("a")?).await?;
-    // It leaves in the midst of a request, on a kept connection and on a new one.
+    // It closes the connection during a request, on a reused connection and on a new one.
     let status = refusal(api.create(&PostParams::default(), &config_map("silent")?).await)?;
     ensure!(status.code == 500, "{status:?}");
     ensure!(webhook.connections() == 2, "{}", webhook.connections());
@@ -66,7 +68,7 @@ async fn a_connection_that_was_left_is_made_anew() -> Result<()> {
     Ok(())
 }
 
-/// WH-01: a service is called by its name, with the port that is said.
+/// WH-01: a service is called by its name, at the configured port.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_may_be_a_service() -> Result<()> {
     let world = World::start().await?;
@@ -89,9 +91,9 @@ async fn a_webhook_may_be_a_service() -> Result<()> {
     Ok(())
 }
 
-/// WH-01: a rule speaks for the other versions too, unless it is to be taken exactly.
+/// WH-01: a rule also matches the other versions, unless its match policy is `Exact`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_knows_a_resource_in_its_own_version() -> Result<()> {
+async fn rules_match_equivalent_versions() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
     let rules = rule("autoscaling", "v1", "horizontalpodautoscalers");
@@ -120,9 +122,9 @@ async fn a_webhook_knows_a_resource_in_its_own_version() -> Result<()> {
     Ok(())
 }
 
-/// WH-01: scopes, and how long is waited.
+/// WH-01: scopes and timeouts.
 #[tokio::test(flavor = "multi_thread")]
-async fn scopes_and_times_are_kept() -> Result<()> {
+async fn scopes_and_timeouts_are_honoured() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|path, _| {
         if path.starts_with("/slow") {
@@ -157,9 +159,9 @@ async fn scopes_and_times_are_kept() -> Result<()> {
     Ok(())
 }
 
-/// WH-02, WH-03: answers that cannot be believed.
+/// WH-02, WH-03: invalid responses.
 #[tokio::test(flavor = "multi_thread")]
-async fn not_every_answer_is_believed() -> Result<()> {
+async fn invalid_responses_fail_the_request() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, request| match request["name"].as_str().unwrap_or("") {
         "uid" => json!({"allowed": true, "uid": "another"}),
@@ -204,9 +206,9 @@ async fn not_every_answer_is_believed() -> Result<()> {
     Ok(())
 }
 
-/// WH-02: what a webhook warns of is in the answer's header.
+/// WH-02: a webhook's warnings are in the response's header.
 #[tokio::test(flavor = "multi_thread")]
-async fn warnings_are_passed_on() -> Result<()> {
+async fn warnings_are_in_the_response() -> Result<()> {
     let world = World::start().await?;
     let webhook =
         Webhook::start(|path, _| json!({"allowed": true, "warnings": [path.split('?').next()]}))?;
@@ -221,10 +223,10 @@ async fn warnings_are_passed_on() -> Result<()> {
     Ok(())
 }
 
-/// WH-04: what comes of a change is checked and completed like what a client sent, whose it is; and
-/// nobody is asked about webhooks.
+/// WH-04: an object that a webhook changed is validated and defaulted like the client's, and owned
+/// by the client; webhooks are not called for webhook configurations.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_webhook_makes_is_an_object_like_any() -> Result<()> {
+async fn mutated_objects_are_validated_and_defaulted() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, request| match request["name"].as_str().unwrap_or("") {
         "bad" => patch(json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 70000}])),
@@ -254,16 +256,16 @@ async fn what_a_webhook_makes_is_an_object_like_any() -> Result<()> {
     validate(&world, json!([hook(&webhook, "/all", everything)])).await?;
     let all: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
     all.delete("v", &DeleteParams::default()).await?;
-    // What the server writes by itself meanwhile is asked about.
+    // The webhook is also called for objects that the server writes meanwhile.
     let asked = webhook.asked();
     let is_of_webhooks = |r: &Value| r["resource"]["group"] == "admissionregistration.k8s.io";
     ensure!(!asked.iter().any(is_of_webhooks), "nobody is asked about webhooks: {asked:?}");
     Ok(())
 }
 
-/// WH-05: parts of objects, what is posted to them, and each object of a collection that goes.
+/// WH-05: subresources, objects that are posted to them, and each object of a deleted collection.
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_are_reviewed_as_what_they_are() -> Result<()> {
+async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, request| {
         let wants = request["object"]["spec"]["replicas"].as_i64().unwrap_or(0);
@@ -318,7 +320,7 @@ async fn parts_are_reviewed_as_what_they_are() -> Result<()> {
     let status = refusal(pods.evict("p", &EvictParams::default()).await)?;
     ensure!(status.message.contains("parts.example.com"), "{status:?}");
     let asked = webhook.asked_about_the_test();
-    // `pods/*` is the pods, too, as upstream matches rules.
+    // `pods/*` also matches pods, as in upstream.
     ensure!(asked[2]["kind"]["kind"] == "Pod", "{asked:?}");
     let review = &asked[3];
     ensure!(review["kind"]["kind"] == "Eviction" && review["operation"] == "CREATE", "{review}");

@@ -1,5 +1,5 @@
-//! What programs do that speak to pods: commands, logs, ports. On the kubelets that `clients/with-kubelet`
-//! starts; without them nothing is tried, and the tests say so.
+//! Programs that connect to pods: exec, logs, ports. They use the kubelets that
+//! `clients/with-kubelet` starts; without them the tests are skipped, and say so.
 
 #![expect(clippy::print_stderr, reason = "who runs the tests is told what is not tried")]
 
@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 
 use crate::{World, object};
 
-/// The names of pods, one on a kubelet before 1.36 and one on a kubelet from then on.
+/// The names of pods, one on a kubelet before v1.36 and one on a kubelet of v1.36.
 const PODS: [&str; 2] = ["old", "new"];
 
-/// A world with these pods, where there are kubelets.
+/// A world with these pods, if there are kubelets.
 async fn world() -> Result<Option<World>> {
     let kubelets = std::env::var("PINTLE_TEST_KUBELETS").unwrap_or_default();
     let ports: Vec<u16> = kubelets.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
@@ -48,7 +48,7 @@ async fn world() -> Result<Option<World>> {
     Ok(Some(world))
 }
 
-/// What a command wrote, and its code.
+/// A command's output, and its exit code.
 async fn outcome(mut process: AttachedProcess) -> Result<(String, i32)> {
     let mut out = String::new();
     let status = process.take_status().context("a status is asked for")?;
@@ -62,7 +62,7 @@ async fn outcome(mut process: AttachedProcess) -> Result<(String, i32)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_end_as_they_end() -> Result<()> {
+async fn commands_return_output_and_exit_codes() -> Result<()> {
     let Some(world) = world().await? else { return Ok(()) };
     for pod in PODS {
         for (code, end) in [(0, "true"), (1, "exit 1"), (137, "kill -9 $$")] {
@@ -76,7 +76,7 @@ async fn commands_end_as_they_end() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn input_ends_and_terminals_have_their_size() -> Result<()> {
+async fn standard_input_ends_and_terminals_are_resized() -> Result<()> {
     let Some(world) = world().await? else { return Ok(()) };
     for pod in PODS {
         let params = AttachParams::default().container("c").stdin(true).stderr(false);
@@ -96,12 +96,12 @@ async fn input_ends_and_terminals_have_their_size() -> Result<()> {
     Ok(())
 }
 
-/// One way after the other: the client does not read while it waits to write.
+/// One direction after the other: the client does not read while it waits to write.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_bytes_go_both_ways() -> Result<()> {
+async fn many_bytes_are_copied_both_ways() -> Result<()> {
     let Some(world) = world().await? else { return Ok(()) };
     let count = std::env::var("PINTLE_TEST_BYTES").map_or(Ok(8 << 20), |count| count.parse())?;
-    // No piece is like another, so that none can be lost or take the place of another.
+    // No two pieces are equal, so a lost or swapped one is noticed.
     let sent: Vec<u8> = (0..count / 8_u64).flat_map(u64::to_le_bytes).collect();
     let place = tempfile::tempdir()?;
     for pod in PODS {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{World, object};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn typed_objects_live() -> Result<()> {
+async fn typed_objects_can_be_created_changed_and_deleted() -> Result<()> {
     let world = World::start().await?;
     let _account = world
         .api::<ServiceAccount>()
@@ -76,7 +76,7 @@ where
     let metadata = api.get_metadata("one").await?;
     ensure!(metadata.uid() == made.uid());
 
-    // By default a job leaves its pods, and waits until they are told.
+    // By default the deletion of a job orphans its pods.
     api.delete("one", &DeleteParams::background().grace_period(0)).await?;
     ensure!(api.get_opt("one").await?.is_none());
     let Err(Error::Api(status)) = api.get("one").await else { bail!("it is still there") };

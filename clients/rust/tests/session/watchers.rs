@@ -1,5 +1,5 @@
-//! Watchers and reflectors, with lists and watches or with streaming lists, and what they do when the
-//! server has forgotten.
+//! Watchers and reflectors, with lists and watches or with streaming lists, and their behaviour
+//! after a compaction.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn make(api: &Api<Secret>, name: &str) -> Result<Secret> {
     Ok(api.create(&PostParams::default(), &secret).await?)
 }
 
-/// What kind of an event it is, and of which object.
+/// An event's type and the name of its object.
 fn words(event: &Event<Secret>) -> String {
     match event {
         Event::Init => "init".to_owned(),
@@ -33,7 +33,7 @@ fn words(event: &Event<Secret>) -> String {
     }
 }
 
-/// The next events, as words.
+/// The next events, as texts.
 async fn next<S>(stream: &mut S, count: usize) -> Result<Vec<String>>
 where
     S: Stream<Item = Result<Event<Secret>, watcher::Error>> + Unpin,
@@ -49,7 +49,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watcher_sees_what_is_there_and_what_comes() -> Result<()> {
+async fn a_watcher_sees_existing_objects_and_changes() -> Result<()> {
     let world = World::start().await?;
     let configurations = [
         watcher::Config::default(),
@@ -96,7 +96,7 @@ async fn a_reflector_mirrors() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forgotten_version_is_an_error_event_and_a_watcher_starts_anew() -> Result<()> {
+async fn a_compacted_version_is_an_error_event_and_a_watcher_lists_again() -> Result<()> {
     let config = Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() };
     let world = World::of(TestServer::start_with(config)?).await?;
     let api = world.api::<Secret>();
@@ -113,7 +113,7 @@ async fn a_forgotten_version_is_an_error_event_and_a_watcher_starts_anew() -> Re
             other => bail!("version 1 is not forgotten: {other:?}"),
         }
     }
-    // A watcher that lists again goes on without a gap, even if what it has listed is forgotten before it
+    // A watcher that lists again misses nothing, even if its list's version is compacted before it
     // watches: then it lists once more.
     let mut stream = pin!(watcher(api.clone(), watcher::Config::default()).default_backoff());
     let mut made = false;

@@ -1,5 +1,5 @@
-//! A webhook: HTTPS with a certificate of its own, which answers as it is told and remembers what it was
-//! asked.
+//! A webhook: an HTTPS server with its own certificate, which responds as the test says and records
+//! its requests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,23 +16,23 @@ use serde_json::{Value, json};
 
 use crate::PATIENCE;
 
-/// What is answered to a request, given its path: the `response`, whose uid is the request's unless it
-/// says one; a text, which is then the whole body; a number, which is then the status, with `no` as text;
-/// or null for silence, and the connection ends.
+/// The response to a request, given its path: the `response`, whose uid is the request's unless it
+/// has one; a text, which is the whole body; a number, which is the status, with the body `no`; or
+/// null, which closes the connection without a response.
 pub(crate) type Answer = dyn Fn(&str, &Value) -> Value + Send + Sync;
 
 pub(crate) struct Webhook {
     pub(crate) url: String,
-    /// The webhook's own certificate: no authority signed it.
+    /// The webhook's certificate, which is self-signed.
     pub(crate) ca_bundle: String,
-    /// Which port `url` names.
+    /// The port in `url`.
     pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Value>>>,
     connections: Arc<AtomicUsize>,
 }
 
 impl Webhook {
-    /// Begins to answer reviews.
+    /// Starts the server.
     pub(crate) fn start(
         answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Result<Self> {
@@ -56,7 +56,7 @@ impl Webhook {
             for socket in listener.incoming().flatten() {
                 number.fetch_add(1, Ordering::Relaxed);
                 let (config, answer, asked) = (config.clone(), answer.clone(), memory.clone());
-                // A connection that ends early is the server's to complain of.
+                // The server under test reports connections that end early.
                 std::thread::spawn(move || converse(socket, config, &*answer, &asked));
             }
         });
@@ -64,7 +64,7 @@ impl Webhook {
         Ok(Self { url, ca_bundle, port, asked, connections })
     }
 
-    /// How many connections there were.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -74,8 +74,8 @@ impl Webhook {
         self.asked.lock().clone()
     }
 
-    /// The requests so far, without those about the ConfigMap of the cluster's certificate authority,
-    /// which a controller writes into every namespace whenever it gets to it.
+    /// The requests so far, except those about the ConfigMap of the cluster's CA, which a
+    /// controller writes into every namespace at any time.
     pub(crate) fn asked_about_the_test(&self) -> Vec<Value> {
         let mut asked = self.asked();
         asked.retain(|review| review["name"] != "kube-root-ca.crt");
@@ -83,7 +83,7 @@ impl Webhook {
     }
 }
 
-/// Requests and answers, until either side has enough.
+/// Serves requests until either side closes the connection.
 fn converse(
     socket: TcpStream,
     config: Arc<ServerConfig>,

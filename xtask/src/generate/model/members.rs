@@ -1,19 +1,19 @@
-//! Go members where JSON and Protobuf have them: embedded structs dissolved, tags looked up.
+//! Go members as JSON and Protobuf have them: embedded structs are inlined, tags are parsed.
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::generate::sources::{Member, Message, MessageField, Sources, definition_of_message};
 
-/// A Go member where it ends up in JSON: with embedded structs dissolved.
+/// A Go member at its position in JSON, with embedded structs inlined.
 pub(super) struct Flat<'a> {
     pub(super) member: &'a Member,
-    /// The package that the member's type is written in.
+    /// The package that contains the member's type.
     pub(super) package: &'a str,
     pub(super) tag: u32,
-    /// The Protobuf type, where there is one.
+    /// The Protobuf type, if there is one.
     pub(super) message: Option<(&'a MessageField, String)>,
     pub(super) inside: Vec<u32>,
-    /// The embedded structs that the member stands in, outermost first.
+    /// The embedded structs that contain the member, outermost first.
     pub(super) embedded: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn flatten<'a>(
     Ok(())
 }
 
-/// The Protobuf field of a Go member: the same name but for case and punctuation. For an embedded
+/// The Protobuf field of a Go member: the same name, ignoring case and punctuation. For an embedded
 /// struct, the field of its type (`ProbeHandler` is `handler`).
 pub(crate) fn message_field<'a>(message: &'a Message, member: &Member) -> Option<&'a MessageField> {
     let plain = |name: &str| -> String {

@@ -1,4 +1,4 @@
-//! The types of fields that OpenAPI does not publish, told by Protobuf or Go, in OpenAPI's words.
+//! The types of fields that OpenAPI does not publish, from Protobuf or Go, as OpenAPI definitions.
 
 use anyhow::{Result, bail};
 
@@ -6,7 +6,7 @@ use crate::generate::sources::{
     Definition, MessageField, Sources, definition_name, definition_of_message,
 };
 
-/// The type of a Protobuf field, in OpenAPI's words.
+/// The type of a Protobuf field, as an OpenAPI definition.
 pub(super) fn definition_of_proto(
     sources: &Sources,
     field: &MessageField,
@@ -39,7 +39,7 @@ pub(super) fn definition_of_proto(
     }
 }
 
-/// A message stands for a named slice where its only field is `items` and no struct has its name.
+/// A message represents a named slice if its only field is `items` and no struct has its name.
 fn of_message(sources: &Sources, name: &str) -> Definition {
     let items = sources.message(name).filter(|m| m.len() == 1).and_then(|m| m.get("items"));
     match items {
@@ -50,7 +50,7 @@ fn of_message(sources: &Sources, name: &str) -> Definition {
     }
 }
 
-/// The type of a Go member, in OpenAPI's words; only what structs without messages need.
+/// The type of a Go member, as an OpenAPI definition; only for structs without messages.
 pub(super) fn definition_of_go(sources: &Sources, package: &str, go: &str) -> Result<Definition> {
     let plain = |kind: &str, format: Option<&str>| Definition {
         kind: Some(kind.to_owned()),

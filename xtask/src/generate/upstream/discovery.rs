@@ -1,5 +1,5 @@
-//! The discovery documents (`api/discovery/*.json`): what clients may call a resource, and its stored
-//! form, which `storageVersionHash` gives away.
+//! The discovery documents (`api/discovery/*.json`): the names of resources, and the stored form,
+//! which `storageVersionHash` identifies.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ struct Resource {
     storage_version_hash: String,
 }
 
-/// Adds what the documents in `folder` say; those of groups and of all are passed over.
+/// Adds the contents of the documents in `folder`, except those of groups and of all groups.
 pub(crate) fn read(folder: &Path, sources: &mut Sources) -> Result<()> {
     let mut lists = Vec::new();
     for path in super::entries(folder)? {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::generate::sources::{Member, Package};
 
-/// Adds what one file of a package declares.
+/// Adds the declarations of one file of a package.
 pub(crate) fn read(text: &str, package: &mut Package) {
     let mut reader = Reader { package, markers: Vec::new(), current: None };
     for line in text.lines() {
@@ -15,9 +15,9 @@ pub(crate) fn read(text: &str, package: &mut Package) {
 
 struct Reader<'a> {
     package: &'a mut Package,
-    /// The markers of the comment that is being read.
+    /// The markers of the current comment.
     markers: Vec<String>,
-    /// The struct that is being read.
+    /// The current struct.
     current: Option<(String, Vec<Member>)>,
 }
 
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 }
 
-/// `Name Type = "value"`: the constant, its type if it has one, and its value.
+/// Parses `Name Type = "value"`: the constant, its type if it has one, and its value.
 fn constant(line: &str) -> Option<(&str, Option<&str>, &str)> {
     let (left, right) = line.split_once('=')?;
     let mut words = left.split_whitespace();
@@ -130,8 +130,8 @@ fn tag_value<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
     Some(&value[..value.find('"')?])
 }
 
-/// Ends the reading of a package: hands each `+enum` type its values, and keeps only the constants
-/// that some default refers to; a package has thousands.
+/// Finishes a package: gives each `+enum` type its values, and keeps only the constants that some
+/// default refers to; a package has thousands.
 pub(crate) fn finish(package: &mut Package) {
     for (kind, value) in std::mem::take(&mut package.typed) {
         if let Some(values) = package.enums.get_mut(&kind) {

@@ -23,7 +23,7 @@ pub(crate) fn read(text: &str, messages: &mut BTreeMap<String, Message>) {
     }
 }
 
-/// `optional string name = 1;`
+/// Parses `optional string name = 1;`.
 fn field(line: &str) -> Option<(String, MessageField)> {
     let (left, tag) = line.trim_end_matches(';').split_once(" = ")?;
     let (kind, name) = left.rsplit_once(' ')?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::generate::sources::{Definition, Gvk, Operation, Path, Sources};
 
-/// Adds what the document at `path` says.
+/// Adds the contents of the document at `path`.
 pub(crate) fn read(path: &FilePath, sources: &mut Sources) -> Result<()> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let document: Value = serde_json::from_slice(&bytes)?;

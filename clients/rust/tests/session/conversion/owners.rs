@@ -1,5 +1,4 @@
-//! Who owns what, where managers write in versions that only a webhook makes of one another (SSA-14,
-//! CRD-14).
+//! Field ownership when managers write in versions that only a webhook converts (SSA-14, CRD-14).
 
 use super::*;
 
@@ -17,7 +16,7 @@ impl Things {
         self.within(version).patch("a", who, &Patch::Apply(&applied)).await
     }
 
-    /// What is owned below `spec`, by manager and version.
+    /// The owned fields below `spec`, by manager and version.
     async fn owners(&self) -> Result<Vec<Value>> {
         let thing = self.within("v1").get("a").await?;
         let mut owners = Vec::new();
@@ -40,7 +39,7 @@ fn fields_in_conflict(status: &Status) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_of_another_version_is_its_owners_too() -> Result<()> {
+async fn a_field_has_its_owner_in_every_version() -> Result<()> {
     let things = Things::start().await?;
     let (a, b) = (PatchParams::apply("a"), PatchParams::apply("b"));
     things.apply("v1", &a, json!({"host": "h", "port": 1})).await?;
@@ -60,7 +59,7 @@ async fn a_field_of_another_version_is_its_owners_too() -> Result<()> {
     ensure!(things.owners().await? == [json!(["b", "v2", "hostPort"])]);
     ensure!(things.spec("v1", "a").await? == json!({"host": "g", "port": 2}));
 
-    // Shared again: what one gives up stays as long as another has it, in whatever version.
+    // Shared fields stay as long as one manager has them, in any version.
     things.apply("v1", &a, json!({"host": "g", "port": 2})).await?;
     ensure!(things.owners().await? == both);
     things.apply("v2", &b, Value::Null).await?;
@@ -88,7 +87,7 @@ async fn an_update_takes_fields_from_their_owners_in_other_versions() -> Result<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_applies_past_an_owner_whose_version_cannot_be_made() -> Result<()> {
+async fn an_apply_fails_if_an_owners_version_cannot_be_converted() -> Result<()> {
     let things = Things::start().await?;
     things.apply("v1", &PatchParams::apply("a"), json!({"host": "h"})).await?;
     things.apply("v2", &PatchParams::apply("b"), json!({"hostPort": "h:0"})).await?;
@@ -100,7 +99,7 @@ async fn nobody_applies_past_an_owner_whose_version_cannot_be_made() -> Result<(
     ensure!(status.code == 500 && status.message.starts_with(head), "{status:?}");
     ensure!(things.within("v1").get("a").await? == before);
 
-    // An update needs nobody's leave. Who owned what still does.
+    // An update causes no conflict, and other managers keep their fields.
     let patch = Patch::Merge(json!({"spec": {"host": "g"}}));
     things.within("v1").patch("a", &PatchParams::default(), &patch).await?;
     ensure!(things.spec("v1", "a").await? == json!({"host": "g", "port": 0}));

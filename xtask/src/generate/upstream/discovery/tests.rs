@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_hash_is_that_of_discovery() {
+fn the_storage_version_hash_equals_discoverys() {
     let check = |gvk: (&str, &str, &str), hash| assert_eq!(hash_of(gvk.0, gvk.1, gvk.2), hash);
     check(("", "v1", "Pod"), "xPOwRZ+Yhw8=");
     check(("", "v1", "Event"), "r2yiGXH7wu8=");
