@@ -62,9 +62,8 @@ struct Measure {
     #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
     /// The measurements: start, restart, create, get, update, patch, delete, watch, list,
-    /// encodings, definitions, tokens. Only if named: nodes, watches of
-    /// the pods of one node each, and pauses, the longest time without a response, while you cause
-    /// a failure
+    /// encodings, definitions, tokens. Only if named: nodes, watches of one node's pods each, and
+    /// pauses, the longest time without a response, while you cause a failure
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     only: Vec<String>,
     /// The duration of each measurement

@@ -32,7 +32,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Starts a server with a plugin that a configuration is about.
+// Starts a server with an admission plugin and its configuration.
 func serveWithPlugin(t *testing.T, plugin, configuration string) *kubernetes.Clientset {
 	file := filepath.Join(t.TempDir(), "admission.yaml")
 	text := fmt.Sprintf("kind: AdmissionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nplugins:\n- {name: %s, configuration: %s}\n", plugin, configuration)
@@ -74,7 +74,7 @@ func TestEventRateLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Far more at once than three and one a second.
+			// Many more at once than a burst of three and one per second.
 			errors := make([]error, 200)
 			var all sync.WaitGroup
 			for i := range errors {
@@ -96,7 +96,7 @@ func TestEventRateLimit(t *testing.T) {
 			if accepted < 3 || accepted > 150 {
 				t.Errorf("%d of %d events were accepted", accepted, len(errors))
 			}
-			// Upstream's limits are not about this group.
+			// Upstream does not limit this group.
 			for range 50 {
 				_, err := c.EventsV1().Events("default").Create(ctx, &eventsv1.Event{
 					ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: "default"}, EventTime: metav1.NowMicro(),
@@ -111,7 +111,7 @@ func TestEventRateLimit(t *testing.T) {
 	}
 }
 
-// A webhook that judges images by a function, and what it was asked.
+// A webhook that decides about images by a function, and its requests.
 type imageReviewer struct {
 	mutex sync.Mutex
 	asked []v1alpha1.ImageReviewSpec
@@ -144,7 +144,7 @@ func (r *imageReviewer) take() []v1alpha1.ImageReviewSpec {
 	return asked
 }
 
-// After plugin/pkg/admission/imagepolicy/admission_test.go. What the webhook does follows from the first image.
+// After plugin/pkg/admission/imagepolicy/admission_test.go. The first image determines what the webhook does.
 func TestImagePolicyWebhook(t *testing.T) {
 	for _, defaultAllow := range []bool{false, true} {
 		t.Run(fmt.Sprintf("defaultAllow=%t", defaultAllow), func(t *testing.T) {
@@ -227,7 +227,7 @@ func checkImagePolicy(t *testing.T, defaultAllow bool) {
 	checkEphemeralContainers(t, c, reviewer)
 }
 
-// CVE-2023-2727: ephemeral containers are asked about, too.
+// CVE-2023-2727: the images of ephemeral containers are checked, too.
 func checkEphemeralContainers(t *testing.T, c *kubernetes.Clientset, reviewer *imageReviewer) {
 	ctx, pods := t.Context(), c.CoreV1().Pods("default")
 	pod, err := pods.Create(ctx, &corev1.Pod{
@@ -246,7 +246,7 @@ func checkEphemeralContainers(t *testing.T, c *kubernetes.Clientset, reviewer *i
 	if asked := reviewer.take(); !reflect.DeepEqual(asked, want) {
 		t.Errorf("asked %+v", asked)
 	}
-	// An update of labels is asked about as the pod was; the answer is remembered.
+	// An update of labels has the same images, so the cached decision is used.
 	pod.Spec.EphemeralContainers, pod.Labels = nil, map[string]string{"a": "b"}
 	if _, err := pods.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		t.Error(err)
@@ -256,7 +256,7 @@ func checkEphemeralContainers(t *testing.T, c *kubernetes.Clientset, reviewer *i
 	}
 }
 
-// A validating webhook whose behaviour follows from the name of the object, and what arrived by that name.
+// A validating webhook whose behaviour depends on the object's name, and its requests by name.
 type validator struct {
 	mutex  sync.Mutex
 	asked  map[string][]*http.Request
@@ -284,14 +284,14 @@ func (v *validator) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// How often it was asked about an object.
+// The number of calls for an object.
 func (v *validator) times(name string) int {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	return len(v.asked[name])
 }
 
-// Registers it for config maps in a namespace, and waits until it is asked.
+// Registers it for config maps in a namespace, and waits until it is called.
 func (v *validator) register(t *testing.T, c *kubernetes.Clientset, server *httptest.Server, namespace string) {
 	webhook := webhookFor(server, namespace)
 	_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -304,7 +304,7 @@ func (v *validator) register(t *testing.T, c *kubernetes.Clientset, server *http
 	v.probe(t, c, namespace)
 }
 
-// The same as a mutating webhook, which changes nothing.
+// The same as a mutating webhook without changes.
 func (v *validator) registerMutating(t *testing.T, c *kubernetes.Clientset, server *httptest.Server, namespace string) {
 	webhook := webhookFor(server, namespace)
 	_, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -320,7 +320,7 @@ func (v *validator) registerMutating(t *testing.T, c *kubernetes.Clientset, serv
 	v.probe(t, c, namespace)
 }
 
-// Creates config maps until it is asked.
+// Creates config maps until the webhook is called.
 func (v *validator) probe(t *testing.T, c *kubernetes.Clientset, namespace string) {
 	eventually(t, "the webhook is asked", func() bool {
 		name := fmt.Sprintf("probe-%d", time.Now().UnixNano())
@@ -343,7 +343,7 @@ func webhookFor(server *httptest.Server, namespace string) admissionregistration
 	}
 }
 
-// As client-go's rest.Request has it: a pause that the answer names, ten times, within the timeout.
+// As in client-go's rest.Request: retries after the pause in Retry-After, ten times, within the timeout.
 func TestWebhooksAreAskedAgain(t *testing.T) {
 	rows := []struct {
 		name       string
@@ -393,7 +393,7 @@ func TestWebhooksAreAskedAgain(t *testing.T) {
 	}
 }
 
-// A certificate for clients, which it signs itself, and its key, as files.
+// A self-signed client certificate and its key, as files.
 func writeClientCertificate(t *testing.T, directory, name string) (certificate, key string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -421,7 +421,7 @@ func writeClientCertificate(t *testing.T, directory, name string) (certificate, 
 	return certificate, key
 }
 
-// Who the last question about an object came from: the token and the name in the client certificate.
+// The credentials of the last call for an object: the token and the name in the client certificate.
 func (v *validator) caller(name string) string {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -497,7 +497,7 @@ plugins:
 	if os.Getenv("PINTLE_TEST_REFERENCE") != "" {
 		return // client-go looks at the files every five minutes
 	}
-	// The certificate is replaced, first its key: the pair of before stays in use until both are there.
+	// The certificate is replaced, first its key: the old pair stays in use until both files are new.
 	second := filepath.Join(place, "second")
 	if err := os.Mkdir(second, 0o700); err != nil {
 		t.Fatal(err)

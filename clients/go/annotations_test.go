@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Adds data to config maps, and tells the audit log of it, also under a key that is none.
+// Adds data to config maps, with audit annotations, one of them with an invalid key.
 func annotator(w http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
@@ -32,7 +32,7 @@ func annotator(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// What is created for the test; hooks are in the order of their indexes.
+// The objects of the test; webhooks are in the order of their indexes.
 func annotating(url, authority string) map[string]string {
 	hook := func(name, path, more string) string {
 		return fmt.Sprintf(`{"name":"%s.example.com","sideEffects":"None","admissionReviewVersions":["v1"],"failurePolicy":"Ignore","timeoutSeconds":5,
@@ -59,7 +59,7 @@ func annotating(url, authority string) map[string]string {
 }
 
 // After test/integration/apiserver/admissionwebhook, test/integration/apiserver/cel and test/integration/auth:
-// what admission tells the audit log, at both levels.
+// the audit annotations of admission, at both levels.
 func TestAuditOfAdmission(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(annotator))
 	t.Cleanup(server.Close)

@@ -42,7 +42,7 @@ rules:
   users: [system:anonymous]
 `
 
-// What the tests read of an event.
+// The members of an event that the tests read.
 type auditEvent struct {
 	Level, AuditID, Stage, RequestURI, Verb, UserAgent string
 	User, ImpersonatedUser                             struct {
@@ -61,7 +61,7 @@ type auditEvent struct {
 	StageTimestamp                metav1.MicroTime
 }
 
-// An event in few words: what is compared.
+// The parts of an event that are compared.
 func (e auditEvent) String() string {
 	objects := ""
 	if len(e.RequestObject) > 0 {
@@ -86,7 +86,7 @@ func auditEvents(t *testing.T, text string) (events []auditEvent) {
 	return events
 }
 
-// The events of a file that a test made, by its namespace or another mark.
+// The events of a test in a file, by its namespace or another mark.
 func eventsOf(t *testing.T, file, mark string) []auditEvent {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// No client makes a line of its own, or hides one; who shows nothing, or something wrong, is recorded.
+// No client can forge or hide a line; requests without or with invalid credentials are recorded.
 func TestAuditOfStrangers(t *testing.T) {
 	place := t.TempDir()
 	policy, file, legacy := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log"), filepath.Join(place, "legacy.log")
@@ -227,7 +227,7 @@ func TestAuditOfStrangers(t *testing.T) {
 	})
 }
 
-// Objects are recorded as JSON, in whatever encoding the client speaks.
+// Objects are recorded as JSON, whatever encoding the client uses.
 func TestAuditOfEncodings(t *testing.T) {
 	place := t.TempDir()
 	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
@@ -258,7 +258,7 @@ func TestAuditOfEncodings(t *testing.T) {
 	}
 }
 
-// A log that cannot be written keeps nobody from working, unless that is wanted.
+// Requests succeed when the log cannot be written, except in the mode blocking-strict.
 func TestAuditOnAFullDisk(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	writeFile(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [kubernetes-admin, admin], verbs: [create]}]\n")
@@ -284,7 +284,7 @@ func TestAuditOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A server that events are posted to.
+// A server that receives events.
 type auditSink struct {
 	*httptest.Server
 	mutex  sync.Mutex
@@ -345,7 +345,7 @@ func (s *auditSink) kubeconfig(t *testing.T) string {
 	return path
 }
 
-// Events are posted in lists, again where the sink fails, and hold up nobody in batches.
+// Events are sent in lists and retried when the server fails; batches delay no request.
 func TestAuditWebhook(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	writeFile(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, nonResourceURLs: [/nowhere/*]}]\n")

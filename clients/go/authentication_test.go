@@ -29,7 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// An OpenID provider whose keys change, and which can be made to hang.
+// An OpenID provider whose keys change, and which can hang.
 type provider struct {
 	*httptest.Server
 	mutex   sync.Mutex
@@ -96,7 +96,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// A token of its own, with claims besides the usual ones.
+// A token of this provider, with additional claims.
 func (p *provider) token(t *testing.T, more map[string]any) string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -155,7 +155,7 @@ func authentication(t *testing.T, providers ...*provider) string {
 	return string(text)
 }
 
-// Who a token's holder is, for the server.
+// The user that the server finds for a token.
 func whoami(config *rest.Config, token string) (authenticationv1.UserInfo, error) {
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = token
@@ -177,7 +177,7 @@ func writeFile(t *testing.T, file, text string) {
 	}
 }
 
-// Whether the server has counted such a reload of its authentication configuration.
+// Whether the server's metrics have such a reload of its authentication configuration.
 func hasReloaded(t *testing.T, config *rest.Config, status string) func() bool {
 	return func() bool {
 		metrics, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -240,7 +240,7 @@ func TestTokensOfProviders(t *testing.T) {
 		told(t, token[:5], err, func(err error) bool { return err != nil && !apierrors.IsForbidden(err) })
 	}
 
-	// Nobody has to log in for /livez, and for /livez only.
+	// Only /livez allows anonymous requests.
 	anonymous := kubernetes.NewForConfigOrDie(rest.AnonymousClientConfig(config)).RESTClient()
 	if _, err := anonymous.Get().AbsPath("/livez").DoRaw(t.Context()); err != nil {
 		t.Error(err)
@@ -250,7 +250,7 @@ func TestTokensOfProviders(t *testing.T) {
 		told(t, path, err, apierrors.IsUnauthorized)
 	}
 
-	// New keys are fetched when a token names one; the old ones then count no more.
+	// New keys are fetched when a token names one; the old ones are then invalid.
 	old := first.token(t, map[string]any{"jti": "old"})
 	stale := *first.key
 	first.rotate(t, "second")
@@ -263,7 +263,7 @@ func TestTokensOfProviders(t *testing.T) {
 		t.Error("the old key by the name of the new one", err)
 	}
 
-	// A configuration that makes no sense changes nothing; nor does one whose provider does not answer.
+	// An invalid configuration changes nothing; nor does one whose provider does not respond.
 	writeFile(t, file, "kind: Nonsense")
 	eventually(t, "a failure is counted", hasReloaded(t, config, "failure"))
 	if _, err := whoami(config, first.token(t, claims)); err != nil {
@@ -283,8 +283,8 @@ func TestTokensOfProviders(t *testing.T) {
 	}
 }
 
-// Tokens that name unknown keys make the server ask a provider once a second at most, and a provider that hangs
-// keeps no one else waiting.
+// Tokens with unknown keys make the server fetch keys at most once a second, and a hanging provider delays no
+// other requests.
 func TestTokensThatFlood(t *testing.T) {
 	p, hanging, file := newProvider(t), newProvider(t), filepath.Join(t.TempDir(), "authentication.yaml")
 	hanging.hang(true)
@@ -304,7 +304,7 @@ func TestTokensThatFlood(t *testing.T) {
 		all.Go(func() {
 			for number := range 50 {
 				token := p.signed(t, fmt.Sprintf("unknown-%d-%d", worker, number), nil)
-				// The server may close a connection that shows nothing but tokens that do not hold.
+				// The server may close a connection that only sends invalid tokens.
 				if user, err := whoami(config, token); err == nil {
 					t.Error(user)
 				}
@@ -320,7 +320,7 @@ func TestTokensThatFlood(t *testing.T) {
 	}
 }
 
-// A webhook that knows tokens, and what it was asked.
+// A token webhook, and its requests.
 type tokenWebhook struct {
 	*httptest.Server
 	mutex   sync.Mutex
@@ -353,8 +353,8 @@ func (w *tokenWebhook) times(token string) int {
 	return w.asked[token]
 }
 
-// After plugin/pkg/authenticator/token/webhook/webhook_v1_test.go and test/integration/auth/auth_test.go: who
-// holds a token, audiences, caches, failures that are never cached and never anonymous.
+// After plugin/pkg/authenticator/token/webhook/webhook_v1_test.go and test/integration/auth/auth_test.go: users
+// of tokens, audiences, caches, and failures, which are never cached and never anonymous.
 func TestTokenWebhook(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) { testTokenWebhook(t, version) })
@@ -412,7 +412,7 @@ func testTokenWebhook(t *testing.T, version string) {
 	if user, err := whoami(config, "narrow"); err != nil || user.Username != "ned" {
 		t.Error(user, err)
 	}
-	// An error is not cached, and a failure that may pass is tried again.
+	// An error is not cached, and a temporary failure is retried.
 	before := webhook.times("wrong")
 	_, err := whoami(config, "wrong")
 	if told(t, "wrong", err, apierrors.IsUnauthorized); webhook.times("wrong") == before {

@@ -24,7 +24,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A webhook that rules by a function, and what it was asked.
+// A webhook that decides by a function, and its requests.
 type ruler struct {
 	*httptest.Server
 	mutex sync.Mutex
@@ -50,7 +50,7 @@ func (r *ruler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// What was asked about a user since the last call.
+// The requests about a user since the last call.
 func (r *ruler) take(user string) (specs []authorizationv1.SubjectAccessReviewSpec) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -97,13 +97,13 @@ func authorityOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// Starts a server of its own with flags, which keeps nothing.
+// Starts a server with flags and a store in memory.
 func serve(t *testing.T, flags ...string) *rest.Config {
 	config, _ := start(t, append([]string{"--ephemeral"}, flags...)...)
 	return config
 }
 
-// Starts a server of its own with flags; it can be stopped before the end of the test.
+// Starts a server with flags; it can be stopped before the end of the test.
 func start(t *testing.T, flags ...string) (*rest.Config, func()) {
 	program := os.Getenv("PINTLE")
 	if program == "" {
@@ -189,9 +189,9 @@ func TestAuthorizationByWebhook(t *testing.T) {
 		return err
 	}
 
-	// Nothing said: the next one is asked, which allows nothing.
+	// No opinion: the next authorizer decides, and allows nothing.
 	told(t, "no opinion", list("jane", metav1.ListOptions{}), apierrors.IsForbidden)
-	// Whom system:masters lets through is never asked about.
+	// The webhook is never called for members of system:masters.
 	if _, err := kubernetes.NewForConfigOrDie(config).CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -232,7 +232,7 @@ func TestAuthorizationByWebhook(t *testing.T) {
 		t.Errorf("one question, and then what is remembered: %+v", specs)
 	}
 
-	// Who is exempt, and what is no resource, is not asked about.
+	// The webhook is not called for exempt users, nor for non-resource requests.
 	told(t, "exempt", list("allowed", metav1.ListOptions{Limit: 1}, "exempt"), apierrors.IsForbidden)
 	if _, err := as(t, config, "allowed").RESTClient().Get().AbsPath("/metrics").DoRaw(ctx); !apierrors.IsForbidden(err) {
 		t.Error(err)
@@ -240,7 +240,7 @@ func TestAuthorizationByWebhook(t *testing.T) {
 	if specs := webhook.take("allowed"); len(specs) != 0 {
 		t.Errorf("asked %+v", specs)
 	}
-	// A condition that cannot be judged denies, and so does a webhook that fails; it is asked again each time.
+	// A condition with an evaluation error denies, and so does a failing webhook; failures are not cached.
 	told(t, "condition", list("allowed", metav1.ListOptions{FieldSelector: "broken=x"}), apierrors.IsInternalError)
 	webhook.set(func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, int) {
 		return authorizationv1.SubjectAccessReviewStatus{}, http.StatusBadRequest
@@ -251,14 +251,14 @@ func TestAuthorizationByWebhook(t *testing.T) {
 	if specs := webhook.take("john"); len(specs) != 2 {
 		t.Errorf("asked %+v", specs)
 	}
-	// A review tells what went wrong.
+	// A review reports the error.
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "john", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"}}}
 	review, err := kubernetes.NewForConfigOrDie(config).AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil || review.Status.Allowed || !review.Status.Denied || !strings.Contains(review.Status.EvaluationError, "broken on purpose") && !strings.Contains(review.Status.EvaluationError, "rejected our request") {
 		t.Errorf("%+v %v", review.Status, err)
 	}
 
-	// A configuration that makes no sense changes nothing; one that does counts soon.
+	// An invalid configuration changes nothing; a valid one takes effect soon.
 	reloads := func(status string) bool {
 		metrics, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package clients runs client-go against a server: what programs in Go rely on.
+// Package clients tests client-go against a server.
 package clients
 
 import (
@@ -45,7 +45,7 @@ func unique(name string) string {
 	return fmt.Sprintf("%s-%d-%d", name, os.Getpid(), numbers.Add(1))
 }
 
-// namespace makes one, which goes with the test.
+// namespace creates one that is deleted at the end of the test.
 func namespace(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
 	name := unique("go")
@@ -72,7 +72,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// recorder notes what was asked and in which type it was answered.
+// recorder records requests and the media types of their responses.
 type recorder struct {
 	sync.Mutex
 	next    http.RoundTripper
@@ -96,7 +96,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// any is whether an answer has both texts.
+// any reports whether a response has both texts.
 func (r *recorder) any(url, contentType string) bool {
 	r.Lock()
 	defer r.Unlock()
@@ -109,7 +109,7 @@ func (r *recorder) any(url, contentType string) bool {
 	return false
 }
 
-// notTheirs leaves out what a controller puts into every namespace.
+// notTheirs leaves out the object that a controller creates in every namespace.
 const notTheirs = "metadata.name!=kube-root-ca.crt"
 
 func ours(options *metav1.ListOptions) { options.FieldSelector = notTheirs }

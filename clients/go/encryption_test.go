@@ -28,7 +28,7 @@ type vault struct {
 	key        string
 	encryption int
 	decryption int
-	// How many more calls fail, and how long each takes.
+	// The number of further calls that fail, and the duration of each call.
 	failures int
 	pause    time.Duration
 }
@@ -83,7 +83,7 @@ func (v *vault) Decrypt(_ context.Context, _ string, request *service.DecryptReq
 	return aead.Open(nil, request.Ciphertext[:aead.NonceSize()], request.Ciphertext[aead.NonceSize():], nil)
 }
 
-// Listens at a socket until it is told to stop.
+// Listens on a socket until it is stopped.
 func (v *vault) listen(t *testing.T, socket string) func() {
 	_ = os.Remove(socket)
 	server := service.NewGRPCService(socket, time.Minute, v)
@@ -158,7 +158,7 @@ resources:
 		t.Error(string(health), err)
 	}
 
-	// One seed serves all values, also while the plugin is away and when it is back.
+	// One seed serves all values, also while the plugin is unavailable and afterwards.
 	hangUp()
 	createSecret(t, config, "two", "another")
 	hangUp = plugin.listen(t, socket)
@@ -168,7 +168,7 @@ resources:
 	}
 	stop()
 
-	// Another start has another seed, and asks for the first one once.
+	// Another start has another seed, and has the first one decrypted once.
 	config, stop = start(t, flags...)
 	checkSecret(t, config, "one", "the-launch-code")
 	if plugin.encryption != 2 || plugin.decryption != 1 {
@@ -176,7 +176,7 @@ resources:
 	}
 	stop()
 
-	// A new key of a slow plugin: everything is written again by it.
+	// A slow plugin has a new key: everything is rewritten with it.
 	plugin.mutex.Lock()
 	plugin.key, plugin.pause = "second", 300*time.Millisecond
 	plugin.mutex.Unlock()

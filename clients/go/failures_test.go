@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresHaveReasonsAndCauses(t *testing.T) {
 	c, err := kubernetes.NewForConfig(config(t))
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func told(t *testing.T, what string, err error, is func(error) bool) {
 	}
 }
 
-func TestListsComeInPages(t *testing.T) {
+func TestListsArePaged(t *testing.T) {
 	c, err := kubernetes.NewForConfig(config(t))
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An authorization webhook that allows everything, and hangs first where it is asked about what requests do
-// beside their own verb.
+// An authorization webhook that allows everything, and at first hangs when it is called for anything but the
+// request's own verb.
 type hangingRuler struct {
 	*httptest.Server
 	mutex sync.Mutex
@@ -59,7 +59,7 @@ func (r *hangingRuler) count(more int) {
 	r.most = max(r.most, r.open)
 }
 
-// How many questions hung at a time.
+// The number of calls that hung at the same time.
 func (r *hangingRuler) hung() int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -83,7 +83,7 @@ authorizers:
 - {type: RBAC, name: rbac}
 `
 
-// Makes a policy for config maps that asks the authorizer.
+// Creates a policy for config maps that uses the authorizer.
 func ponder(t *testing.T, client kubernetes.Interface) {
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "ponder"},
@@ -111,7 +111,7 @@ func ponder(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// What each of many clients does for which the webhook is asked about more than the request itself.
+// Requests for which the webhook is called more than once.
 func askMore(t *testing.T, config *rest.Config) map[string]func(number int) error {
 	other := rest.CopyConfig(config)
 	other.Impersonate.UserName = "other"
@@ -151,7 +151,7 @@ func askMore(t *testing.T, config *rest.Config) map[string]func(number int) erro
 	}
 }
 
-// A webhook that hangs keeps nobody waiting but those whom it is asked about, however many they are.
+// A hanging webhook delays only the requests that it is called for, however many they are.
 func TestAuthorizationWebhookThatHangs(t *testing.T) {
 	webhook, directory := &hangingRuler{over: make(chan struct{})}, t.TempDir()
 	webhook.Server = httptest.NewTLSServer(webhook)

@@ -20,10 +20,10 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// streaming is whether the process asks for streaming lists.
+// streaming reports whether the process uses streaming lists.
 func streaming() bool { return os.Getenv("KUBE_FEATURE_WatchListClient") == "true" }
 
-// seen counts what an informer tells.
+// seen counts the events of an informer.
 type seen struct{ added, updated, deleted atomic.Int64 }
 
 func (s *seen) watch(t *testing.T, informer cache.SharedIndexInformer) {
@@ -40,7 +40,7 @@ func (s *seen) watch(t *testing.T, informer cache.SharedIndexInformer) {
 	eventually(t, "the informer has everything", informer.HasSynced)
 }
 
-// follow makes, changes and deletes objects while an informer looks on.
+// follow creates, changes and deletes objects while an informer watches.
 func follow(t *testing.T, client kubernetes.Interface, namespace string, informer cache.SharedIndexInformer) {
 	t.Helper()
 	maps, ctx := client.CoreV1().ConfigMaps(namespace), t.Context()

@@ -51,7 +51,7 @@ func onKubelets(t *testing.T, test func(*testing.T, *rest.Config, *corev1.Pod)) 
 	}
 }
 
-// pod makes one on a node of its own.
+// pod creates one on its own node.
 func pod(t *testing.T, client kubernetes.Interface, port int32, isNew bool) *corev1.Pod {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: unique("node")}}
@@ -89,7 +89,7 @@ func subresource(t *testing.T, config *rest.Config, pod *corev1.Pod, name string
 	return client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(name)
 }
 
-// executors are one that speaks WebSockets alone, and one that speaks SPDY alone.
+// executors are one that only uses WebSockets, and one that only uses SPDY.
 func executors(t *testing.T, config *rest.Config, pod *corev1.Pod, options *corev1.PodExecOptions) map[string]remotecommand.Executor {
 	t.Helper()
 	options.Container = "c"
@@ -105,7 +105,7 @@ func executors(t *testing.T, config *rest.Config, pod *corev1.Pod, options *core
 	return map[string]remotecommand.Executor{"websocket": websocket, "spdy": overSPDY}
 }
 
-func TestCommandsEndAsTheyEnd(t *testing.T) {
+func TestCommandsReturnOutputAndExitCodes(t *testing.T) {
 	onKubelets(t, func(t *testing.T, config *rest.Config, pod *corev1.Pod) {
 		for code, script := range map[int]string{
 			0: "echo out; echo err >&2", 1: "echo out; echo err >&2; exit 1", 137: "echo out; echo err >&2; kill -9 $$",
@@ -141,7 +141,7 @@ func bytesEachWay(t *testing.T) int {
 	return count
 }
 
-func TestInputEndsAndManyBytesGoBothWays(t *testing.T) {
+func TestInputEndsAndManyBytesAreCopiedBothWays(t *testing.T) {
 	onKubelets(t, func(t *testing.T, config *rest.Config, pod *corev1.Pod) {
 		sent := make([]byte, bytesEachWay(t))
 		rand.Read(sent)
@@ -169,7 +169,7 @@ func (s *size) Next() *remotecommand.TerminalSize {
 	return &remotecommand.TerminalSize{Width: 91, Height: 33}
 }
 
-func TestTerminalsHaveTheirSize(t *testing.T) {
+func TestTerminalsAreResized(t *testing.T) {
 	onKubelets(t, func(t *testing.T, config *rest.Config, pod *corev1.Pod) {
 		options := &corev1.PodExecOptions{Command: []string{"size"}, Stdin: true, Stdout: true, TTY: true}
 		for name, executor := range executors(t, config, pod, options) {

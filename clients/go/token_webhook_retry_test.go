@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// An answer of a webhook that is no review, and how often the webhook is asked then.
+// A response of a webhook that is not a review, and the number of calls that follow.
 type refusedReview struct {
 	code       int
 	retryAfter string
@@ -50,8 +50,8 @@ func refusedReviews() map[string]refusedReview {
 	}
 }
 
-// After apiserver/pkg/util/webhook/webhook_test.go (TestWithExponentialBackoff…): after which answers a webhook
-// is asked again, by code, header, and what a Status says.
+// After apiserver/pkg/util/webhook/webhook_test.go (TestWithExponentialBackoff…): which responses of a webhook
+// are retried, by code, header, and Status.
 func TestTokenWebhookIsAskedAgain(t *testing.T) {
 	rows := refusedReviews()
 	var mutex sync.Mutex

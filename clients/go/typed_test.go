@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// client is what the typed clients of all kinds have in common.
+// client has the methods that the typed clients of all kinds share.
 type client[T any, L runtime.Object] interface {
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
 	Get(context.Context, string, metav1.GetOptions) (T, error)
@@ -42,7 +42,7 @@ type object interface {
 	runtime.Object
 }
 
-// life is that of one object, and what a watcher sees of it.
+// life creates, changes and deletes one object, and checks a watcher's events.
 func life[T object, L runtime.Object](t *testing.T, kind string, client client[T, L], object T) {
 	t.Run(kind, func(t *testing.T) {
 		ctx, name := t.Context(), unique("a")
@@ -67,7 +67,7 @@ func life[T object, L runtime.Object](t *testing.T, kind string, client client[T
 			t.Errorf("created: %v", created)
 		}
 		var updated T
-		// A controller may have written in between: a quota's status follows its creation.
+		// A controller may have written meanwhile: a quota's status follows its creation.
 		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			got, err := client.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {

@@ -1,4 +1,4 @@
-// What programs with the official JavaScript client rely on: list, watch, create, patch, delete.
+// Tests of the official JavaScript client: list, watch, create, patch, delete.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -13,13 +13,13 @@ const namespace = `javascript-${randomUUID().slice(0, 8)}`;
 before(() => core.createNamespace({ body: { metadata: { name: namespace } } }));
 after(() => core.deleteNamespace({ name: namespace }));
 
-// What a controller puts into every namespace is left out.
+// The object that a controller creates in every namespace is left out.
 const fieldSelector = 'metadata.name!=kube-root-ca.crt';
 
 const create = (name, more = {}) =>
   core.createNamespacedConfigMap({ namespace, body: { metadata: { name }, ...more } });
 
-test('a config map lives', async () => {
+test('a config map is created, changed and deleted', async () => {
   const made = await create('a', { data: { k: 'v' } });
   assert.ok(made.metadata.uid);
   assert.ok(made.metadata.creationTimestamp instanceof Date);
@@ -38,7 +38,7 @@ test('a config map lives', async () => {
   await assert.rejects(core.readNamespacedConfigMap({ name: 'a', namespace }), (error) => error.code === 404);
 });
 
-test('a watch tells what happens', async () => {
+test('a watch reports changes', async () => {
   const list = await core.listNamespacedConfigMap({ namespace, fieldSelector });
   const resourceVersion = list.metadata.resourceVersion;
   const seen = [];
@@ -57,7 +57,7 @@ test('a watch tells what happens', async () => {
   assert.deepEqual(seen, ['ADDED b', 'DELETED b']);
 });
 
-test('an informer follows', async () => {
+test('an informer follows changes', async () => {
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
   const list = () => core.listNamespacedConfigMap({ namespace, fieldSelector });
   const informer = k8s.makeInformer(config, path, list, undefined, fieldSelector);
@@ -71,7 +71,7 @@ test('an informer follows', async () => {
   await informer.stop();
 });
 
-test('any kind can be spoken of', async () => {
+test('any kind can be used', async () => {
   const client = k8s.KubernetesObjectApi.makeApiClient(config);
   const spec = {
     apiVersion: 'v1', kind: 'Secret', metadata: { name: 'd', namespace }, stringData: { k: 'v' },

@@ -7,7 +7,7 @@ const [issuer, client, account] = process.argv.slice(2);
 const redirect = 'http://127.0.0.1/callback';
 const cookies = new Map();
 
-// Asks, and keeps the provider's cookies.
+// Sends a request, and stores the provider's cookies.
 async function ask(url, form) {
   const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') };
   const body = form && new URLSearchParams(form);

@@ -1,4 +1,4 @@
-// People who log in at an OpenID provider (npm's oidc-provider), through a credential plugin.
+// Logins at an OpenID provider (npm's oidc-provider) through a credential plugin.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -13,14 +13,14 @@ import * as k8s from '@kubernetes/client-node';
 import { Provider } from 'oidc-provider';
 import { generate } from 'selfsigned';
 
-// A server of the test's own is needed, with flags.
+// The test needs its own server, with flags.
 const skip = process.env.PINTLE ? false : 'PINTLE does not name the program';
 const directory = mkdtempSync(join(tmpdir(), 'oidc-'));
 const authority = join(directory, 'authority.pem');
 const kubeconfig = join(directory, 'kubeconfig');
 let identity, issuer, provider, server;
 
-// Serves the provider on a port, with a key of its own each time; 0 for any port.
+// Serves the provider on a port (0 for any), with a new key each time.
 async function provide(port, algorithm) {
   const kind = algorithm === 'ES256' ? ['ec', { namedCurve: 'P-256' }] : ['rsa', { modulusLength: 2048 }];
   const key = generateKeyPairSync(...kind).privateKey.export({ format: 'jwk' });
@@ -63,7 +63,7 @@ async function close(listener) {
   await new Promise((closed) => listener.close(closed));
 }
 
-// The clients of somebody who logs in.
+// The clients of a user who logs in.
 function loggedIn(account, client = 'pintle') {
   const config = new k8s.KubeConfig();
   config.loadFromFile(kubeconfig);
@@ -121,13 +121,13 @@ after(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test('who logs in is known by name and groups', { skip }, async () => {
+test('a login gives the user its name and groups', { skip }, async () => {
   const user = await whoami(loggedIn('jane'));
   assert.equal(user.username, 'oidc:jane');
   assert.deepEqual(user.groups, ['oidc:viewers', 'system:authenticated']);
 });
 
-test('groups have the rights that they are bound to', { skip }, async () => {
+test('bindings of groups grant their rights', { skip }, async () => {
   const admin = new k8s.KubeConfig();
   admin.loadFromFile(kubeconfig);
   await admin.makeApiClient(k8s.RbacAuthorizationV1Api).createClusterRoleBinding({
@@ -143,15 +143,15 @@ test('groups have the rights that they are bound to', { skip }, async () => {
   await assert.rejects(pods('joe'), (error) => error.code === 403);
 });
 
-test('a token for another client does not hold', { skip }, async () => {
+test('a token for another client is invalid', { skip }, async () => {
   await assert.rejects(whoami(loggedIn('jane', 'other')), (error) => error.code === 401);
 });
 
-test('a provider with a new key is asked for it', { skip }, async () => {
+test('a new key of the provider is fetched', { skip }, async () => {
   const { port } = provider.address();
   await close(provider);
   provider = await provide(port, 'ES256');
-  // Keys are fetched once a second at most.
+  // Keys are fetched at most once a second.
   for (let attempt = 0; ; attempt++) {
     try {
       assert.equal((await whoami(loggedIn('jane'))).username, 'oidc:jane');

@@ -1,4 +1,4 @@
-// What programs with the official JavaScript client rely on when they speak to pods: commands, logs, ports.
+// Tests of the official JavaScript client with pods: exec, logs, ports.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
@@ -15,7 +15,7 @@ const config = new k8s.KubeConfig();
 config.loadFromDefault();
 const core = config.makeApiClient(k8s.CoreV1Api);
 const namespace = `javascript-${randomUUID().slice(0, 8)}`;
-// On a kubelet before 1.36, and on one from then on.
+// On a kubelet before v1.36, and on one of v1.36.
 const pods = ['old', 'new'];
 const bytesEachWay = Number(process.env.PINTLE_TEST_BYTES ?? 8 << 20);
 const node = (pod) => `${namespace}-${pod}`;

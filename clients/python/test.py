@@ -1,4 +1,4 @@
-"""What programs with the official Python client rely on: list, watch, create, patch, replace, delete."""
+"""Tests of the official Python client: list, watch, create, patch, replace, delete."""
 
 import threading
 import unittest
@@ -12,7 +12,7 @@ def setUpModule():
     config.load_kube_config()
 
 
-# What a controller puts into every namespace is left out.
+# The object that a controller creates in every namespace is left out.
 OURS = "metadata.name!=kube-root-ca.crt"
 
 
@@ -27,7 +27,7 @@ class Life(unittest.TestCase):
         self.core.create_namespace(named(self.namespace))
         self.addCleanup(self.core.delete_namespace, self.namespace)
 
-    def test_a_config_map_lives(self):
+    def test_a_config_map_is_created_changed_and_deleted(self):
         core, namespace = self.core, self.namespace
         made = core.create_namespaced_config_map(namespace, client.V1ConfigMap(
             metadata=client.V1ObjectMeta(name="a", labels={"l": "m"}), data={"k": "v"}))
@@ -60,7 +60,7 @@ class Life(unittest.TestCase):
         self.assertEqual((deployment.spec.replicas, deployment.metadata.generation), (3, 2))
         self.assertEqual(deployment.spec.template.spec.containers[0].termination_message_path, "/dev/termination-log")
 
-    def test_a_watch_tells_what_happens(self):
+    def test_a_watch_reports_changes(self):
         core, namespace = self.core, self.namespace
         version = core.list_namespaced_config_map(namespace).metadata.resource_version
 
@@ -80,7 +80,7 @@ class Life(unittest.TestCase):
         changes.join()
         self.assertEqual(seen, [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")])
 
-    def test_lists_come_in_pages(self):
+    def test_lists_are_paged(self):
         for number in range(5):
             self.core.create_namespaced_config_map(self.namespace, named(f"a{number}"))
         names, more = [], None

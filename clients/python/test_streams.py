@@ -1,4 +1,4 @@
-"""What programs with the official Python client rely on when they speak to pods: commands, logs, ports."""
+"""Tests of the official Python client with pods: exec, logs, ports."""
 
 import hashlib
 import http.server
@@ -34,7 +34,7 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 @unittest.skipIf(len(KUBELETS) != 2, "there are no kubelets (see ../with-kubelet)")
 class Streams(unittest.TestCase):
-    """With a kubelet before 1.36, and with one from then on."""
+    """With a kubelet before v1.36, and with one of v1.36."""
 
     def setUp(self):
         self.core = client.CoreV1Api()
@@ -64,7 +64,7 @@ class Streams(unittest.TestCase):
         return stream(self.core.connect_get_namespaced_pod_exec, pod, self.namespace, container="c",
                       command=list(command), _preload_content=False, **options)
 
-    def test_commands_end_as_they_end(self):
+    def test_commands_return_output_and_exit_codes(self):
         for pod in self.pods:
             for code, end in ((0, "true"), (1, "exit 1"), (137, "kill -9 $$")):
                 with self.subTest(pod=pod, code=code):
@@ -82,7 +82,7 @@ class Streams(unittest.TestCase):
                 session.run_forever(timeout=PATIENCE)
                 self.assertEqual((session.read_stdout().strip(), session.returncode), ("1000", 0))
 
-    def test_many_bytes_go_both_ways(self):
+    def test_many_bytes_are_copied_both_ways(self):
         sent = os.urandom(BYTES_EACH_WAY)
         for pod in self.pods:
             with self.subTest(pod=pod):
@@ -95,12 +95,12 @@ class Streams(unittest.TestCase):
                         if place >= len(sent):
                             session.close_channel(0)
                     session.update(timeout=0 if place < len(sent) else PATIENCE)
-                    # All that has come: a client that only writes is not sent more, and then not read from.
+                    # Read everything that has arrived: the server stops reading from a client that only writes.
                     while piece := session.read_stdout(timeout=0):
                         digest.update(piece)
                 self.assertEqual(digest.digest(), hashlib.sha256(sent).digest())
 
-    def test_terminals_have_their_size(self):
+    def test_terminals_are_resized(self):
         for pod in self.pods:
             with self.subTest(pod=pod):
                 session = self.run_in(pod, "size", stdin=True, tty=True)

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What programs with the fabric8 client rely on: list, watch, create, patch, delete. */
+/** Tests of the fabric8 client: list, watch, create, patch, delete. */
 @Timeout(240)
 class LifeTest {
   static final String NAMESPACE = "java-" + UUID.randomUUID().toString().substring(0, 8);

@@ -29,14 +29,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What programs with the fabric8 client rely on when they speak to pods: commands, logs, ports. */
+/** Tests of the fabric8 client with pods: exec, logs, ports. */
 @Timeout(240)
 class StreamsTest {
   static final String NAMESPACE = "java-" + UUID.randomUUID().toString().substring(0, 8);
   static final long PATIENCE_SECONDS = 120;
   static KubernetesClient client;
 
-  /** A pod on a kubelet before 1.36, and one on a kubelet from then on. */
+  /** A pod on a kubelet before v1.36, and one on a kubelet of v1.36. */
   @BeforeAll
   static void connect() {
     var kubelets = System.getenv().getOrDefault("PINTLE_TEST_KUBELETS", "").split(" ");
@@ -108,7 +108,7 @@ class StreamsTest {
     var sent = new byte[Integer.parseInt(System.getenv().getOrDefault("PINTLE_TEST_BYTES", "8388608"))];
     new Random().nextBytes(sent);
     var digest = MessageDigest.getInstance("SHA-256");
-    // Its client does not end the input, so that the command has to know how much there is.
+    // This client does not end the input, so the command has to know its length.
     try (var watch = container(pod).readingInput(new ByteArrayInputStream(sent))
         .writingOutput(new DigestOutputStream(OutputStream.nullOutputStream(), digest))
         .exec("head", "-c", String.valueOf(sent.length))) {
