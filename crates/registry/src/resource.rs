@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::cache::Collection;
 use crate::encodings::EncodingCache;
 use crate::object::Index;
-use crate::{Attached, FieldText, Owned, ResourceDefinition, work};
+use crate::{Attached, FieldText, Owned, ResourceDefinition};
 
 /// The schema's name of `metadata`'s type.
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -93,7 +93,7 @@ impl Resource {
         Index { fields_id, ..Index::of(object, self.strategy.fields()) }
     }
 
-    /// Returns how much work `bytes` of objects are, for [`work::ahead`].
+    /// Returns how much work `bytes` of objects are, for [`crate::work::ahead`].
     pub(crate) fn work(&self, bytes: usize) -> usize {
         if self.strategy.is_expensive() { usize::MAX } else { bytes }
     }

@@ -8,6 +8,7 @@ use pintle_value::Str;
 use super::Verb;
 use crate::action::Action;
 use crate::strategy::Members;
+use crate::table::Printer;
 
 /// A subresource of a resource.
 #[derive(Clone, Debug)]

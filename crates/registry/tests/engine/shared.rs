@@ -10,7 +10,7 @@ use pintle_meta::{Status, object};
 use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions};
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, LocalOpening, Opening, Record, Revision,
-    Store, Write,
+    Store,
 };
 use pintle_value::Value;
 
