@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use apiscript::Target;
 use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
-use pintle_store::{At, Change, Durability, Expect, Key, Template, Write};
+use pintle_store::{At, Change, Durability, Expect, Group, Key, Template, Write};
 use pintle_testing::{Config, FeatureGates, TestServer};
 use pintle_value::{DEPTH_MAX, OBJECT_DEPTH_MAX, Value, cbor, json, yaml};
 
@@ -251,7 +251,9 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     let broken = sound.replacen("{", &format!(r#"{{"data":{},"#, nested(DEPTH_MAX)), 1);
     let change = Change::Put(Template::whole(broken.into()));
     let expect = Expect::At(record.revision);
-    let since = store.commit(Write { key, expect, change, note: None }).await?.revision;
+    let first = Write { key, expect, change, note: None };
+    let group = Group { first, rest: Vec::new(), unchanged: Vec::new() };
+    let since = store.commit_together(group).await?[0].revision;
     store.close().await;
     drop(store);
 
