@@ -303,6 +303,10 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     let gate = ["AllowUnsafeMalformedObjectDeletion=true"];
     let world =
         World::start(Config { feature_gates: FeatureGates::parse(gate)?, ..config.clone() })?;
+    let (code, answer) = world.ask("GET", MAPS, "application/json", b"")?;
+    let answer = text(&answer);
+    ensure!(code == 500 && answer.contains("StorageReadError"), "{code} {answer}");
+    ensure!(answer.contains(r#""field":"configmaps/default/broken""#), "{answer}");
     let exclusive =
         "is exclusively used to delete corrupt object(s), try again by removing this option";
     for (path, why) in [

@@ -31,6 +31,15 @@ type vault struct {
 	// The number of further calls that fail, and the duration of each call.
 	failures int
 	pause    time.Duration
+	// What was sealed last.
+	sealed []byte
+}
+
+// Changes the plugin while it serves.
+func (v *vault) set(change func()) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	change()
 }
 
 func (v *vault) aead(key string) cipher.AEAD {
@@ -63,6 +72,7 @@ func (v *vault) Encrypt(_ context.Context, _ string, data []byte) (*service.Encr
 		return nil, err
 	}
 	v.encryption++
+	v.sealed = bytes.Clone(data)
 	aead := v.aead(v.key)
 	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce)
@@ -177,9 +187,7 @@ resources:
 	stop()
 
 	// A slow plugin has a new key: everything is rewritten with it.
-	plugin.mutex.Lock()
-	plugin.key, plugin.pause = "second", 300*time.Millisecond
-	plugin.mutex.Unlock()
+	plugin.set(func() { plugin.key, plugin.pause = "second", 300*time.Millisecond })
 	config, stop = start(t, flags...)
 	checkSecret(t, config, "two", "another")
 	if stored("first") || !stored("second") {

@@ -145,7 +145,13 @@ async fn create(
     wanted: &BootstrapObject,
     context: &Context,
 ) -> Result<(), Status> {
-    let (object, options) = (&wanted.object, options(wanted));
+    let earlier =
+        wanted.split_from().and_then(|name| environment.registry.peek(resource, "", name));
+    let object = match earlier.map(|earlier| resource.tree(&earlier)).transpose()? {
+        Some(earlier) => &wanted.split(&earlier),
+        None => &wanted.object,
+    };
+    let options = options(wanted);
     let namespace = object::namespace(object);
     let collection = target(resource, namespace, "", "");
     let created = environment.registry.create(&collection, &body(object), &options, context).await;

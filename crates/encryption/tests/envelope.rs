@@ -14,6 +14,7 @@ use pintle_encryption::{
     Configuration, Envelope, Error, KeyService, Kms, Providers, SealedSource, Seed,
 };
 use pintle_store::{Key, TransformError, Transformed, Transformer};
+use pintle_value::{Value, json};
 use zeroize::Zeroizing;
 
 const PATH: &[u8] = b"/registry/secrets/default/a";
@@ -49,6 +50,41 @@ fn a_value_of_kube_apiserver_is_read() {
     assert!(read.value.windows(7).any(|part| part == b"vaulted"));
 }
 
+/// What kube-apiservers stored of a secret with a plugin that seals by base64, one a line: v1.27.0 with a key,
+/// v1.28.0 with a seed.
+const LEGACY: &str = include_str!("kms_legacy.jsonl");
+
+/// Unseals base64.
+#[derive(Debug)]
+struct Base64;
+
+impl KeyService for Base64 {
+    fn unseal(&self, sealed: &SealedSource) -> Result<Zeroizing<Vec<u8>>, String> {
+        assert_eq!(sealed.key_id, "1");
+        assert_eq!(sealed.annotations["local-kek.kms.kubernetes.io"], "encrypted-local-kek");
+        Ok(Zeroizing::new(BASE64_STANDARD.decode(&sealed.bytes).unwrap()))
+    }
+}
+
+/// upstream: `TestKMSv2ProviderLegacyData` of `test/integration/controlplane/transformation`.
+#[test]
+fn what_old_releases_stored_is_read() {
+    let (_, providers) = start_named("kms-provider", Arc::new(Base64), "1");
+    for line in LEGACY.lines() {
+        let row = json::parse(line.as_bytes()).unwrap();
+        let text = |member: &str| row.get(member).and_then(Value::as_str).unwrap();
+        let stored = Bytes::from(BASE64_STANDARD.decode(text("stored")).unwrap());
+        let read = read(&providers, text("path").as_bytes(), &stored).unwrap();
+        let name = text("path").rsplit('/').next().unwrap();
+        for part in [name, "api_key", "086a7ffc-0225-11e8-ba89-0ed5f89f718b"] {
+            assert!(read.value.windows(part.len()).any(|found| found == part.as_bytes()), "{part}");
+        }
+        // A value of the plugin's own key is stale only where it was not written with a seed.
+        assert_eq!(read.is_stale, name.ends_with("key"), "{name}");
+    }
+    assert_eq!(LEGACY.lines().count(), 2);
+}
+
 /// Seals by inverting each bit; counts the calls.
 #[derive(Debug, Default)]
 struct Plugin(AtomicUsize);
@@ -74,15 +110,25 @@ fn sealed(seed: &Seed, key_id: &str) -> SealedSource {
 /// Creates an envelope that writes with a key of the plugin, and providers that encrypt secrets
 /// with it.
 fn start(plugin: Arc<dyn KeyService>, key_id: &str) -> (Arc<Envelope>, Providers) {
+    start_named("vault", plugin, key_id)
+}
+
+fn start_named(
+    name: &'static str,
+    plugin: Arc<dyn KeyService>,
+    key_id: &str,
+) -> (Arc<Envelope>, Providers) {
     let envelope = Arc::new(Envelope::new(plugin));
     let seed = Seed::generate().unwrap();
     envelope.write_with(&seed, sealed(&seed, key_id)).unwrap();
-    let text = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
-                - resources: [secrets]\n  providers:\n  \
-                - kms: {apiVersion: v2, name: vault, endpoint: 'unix:///vault'}\n";
+    let text = format!(
+        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
+         - resources: [secrets]\n  providers:\n  \
+         - kms: {{apiVersion: v2, name: {name}, endpoint: 'unix:///vault'}}\n"
+    );
     let configuration = Configuration::read(text.as_bytes(), false).unwrap();
     let providers = Providers::new(&configuration, &|kms: &Kms| {
-        assert_eq!((kms.name.as_str(), kms.endpoint.as_str()), ("vault", "unix:///vault"));
+        assert_eq!((kms.name.as_str(), kms.endpoint.as_str()), (name, "unix:///vault"));
         Ok(envelope.clone())
     });
     (envelope, providers.unwrap())

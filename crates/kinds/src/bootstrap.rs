@@ -128,6 +128,25 @@ impl BootstrapObject {
         }
     }
 
+    /// The binding of which this one was a part in earlier releases (upstream: `ClusterRoleBindingsToSplit`).
+    pub fn split_from(&self) -> Option<&'static str> {
+        let name = pintle_meta::object::name(&self.object);
+        let is_split =
+            self.resource.resource == "clusterrolebindings" && name == "system:public-info-viewer";
+        is_split.then_some("system:discovery")
+    }
+
+    /// The object as it is created where that binding is there: what administrators changed of it holds for
+    /// this one, too.
+    pub fn split(&self, from: &Value) -> Value {
+        let mut object = self.object.clone();
+        let subjects = from.get("subjects").cloned().unwrap_or_default();
+        object.make_object().insert("subjects", subjects);
+        merge(&mut object, from, &["metadata", "labels"]);
+        merge(&mut object, from, &["metadata", "annotations"]);
+        object
+    }
+
     /// Decides what to do with the object, given the stored one.
     pub fn step(&self, stored: Option<&Value>) -> Step {
         let Some(stored) = stored else { return Step::Create };

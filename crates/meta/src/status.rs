@@ -383,6 +383,16 @@ impl Status {
         status
     }
 
+    /// 500 for a list, with a cause for each object that cannot be read.
+    pub fn unreadable_objects(resource: &GroupResource, causes: Vec<Cause>) -> Self {
+        let message = format!("failed to read one or more {resource} from the storage");
+        let mut status = Self::about(Reason::StorageReadError, resource, "list", message);
+        if let Some(details) = &mut status.details {
+            details.causes = causes;
+        }
+        status
+    }
+
     /// 504 with a hint when to retry.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: {}", message.into());

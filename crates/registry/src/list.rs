@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_meta::Status;
+use pintle_meta::status::Cause;
 use pintle_store::{At, Error, Revision};
 
 use crate::answer::List;
@@ -32,7 +33,7 @@ pub(crate) async fn list(
         let named = all.filter(|object| selection.is_named(object)).cloned().collect();
         let seen = target.resource.in_own_version(named).await?;
         let selected = seen.iter().filter(|object| selection.matches(object));
-        return page(target, revision, selected, options.limit, false);
+        return page(target, revision, selected, options, false);
     }
     work::ahead(survey(snapshot.within(&target.namespace, &from), &selection, options.limit)).await;
     if selection.is_by_content() {
@@ -42,7 +43,7 @@ pub(crate) async fn list(
     let looked_at = Cell::new(0);
     let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
     let selected = all.filter(|object| selection.matches(object));
-    let list = page(target, revision, selected, options.limit, selection.is_everything())?;
+    let list = page(target, revision, selected, options, selection.is_everything())?;
     reads.lists.add(1);
     reads.looked_at.add(looked_at.get() - list.remaining.unwrap_or(0));
     reads.listed.add(list.objects.len() as u64);
@@ -190,13 +191,15 @@ fn page<'a>(
     target: &Target,
     revision: Revision,
     mut rest: impl Iterator<Item = &'a Arc<Object>>,
-    limit: u64,
+    options: &ListOptions,
     counts: bool,
 ) -> Result<List, Status> {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
     let mut objects = Vec::new();
     objects.extend(rest.by_ref().take(if limit == 0 { usize::MAX } else { limit }).map(Arc::clone));
-    target.resource.check(&objects)?;
+    let checked = target.resource.check(&objects);
+    checked
+        .map_err(|why| if options.names_unreadable { unreadable(target, &objects) } else { why })?;
     let mut continue_token = String::new();
     let mut remaining = None;
     if limit > 0
@@ -209,6 +212,28 @@ fn page<'a>(
     }
     let resource = target.resource.clone();
     Ok(List { resource, revision, objects, continue_token, remaining })
+}
+
+/// Names the objects that cannot be read, up to a bound (upstream: `corruptObjErrAggregator`).
+fn unreadable(target: &Target, objects: &[Arc<Object>]) -> Status {
+    const NAMED_MAX: usize = 100;
+    let name = |object: &Arc<Object>| {
+        let why = object.check().err()?;
+        let collection = target.resource.storage.as_ref().map_or("", |s| &*s.collection);
+        let field = format!("{collection}/{}", object.item);
+        Some(Cause {
+            reason: "UnexpectedServerResponse".to_owned(),
+            message: why.to_string(),
+            field,
+        })
+    };
+    let mut causes: Vec<Cause> = objects.iter().filter_map(name).take(NAMED_MAX + 1).collect();
+    if causes.len() > NAMED_MAX {
+        causes.truncate(NAMED_MAX);
+        let (reason, message) = ("FieldValueTooMany", "too many errors, the list is truncated");
+        causes.push(Cause { reason: reason.into(), message: message.into(), field: String::new() });
+    }
+    Status::unreadable_objects(&target.resource.group_resource(), causes)
 }
 
 const EXPIRED: &str = "The resourceVersion for the provided list is too old.";

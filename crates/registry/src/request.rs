@@ -284,4 +284,6 @@ pub struct ListOptions {
     pub bookmarks: bool,
     /// `sendInitialEvents`
     pub send_initial_events: Option<bool>,
+    /// Whether a list that fails names all its objects that cannot be read, not only the first.
+    pub names_unreadable: bool,
 }

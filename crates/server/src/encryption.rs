@@ -227,9 +227,15 @@ impl Current {
     /// unless a changed file may bring some.
     pub(crate) fn health(&self) -> Option<Result<(), String>> {
         let plugins = &self.configured.load().plugins;
-        let wrong: Vec<String> = plugins.iter().filter_map(|one| one.health().err()).collect();
+        let name = |(number, why)| format!("kms-provider-{number}: {why}");
+        let ill = |(number, plugin): (_, &Arc<Plugin>)| Some((number, plugin.health().err()?));
+        let wrong: Vec<String> = plugins.iter().enumerate().filter_map(ill).map(name).collect();
         let is_there = self.is_reloaded || !plugins.is_empty();
-        is_there.then(|| if wrong.is_empty() { Ok(()) } else { Err(wrong.join(", ")) })
+        is_there.then(|| match wrong.as_slice() {
+            [] => Ok(()),
+            [why] => Err(why.clone()),
+            more => Err(format!("[{}]", more.join(", "))),
+        })
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
         continue_token: query.text("continue").into(),
         bookmarks: flag(query.get("allowWatchBookmarks")),
         send_initial_events: query.get("sendInitialEvents").map(|value| flag(Some(value))),
+        names_unreadable: false,
     })
 }
 

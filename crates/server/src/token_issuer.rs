@@ -81,8 +81,8 @@ impl TokenIssuer {
             && seconds == WARN_AFTER_SECONDS
             && audiences.iter().all(|audience| asked.api_audiences.contains(audience));
         let now = asked.now.unix_seconds();
-        let longest = max.filter(|max| *max > 0).unwrap_or(EXTENSION_SECONDS).max(seconds);
-        let life = if is_extended { longest.min(EXTENSION_SECONDS) } else { seconds };
+        // The longest time that may be asked for does not bound it, as upstream has it.
+        let life = if is_extended { EXTENSION_SECONDS } else { seconds };
         let claims = Claims {
             issuer: Str::default(), // its own
             namespace: asked.namespace.into(),

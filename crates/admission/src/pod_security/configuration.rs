@@ -1,8 +1,9 @@
 //! What a server can be told of PodSecurity: what namespaces ask for that say nothing, and who is not asked
 //! (upstream: `PodSecurityConfiguration`).
 
+use pintle_meta::{field, names};
 use pintle_registry::admission::Attributes;
-use pintle_value::{Str, Value};
+use pintle_value::{Path, Str, Value};
 
 use super::policy::{Level, Policies, Policy, Version};
 use crate::matching::texts;
@@ -54,6 +55,7 @@ impl Configuration {
             Ok::<Policy, String>(Policy { level, version })
         };
         let exemptions = said.get("exemptions").unwrap_or(&Value::Null);
+        check_exempt(exemptions)?;
         Ok(Self {
             usual: Policies {
                 enforce: policy("enforce")?,
@@ -84,6 +86,32 @@ impl Configuration {
     pub(super) fn exempts_namespace(&self, namespace: &str) -> bool {
         self.namespaces.iter().any(|exempt| exempt == namespace)
     }
+}
+
+/// Refuses what cannot be the name of anything that is exempt (upstream: `validateNamespaces` and siblings).
+fn check_exempt(exemptions: &Value) -> Result<(), String> {
+    let named = |name: &str| {
+        if name.is_empty() { vec!["username must not be empty".into()] } else { Vec::new() }
+    };
+    let rules: [(&str, &dyn Fn(&str) -> Vec<String>); 3] = [
+        ("namespaces", &names::dns1123_label),
+        ("runtimeClasses", &names::dns1123_subdomain),
+        ("usernames", &named),
+    ];
+    let mut errors = Vec::new();
+    for (member, rule) in rules {
+        let all = texts(exemptions, member);
+        for (index, name) in all.iter().enumerate() {
+            let path = Path::new("exemptions").field(member).index(index);
+            let (why, value) = (rule(name), Value::from(&**name));
+            if !why.is_empty() {
+                errors.push(field::Error::invalid(&path, &value, why.join(", ")));
+            } else if all[..index].contains(name) {
+                errors.push(field::Error::duplicate(&path, &value));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(field::aggregate(&errors)) }
 }
 
 /// What defaults say of a level or a version; privileged where they say nothing.

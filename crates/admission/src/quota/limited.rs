@@ -38,6 +38,10 @@ impl Limited {
     pub(crate) fn all(configuration: &Value) -> Result<Vec<Self>, String> {
         strict::check(configuration, FORMAT)?;
         let all = configuration.get("limitedResources").and_then(Value::as_array);
+        let nameless = |one: &Value| one.str_at(&["resource"]).unwrap_or_default().is_empty();
+        if let Some(index) = all.and_then(|all| all.iter().position(nameless)) {
+            return Err(format!("limitedResources[{index}].resource: Required value"));
+        }
         let text = |one: &Value, member| Str::from(one.str_at(&[member]).unwrap_or_default());
         let read = |one: &Value| Self {
             group: text(one, "apiGroup"),

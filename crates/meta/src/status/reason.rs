@@ -35,6 +35,8 @@ pub enum Reason {
     TooManyRequests,
     /// 500: our fault.
     InternalError,
+    /// 500: objects that a list should have cannot be read.
+    StorageReadError,
     /// 500: try again later.
     ServerTimeout,
     /// 503: not now.
@@ -47,7 +49,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::Unknown,
         Self::BadRequest,
         Self::Unauthorized,
@@ -64,6 +66,7 @@ impl Reason {
         Self::Invalid,
         Self::TooManyRequests,
         Self::InternalError,
+        Self::StorageReadError,
         Self::ServerTimeout,
         Self::ServiceUnavailable,
         Self::Timeout,
@@ -89,6 +92,7 @@ impl Reason {
             Self::Invalid => "Invalid",
             Self::TooManyRequests => "TooManyRequests",
             Self::InternalError => "InternalError",
+            Self::StorageReadError => "StorageReadError",
             Self::ServerTimeout => "ServerTimeout",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::Timeout => "Timeout",
@@ -111,7 +115,9 @@ impl Reason {
             Self::UnsupportedMediaType => 415,
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
-            Self::Unknown | Self::InternalError | Self::ServerTimeout => 500,
+            Self::Unknown | Self::InternalError | Self::StorageReadError | Self::ServerTimeout => {
+                500
+            }
             Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
             Self::NonZeroExitCode => 0,

@@ -1,5 +1,6 @@
 //! Flags about who is let in, and what they may do.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +13,10 @@ use pintle_server::{
 
 use super::duration;
 use super::external::ExternalTokenFlags;
+
+/// How long tokens may be asked for at most.
+const EXPIRATIONS: RangeInclusive<Duration> =
+    Duration::from_secs(3600)..=Duration::from_secs(1 << 32);
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Authentication and authorization")]
@@ -164,6 +169,11 @@ impl AccessFlags {
         config.bootstrap_tokens = self.enable_bootstrap_token_auth;
         let flags = self.service_accounts;
         let longest = flags.service_account_max_token_expiration;
+        if !longest.is_zero() && !EXPIRATIONS.contains(&longest) {
+            bail!(
+                "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"
+            );
+        }
         config.service_accounts = ServiceAccounts {
             key_files: flags.service_account_key_file,
             signing_key_file: flags.service_account_signing_key_file.into_iter().next_back(),

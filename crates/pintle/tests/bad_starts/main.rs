@@ -1,6 +1,7 @@
 //! Starts with a file that is wrong. Each ends at once with exit code 1 and an error that names the flag, the
 //! file and, as far as the file has such, the line or the field; no error shows a secret of the file.
 
+mod admission;
 mod files;
 mod rows;
 
@@ -32,10 +33,11 @@ fn wrong_files_are_told_of() {
     let directory = tempfile::tempdir().expect("a directory");
     let pki = directory.path().join("pki");
     files::write_pki(&pki);
+    let rows: Vec<&Row> = ROWS.iter().chain(admission::ROWS).collect();
     let next = AtomicUsize::new(0);
     let check_rows = || {
         let mut wrong = String::new();
-        while let Some(row) = ROWS.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
             wrong.push_str(&check(row, directory.path(), &pki));
         }
         wrong

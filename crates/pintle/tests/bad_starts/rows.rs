@@ -29,7 +29,7 @@ pub(crate) struct Row {
 
 use Content::{Copy, Text};
 
-const ROW: Row =
+pub(crate) const ROW: Row =
     Row { flags: "", outer: None, good: None, empty: None, directory_is_read: false, wrong: &[] };
 
 const NO_CERTIFICATE: &str = "there is no certificate in this file";

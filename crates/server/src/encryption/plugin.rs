@@ -16,9 +16,10 @@ use super::measures::Measures;
 use crate::reloads::hash;
 use crate::server::random;
 
-/// How long after an answer a plugin is asked again, if all is well and if not.
-const PACE: Duration = Duration::from_secs(60);
-const PACE_OF_THE_ILL: Duration = Duration::from_secs(10);
+/// How long after an answer a plugin is asked again, if all is well and if not. It is what upstream does while
+/// its health is asked for: `kmsPluginHealthzPositiveTTL` and `kmsPluginHealthzNegativeTTL`.
+const PACE: Duration = Duration::from_secs(20);
+const PACE_OF_THE_ILL: Duration = Duration::from_secs(3);
 
 /// How long after the last good answer values may be written.
 const WRITES_MAX: Duration = Duration::from_secs(3 * 60);

@@ -25,7 +25,8 @@ pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Stat
 /// GET of a collection.
 pub(super) async fn list(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let options = list_options(call.query)?;
+    let mut options = list_options(call.query)?;
+    options.names_unreadable = call.api.settings.unsafe_deletion;
     let list = call.api.registry.list(&found.collection(), &options).await?;
     respond::list(list, &rendering, negotiated).await
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pintle_auth::token::{AccountTokens, Issuer, PublicKey, SigningKey, TokenList, public_keys};
+use pintle_auth::token::{
+    AccountTokens, EXTENSION_SECONDS, Issuer, PublicKey, SigningKey, TokenList, public_keys,
+};
 
 use crate::authentication::Tokens;
 use crate::authentication::external::External;
@@ -50,6 +52,15 @@ pub(super) fn prepare(
         Some(path) => read(path, TokenList::parse).map_err(|error| error.of("token-auth-file"))?,
         None => TokenList::default(),
     };
+    if let Some(max) = accounts.max_token_expiration.filter(|_| accounts.extend_token_expiration)
+        && max.as_secs().cast_signed() < EXTENSION_SECONDS
+    {
+        tracing::warn!(
+            "tokens of pods may live {EXTENSION_SECONDS} seconds (--service-account-extend-token-expiration), \
+             longer than the {} seconds of --service-account-max-token-expiration",
+            max.as_secs()
+        );
+    }
     let issuing = TokenIssuer {
         issuer,
         name: issuers[0].clone(),
