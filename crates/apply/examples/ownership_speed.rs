@@ -121,8 +121,8 @@ fn measure(
     report("apply of another label", || applied.clone(), |live| apply(live, &other));
     report("is it the same?", || (), |()| same_but_for_times(&updated, &updated.clone()));
     println!("  beside it:");
-    report("parse the stored", || (), |()| json::parse_without(&whole, UNREAD));
-    report("parse it without managers", || (), |()| json::parse_without(&bare, UNREAD));
+    report("parse the stored", || (), |()| json::parse_with_raw(&whole, UNREAD));
+    report("parse it without managers", || (), |()| json::parse_with_raw(&bare, UNREAD));
     report("write it", || (), |()| written(schema, ty, &updated));
     report("write it without managers", || (), |()| written(schema, ty, &object));
 }

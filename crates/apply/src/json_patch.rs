@@ -32,7 +32,7 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
     }
     let mut value = current.clone();
     if operations.iter().any(Operation::may_touch_managed_fields) {
-        value.read();
+        json::parse_raw(&mut value);
     }
     let mut document = Document { depth: depth(&value), value, copied_bytes: 0, shifted: 0 };
     for operation in operations {

@@ -113,7 +113,7 @@ impl State {
 fn outline(stored: &Object) -> Result<Value, Status> {
     let unreadable = |why| Status::internal(format_args!("{PLURAL}: {why}"));
     stored.check().map_err(unreadable)?; // also checks what is left out below
-    json::parse(&json::without(stored.json_bytes(), "openAPIV3Schema")).map_err(Status::internal)
+    json::parse(&json::with_nulls(stored.json_bytes(), "openAPIV3Schema")).map_err(Status::internal)
 }
 
 impl Definitions {

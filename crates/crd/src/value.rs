@@ -347,6 +347,6 @@ fn type_of(value: &Value) -> &'static str {
         Value::Float(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
-        Value::Object(_) | Value::Unread(_) => "object",
+        Value::Object(_) | Value::Raw(_) => "object",
     }
 }

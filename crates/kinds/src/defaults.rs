@@ -168,6 +168,6 @@ pub(crate) fn is_filled(object: &Map, member: &str) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(members) => !members.is_empty(),
-        Value::Unread(_) => true,
+        Value::Raw(_) => true,
     })
 }

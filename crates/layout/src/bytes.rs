@@ -23,7 +23,7 @@ impl Kind {
         media_type: MediaType,
         write: Write,
     ) -> Result<Vec<u8>, String> {
-        let mut tree = json::parse_without(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
+        let mut tree = json::parse_with_raw(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
         forget_place(&mut tree)?;
         if write == Write::Created && UNSET_STATUS_WHEN_NEW.contains(&&*self.collection) {
             tree.make_object().insert("status", Value::object());
@@ -138,7 +138,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<Value, String> {
     if bytes.starts_with(cbor::MAGIC) {
         return cbor::parse(bytes).map_err(|error| error.to_string());
     }
-    json::parse_without(bytes, OWNED_FIELDS).map_err(|error| error.to_string())
+    json::parse_with_raw(bytes, OWNED_FIELDS).map_err(|error| error.to_string())
 }
 
 /// Removes the members that say where an object is stored, which upstream leaves out of the bytes

@@ -1,11 +1,11 @@
-//! Lengths of time: as Go writes and reads them (`1h30m0s`), and as tables show ages (`3d4h`).
+//! Durations in Go's format (`1h30m0s`), and ages in the format of tables (`3d4h`).
 
 use crate::{Error, quote::quote_ascii as quote};
 
 #[cfg(test)]
 mod tests;
 
-/// Nanoseconds by unit, as [`parse`] knows them.
+/// Nanoseconds of each unit that [`parse`] accepts.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -18,7 +18,7 @@ const UNITS: [(&str, u64); 8] = [
 ];
 const SECOND: u64 = 1_000_000_000;
 
-/// Reads a `metav1.Duration`: nanoseconds, as Go's `time.ParseDuration` reads them.
+/// Parses a `metav1.Duration` to nanoseconds, as Go's `time.ParseDuration` does.
 pub fn parse(text: &str) -> Result<i64, Error> {
     let invalid = || Error::Duration(format!("time: invalid duration {}", quote(text)));
     let (negative, digits) = match text.as_bytes().first() {
@@ -62,13 +62,13 @@ pub fn parse(text: &str) -> Result<i64, Error> {
 /// The magnitude of the most negative duration.
 const SIGN: u64 = 1 << 63;
 
-/// A decimal number: what stands before the point, and after it.
+/// A decimal number: the part before the point, and the digits after it.
 struct Number<'a> {
     whole: u64,
     fraction: &'a str,
 }
 
-/// The number at the beginning of `text` and what follows it.
+/// Parses the number at the beginning of `text`, and returns the rest.
 fn number(text: &str) -> Option<(Number<'_>, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = text.split_at(digits(text));
@@ -86,10 +86,11 @@ fn number(text: &str) -> Option<(Number<'_>, &str)> {
 }
 
 impl Number<'_> {
-    /// The number times `unit`, cut to whole nanoseconds; `None` where it is too large.
+    /// The number times `unit`, truncated to whole nanoseconds; `None` if it is too large.
     fn times(&self, unit: u64) -> Option<u64> {
         let whole = self.whole.checked_mul(unit).filter(|&n| n <= SIGN)?;
-        // Go multiplies the fraction as a float; so do we, to come out with the same nanosecond.
+        // Go multiplies the fraction as a float; this code does the same to get the same
+        // nanosecond.
         let (mut fraction, mut scale) = (0_u64, 1.0_f64);
         for digit in self.fraction.bytes() {
             let next = fraction.checked_mul(10).filter(|_| fraction <= (SIGN - 1) / 10);
@@ -103,7 +104,7 @@ impl Number<'_> {
     }
 }
 
-/// Writes a `metav1.Duration`: as Go's `Duration.String`.
+/// Formats a `metav1.Duration` as Go's `Duration.String` does.
 pub fn format(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let magnitude = nanos.unsigned_abs();
@@ -124,18 +125,18 @@ pub fn format(nanos: i64) -> String {
     }
 }
 
-/// `nanos / unit` with the digits that it takes after the point; `unit` is a power of ten.
+/// `nanos / unit` with as many digits after the point as needed; `unit` is a power of ten.
 fn decimal(nanos: u64, unit: u64) -> String {
     let digits = unit.ilog10() as usize;
     let text = format!("{}.{:0digits$}", nanos / unit, nanos % unit);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// How long something took or is old, in at most two units (upstream's `HumanDuration`).
+/// Formats an age or a length of time in at most two units (upstream's `HumanDuration`).
 pub fn human(seconds: i64) -> String {
     const YEAR: i64 = 365;
     if seconds < -1 {
-        return "<invalid>".to_owned(); // clocks differ by a second, but not by more
+        return "<invalid>".to_owned(); // a clock skew of one second is tolerated
     }
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let days = hours / 24;
@@ -160,7 +161,7 @@ pub fn human(seconds: i64) -> String {
     }
 }
 
-/// Two units, the smaller one only if there is any of it.
+/// Formats two units, the smaller one only if it is not zero.
 fn two(large: i64, large_unit: &str, small: i64, small_unit: &str) -> String {
     match small {
         0 => format!("{large}{large_unit}"),

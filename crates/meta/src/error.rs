@@ -1,21 +1,21 @@
-//! Why a text is not what it should be.
+//! The errors of parsing texts.
 
-/// What is wrong with a selector, a quantity, a time or a duration; the messages are upstream's.
+/// Why a selector, quantity, time or duration is invalid; the messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A `labelSelector` breaks the grammar, or a key or a value in it breaks the rules.
+    /// A `labelSelector` has a syntax error, or an invalid key or value.
     #[error("{0}")]
     LabelSelector(String),
-    /// A `fieldSelector` breaks the grammar.
+    /// A `fieldSelector` has a syntax error.
     #[error("{0}")]
     FieldSelector(String),
-    /// A quantity is no number with a suffix.
+    /// A quantity is not a number with a suffix.
     #[error(
         "quantities must match the regular expression \
          '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     QuantityFormat,
-    /// A quantity's number can't be read, or has more digits than we keep.
+    /// A quantity's number is invalid, or has more digits than this implementation supports.
     #[error("unable to parse numeric part of quantity")]
     QuantityNumber,
     /// A quantity's suffix is unknown.
@@ -24,7 +24,7 @@ pub enum Error {
     /// A time is not RFC 3339.
     #[error("{0}")]
     Time(String),
-    /// A duration is not as Go writes them.
+    /// A duration is not in Go's format.
     #[error("{0}")]
     Duration(String),
 }

@@ -1,4 +1,4 @@
-//! Errors about one field of an object, and lists of them: upstream's `field.Error` and `ErrorList`.
+//! Field errors and lists of them: upstream's `field.Error` and `ErrorList`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,29 +12,29 @@ use crate::quote::{plain, quote};
 #[cfg(test)]
 mod tests;
 
-/// So many errors are kept and told of; upstream tells of all. A request of 3 MiB could have a million,
-/// whose answer would be hundreds of megabytes.
+/// The maximum number of errors that are collected and reported. Upstream reports all; a request of
+/// 3 MiB could cause a million errors and a response of hundreds of megabytes.
 pub const ERRORS_MAX: usize = 1000;
-/// So many bytes of a value, and of the path to it, are shown in an error: a large one may be what a
-/// thousand errors are about. Upstream shows all of it.
+/// The maximum size of a value, and of a path, in an error. A large value may be the subject of a
+/// thousand errors. Upstream shows the whole value.
 const SHOWN_BYTES_MAX: usize = 4096;
-/// So many bytes an error's detail may have; the largest are differences of whole pods.
+/// The maximum size of an error's detail. The largest ones are diffs of whole pods.
 const DETAIL_BYTES_MAX: usize = 64 * 1024;
 
-/// What is wrong with a field. The words are those of `k8s.io/apimachinery/pkg/util/validation/field`.
+/// The type of a field error, as in `k8s.io/apimachinery/pkg/util/validation/field`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {
-    /// The referenced thing does not exist.
+    /// The referenced object does not exist.
     NotFound,
-    /// A value is needed and missing or empty.
+    /// A required value is missing or empty.
     Required,
-    /// The same value stands twice where each may stand once.
+    /// A value occurs twice where it must be unique.
     Duplicate,
-    /// The value breaks a rule.
+    /// The value violates a rule.
     Invalid,
-    /// The value is none of the allowed ones.
+    /// The value is not one of the allowed values.
     NotSupported,
-    /// The field may not be set, or not like this.
+    /// The field must not be set, or not to this value.
     Forbidden,
     /// The text is too long.
     TooLong,
@@ -44,14 +44,14 @@ pub enum ErrorType {
     TooMany,
     /// There are too few items.
     TooFew,
-    /// Something else went wrong while looking at the field.
+    /// An internal error occurred while the field was validated.
     Internal,
-    /// The value is of the wrong type.
+    /// The value has the wrong type.
     TypeInvalid,
 }
 
 impl ErrorType {
-    /// The machine-readable word: `details.causes[].reason`.
+    /// The machine-readable reason: `details.causes[].reason`.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotFound => "FieldValueNotFound",
@@ -86,17 +86,17 @@ impl ErrorType {
     }
 }
 
-/// One thing wrong with one field.
+/// An error about a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
-    /// What is wrong.
+    /// The type of the error.
     pub error_type: ErrorType,
-    /// Where: `spec.containers[0].image`.
+    /// The path of the field, such as `spec.containers[0].image`.
     pub field: String,
-    /// The value there, already written as upstream writes it in messages (see [`shown`]);
-    /// `None` where the message shows no value.
+    /// The value, formatted as in upstream's messages (see [`shown`]); `None` where the message has
+    /// no value.
     pub value: Option<String>,
-    /// What to do about it.
+    /// The explanation.
     pub detail: String,
 }
 
@@ -110,38 +110,38 @@ impl Error {
         Self { error_type, field, value, detail }
     }
 
-    /// A value is needed.
+    /// A required value is missing.
     pub fn required(path: &Path, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Required, path, None, detail.into())
     }
 
-    /// The value breaks a rule.
+    /// The value violates a rule.
     pub fn invalid(path: &Path, value: &Value, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Invalid, path, Some(shown(value)), detail.into())
     }
 
-    /// The value breaks a rule; `shown` is how messages show it where a [`Value`] would not show
-    /// upstream's order of members.
+    /// The value violates a rule. `shown` is the formatted value, for cases where upstream's order
+    /// of members differs from a [`Value`]'s.
     pub fn invalid_shown(path: &Path, shown: String, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Invalid, path, Some(shown), detail.into())
     }
 
-    /// The value stands twice.
+    /// The value is a duplicate.
     pub fn duplicate(path: &Path, value: &Value) -> Self {
         Self::new(ErrorType::Duplicate, path, Some(shown(value)), String::new())
     }
 
-    /// The referenced thing is not there.
+    /// The referenced object does not exist.
     pub fn not_found(path: &Path, value: &Value) -> Self {
         Self::new(ErrorType::NotFound, path, Some(shown(value)), String::new())
     }
 
-    /// The field may not be set, or not like this.
+    /// The field must not be set, or not to this value.
     pub fn forbidden(path: &Path, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Forbidden, path, None, detail.into())
     }
 
-    /// The value is none of `supported`.
+    /// The value is not one of `supported`.
     pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
         let listed = listed(supported.iter().map(|text| quote(&cut(text, SHOWN_BYTES_MAX))));
         let detail = match supported {
@@ -172,31 +172,31 @@ impl Error {
         Self::new(ErrorType::TooShort, path, None, detail)
     }
 
-    /// There are `count` items and at most `items_max` may be.
+    /// There are `count` items, more than `items_max`.
     pub fn too_many(path: &Path, count: usize, items_max: usize) -> Self {
         let unit = if items_max == 1 { "item" } else { "items" };
         let detail = format!("must have at most {items_max} {unit}");
         Self::new(ErrorType::TooMany, path, Some(count.to_string()), detail)
     }
 
-    /// There are `count` items and at least `items_min` must be.
+    /// There are `count` items, fewer than `items_min`.
     pub fn too_few(path: &Path, count: usize, items_min: usize) -> Self {
         let unit = if items_min == 1 { "item" } else { "items" };
         let detail = format!("must have at least {items_min} {unit}");
         Self::new(ErrorType::TooFew, path, Some(count.to_string()), detail)
     }
 
-    /// The value is not of the field's type.
+    /// The value has the wrong type.
     pub fn type_invalid(path: &Path, value: &Value, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::TypeInvalid, path, Some(shown(value)), detail.into())
     }
 
-    /// Something went wrong that is not the value's fault.
+    /// An internal error occurred.
     pub fn internal(path: &Path, why: impl Into<String>) -> Self {
         Self::new(ErrorType::Internal, path, None, why.into())
     }
 
-    /// The message without the field: a cause's `message`.
+    /// The message without the field: the `message` of a cause.
     pub fn body(&self) -> String {
         let mut text = self.error_type.words().to_owned();
         if let Some(value) = &self.value {
@@ -211,42 +211,43 @@ impl Error {
     }
 }
 
-/// The whole message: `spec.replicas: Invalid value: -1: must be greater than or equal to 0`.
+/// Displays the whole message: `spec.replicas: Invalid value: -1: must be greater than or equal to
+/// 0`.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
     }
 }
 
-/// Errors as they are found: the first [`ERRORS_MAX`] of them, and whether there are more.
+/// Collects errors: the first [`ERRORS_MAX`], and one more if there are more.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Errors(Vec<Error>);
 
 impl Errors {
-    /// None yet.
+    /// An empty list.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Keeps an error, unless there are enough.
+    /// Adds an error unless the list is full.
     pub fn push(&mut self, error: Error) {
         self.insert(self.0.len(), error);
     }
 
-    /// Adds an error before the one at `at`.
+    /// Inserts an error before the one at `at`.
     pub fn insert(&mut self, at: usize, error: Error) {
-        // One more than are told of says that there are more.
+        // One error beyond the limit marks that there are more.
         if !self.is_full() {
             self.0.insert(at.min(self.0.len()), error);
         }
     }
 
-    /// Whether there are so many that nobody will hear of another.
+    /// Whether the list is full, so that further errors are dropped.
     pub const fn is_full(&self) -> bool {
         self.0.len() > ERRORS_MAX
     }
 
-    /// Keeps the errors that are right.
+    /// Keeps the errors for which the predicate holds.
     pub fn retain(&mut self, is_right: impl FnMut(&Error) -> bool) {
         self.0.retain(is_right);
     }
@@ -311,12 +312,12 @@ impl<'a> IntoIterator for &'a Errors {
     }
 }
 
-/// Errors as one text: each message once, in brackets if there are several (upstream's
-/// `ErrorList.ToAggregate().Error()`); at the end, whether there are more than are told of.
+/// Formats errors as one text: each distinct message once, in brackets if there are several
+/// (upstream's `ErrorList.ToAggregate().Error()`). The last message says if errors were dropped.
 pub fn aggregate(errors: &[Error]) -> String {
     let mut texts: Vec<String> = errors.iter().take(ERRORS_MAX).map(Error::to_string).collect();
-    let mut told = HashSet::new();
-    let is_new: Vec<bool> = texts.iter().map(|text| told.insert(text.as_str())).collect();
+    let mut seen = HashSet::new();
+    let is_new: Vec<bool> = texts.iter().map(|text| seen.insert(text.as_str())).collect();
     let mut is_new = is_new.into_iter();
     texts.retain(|_| is_new.next().unwrap_or(true));
     if errors.len() > ERRORS_MAX {
@@ -328,11 +329,11 @@ pub fn aggregate(errors: &[Error]) -> String {
     }
 }
 
-/// What is said in place of the errors beyond [`ERRORS_MAX`].
+/// The message in place of the errors beyond [`ERRORS_MAX`].
 const MORE: &str = "and more errors";
 
-/// Writes a value the way upstream's field errors do: strings quoted as Go does, numbers and
-/// booleans bare, objects and lists as JSON. What is large is cut off.
+/// Formats a value as upstream's field errors do: strings in Go's quotes, numbers and booleans
+/// bare, objects and lists as JSON. Large values are truncated.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -340,7 +341,7 @@ pub fn shown(value: &Value) -> String {
         Value::Int(n) => n.to_string(),
         Value::Float(_) => plain(value),
         Value::String(s) => quote(&cut(s, SHOWN_BYTES_MAX)),
-        Value::Array(_) | Value::Object(_) | Value::Unread(_) => {
+        Value::Array(_) | Value::Object(_) | Value::Raw(_) => {
             let mut out = Vec::new();
             json::write_bounded(value, SHOWN_BYTES_MAX, &mut out);
             String::from_utf8_lossy(&out).into_owned()
@@ -348,7 +349,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Names as one text, with commas between them; what is too much is cut off.
+/// Joins names with commas, truncated to the size limit.
 pub fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     let mut text = String::new();
     for name in names {
@@ -364,12 +365,12 @@ pub fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     text
 }
 
-/// As much of a text as messages show of a value.
-pub fn brief(text: &str) -> Cow<'_, str> {
+/// Truncates a text to the size of a value in messages.
+pub fn truncated(text: &str) -> Cow<'_, str> {
     cut(text, SHOWN_BYTES_MAX)
 }
 
-/// The text, cut off where it is too long to be shown.
+/// Truncates a text to `bytes_max`.
 fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
     match text.len() > bytes_max {
         true => format!("{}...", &text[..text.floor_char_boundary(bytes_max)]).into(),

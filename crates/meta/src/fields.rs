@@ -1,5 +1,5 @@
-//! Field selectors: `spec.nodeName=a,status.phase!=Failed`, as `k8s.io/apimachinery/pkg/fields`
-//! reads, writes and matches them (LIST-06, SEL-01).
+//! Field selectors such as `spec.nodeName=a,status.phase!=Failed`: parsed, formatted and matched as
+//! in `k8s.io/apimachinery/pkg/fields` (LIST-06, SEL-01).
 
 use std::fmt;
 
@@ -10,38 +10,38 @@ use crate::Error;
 #[cfg(test)]
 mod tests;
 
-/// What one field must be.
+/// A requirement on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The field's label: `spec.nodeName`.
     pub field: Str,
-    /// Whether it must have the value, or must not.
+    /// Whether the field must equal the value, or must not.
     pub equal: bool,
     /// The value.
     pub value: Str,
 }
 
-/// Which objects to select by their fields: those that meet every requirement.
+/// A field selector. An object matches if it meets every requirement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
 }
 
 impl Selector {
-    /// The longest text that is parsed; a URL's query is shorter anyway.
+    /// The maximum length of a text that is parsed; a URL's query is shorter anyway.
     pub const LENGTH_MAX: usize = 64 * 1024;
 
-    /// Selects every object.
+    /// The selector that matches every object.
     pub const fn everything() -> Self {
         Self { requirements: Vec::new() }
     }
 
-    /// Selects the objects that meet all of `requirements`.
+    /// The selector with these requirements.
     pub const fn new(requirements: Vec<Requirement>) -> Self {
         Self { requirements }
     }
 
-    /// Reads a `fieldSelector`. Its terms come out sorted as texts.
+    /// Parses a `fieldSelector`. Its terms are sorted as texts.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > Self::LENGTH_MAX {
             let message = format!("must be no more than {} bytes", Self::LENGTH_MAX);
@@ -52,18 +52,18 @@ impl Selector {
         let terms = terms.into_iter().filter(|term| !term.is_empty());
         let requirements = terms.map(|term| requirement(text, term)).collect::<Result<Vec<_>, _>>();
         let mut requirements = requirements.map_err(Error::FieldSelector)?;
-        // Upstream drops a bare operator.
+        // Upstream drops an operator without field and value.
         requirements.retain(|r| !(r.field.is_empty() && r.value.is_empty()));
         Ok(Self::new(requirements))
     }
 
-    /// Whether an object with such fields is selected. `field` gives a field's text, `""` where the
-    /// object doesn't have it.
+    /// Whether an object with these fields matches. `field` looks up a field's text, `""` if the
+    /// object lacks it.
     pub fn matches<T: AsRef<str>>(&self, field: impl Fn(&str) -> T) -> bool {
         self.requirements.iter().all(|r| (field(&r.field).as_ref() == r.value) == r.equal)
     }
 
-    /// Whether every object is selected.
+    /// Whether every object matches.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -73,14 +73,14 @@ impl Selector {
         &self.requirements
     }
 
-    /// The value that the field must have, if there is one.
+    /// The value that the field must have, if a requirement says so.
     pub fn exact_match(&self, field: &str) -> Option<&str> {
         let requirement = self.requirements.iter().find(|r| r.equal && r.field == field)?;
         Some(&requirement.value)
     }
 }
 
-/// Splits at the commas that no backslash escapes.
+/// Splits at the commas that are not escaped by a backslash.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut escaped = false;
     text.split(|c| {
@@ -100,7 +100,7 @@ fn requirement(selector: &str, term: &str) -> Result<Requirement, String> {
     Ok(Requirement { field: term[..at].into(), equal, value })
 }
 
-/// The length of the operator at the beginning of `text`, and whether it asks for equality.
+/// The length of the operator at the beginning of `text`, and whether it requires equality.
 fn operator(text: &[u8]) -> Option<(usize, bool)> {
     match text {
         [b'!', b'=', ..] => Some((2, false)),
@@ -123,7 +123,7 @@ fn unescape(text: &str) -> Result<Str, String> {
                 Some(c) => return invalid(&format!("\\{c}")),
                 None => return invalid("\\"),
             },
-            // Upstream prints the character's number.
+            // Upstream prints the character's code.
             ',' | '=' => {
                 let code = u32::from(c);
                 return Err(format!(
@@ -136,7 +136,7 @@ fn unescape(text: &str) -> Result<Str, String> {
     Ok(value)
 }
 
-/// The requirements with their values escaped, so that they parse to the same.
+/// Displays the requirements with escaped values, so that parsing yields the same selector.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, requirement) in self.requirements.iter().enumerate() {

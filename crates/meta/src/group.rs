@@ -1,4 +1,4 @@
-//! Group, version, kind and resource, and their texts.
+//! Group, version, kind and resource, and their textual forms.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ macro_rules! coordinates {
         pub struct $name { $(pub $part: Str),+ }
 
         impl $name {
-            /// From its parts.
+            /// Creates it from its parts.
             pub fn new($($part: impl Into<Str>),+) -> Self {
                 Self { $($part: $part.into()),+ }
             }
@@ -20,28 +20,28 @@ macro_rules! coordinates {
 }
 
 coordinates!(
-    /// A group and a version in it; the core group is `""`.
+    /// A group and a version; the core group is `""`.
     GroupVersion { group, version }
 );
 coordinates!(
-    /// A kind, whatever its version.
+    /// A kind without a version.
     GroupKind { group, kind }
 );
 coordinates!(
-    /// A resource, whatever its version.
+    /// A resource without a version.
     GroupResource { group, resource }
 );
 coordinates!(
-    /// A kind in one version.
+    /// A kind of a group version.
     GroupVersionKind { group, version, kind }
 );
 coordinates!(
-    /// A resource in one version: what a URL names.
+    /// A resource of a group version: what a URL names.
     GroupVersionResource { group, version, resource }
 );
 
 impl GroupVersion {
-    /// Reads `v1` or `apps/v1`; `None` with more than one slash.
+    /// Parses `v1` or `apps/v1`; `None` for more than one slash.
     pub fn parse(text: &str) -> Option<Self> {
         match text.split_once('/') {
             None => Some(Self::new("", text)),
@@ -75,7 +75,7 @@ impl GroupVersionResource {
     }
 }
 
-/// `apps/v1`, or `v1` in the core group: an object's `apiVersion`.
+/// Displays `apps/v1`, or `v1` for the core group: an object's `apiVersion`.
 impl fmt::Display for GroupVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.group.is_empty() {
@@ -86,21 +86,22 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-/// `deployments.apps`, or `pods` in the core group: how upstream names a resource in messages.
+/// Displays `deployments.apps`, or `pods` for the core group, as upstream's messages name a
+/// resource.
 impl fmt::Display for GroupResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         dotted(f, &self.resource, &self.group)
     }
 }
 
-/// `Deployment.apps`, or `Pod` in the core group: how upstream names a kind in messages.
+/// Displays `Deployment.apps`, or `Pod` for the core group, as upstream's messages name a kind.
 impl fmt::Display for GroupKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         dotted(f, &self.kind, &self.group)
     }
 }
 
-/// `apps/v1, Kind=Deployment`, as Go prints a `schema.GroupVersionKind`.
+/// Displays `apps/v1, Kind=Deployment`, as Go prints a `schema.GroupVersionKind`.
 impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)

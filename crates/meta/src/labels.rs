@@ -1,5 +1,5 @@
-//! Label selectors: `app in (a,b),!legacy`, as `k8s.io/apimachinery/pkg/labels` reads, writes and
-//! matches them (LIST-05, SEL-02).
+//! Label selectors such as `app in (a,b),!legacy`: parsed, formatted and matched as in
+//! `k8s.io/apimachinery/pkg/labels` (LIST-05, SEL-02).
 
 mod parse;
 #[cfg(test)]
@@ -11,7 +11,7 @@ use pintle_value::{Map, Path, Str, Value};
 
 use crate::{Error, field, names, quote::quote};
 
-/// How a requirement relates a label to its values.
+/// The operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `key=value`
@@ -34,7 +34,7 @@ pub enum Operator {
     LessThan,
 }
 
-/// What one label must be. Its key and values have passed their rules.
+/// A requirement on one label. Its key and values are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     key: Str,
@@ -42,33 +42,34 @@ pub struct Requirement {
     values: Vec<Str>,
 }
 
-/// Which objects to select by their labels: those that meet every requirement, or none at all.
+/// A label selector. An object matches if it meets every requirement; the selector for nothing
+/// matches no object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// Sorted by key; `None` selects nothing.
+    /// Sorted by key; `None` matches nothing.
     requirements: Option<Vec<Requirement>>,
 }
 
 impl Selector {
-    /// The longest text that is parsed; a URL's query is shorter anyway.
+    /// The maximum length of a text that is parsed; a URL's query is shorter anyway.
     pub const LENGTH_MAX: usize = 64 * 1024;
 
-    /// Selects every object.
+    /// The selector that matches every object.
     pub const fn everything() -> Self {
         Self { requirements: Some(Vec::new()) }
     }
 
-    /// Selects no object.
+    /// The selector that matches no object.
     pub const fn nothing() -> Self {
         Self { requirements: None }
     }
 
-    /// Reads a `labelSelector`.
+    /// Parses a `labelSelector`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         parse::requirements(text).map(Self::new).map_err(Error::LabelSelector)
     }
 
-    /// From a `metav1.LabelSelector`; a missing one selects nothing, an empty one everything.
+    /// Converts a `metav1.LabelSelector`. A missing one matches nothing, an empty one everything.
     pub fn from_label_selector(selector: Option<&Value>) -> Result<Self, Error> {
         let Some(selector) = selector.filter(|s| !s.is_null()) else { return Ok(Self::nothing()) };
         let mut requirements = Vec::new();
@@ -86,8 +87,8 @@ impl Selector {
         Ok(Self::new(requirements))
     }
 
-    /// From a map in which every label must have the value given, such as a Service's selector;
-    /// a missing or empty one selects everything.
+    /// Converts a map of labels to required values, such as a Service's selector. A missing or
+    /// empty one matches everything.
     pub fn from_map(labels: Option<&Map>) -> Self {
         let pairs = labels.into_iter().flat_map(Map::iter);
         Self::new(
@@ -106,7 +107,7 @@ impl Selector {
         Self { requirements: Some(requirements) }
     }
 
-    /// Whether an object with these labels is selected. `label` looks one up.
+    /// Whether an object with these labels matches. `label` looks up a label.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         match &self.requirements {
             None => false,
@@ -114,27 +115,27 @@ impl Selector {
         }
     }
 
-    /// Whether an object with `metadata.labels` such as these is selected.
+    /// Whether an object with these `metadata.labels` matches.
     pub fn matches_map(&self, labels: Option<&Map>) -> bool {
         self.matches(|key| labels?.get(key)?.as_str())
     }
 
-    /// Whether every object is selected.
+    /// Whether every object matches.
     pub fn is_everything(&self) -> bool {
         self.requirements.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Whether no object can be selected, for being made so.
+    /// Whether this is the selector that matches no object.
     pub const fn is_nothing(&self) -> bool {
         self.requirements.is_none()
     }
 
-    /// The requirements, sorted by key; none where nothing is selected.
+    /// The requirements, sorted by key; empty if nothing matches.
     pub fn requirements(&self) -> &[Requirement] {
         self.requirements.as_deref().unwrap_or_default()
     }
 
-    /// The one value that the label `key` must have, if there is just one.
+    /// The value that the label `key` must have, if exactly one is possible.
     pub fn exact_match(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements().iter().find(|r| r.key == key)?;
         match (requirement.operator, requirement.values.as_slice()) {
@@ -144,7 +145,8 @@ impl Selector {
     }
 }
 
-/// A `metav1.LabelSelector` as tables show it: `<none>` if empty or missing, `<error>` if wrong.
+/// Formats a `metav1.LabelSelector` for tables: `<none>` if it is empty or missing, `<error>` if it
+/// is invalid.
 pub fn format_label_selector(selector: Option<&Value>) -> String {
     match Selector::from_label_selector(selector) {
         Err(_) => "<error>".to_owned(),
@@ -176,7 +178,7 @@ fn checked(key: Str, operator: Operator, values: Vec<Str>) -> Result<Requirement
 }
 
 impl Requirement {
-    /// A requirement whose key and values follow the rules.
+    /// Creates a requirement after validating its key and values.
     pub fn new(key: Str, operator: Operator, values: Vec<Str>) -> Result<Self, field::Errors> {
         let mut errors = field::Errors::new();
         let wrong = names::qualified_name(&key);
@@ -186,7 +188,7 @@ impl Requirement {
         }
         let path = Path::new("values");
         if let Some(detail) = wrong_count(operator, values.len()) {
-            // Upstream's list is nil where it is empty, and shows as that.
+            // Upstream's empty list is nil, and is displayed as such.
             let shown = if values.is_empty() { Value::Null } else { values.clone().into() };
             errors.push(field::Error::invalid(&path, &shown, detail));
         }
@@ -215,7 +217,7 @@ impl Requirement {
         &self.key
     }
 
-    /// How the label is related to the values.
+    /// The operator.
     pub const fn operator(&self) -> Operator {
         self.operator
     }
@@ -242,7 +244,7 @@ impl Requirement {
     }
 }
 
-/// What is wrong with giving `count` values to the operator.
+/// The error if the operator does not allow `count` values.
 fn wrong_count(operator: Operator, count: usize) -> Option<&'static str> {
     match operator {
         Operator::In | Operator::NotIn if count == 0 => {
@@ -261,12 +263,12 @@ fn wrong_count(operator: Operator, count: usize) -> Option<&'static str> {
     }
 }
 
-/// A decimal integer with an optional sign, as Go's `strconv.ParseInt` and Rust's `parse` agree on.
+/// Parses a decimal integer with an optional sign, as Go's `strconv.ParseInt` does.
 fn integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// The requirements in the order of their keys, values sorted.
+/// Displays the requirements ordered by key, values sorted.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, requirement) in self.requirements().iter().enumerate() {

@@ -1,8 +1,9 @@
-//! What every Kubernetes API object and answer shares: group/version/kind, names, metadata,
-//! selectors, quantities, times, the [`User`] who asks, and the [`Status`] that every error is.
+//! The parts that all Kubernetes API objects and responses share: group/version/kind, names,
+//! metadata, selectors, quantities, times, the [`User`] of a request, and [`Status`], the form of
+//! every error.
 //!
 //! Must not know: schemas, storage, HTTP beyond status codes, or any particular kind. Nothing here
-//! does I/O or looks at the clock: the time is always an argument.
+//! does I/O or reads the clock: the time is always an argument.
 
 pub mod duration;
 mod error;

@@ -1,22 +1,22 @@
-//! Rules for names, and names made from a base.
+//! Validation of names, and generated names.
 //!
-//! A rule returns what is wrong, in the words of `k8s.io/apimachinery/pkg/util/validation`; nothing
-//! is wrong where the list is empty.
+//! A rule returns the errors in the words of `k8s.io/apimachinery/pkg/util/validation`; the list is
+//! empty for a valid name.
 
 #[cfg(test)]
 mod tests;
 
-/// A rule for `metadata.name`; with `prefix` the text is a `generateName`, to which five characters
-/// will be added (META-28).
+/// A rule for `metadata.name`. With `prefix`, the text is a `generateName`, to which five
+/// characters will be appended (META-28).
 pub type Rule = fn(name: &str, prefix: bool) -> Vec<String>;
 
-/// A name that is a DNS-1123 subdomain: the rule of most kinds.
+/// Requires a DNS-1123 subdomain: the rule of most kinds.
 pub fn subdomain_rule(name: &str, prefix: bool) -> Vec<String> {
-    dns1123_subdomain(&masked(name, prefix))
+    dns1123_subdomain(&mask_trailing_dash(name, prefix))
 }
 
-/// A name that is a DNS-1123 subdomain, as kinds have it whose rules are declared (`k8s-long-name`): the
-/// beginning of a generated one is not looked at.
+/// Requires a DNS-1123 subdomain, for kinds with declarative validation (`k8s-long-name`). A
+/// `generateName` is not validated.
 pub fn long_name_rule(name: &str, prefix: bool) -> Vec<String> {
     let bytes = |words: String| match words.strip_suffix(" characters") {
         Some(head) if head.starts_with("must be no more than") => format!("{head} bytes"),
@@ -28,24 +28,24 @@ pub fn long_name_rule(name: &str, prefix: bool) -> Vec<String> {
     }
 }
 
-/// A name that is a DNS-1123 label: the rule of namespaces.
+/// Requires a DNS-1123 label: the rule of namespaces.
 pub fn label_rule(name: &str, prefix: bool) -> Vec<String> {
-    dns1123_label(&masked(name, prefix))
+    dns1123_label(&mask_trailing_dash(name, prefix))
 }
 
-/// A name that is a DNS-1035 label: the rule of services.
+/// Requires a DNS-1035 label: the rule of services.
 pub fn dns1035_rule(name: &str, prefix: bool) -> Vec<String> {
-    dns1035_label(&masked(name, prefix))
+    dns1035_label(&mask_trailing_dash(name, prefix))
 }
 
-/// A name that can stand in a path: the rule of the RBAC kinds.
+/// Requires a valid path segment: the rule of the RBAC kinds.
 pub fn path_segment_rule(name: &str, prefix: bool) -> Vec<String> {
     if prefix { path_segment_prefix(name) } else { path_segment(name) }
 }
 
-/// A base may end in the dash that separates it from the characters added. Upstream replaces the
-/// dash and the character before it by a letter.
-fn masked(name: &str, prefix: bool) -> std::borrow::Cow<'_, str> {
+/// Prepares a `generateName` for validation. It may end in the dash before the appended characters;
+/// as upstream does, the dash and the character before it are replaced by a letter.
+fn mask_trailing_dash(name: &str, prefix: bool) -> std::borrow::Cow<'_, str> {
     if prefix && name.is_ascii() && name.len() > 1 && name.ends_with('-') {
         format!("{}a", &name[..name.len() - 2]).into()
     } else {
@@ -55,10 +55,10 @@ fn masked(name: &str, prefix: bool) -> std::borrow::Cow<'_, str> {
 
 const NAME_LENGTH_MAX: usize = 63;
 const SUFFIX_LENGTH: usize = 5;
-/// No vowels and no look-alikes, so that no words and no confusion come out.
+/// No vowels and no characters that look alike, so that no words and no ambiguous names result.
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A name made of a base, shortened if need be, and five characters that `random` decides
+/// Generates a name: the base, truncated if necessary, and five characters derived from `random`
 /// (META-26, META-27).
 pub fn generate(base: &str, random: u64) -> String {
     let mut length = base.len().min(NAME_LENGTH_MAX - SUFFIX_LENGTH);
@@ -84,7 +84,7 @@ const DNS1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED_NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 
-/// What is wrong with a DNS label as of RFC 1123: `my-name`, `123-abc`.
+/// Validates a DNS label (RFC 1123), such as `my-name` or `123-abc`.
 pub fn dns1123_label(text: &str) -> Vec<String> {
     let mut wrong = too_long(text, LABEL_LENGTH_MAX, "characters");
     if !is_dns1123_label(text) {
@@ -102,13 +102,13 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a DNS subdomain as of RFC 1123: `example.com`.
+/// Validates a DNS subdomain (RFC 1123), such as `example.com`.
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     subdomain(text, "characters")
 }
 
-/// `unit` is how the place calls the bytes that are counted: upstream says "characters" in most
-/// places and "bytes" in label keys.
+/// `unit` is the unit in the message: upstream counts bytes but says "characters" in most messages,
+/// and "bytes" for label keys.
 fn subdomain(text: &str, unit: &str) -> Vec<String> {
     let mut wrong = too_long(text, SUBDOMAIN_LENGTH_MAX, unit);
     if !is_dns1123_subdomain(text) {
@@ -122,7 +122,7 @@ fn subdomain(text: &str, unit: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a DNS label as of RFC 1035: `my-name`, `abc-123`.
+/// Validates a DNS label (RFC 1035), such as `my-name` or `abc-123`.
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let mut wrong = too_long(text, LABEL_LENGTH_MAX, "characters");
     if !(is_dns1123_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase())) {
@@ -136,7 +136,7 @@ pub fn dns1035_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a name that is to stand in a URL's path.
+/// Validates a name that becomes a segment of a URL's path.
 pub fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],
@@ -144,13 +144,13 @@ pub fn path_segment(text: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with the beginning of a name that is to stand in a URL's path.
+/// Validates the beginning of a name that becomes a segment of a URL's path.
 pub fn path_segment_prefix(text: &str) -> Vec<String> {
     let banned = ["/", "%"].into_iter().filter(|part| text.contains(part));
     banned.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// What is wrong with a qualified name, a label key: `MyName`, `example.com/my.name`.
+/// Validates a qualified name, such as a label key: `MyName`, `example.com/my.name`.
 pub fn qualified_name(text: &str) -> Vec<String> {
     const WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
                          and end with an alphanumeric character";
@@ -187,7 +187,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a label's value: `MyValue`, `my_value`, `12345`, or nothing at all.
+/// Validates a label's value: `MyValue`, `my_value`, `12345`, or empty.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut wrong = too_long(text, LABEL_LENGTH_MAX, "bytes");
     if !text.is_empty() && !is_qualified(text) {
@@ -201,7 +201,7 @@ pub fn label_value(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Whether the text matches [`DNS1123_LABEL`], whatever its length.
+/// Whether the text matches [`DNS1123_LABEL`], regardless of its length.
 fn is_dns1123_label(text: &str) -> bool {
     let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
     !text.is_empty()
@@ -210,12 +210,12 @@ fn is_dns1123_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Whether the text matches [`DNS1123_SUBDOMAIN`], whatever its length.
+/// Whether the text matches [`DNS1123_SUBDOMAIN`], regardless of its length.
 pub(crate) fn is_dns1123_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns1123_label)
 }
 
-/// Whether the text matches [`QUALIFIED_NAME`], whatever its length.
+/// Whether the text matches [`QUALIFIED_NAME`], regardless of its length.
 fn is_qualified(text: &str) -> bool {
     let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
@@ -231,7 +231,7 @@ pub(crate) fn too_long(text: &str, bytes_max: usize, unit: &str) -> Vec<String> 
     }
 }
 
-/// What upstream says where a text does not match a pattern.
+/// Upstream's message for a text that does not match a pattern.
 pub(crate) fn pattern_error(words: &str, pattern: &str, examples: &[&str]) -> String {
     let used = format!("regex used for validation is '{pattern}')");
     if examples.is_empty() {

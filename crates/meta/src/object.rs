@@ -1,8 +1,8 @@
-//! The metadata that every object has, read and written in place on its tree.
+//! Accessors for the metadata of an object's tree.
 
 use pintle_value::{Map, Str, Value};
 
-/// `metadata.<field>` as text; `""` where it is absent or no text.
+/// Returns `metadata.<field>`; `""` if it is absent or not a string.
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.str_at(&["metadata", field]).unwrap_or_default()
 }
@@ -22,17 +22,17 @@ pub fn uid(object: &Value) -> &str {
     text(object, "uid")
 }
 
-/// The object's resource version as it stands in the object.
+/// The object's resource version.
 pub fn resource_version(object: &Value) -> &str {
     text(object, "resourceVersion")
 }
 
-/// `metadata.generation`, 0 where it is absent.
+/// `metadata.generation`; 0 if it is absent.
 pub fn generation(object: &Value) -> i64 {
     object.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0)
 }
 
-/// Whether the object is being deleted.
+/// Whether the object has a deletion timestamp.
 pub fn is_terminating(object: &Value) -> bool {
     object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
 }
@@ -53,12 +53,12 @@ pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     list.unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
-/// `metadata`, made if absent.
+/// Returns `metadata`, inserting it if absent.
 pub fn metadata_mut(object: &mut Value) -> &mut Map {
     object.object_entry("metadata")
 }
 
-/// Sets `metadata.<field>`, or takes it away where `text` is empty.
+/// Sets `metadata.<field>`, or removes it if `text` is empty.
 pub fn set_text(object: &mut Value, field: &str, text: impl Into<Str>) {
     let text = text.into();
     let metadata = metadata_mut(object);

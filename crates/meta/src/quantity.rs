@@ -1,7 +1,7 @@
 //! Quantities of resources: `100m`, `1.5Gi`, `12e6`.
 //!
-//! Exact decimal arithmetic with a 128-bit mantissa: enough for any quantity that means something.
-//! Upstream keeps any number of digits; a number that doesn't fit here is refused.
+//! Exact decimal arithmetic with a 128-bit mantissa, which is enough for every realistic quantity.
+//! Upstream supports any number of digits; this implementation rejects a number that does not fit.
 
 mod parse;
 #[cfg(test)]
@@ -11,7 +11,7 @@ use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
 
 use crate::Error;
 
-/// How a quantity is written.
+/// The format of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `12e6`
@@ -22,19 +22,19 @@ pub enum Format {
     DecimalSi,
 }
 
-/// An amount of something. Equality and order are those of the amounts, whatever the format.
+/// A quantity. Equality and order compare the amounts, regardless of the format.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    /// The amount is `mantissa × 10^exponent`. The mantissa is no multiple of ten; zero has the
-    /// exponent zero.
+    /// The amount is `mantissa × 10^exponent`. The mantissa is not a multiple of ten; the exponent
+    /// of zero is zero.
     mantissa: i128,
     exponent: i32,
     format: Format,
 }
 
-/// The text that upstream's encoding makes of a quantity's text: `1000m` is `1`, `0.5` is `500m`.
+/// The text to which upstream re-encodes a quantity: `1000m` becomes `1`, `0.5` becomes `500m`.
 ///
-/// Upstream keeps some texts that are not quite canonical, such as `1.500`; so do we.
+/// Upstream keeps some texts that are not quite canonical, such as `1.500`; so does this function.
 pub fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
     let text = text.trim();
     let (quantity, is_canonical) = parse::parse(text)?;
@@ -42,7 +42,7 @@ pub fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
 }
 
 impl Quantity {
-    /// No amount.
+    /// Zero.
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0, format: Format::DecimalSi };
 
     /// A whole number.
@@ -66,38 +66,38 @@ impl Quantity {
         Self { mantissa, exponent, format }
     }
 
-    /// How it is written.
+    /// The format.
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// -1, 0 or 1.
+    /// The sign: -1, 0 or 1.
     pub const fn signum(&self) -> i32 {
         self.mantissa.signum() as i32
     }
 
-    /// Whether there is nothing.
+    /// Whether the amount is zero.
     pub const fn is_zero(&self) -> bool {
         self.mantissa == 0
     }
 
-    /// The integer that this is, if it is one that fits 64 bits.
+    /// The amount as an integer, if it is one that fits 64 bits.
     pub fn to_int(&self) -> Option<i64> {
         self.integer().and_then(|n| i64::try_from(n).ok())
     }
 
-    /// About this amount, as upstream reckons it.
+    /// The approximate amount, computed as upstream does.
     pub fn to_f64(&self) -> f64 {
         let power = format!("1e{}", self.exponent).parse::<f64>();
         self.mantissa as f64 * power.unwrap_or(f64::NAN) // one and an exponent always parse
     }
 
-    /// In whole units, rounded away from zero, and at most what fits.
+    /// The amount in whole units, rounded away from zero and saturated.
     pub fn value(&self) -> i64 {
         self.scaled(0)
     }
 
-    /// In thousandths, rounded away from zero, and at most what fits.
+    /// The amount in thousandths, rounded away from zero and saturated.
     pub fn milli_value(&self) -> i64 {
         self.scaled(-3)
     }
@@ -112,7 +112,8 @@ impl Quantity {
         scaled.and_then(|n| i64::try_from(n).ok()).unwrap_or(saturated)
     }
 
-    /// The sum; `None` where it has too many digits. Added to zero, it has the other's format.
+    /// The sum; `None` if it has too many digits. If `self` is zero, the sum has the format of
+    /// `other`.
     #[must_use]
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
         let exponent = self.exponent.min(other.exponent);
@@ -124,13 +125,13 @@ impl Quantity {
         Some(Self::new(at(self)?.checked_add(at(other)?)?, exponent, format))
     }
 
-    /// The difference; `None` where it has too many digits.
+    /// The difference; `None` if it has too many digits.
     #[must_use]
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
         self.checked_add(&Self { mantissa: -other.mantissa, ..*other })
     }
 
-    /// The integer that this is, if it is one that fits.
+    /// The amount as an integer, if it is one that fits.
     fn integer(&self) -> Option<i128> {
         let exponent = u32::try_from(self.exponent).ok()?;
         self.mantissa.checked_mul(10_i128.checked_pow(exponent)?)
@@ -170,7 +171,8 @@ impl Ord for Quantity {
         if signs != Ordering::Equal || self.is_zero() {
             return signs;
         }
-        // Both on the smaller exponent; what does not fit there is the larger in magnitude.
+        // Compares at the smaller exponent. An amount that overflows there has the larger
+        // magnitude.
         let at = |q: &Self, exponent: i32| {
             q.mantissa.checked_mul(pow10(q.exponent.checked_sub(exponent)?)?)
         };
@@ -191,13 +193,13 @@ impl FromStr for Quantity {
     }
 }
 
-/// The canonical text: no fraction, and the largest suffix that allows it.
+/// Displays the canonical text: no fraction, and the largest suffix that allows this.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_zero() {
             return f.write_str("0");
         }
-        // A binary suffix only where nothing is lost: small numbers and fractions are decimal.
+        // A binary suffix is used only where it is exact: small numbers and fractions are decimal.
         let binary = self.integer().filter(|n| self.format == Format::BinarySi && n.abs() >= 1024);
         if let Some(mut amount) = binary {
             let mut suffix = 0;
@@ -207,7 +209,7 @@ impl fmt::Display for Quantity {
             }
             return write!(f, "{amount}{}", parse::BINARY[suffix]);
         }
-        // The exponent down to a multiple of three.
+        // The exponent is rounded down to a multiple of three.
         let zeros = self.exponent.rem_euclid(3) as usize;
         write!(f, "{}{:0<zeros$}", self.mantissa, "")?;
         let exponent = self.exponent - zeros as i32;
@@ -215,7 +217,8 @@ impl fmt::Display for Quantity {
         match suffix.filter(|_| self.format != Format::DecimalExponent) {
             Some((suffix, _)) => f.write_str(suffix),
             None if exponent == 0 => Ok(()),
-            // Beyond the last suffix upstream drops the exponent, and changes the amount.
+            // Beyond the last suffix upstream drops the exponent and so changes the amount; this
+            // implementation keeps it.
             None => write!(f, "e{exponent}"),
         }
     }

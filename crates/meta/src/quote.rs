@@ -1,11 +1,11 @@
-//! Text and values as Go writes them into messages. Rust's `{:?}` differs in control and combining
+//! Formats texts and values as Go does in messages. Rust's `{:?}` differs for control and combining
 //! characters.
 
 use std::fmt::Write;
 
 use pintle_value::Value;
 
-/// The text in double quotes, as Go's `%q`.
+/// Quotes text as Go's `%q`.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -38,7 +38,7 @@ fn push_escape(out: &mut String, c: char) {
     written.expect("writing to a String cannot fail");
 }
 
-/// The text in double quotes, as Go's `time` package writes it: bytes beyond ASCII are escaped.
+/// Quotes text as Go's `time` package does: bytes beyond ASCII are escaped.
 pub fn quote_ascii(text: &str) -> String {
     let mut out = String::from('"');
     for byte in text.bytes() {
@@ -52,7 +52,7 @@ pub fn quote_ascii(text: &str) -> String {
     out
 }
 
-/// The value as Go's `%v` writes a decoded JSON value: `map[a:1 b:[x <nil>]]`.
+/// Formats a value as Go's `%v` does for decoded JSON: `map[a:1 b:[x <nil>]]`.
 pub fn plain(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(" ");
     match value {
@@ -66,11 +66,11 @@ pub fn plain(value: &Value) -> String {
             let members = members.iter().map(|(key, value)| format!("{key}:{}", plain(value)));
             format!("map[{}]", joined(members.collect()))
         }
-        Value::Unread(json) => json.to_string(),
+        Value::Raw(json) => json.to_string(),
     }
 }
 
-/// The type of a decoded JSON value as Go's `%T` writes it.
+/// The type of decoded JSON in the notation of Go's `%T`.
 pub const fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -79,7 +79,7 @@ pub const fn go_type(value: &Value) -> &'static str {
         Value::Float(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
-        Value::Object(_) | Value::Unread(_) => "map[string]interface {}",
+        Value::Object(_) | Value::Raw(_) => "map[string]interface {}",
     }
 }
 
@@ -101,8 +101,8 @@ pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
     }
-    // The standard library keeps the table of printable characters to itself; its `escape_debug`
-    // leaves exactly those alone. The letter before keeps it from escaping a mark at the beginning.
+    // The standard library's table of printable characters is private, but `escape_debug` leaves
+    // exactly those unchanged. The letter before `c` prevents it from escaping a combining mark.
     ['x', c].iter().collect::<String>().escape_debug().count() == 2
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_as_go_does() {
+    fn quotes_match_go() {
         for (text, quoted) in [
             ("", r#""""#),
             ("it's \"x\" \\", r#""it's \"x\" \\""#),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_plain_as_in_go() {
+    fn values_match_go() {
         for (json, text) in [
             ("null", "<nil>"),
             ("true", "true"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_bytes_as_gos_time_does() {
+    fn quotes_match_go_time() {
         assert_eq!(quote_ascii("a\"\\é\n"), r#""a\"\\\xc3\xa9\x0a""#);
     }
 }

@@ -1,5 +1,5 @@
-//! `Status`: what every error answer is, and some success answers. The constructors here are the only
-//! place where one is made; their messages are those of `k8s.io/apimachinery/pkg/api/errors`.
+//! `Status`: the body of every error response and of some successful ones. Its constructors in this
+//! module are the only ones; their messages are those of `k8s.io/apimachinery/pkg/api/errors`.
 
 mod reason;
 mod relayed;
@@ -14,48 +14,48 @@ use crate::{GroupKind, GroupResource, field, quote::quote};
 
 pub use reason::Reason;
 
-/// One of the causes in `details.causes`.
+/// An entry of `details.causes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// A word such as `FieldValueInvalid`.
+    /// The machine-readable reason, such as `FieldValueInvalid`.
     pub reason: String,
-    /// For people.
+    /// The human-readable message.
     pub message: String,
-    /// The field, if it is about one.
+    /// The path of the field; empty if the cause is not about a field.
     pub field: String,
 }
 
-/// What the failure is about.
+/// The object or resource that a `Status` refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// The object's name.
     pub name: String,
     /// The API group.
     pub group: String,
-    /// The resource (or for `Invalid` the kind).
+    /// The resource, or the kind for reason `Invalid`.
     pub kind: String,
     /// The object's uid.
     pub uid: String,
-    /// The single things that are wrong.
+    /// The individual errors.
     pub causes: Vec<Cause>,
-    /// After how many seconds a retry makes sense; also sent as `Retry-After`.
+    /// The number of seconds after which the client should retry; also sent as `Retry-After`.
     pub retry_after_seconds: Option<u32>,
 }
 
-/// An answer of kind `Status`.
+/// A response of kind `Status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Whether this reports a success.
     pub success: bool,
-    /// For people.
+    /// The human-readable message.
     pub message: String,
-    /// Why it failed; `None` in a success.
+    /// The reason of the failure; `None` for a success.
     pub reason: Option<Reason>,
-    /// What it is about.
+    /// The object or resource that it refers to.
     pub details: Option<Box<Details>>,
-    /// The HTTP code.
+    /// The HTTP status code.
     pub code: u16,
-    /// `metadata.continue`, only where an expired list can be resumed inconsistently.
+    /// `metadata.continue`: set only where an expired list can be resumed inconsistently.
     pub continue_token: Option<String>,
 }
 
@@ -72,15 +72,15 @@ impl Status {
         }
     }
 
-    /// The refusal of a webhook, which chooses the code and the word of its reason: a code below 400 is
-    /// 400, a word that is not known is none.
+    /// The rejection by a webhook, which chooses the code and the reason. A code below 400 becomes
+    /// 400, an unknown reason becomes none.
     pub fn denied(message: impl Into<String>, code: u16, word: &str) -> Self {
         let reason = Reason::ALL.into_iter().find(|reason| reason.word() == word);
         let reason = reason.unwrap_or(Reason::Unknown);
         Self { code: code.max(400), ..Self::failure(reason, message) }
     }
 
-    /// The refusal of an admission policy, which chooses the reason.
+    /// The rejection by an admission policy, which chooses the reason.
     pub fn denied_by_policy(
         resource: &GroupResource,
         name: &str,
@@ -91,8 +91,8 @@ impl Status {
         Self { reason: Some(reason), code: reason.code(), ..forbidden }
     }
 
-    /// The refusal of admission policies that could not change an object; the first of them counts, and
-    /// has a reason of its own or none (upstream: the code stays that of a refusal).
+    /// The rejection after mutating admission policies failed. The message and the optional reason
+    /// are those of the first failure; as upstream, the code stays 403.
     pub fn failed_by_policies(
         resource: &GroupResource,
         name: &str,
@@ -105,7 +105,7 @@ impl Status {
         whys.iter().fold(status, |status, why| status.with_cause("", why, ""))
     }
 
-    /// A failure about the object `name` of a resource.
+    /// A failure that refers to the object `name` of a resource.
     fn about(reason: Reason, resource: &GroupResource, name: &str, message: String) -> Self {
         let mut status = Self::failure(reason, message);
         status.details = Some(Box::new(Details {
@@ -117,7 +117,7 @@ impl Status {
         status
     }
 
-    /// The answer to a delete that left nothing to return (DEL-08).
+    /// The response to a delete that removed the object at once (DEL-08).
     pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Self {
         Self {
             success: true,
@@ -135,7 +135,7 @@ impl Status {
         }
     }
 
-    /// A success with a code of its own, such as 201 after a binding or an eviction.
+    /// A success with a specific code, such as 201 after a binding or an eviction.
     pub const fn success(code: u16) -> Self {
         Self {
             success: true,
@@ -147,20 +147,20 @@ impl Status {
         }
     }
 
-    /// 500 without a reason, for what upstream's plugins refuse by an error that is no status.
+    /// 500 without a reason, where an upstream plugin returns an error that is not a status.
     pub fn without_reason(message: impl Into<String>) -> Self {
         let mut status = Self::failure(Reason::InternalError, message);
         status.reason = None;
         status
     }
 
-    /// 404.
+    /// 404 for a missing object.
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} {} not found", quote(name));
         Self::about(Reason::NotFound, resource, name, message)
     }
 
-    /// 404 for a path that no resource has.
+    /// 404 for a path that matches no resource.
     pub fn no_such_path() -> Self {
         let mut status =
             Self::failure(Reason::NotFound, "the server could not find the requested resource");
@@ -168,33 +168,33 @@ impl Status {
         status
     }
 
-    /// Whether it says that.
+    /// Whether this is the status of [`Status::no_such_path`].
     pub fn is_no_such_path(&self) -> bool {
         *self == Self::no_such_path()
     }
 
-    /// 409 on create.
+    /// 409: a create of an object that exists.
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} {} already exists", quote(name));
         Self::about(Reason::AlreadyExists, resource, name, message)
     }
 
-    /// 409 on update.
+    /// 409: a write that conflicts with the stored object.
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
         let name_shown = quote(name);
         let message = format!("Operation cannot be fulfilled on {resource} {name_shown}: {why}");
         Self::about(Reason::Conflict, resource, name, message)
     }
 
-    /// 409: the object changed since the version that the client sent (UPD-01).
+    /// 409: the client's resource version is not the current one (UPD-01).
     pub fn stale(resource: &GroupResource, name: &str) -> Self {
         const WHY: &str = "the object has been modified; please apply your changes to the latest \
                            version and try again";
         Self::conflict(resource, name, WHY)
     }
 
-    /// 409: an object is not the one that the client means. The words are those of upstream's storage, for
-    /// which programs look, so that the key is the one in etcd.
+    /// 409: a precondition on the uid or the resource version failed. The text is that of
+    /// upstream's storage, which clients match, so `key` is the key in etcd.
     pub fn failed_precondition(
         resource: &GroupResource,
         name: &str,
@@ -209,7 +209,7 @@ impl Status {
         Self::conflict(resource, name, &why)
     }
 
-    /// 409 on create with a `generateName` that gave only names that are taken (META-30).
+    /// 409: a create with `generateName` only generated names that exist (META-30).
     pub fn generate_name_conflict(
         resource: &GroupResource,
         name: &str,
@@ -223,14 +223,14 @@ impl Status {
         Self::about(Reason::AlreadyExists, resource, name, message).retry(retry_after_seconds)
     }
 
-    /// 409 with a cause for each field that another manager owns.
+    /// 409: an apply conflict, with a cause for each field that another manager owns.
     pub fn apply_conflict(causes: Vec<Cause>, message: impl Into<String>) -> Self {
         let mut status = Self::failure(Reason::Conflict, message);
         status.details = Some(Box::new(Details { causes, ..Details::default() }));
         status
     }
 
-    /// 403. `why` follows `pods "x" is forbidden: `; without a resource, just `forbidden: `.
+    /// 403. `why` follows `pods "x" is forbidden: `, or `forbidden: ` without a resource.
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
         let message = if resource.group.is_empty() && resource.resource.is_empty() {
             format!("forbidden: {why}")
@@ -242,7 +242,7 @@ impl Status {
         Self::about(Reason::Forbidden, resource, name, message)
     }
 
-    /// 422 with a cause for each error, up to [`field::ERRORS_MAX`].
+    /// 422: an invalid object, with a cause for each error, up to [`field::ERRORS_MAX`].
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
         let mut message = format!("{kind} {} is invalid", quote(name));
         if !errors.is_empty() {
@@ -278,14 +278,14 @@ impl Status {
         Self::failure(Reason::Unauthorized, "Unauthorized")
     }
 
-    /// 405.
+    /// 405: the resource does not support the verb.
     pub fn method_not_allowed(resource: &GroupResource, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
         Self::about(Reason::MethodNotAllowed, resource, "", message)
     }
 
-    /// 422 for a patch that can be read and does not apply. Upstream's NewGenericServerResponse keeps
-    /// the reason to itself, and kubectl's words depend on that: log it.
+    /// 422: a well-formed patch that cannot be applied. Upstream's NewGenericServerResponse does
+    /// not tell the client why, and kubectl depends on that, so the caller should log the reason.
     pub fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         let mut status = Self::failure(Reason::Invalid, message);
@@ -293,31 +293,31 @@ impl Status {
         status
     }
 
-    /// 413: a body or a part of it is beyond a bound.
+    /// 413: a body or a part of it exceeds a limit.
     pub fn too_large(message: impl fmt::Display) -> Self {
         let message = format!("Request entity too large: {message}");
         Self::failure(Reason::RequestEntityTooLarge, message)
     }
 
-    /// 406: the client accepts none of `types`, which are those that there are.
+    /// 406: the client accepts none of the supported `types`.
     pub fn not_acceptable(types: &str) -> Self {
         let message = format!("only the following media types are accepted: {types}");
         Self::failure(Reason::NotAcceptable, message)
     }
 
-    /// 406 from the router: `types` are what the route can produce.
+    /// 406 from the router: `types` are the media types that the route produces.
     pub fn no_representation(types: &str) -> Self {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {types}");
         Self { details: Some(Box::default()), ..Self::failure(Reason::NotAcceptable, message) }
     }
 
-    /// 415 from the router: no route takes a body of its type.
+    /// 415 from the router: no route consumes the body's media type.
     pub fn no_route_for_media_type() -> Self {
         let failure = Self::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
         Self { details: Some(Box::default()), ..failure }
     }
 
-    /// 415: the body is in none of `types`, which are those that are read.
+    /// 415: the body's media type is none of the supported `types`.
     pub fn unsupported_media_type(types: &str) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: \
@@ -331,7 +331,7 @@ impl Status {
         Self::failure(Reason::TooManyRequests, message).retry(retry_after_seconds)
     }
 
-    /// 500: the operation failed for a while; try again.
+    /// 500: the operation failed temporarily.
     pub fn server_timeout(
         resource: &GroupResource,
         operation: &str,
@@ -341,7 +341,7 @@ impl Status {
             "The {operation} operation against {resource} could not be completed at this time, \
              please try again."
         );
-        // Upstream puts the operation where the object's name is elsewhere.
+        // Upstream puts the operation into the field of the object's name.
         Self::about(Reason::ServerTimeout, resource, operation, message).retry(retry_after_seconds)
     }
 
@@ -350,7 +350,7 @@ impl Status {
         Self::failure(Reason::ServiceUnavailable, message)
     }
 
-    /// 405 for a path that is there, but not for this method.
+    /// 405 for a path that exists, but not with this method.
     pub fn wrong_method() -> Self {
         let mut status = Self::failure(
             Reason::MethodNotAllowed,
@@ -360,19 +360,19 @@ impl Status {
         status
     }
 
-    /// 501: it is known, and this server does not do it yet.
+    /// 501: a known feature that this server does not implement.
     pub fn not_implemented(what: &str) -> Self {
         let mut status = Self::failure(Reason::Unknown, format!("{what} is not implemented"));
         status.code = 501;
         status
     }
 
-    /// 410: the resource version is older than what is kept.
+    /// 410: the resource version is older than the history that is kept.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(Reason::Expired, message)
     }
 
-    /// 500. The message is for the client; log what is behind it.
+    /// 500. The message is sent to the client; the caller should log the cause.
     pub fn internal(message: impl fmt::Display) -> Self {
         let mut status =
             Self::failure(Reason::InternalError, format!("Internal error occurred: {message}"));
@@ -399,14 +399,14 @@ impl Status {
         Self::failure(Reason::Timeout, message).retry(retry_after_seconds)
     }
 
-    /// 504: a resource version that this server has not reached (RV-29).
+    /// 504: the request asks for a resource version that this server has not reached (RV-29).
     pub fn too_large_resource_version(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
         let cause = "Too large resource version";
         Self::timeout(message, 1).with_cause("ResourceVersionTooLarge", cause, "")
     }
 
-    /// Says when to retry; 0 says nothing.
+    /// Sets the retry hint; 0 removes it.
     fn retry(mut self, after_seconds: u32) -> Self {
         let details = self.details.get_or_insert_default();
         details.retry_after_seconds = (after_seconds > 0).then_some(after_seconds);
@@ -424,8 +424,8 @@ impl Status {
         self
     }
 
-    /// The status as an object of `v1`, members in upstream's order when written with the schema of
-    /// `io.k8s.apimachinery.pkg.apis.meta.v1.Status`.
+    /// Returns the status as an object of `v1`. The schema
+    /// `io.k8s.apimachinery.pkg.apis.meta.v1.Status` gives upstream's order of members.
     pub fn to_value(&self) -> Value {
         let mut status = Map::new();
         status.insert("kind", "Status");
@@ -441,7 +441,7 @@ impl Status {
         if let Some(details) = &self.details {
             status.insert("details", details.to_value());
         }
-        // Upstream's answer to a completed delete has none.
+        // Upstream's response to a completed delete has no code.
         if self.code != 0 && (!self.success || self.code != 200) {
             status.insert("code", i64::from(self.code));
         }

@@ -1,10 +1,10 @@
-//! Rows of what upstream makes of texts: `{"in": …, "out": …}`, or `"error"` where it refuses.
+//! Rows of upstream's results: `{"in": …, "out": …}`, or `"error"` where upstream rejects the text.
 
 use std::fmt::Display;
 
 use pintle_value::json;
 
-/// Checks that `read` makes of each row's text what upstream makes of it.
+/// Checks that `read` turns each row's text into upstream's result.
 pub(crate) fn check<T: Display, E: Display>(rows: &str, read: impl Fn(&str) -> Result<T, E>) {
     let mut failures = Vec::new();
     for line in rows.lines() {

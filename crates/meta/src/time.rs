@@ -1,7 +1,8 @@
-//! Times as the API writes them: RFC 3339 in UTC, whole seconds (`metav1.Time`) or microseconds
+//! Times in the API's format: RFC 3339 in UTC with whole seconds (`metav1.Time`) or microseconds
 //! (`metav1.MicroTime`). An instant is an `i64` of microseconds since 1970.
 //!
-//! Parsing accepts what Go's `time.Parse` accepts with upstream's layouts, and fails in its words.
+//! Parsing accepts what Go's `time.Parse` accepts with upstream's layouts, with the same error
+//! messages.
 
 mod parse;
 #[cfg(test)]
@@ -13,30 +14,30 @@ use crate::Error;
 pub const SECOND: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// Reads a `metav1.Time`; a fraction of a second is kept as far as microseconds go.
+/// Parses a `metav1.Time`. A fraction of a second is kept with microsecond precision.
 pub fn parse(text: &str) -> Result<i64, Error> {
     parse::parse(text, parse::Fraction::Optional).map_err(Error::Time)
 }
 
-/// Reads a `metav1.MicroTime`, which must have six digits of a second's fraction.
+/// Parses a `metav1.MicroTime`, which must have a fraction of six digits.
 pub fn parse_micro(text: &str) -> Result<i64, Error> {
     parse::parse(text, parse::Fraction::Micros).map_err(Error::Time)
 }
 
-/// Writes a `metav1.Time`: `2006-01-02T15:04:05Z`.
+/// Formats a `metav1.Time`: `2006-01-02T15:04:05Z`.
 pub fn format(micros: i64) -> String {
     let (mut text, _) = split(micros);
     text.push('Z');
     text
 }
 
-/// The day of a second since 1970: `2006-01-02`.
+/// Formats the date of a Unix time in seconds: `2006-01-02`.
 pub fn day(seconds: i64) -> String {
     const LENGTH: usize = "2006-01-02".len();
     format(seconds.saturating_mul(SECOND)).chars().take(LENGTH).collect()
 }
 
-/// Writes a `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
+/// Formats a `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
 pub fn format_micro(micros: i64) -> String {
     let (mut text, fraction) = split(micros);
     text.push('.');
@@ -45,7 +46,7 @@ pub fn format_micro(micros: i64) -> String {
     text
 }
 
-/// The date and time of the second, and the microseconds after it.
+/// The text of the date and time up to seconds, and the remaining microseconds.
 fn split(micros: i64) -> (String, i64) {
     let seconds = micros.div_euclid(SECOND);
     let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
@@ -63,8 +64,8 @@ fn split(micros: i64) -> (String, i64) {
     (text, micros.rem_euclid(SECOND))
 }
 
-/// Appends the last digits of a number that is not negative. Times are in every object and event that is
-/// written, and `format!` takes several times as long.
+/// Appends the last `count` digits of a non-negative number. Every object and event has times, and
+/// `format!` is several times slower.
 fn push_digits(text: &mut String, number: i64, count: u32) {
     for position in (0..count).rev() {
         let digit = (number / 10_i64.pow(position) % 10) as u8;
@@ -72,8 +73,8 @@ fn push_digits(text: &mut String, number: i64, count: u32) {
     }
 }
 
-/// Days since 1970-01-01 of a date in the Gregorian calendar. Years begin in March here, so that the
-/// leap day is a year's last.
+/// The days since 1970-01-01 of a date in the Gregorian calendar. The computation begins years in
+/// March, so that the leap day is a year's last day.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -97,9 +98,9 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Days in 400 years, after which the calendar repeats.
+/// Days in 400 years, the period of the calendar.
 const DAYS_PER_ERA: i64 = 146_097;
-/// Days from the first of March of the year 0 to 1970-01-01.
+/// Days from the first of March of year 0 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;
 
 fn days_in_month(year: i64, month: i64) -> i64 {

@@ -1,6 +1,6 @@
-//! Uids: UUIDs of version 4 (RFC 9562), made of random bytes that are an argument (META-04).
+//! Uids: UUIDs of version 4 (RFC 9562). The random bytes are an argument (META-04).
 
-/// The UUID of 16 random bytes.
+/// Formats 16 random bytes as a UUID.
 pub fn format(random: [u8; 16]) -> String {
     let mut bits = u128::from_be_bytes(random);
     bits = bits & !(0xf << 76) | 0x4 << 76; // version: 4, random
@@ -14,7 +14,7 @@ mod tests {
     use super::format;
 
     #[test]
-    fn sets_version_and_variant() {
+    fn version_and_variant_are_set() {
         for (random, uid) in [
             ([0x00; 16], "00000000-0000-4000-8000-000000000000"),
             ([0xff; 16], "ffffffff-ffff-4fff-bfff-ffffffffffff"),

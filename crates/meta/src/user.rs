@@ -1,40 +1,40 @@
-//! Users and the names that Kubernetes reserves for some of them.
+//! Users, and the user and group names that Kubernetes reserves.
 
 use crate::names::{label_rule, subdomain_rule};
 
-/// Who comes without credentials.
+/// The user name of requests without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of everyone without credentials.
+/// The group of unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group of everyone with credentials.
+/// The group of authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group that may do everything.
+/// The group that is authorized for everything.
 pub const MASTERS: &str = "system:masters";
 
 /// The group of kubelets.
 pub const NODES: &str = "system:nodes";
 
-/// Who asks.
+/// The user who makes a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// The name by which rules and records know the user.
+    /// The user name.
     pub name: String,
-    /// An identifier that does not come back with the name; often empty.
+    /// An identifier that is never reused for the same name; often empty.
     pub uid: String,
     /// The groups, in the order in which the authenticator gave them.
     pub groups: Vec<String>,
-    /// What else the authenticator knows, sorted by key.
+    /// Additional attributes from the authenticator, sorted by key.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
 impl User {
-    /// Who comes without credentials.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
         Self { name: ANONYMOUS.to_owned(), groups, ..Self::default() }
     }
 
-    /// Adds the group that everyone with credentials is in.
+    /// Adds the group of authenticated users.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
@@ -43,7 +43,7 @@ impl User {
         self
     }
 
-    /// The server itself, whoever it acts for: it may do everything (upstream's loopback user).
+    /// The server itself under this name, authorized for everything (upstream's loopback user).
     pub fn server(name: &str) -> Self {
         Self { name: name.to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() }
     }
@@ -53,13 +53,13 @@ impl User {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// Whether the user may do everything, whatever the rules say.
+    /// Whether the user is authorized for everything, without asking the authorizers.
     pub fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }
 }
 
-/// How the names of service accounts as users begin.
+/// The prefix of service accounts' user names.
 pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 /// The group of all service accounts.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
@@ -69,12 +69,12 @@ pub fn service_account(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
-/// The groups that a service account is in, besides the one of everyone with credentials.
+/// The groups of a service account, besides that of authenticated users.
 pub fn service_account_groups(namespace: &str) -> Vec<String> {
     vec![SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}")]
 }
 
-/// The namespace and name of the service account that a user name is that of, if it is one's.
+/// The namespace and name of the service account with this user name; `None` for other users.
 pub fn split_service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
     let is_one = label_rule(namespace, false).is_empty() && subdomain_rule(name, false).is_empty();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_of_service_accounts_are_told_apart_from_others() {
+    fn service_account_user_names_are_recognized() {
         let check = |user, expected| assert_eq!(split_service_account(user), expected, "{user}");
         check("system:serviceaccount:ns:name", Some(("ns", "name")));
         check("system:serviceaccount:ns:a.b", Some(("ns", "a.b")));

@@ -1,7 +1,7 @@
-//! The rules for the metadata that every object has, in the words and the order of
+//! Validation of object metadata, with the messages and in the order of
 //! `k8s.io/apimachinery/pkg/api/validation`.
 //!
-//! Objects come here decoded against their schema, so that members have the types they should have.
+//! Objects are decoded against their schema before, so members have their declared types.
 
 mod conditions;
 mod owners;
@@ -22,13 +22,13 @@ use crate::{
     names, object, quote,
 };
 
-/// All annotations' keys and values together may be so long, in bytes (META-09).
+/// The maximum total size of all annotations' keys and values in bytes (META-09).
 pub const ANNOTATIONS_LENGTH_MAX: usize = 256 * 1024;
 const MANAGER_LENGTH_MAX: usize = 128;
 const SUBRESOURCE_LENGTH_MAX: usize = 256;
 
-/// What is wrong with the metadata of an object to be created, after its name was generated. `path`
-/// is where the metadata is: `metadata`.
+/// Validates the metadata of an object to be created, after its name was generated. `path` is the
+/// path of the metadata.
 pub fn object_meta(
     object: &Value,
     namespaced: bool,
@@ -52,13 +52,13 @@ pub fn object_meta(
         const DETAIL: &str = "must be greater than or equal to 0";
         errors.push(Error::invalid(&path.field("generation"), &generation.into(), DETAIL));
     }
-    described(&mut errors, object, path);
+    labels_annotations_and_owners(&mut errors, object, path);
     errors.extend(finalizers(object, &path.field("finalizers")));
     errors.extend(managed_fields(object, &path.field("managedFields")));
     errors
 }
 
-/// What is wrong with the metadata of an object to be updated, given what is stored.
+/// Validates the metadata of an update against the stored object.
 pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Errors {
     let mut errors = Errors::new();
     if object::is_terminating(old) {
@@ -84,12 +84,12 @@ pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Errors {
         let [new, old] = [new, old].map(|o| o.at(&["metadata", member]).unwrap_or(&missing));
         errors.extend(immutable(new, old, &path.field(member)));
     }
-    described(&mut errors, new, path);
+    labels_annotations_and_owners(&mut errors, new, path);
     errors.extend(managed_fields(new, &path.field("managedFields")));
     errors
 }
 
-/// What is wrong with a value that must not change.
+/// Returns an error if an immutable value changed.
 pub fn immutable(new: &Value, old: &Value, path: &Path) -> Option<Error> {
     (new != old).then(|| Error::invalid(path, new, "field is immutable"))
 }
@@ -103,15 +103,15 @@ fn namespace(errors: &mut Errors, namespace: &str, namespaced: bool, path: &Path
     }
 }
 
-/// Labels, annotations and owner references: what is checked on create and on update alike.
-fn described(errors: &mut Errors, object: &Value, path: &Path) {
+/// Validates labels, annotations and owner references, on create and on update.
+fn labels_annotations_and_owners(errors: &mut Errors, object: &Value, path: &Path) {
     errors.extend(labels(object::labels(object), &path.field("labels")));
     errors.extend(annotations(object::annotations(object), &path.field("annotations")));
     let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array);
     errors.extend(owner_references(owners.unwrap_or_default(), &path.field("ownerReferences")));
 }
 
-/// What is wrong with a set of labels (META-08).
+/// Validates labels (META-08).
 pub fn labels(labels: Option<&Map>, path: &Path) -> Errors {
     let mut errors = Errors::new();
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
@@ -122,12 +122,12 @@ pub fn labels(labels: Option<&Map>, path: &Path) -> Errors {
     errors
 }
 
-/// What is wrong with a set of annotations (META-09).
+/// Validates annotations (META-09).
 pub fn annotations(annotations: Option<&Map>, path: &Path) -> Errors {
     let mut errors = Errors::new();
     let mut length = 0;
     for (key, value) in annotations.into_iter().flat_map(Map::iter) {
-        // The rule is that of labels' keys, but for the case of the letters.
+        // The rule is that of label keys, except that upper case is allowed in the prefix.
         all_invalid(&mut errors, path, key, names::qualified_name(&key.to_lowercase()));
         length += key.len() + value.as_str().map_or(0, str::len);
     }
@@ -151,7 +151,7 @@ fn finalizers(object: &Value, path: &Path) -> Errors {
     errors
 }
 
-/// Nothing may begin to hold an object that is being deleted (DEL-12).
+/// Rejects new finalizers on an object that is being deleted (DEL-12).
 fn no_new_finalizers(errors: &mut Errors, new: &Value, old: &Value, path: &Path) {
     let old: BTreeSet<&str> = object::finalizers(old).collect();
     let added: BTreeSet<&str> = object::finalizers(new).filter(|f| !old.contains(f)).collect();
@@ -192,7 +192,7 @@ fn managed_fields(object: &Value, path: &Path) -> Errors {
     errors
 }
 
-/// What is wrong with the name of a field manager.
+/// Validates the name of a field manager.
 pub fn field_manager(manager: &str, path: &Path) -> Errors {
     let mut errors = Errors::new();
     if manager.len() > MANAGER_LENGTH_MAX {
@@ -208,7 +208,7 @@ pub fn field_manager(manager: &str, path: &Path) -> Errors {
     errors
 }
 
-/// What is wrong with a path that has a domain before it, such as `acme.io/foo`.
+/// Validates a path with a domain prefix, such as `acme.io/foo`.
 pub fn domain_prefixed_path(text: &str, path: &Path) -> Errors {
     if text.is_empty() {
         return Error::required(path, "").into();
@@ -234,7 +234,7 @@ pub fn domain_prefixed_path(text: &str, path: &Path) -> Errors {
     errors
 }
 
-/// One error for each of the things that are wrong with `text`.
+/// Adds an error about `text` for each message.
 fn all_invalid(errors: &mut Errors, path: &Path, text: &str, wrong: Vec<String>) {
     errors.extend(wrong.into_iter().map(|detail| Error::invalid(path, &text.into(), detail)));
 }

@@ -1,14 +1,14 @@
-//! Versions of APIs, and which of them comes first.
+//! API versions and their priority.
 
 use std::cmp::{Ordering, Reverse};
 
-/// The order of two versions of a group: stable ones first, then betas, then alphas, the newest first; then
-/// all others by name (upstream: `CompareKubeAwareVersionStrings`).
+/// Compares two versions of a group by priority: stable versions first, then betas, then alphas,
+/// newer ones first; then all others by name (upstream: `CompareKubeAwareVersionStrings`).
 pub fn cmp(a: &str, b: &str) -> Ordering {
     rank(a).cmp(&rank(b)).then_with(|| a.cmp(b))
 }
 
-/// `v1` before `v1beta1` before `v1alpha1` before anything else.
+/// The rank of a version: `v1`, `v1beta1`, `v1alpha1`, others.
 fn rank(version: &str) -> (u8, Reverse<u64>, Reverse<u64>) {
     parse(version).map_or((3, Reverse(0), Reverse(0)), |(stage, major, minor)| {
         (stage, Reverse(major), Reverse(minor))
@@ -29,7 +29,7 @@ fn parse(version: &str) -> Option<(u8, u64, u64)> {
     Some((stage, major, number(minor)?))
 }
 
-/// A number without a sign or leading zeros.
+/// Parses a number without a sign or leading zeros.
 fn number(digits: &str) -> Option<u64> {
     if digits.starts_with('0') || digits.starts_with('+') {
         return None;
@@ -40,7 +40,7 @@ fn number(digits: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn versions_are_ordered_by_stability_and_age() {
+    fn versions_are_ordered_by_priority() {
         // DISC-08
         let expected = [
             "v10",

@@ -230,7 +230,7 @@ impl Object {
     /// # Errors
     /// If the bytes are not valid.
     pub fn tree(&self) -> Result<Value, Unreadable> {
-        json::parse_without(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
+        json::parse_with_raw(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
     }
 
     /// Checks that the bytes are valid before a caller hands them out. The result is remembered.

@@ -52,7 +52,7 @@ pub(crate) fn is_zero(schema: &Schema, ty: TypeId, value: &Value) -> bool {
         Value::Float(x) => *x == 0.0,
         Value::String(s) => s.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Unread(_) => false,
+        Value::Raw(_) => false,
         Value::Object(members) => {
             members.is_empty()
                 || matches!(schema.get(ty).shape, Shape::Struct { .. })

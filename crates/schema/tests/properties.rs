@@ -109,7 +109,7 @@ impl Maker {
                 self.pick(&[Value::Int(0), Value::from("http")].each_ref()).clone()
             }
             Scalar::RawExtension | Scalar::Any => self.anything(3),
-            Scalar::Fields => Value::unread(json::to_string(&self.anything(3)).into()),
+            Scalar::Fields => Value::raw(json::to_string(&self.anything(3)).into()),
         }
     }
 

@@ -1,41 +1,41 @@
-//! What can be wrong with text that should be a value.
+//! The errors of the readers.
 
-/// Why text is not a value. The words are those of Go's `encoding/json` and of upstream's YAML
-/// reader, since clients see them.
+/// Why input is not a value. The messages are those of Go's `encoding/json` and of upstream's YAML
+/// and CBOR readers, since clients see them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text ends inside a value.
     #[error("unexpected end of JSON input")]
     UnexpectedEnd,
-    /// A character stands where it may not.
+    /// A character is not allowed at its position.
     #[error("invalid character {} {context}", quoted(*.found))]
     InvalidCharacter {
-        /// The first byte of what was found.
+        /// The first byte of the character.
         found: u8,
-        /// Where in the grammar.
+        /// The position in the grammar.
         context: &'static str,
     },
     /// Lists and maps are nested deeper than [`DEPTH_MAX`](crate::DEPTH_MAX).
     #[error("exceeded max depth")]
     Depth,
-    /// A number is beyond what 64 bits of floating point hold.
+    /// A number exceeds the range of a 64-bit float.
     #[error("json: cannot unmarshal number {0} into Go value of type float64")]
     NumberRange(String),
-    /// The text is not YAML, or not YAML that JSON can say; the whole message.
+    /// The text is not YAML, or has no equivalent in JSON; the whole message.
     #[error("{0}")]
     Yaml(String),
-    /// The bytes are not CBOR, or not CBOR that JSON can say.
+    /// The bytes are not CBOR, or have no equivalent in JSON.
     #[error("cbor: {0}")]
     Cbor(String),
-    /// The CBOR ends before it is whole.
+    /// The CBOR ends inside an item.
     #[error("unexpected EOF")]
     CborEnd,
-    /// There is no CBOR at all.
+    /// The input is empty.
     #[error("EOF")]
     CborEmpty,
 }
 
-/// A byte as Go's scanner shows it: as the Latin-1 character, in single quotes.
+/// A byte in the notation of Go's scanner: as a Latin-1 character in single quotes.
 fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),

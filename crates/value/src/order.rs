@@ -1,13 +1,12 @@
-//! An order of values, which JSON has none of: numbers, strings, booleans, lists, objects, null; and
-//! equality, for which 1 and 1.0 are the same. Paths to the items of lists are sorted by it
-//! (structured-merge-diff).
+//! A total order of values, as structured-merge-diff sorts the paths of list items: numbers,
+//! strings, booleans, lists, objects, null. In this order, 1 and 1.0 are equal.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 use crate::{Str, Value};
 
-/// A total order of values.
+/// Compares two values.
 pub fn values(a: &Value, b: &Value) -> Ordering {
     #[expect(clippy::cast_precision_loss, reason = "upstream compares them as floats too")]
     match (a, b) {
@@ -21,14 +20,13 @@ pub fn values(a: &Value, b: &Value) -> Ordering {
             let unequal = a.iter().zip(b).map(|(a, b)| values(a, b)).find(|o| o.is_ne());
             unequal.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
-        (Value::Unread(a), Value::Unread(b)) => a.cmp(b),
+        (Value::Raw(a), Value::Raw(b)) => a.cmp(b),
         (Value::Object(a), Value::Object(b)) => members(a.as_slice(), b.as_slice()),
         _ => rank(a).cmp(&rank(b)),
     }
 }
 
-/// A value as a key of sorted sets and maps: what tells whether a value comes twice, or is among many
-/// others.
+/// A value as a key of sorted sets and maps, for example to find duplicates.
 #[derive(Clone, Copy, Debug)]
 pub struct Ordered<V>(pub V);
 
@@ -52,12 +50,12 @@ impl<V: Borrow<Value>> PartialEq for Ordered<V> {
 
 impl<V: Borrow<Value>> Eq for Ordered<V> {}
 
-/// Whether two values are the same.
+/// Whether two values are equal in this order.
 pub fn same(a: &Value, b: &Value) -> bool {
     values(a, b).is_eq()
 }
 
-/// The order of members that are sorted by name.
+/// Compares members that are sorted by name.
 pub fn members(a: &[(Str, Value)], b: &[(Str, Value)]) -> Ordering {
     let each = a.iter().zip(b).map(|((name_a, value_a), (name_b, value_b))| {
         name_a.as_str().cmp(name_b).then_with(|| values(value_a, value_b))
@@ -75,7 +73,7 @@ const fn rank(value: &Value) -> u8 {
         Value::String(_) => 1,
         Value::Bool(_) => 2,
         Value::Array(_) => 3,
-        Value::Object(_) | Value::Unread(_) => 4,
+        Value::Object(_) | Value::Raw(_) => 4,
         Value::Null => 5,
     }
 }

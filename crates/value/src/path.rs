@@ -1,5 +1,5 @@
-//! Where in an object something is: `spec.containers[0].image`, the way upstream writes it in
-//! errors, warnings and causes (`k8s.io/apimachinery/pkg/util/validation/field`).
+//! Field paths such as `spec.containers[0].image`, in the notation of upstream's errors, warnings
+//! and causes (`k8s.io/apimachinery/pkg/util/validation/field`).
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ pub struct Path {
 }
 
 impl Path {
-    /// The object itself.
+    /// The path of the object itself.
     pub const fn root() -> Self {
         Self { text: String::new() }
     }
 
-    /// A path that begins at a named member.
+    /// A path that begins with a member.
     pub fn new(name: &str) -> Self {
         Self { text: name.to_owned() }
     }
 
-    /// The member `name` of what this path points at.
+    /// This path extended by the member `name`.
     #[must_use]
     pub fn field(&self, name: &str) -> Self {
         let mut path = self.clone();
@@ -30,7 +30,7 @@ impl Path {
         path
     }
 
-    /// The item `index` of the list that this path points at.
+    /// This path extended by a list index.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         let mut path = self.clone();
@@ -38,7 +38,7 @@ impl Path {
         path
     }
 
-    /// The entry `key` of the map that this path points at: `metadata.annotations[key]`.
+    /// This path extended by a map key: `metadata.annotations[key]`.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         let mut path = self.clone();
@@ -60,14 +60,14 @@ impl Path {
         write!(self.text, "[{index}]").expect("writing to a String cannot fail");
     }
 
-    /// Extends this path by a map's key; undo with [`Path::truncate`].
+    /// Extends this path by a map key; undo with [`Path::truncate`].
     pub fn push_key(&mut self, key: &str) {
         self.text.push('[');
         self.text.push_str(key);
         self.text.push(']');
     }
 
-    /// The length to give to [`Path::truncate`] later.
+    /// The length of the text, for a later [`Path::truncate`].
     pub const fn len(&self) -> usize {
         self.text.len()
     }
@@ -77,7 +77,7 @@ impl Path {
         self.text.is_empty()
     }
 
-    /// Goes back to where the path had `len` bytes.
+    /// Shortens the path to `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.text.truncate(len);
     }

@@ -1,28 +1,32 @@
-//! One node of an object tree.
+//! The object tree: [`Value`] and its accessors.
 
-use crate::{Map, Str, json};
+mod map;
 
-/// A JSON-like value: the one form that objects have between the wire and the store.
+pub use map::Map;
+
+use crate::Str;
+
+/// A JSON-like value: the representation of objects between the wire and the store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// `null`: "no value" where the schema allows it.
+    /// `null`.
     #[default]
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number that Go writes without fraction or exponent, and that fits 64 bits.
+    /// An integer that fits 64 bits. Go writes such a number without fraction or exponent.
     Int(i64),
     /// Any other number; always finite.
     Float(f64),
-    /// Text, including quantities, times and base64 bytes, which keep the text that they came as.
+    /// Text, including quantities, times and base64 bytes, which are kept as the client wrote them.
     String(Str),
     /// A list.
     Array(Vec<Value>),
     /// An object or a map.
     Object(Map),
-    /// Any value, as the compact JSON of it that nobody had to read ([`Value::read`]). Where a schema keeps a
-    /// type so, all values of that type are so.
-    Unread(Box<str>),
+    /// Any value but `null`, as compact JSON that has not been parsed ([`crate::json::parse_raw`]). Where
+    /// a schema declares a type as raw, all values of that type are raw.
+    Raw(Box<str>),
 }
 
 impl Value {
@@ -31,9 +35,9 @@ impl Value {
         Self::Object(Map::new())
     }
 
-    /// The value that compact JSON says; of all values, only `null` is read.
-    pub fn unread(json: Box<str>) -> Self {
-        if &*json == "null" { Self::Null } else { Self::Unread(json) }
+    /// Returns the value of compact JSON unparsed, except for `null`.
+    pub fn raw(json: Box<str>) -> Self {
+        if &*json == "null" { Self::Null } else { Self::Raw(json) }
     }
 
     /// The text of a string.
@@ -68,7 +72,7 @@ impl Value {
         }
     }
 
-    /// The items of a list, to change.
+    /// The items of a list, mutably.
     pub const fn as_array_mut(&mut self) -> Option<&mut Vec<Self>> {
         match self {
             Self::Array(items) => Some(items),
@@ -84,7 +88,7 @@ impl Value {
         }
     }
 
-    /// The members of an object, to change.
+    /// The members of an object, mutably.
     pub const fn as_object_mut(&mut self) -> Option<&mut Map> {
         match self {
             Self::Object(map) => Some(map),
@@ -102,22 +106,23 @@ impl Value {
         self.as_object()?.get(key)
     }
 
-    /// The member `key` of an object, to change; `None` for other values.
+    /// The member `key` of an object, mutably; `None` for other values.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         self.as_object_mut()?.get_mut(key)
     }
 
-    /// Follows object members down, e.g. `value.at(&["metadata", "name"])`.
+    /// Returns the value at a path of members, e.g. `value.at(&["metadata", "name"])`.
     pub fn at<S: AsRef<str>>(&self, path: &[S]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| node.get(key.as_ref()))
     }
 
-    /// The string at `path` of object members.
+    /// The string at a path of members.
     pub fn str_at(&self, path: &[&str]) -> Option<&str> {
         self.at(path)?.as_str()
     }
 
-    /// The member `key` as an object, made (or made anew over another value) where it is not one.
+    /// Returns the member `key` as an object. A missing member, or one of another type, becomes an
+    /// empty object.
     ///
     /// # Panics
     /// Never: a value that is not an object becomes one.
@@ -125,42 +130,18 @@ impl Value {
         self.make_object().entry_object(key)
     }
 
-    /// This value as an object, emptied first if it was something else.
+    /// Returns this value as an object. A value of another type becomes an empty object.
     pub fn make_object(&mut self) -> &mut Map {
         if !matches!(self, Self::Object(_)) {
             *self = Self::object();
         }
         match self {
             Self::Object(map) => map,
-            _ => unreachable!("made an object above"),
+            _ => unreachable!("scratch an object above"),
         }
     }
 
-    /// Whether lists and objects are nested at most `levels` deep, those of what is unread included.
-    pub fn nests_within(&self, levels: usize) -> bool {
-        let below = || levels.checked_sub(1);
-        match self {
-            Self::Array(items) => {
-                below().is_some_and(|levels| items.iter().all(|item| item.nests_within(levels)))
-            }
-            Self::Object(members) => below()
-                .is_some_and(|levels| members.iter().all(|(_, value)| value.nests_within(levels))),
-            Self::Unread(text) => json::nests_within(text, levels),
-            _ => true,
-        }
-    }
-
-    /// Makes of all that is unread, here and below, what it is.
-    pub fn read(&mut self) {
-        match self {
-            Self::Unread(text) => *self = json::parse(text.as_bytes()).unwrap_or_default(),
-            Self::Array(items) => items.iter_mut().for_each(Self::read),
-            Self::Object(members) => members.iter_mut().for_each(|(_, member)| member.read()),
-            _ => {}
-        }
-    }
-
-    /// The word for the value's JSON type, as Go's JSON decoder says it in its errors.
+    /// The name of the value's JSON type in the errors of Go's JSON decoder.
     pub const fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -168,7 +149,7 @@ impl Value {
             Self::Int(_) | Self::Float(_) => "number",
             Self::String(_) => "string",
             Self::Array(_) => "array",
-            Self::Object(_) | Self::Unread(_) => "object",
+            Self::Object(_) | Self::Raw(_) => "object",
         }
     }
 }

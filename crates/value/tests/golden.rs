@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use pintle_value::{json, yaml};
 
-/// The folder of facts beside the repository, where there is one.
+/// The directory of reference facts beside the repository, if present.
 fn golden() -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/golden");
     if path.is_dir() {
@@ -40,7 +40,7 @@ fn yaml_is_written_as_upstream_writes_it() {
 }
 
 #[test]
-fn yaml_and_json_say_the_same() {
+fn yaml_and_json_are_equal() {
     for path in files("json") {
         let json = json::parse(&fs::read(&path).unwrap()).unwrap();
         let Ok(text) = fs::read(path.with_extension("yaml")) else { continue };

@@ -1,11 +1,11 @@
-//! What holds for every tree: what is written reads back as it was.
+//! Round trips that hold for every tree.
 
 #![allow(clippy::unwrap_used)]
 
 use pintle_value::{Str, Value, json, yaml};
 use proptest::prelude::*;
 
-/// Text with everything that writers have to look out for.
+/// Text with all characters that need special treatment in a writer.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z0-9.:/ -]{0,12}",
@@ -47,7 +47,7 @@ fn tree_with(number: impl Strategy<Value = Value> + 'static) -> impl Strategy<Va
 
 proptest! {
     #[test]
-    fn json_reads_back(value in tree()) {
+    fn json_round_trips(value in tree()) {
         let text = json::to_string(&value);
         prop_assert_eq!(&json::parse(text.as_bytes()).unwrap(), &value);
         let mut pretty = Vec::new();
@@ -56,14 +56,14 @@ proptest! {
     }
 
     #[test]
-    fn json_is_json_to_others(value in tree_with(any::<i64>().prop_map(Value::Int))) {
+    fn json_is_valid_for_other_parsers(value in tree_with(any::<i64>().prop_map(Value::Int))) {
         let text = json::to_string(&value);
         let other: serde_json::Value = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(json::parse(other.to_string().as_bytes()).unwrap(), value);
     }
 
     #[test]
-    fn yaml_reads_back(value in tree()) {
+    fn yaml_round_trips(value in tree()) {
         let mut text = Vec::new();
         yaml::write(&value, &mut text);
         let shown = String::from_utf8_lossy(&text).into_owned();
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_readers_panic(bytes in any::<Vec<u8>>(), text in "[\\[\\]{}:,\"0-9a-e&*<\\n -]{0,40}") {
+    fn arbitrary_text_does_not_panic(bytes in any::<Vec<u8>>(), text in "[\\[\\]{}:,\"0-9a-e&*<\\n -]{0,40}") {
         for bytes in [&bytes[..], text.as_bytes()] {
             let _ = json::parse(bytes);
             let _ = yaml::parse_documents(bytes);

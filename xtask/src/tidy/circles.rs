@@ -19,7 +19,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("registry", 17),
     ("schema", 6),
     ("server", 26),
-    ("value", 4),
 ];
 
 /// The modules of a crate, each with the modules that it uses.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use pintle_meta::{field::brief, quote::quote};
+use pintle_meta::{field::truncated, quote::quote};
 use pintle_value::Str;
 
 use super::Rule;
@@ -305,6 +305,6 @@ fn shown(rule: &Rule) -> String {
 
 /// A list of texts as Go's `%q` writes it.
 pub fn quoted_list<S: AsRef<str>>(list: &[S]) -> String {
-    let quoted: Vec<String> = list.iter().map(|text| quote(&brief(text.as_ref()))).collect();
+    let quoted: Vec<String> = list.iter().map(|text| quote(&truncated(text.as_ref()))).collect();
     format!("[{}]", quoted.join(" "))
 }

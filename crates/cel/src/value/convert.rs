@@ -103,7 +103,7 @@ pub(crate) fn any(value: &Value) -> Val<'_> {
         Value::String(text) => borrowed(text),
         Value::Array(items) => Val::List(List::Tree { items, declared: list::Declared::Any }),
         Value::Object(members) => Val::Map(Map::Tree { members, declared: map::Declared::Any }),
-        Value::Unread(text) => owned(json::parse(text.as_bytes()).unwrap_or_default()),
+        Value::Raw(text) => owned(json::parse(text.as_bytes()).unwrap_or_default()),
     }
 }
 
@@ -120,7 +120,7 @@ fn owned(value: Value) -> Val<'static> {
             let entries = members.into_iter().filter_map(|(k, v)| Some((key(k)?, owned(v))));
             Val::Map(Map::Owned(Arc::new(entries.collect())))
         }
-        Value::Null | Value::Unread(_) => Val::Null,
+        Value::Null | Value::Raw(_) => Val::Null,
         Value::Bool(b) => Val::Bool(b),
         Value::Int(n) => Val::Int(n),
         Value::Float(n) => Val::Double(n),

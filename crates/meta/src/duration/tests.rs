@@ -4,13 +4,13 @@ use super::{format, human, parse};
 use crate::tests;
 
 #[test]
-fn durations_are_read_and_written_as_in_go() {
+fn durations_match_go() {
     let rows = include_str!("../../testdata/durations.jsonl");
     tests::check(rows, |text| parse(text).map(format));
 }
 
 #[test]
-fn ages_are_told_in_two_units() {
+fn ages_have_at_most_two_units() {
     for (seconds, age) in [
         (-2, "<invalid>"),
         (-1, "0s"), // -1.999999999s
@@ -51,12 +51,12 @@ fn ages_are_told_in_two_units() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(nanos in any::<i64>()) {
+    fn formatted_text_parses_back(nanos in any::<i64>()) {
         prop_assert_eq!(parse(&format(nanos)), Ok(nanos));
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[-+0-9.hmsuµn]{0,40}", seconds in any::<i64>()) {
+    fn arbitrary_text_does_not_panic(text in "[-+0-9.hmsuµn]{0,40}", seconds in any::<i64>()) {
         let _ = (parse(&text), human(seconds));
     }
 }

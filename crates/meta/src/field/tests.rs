@@ -3,7 +3,7 @@ use pintle_value::{Path, Value, json};
 use super::{DETAIL_BYTES_MAX, ERRORS_MAX, Error, Errors, SHOWN_BYTES_MAX, aggregate, shown};
 
 #[test]
-fn errors_read_like_upstreams() {
+fn errors_match_upstream() {
     let path = Path::new("a").field("b").index(0).key("k");
     let x = Value::from("x");
     for (error, reason, text) in [
@@ -51,7 +51,7 @@ fn errors_read_like_upstreams() {
 }
 
 #[test]
-fn values_are_shown_as_go_shows_them() {
+fn values_are_formatted_as_in_go() {
     for (value, text) in [
         ("null", "null"),
         ("true", "true"),
@@ -67,7 +67,7 @@ fn values_are_shown_as_go_shows_them() {
 }
 
 #[test]
-fn so_many_errors_are_kept_and_told_of() {
+fn the_number_of_errors_is_bounded() {
     let path = Path::new("spec");
     let error = |i: usize| Error::invalid(&path, &Value::from(format!("v{i}")), "no");
     let mut errors: Errors = (0..ERRORS_MAX).map(error).collect();
@@ -80,7 +80,7 @@ fn so_many_errors_are_kept_and_told_of() {
 }
 
 #[test]
-fn an_error_is_as_long_as_its_bounds_allow() {
+fn the_length_of_errors_is_bounded() {
     let path = Path::root().key(&"k".repeat(100_000));
     let list: Vec<Value> = (0..100_000).map(|i| Value::from(format!("é{i}"))).collect();
     for value in [Value::from("é".repeat(100_000)), Value::from(list)] {
@@ -92,7 +92,7 @@ fn an_error_is_as_long_as_its_bounds_allow() {
 }
 
 #[test]
-fn each_message_is_told_once() {
+fn duplicate_messages_are_dropped() {
     let error = |text: &str| Error::invalid(&Path::new("a"), &Value::from(text), "no");
     let errors: Errors = ["x", "y", "x"].into_iter().map(error).collect();
     let expected = r#"[a: Invalid value: "x": no, a: Invalid value: "y": no]"#;

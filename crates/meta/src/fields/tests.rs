@@ -4,7 +4,7 @@ use super::{Requirement, Selector};
 use crate::tests;
 
 #[test]
-fn selectors_are_read_as_upstream_reads_them() {
+fn selectors_parse_as_upstream() {
     tests::check(include_str!("../../testdata/field_selectors.jsonl"), Selector::parse);
 }
 
@@ -41,7 +41,7 @@ fn length_is_bounded() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn formatted_text_parses_back(
         terms in prop::collection::vec(("[a-z.]{1,9}", any::<bool>(), "[a\\\\,=é!]{0,6}"), 0..4)
     ) {
         let mut terms: Vec<Requirement> = terms
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[a=!,\\\\é ]{0,20}") {
+    fn arbitrary_text_does_not_panic(text in "[a=!,\\\\é ]{0,20}") {
         let _ = Selector::parse(&text);
     }
 }

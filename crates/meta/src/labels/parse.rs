@@ -1,4 +1,4 @@
-//! The grammar of `labelSelector`. Messages are upstream's, word for word, quirks included.
+//! The parser of `labelSelector`. Messages equal upstream's, quirks included.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ enum Token {
     Open,
 }
 
-/// The tokens with a text of their own.
+/// The token with this exact text.
 fn fixed(text: &str) -> Option<Token> {
     Some(match text {
         ")" => Token::Close,
@@ -42,7 +42,7 @@ fn fixed(text: &str) -> Option<Token> {
     })
 }
 
-/// Reads the requirements in the order of the text.
+/// Parses the requirements in the order of the text.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
     if text.len() > Selector::LENGTH_MAX {
         return Err(format!("must be no more than {} bytes", Selector::LENGTH_MAX));
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         requirement(key, operator, values)
     }
 
-    /// A key, and the operator where that is clear without reading on.
+    /// Parses a key, and the operator if it follows from the key alone.
     fn key(&mut self) -> Result<(Str, Option<Operator>), String> {
         let (mut token, mut literal) = self.next();
         let not = token == Token::Not;
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
         }
         let wrong = names::qualified_name(literal);
         if !wrong.is_empty() {
-            // `<nil>` is how upstream writes the path that it doesn't have.
+            // Upstream writes `<nil>` for the missing path.
             let (key, wrong) = (quote(literal), wrong.join("; "));
             return Err(format!("<nil>: Invalid value: {key}: {wrong}"));
         }
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `(a,,b)`, sorted and without doubles; a value may be empty.
+    /// Parses `(a,,b)` to sorted, unique values; a value may be empty.
     fn values(&mut self) -> Result<Vec<Str>, String> {
         let (token, found) = self.next();
         if token != Token::Open {
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token where `in` and `notin` are identifiers.
+    /// Consumes the next token, treating `in` and `notin` as identifiers.
     fn next(&mut self) -> (Token, &'a str) {
         match self.next_keyword() {
             (Token::In | Token::NotIn, literal) => (Token::Identifier, literal),
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What [`Parser::next`] will return.
+    /// The token that [`Parser::next`] will return.
     fn peek(&self) -> (Token, &'a str) {
         Parser { text: self.text, at: self.at }.next()
     }
@@ -206,12 +206,12 @@ impl<'a> Parser<'a> {
         let rest = self.text[self.at..].trim_start_matches([' ', '\t', '\r', '\n']);
         self.at = self.text.len() - rest.len();
         let (token, length) = match rest.bytes().next() {
-            None | Some(0) => return (Token::End, ""), // upstream takes a NUL for the end
+            None | Some(0) => return (Token::End, ""), // upstream treats NUL as the end
             Some(first) if is_special(first) => special(rest),
             Some(_) => word(rest),
         };
         self.at += length;
-        // … and reads over one that ends a token.
+        // It skips a NUL that ends a token, too.
         self.at += usize::from(self.text[self.at..].starts_with('\0'));
         (token, &rest[..length])
     }

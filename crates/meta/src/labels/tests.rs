@@ -5,7 +5,7 @@ use super::{Selector, format_label_selector};
 use crate::tests;
 
 #[test]
-fn selectors_are_read_as_upstream_reads_them() {
+fn selectors_parse_as_upstream() {
     tests::check(include_str!("../../testdata/label_selectors.jsonl"), Selector::parse);
 }
 
@@ -56,7 +56,7 @@ fn selectors_match_by_labels() {
 }
 
 #[test]
-fn label_selectors_of_objects_become_selectors() {
+fn label_selectors_of_objects_are_converted() {
     for (selector, text) in [
         ("null", "<none>"),
         ("{}", "<none>"),
@@ -82,7 +82,7 @@ fn label_selectors_of_objects_become_selectors() {
 }
 
 #[test]
-fn errors_in_label_selectors_read_like_upstreams() {
+fn errors_in_label_selectors_match_upstream() {
     for (selector, error) in [
         (
             r#"{"matchExpressions":[{"key":"a","operator":"Gt"}]}"#,
@@ -110,7 +110,7 @@ fn a_map_selects_by_equality() {
 }
 
 #[test]
-fn a_single_value_can_be_asked_for() {
+fn exact_match_returns_a_single_value() {
     let selector = Selector::parse("a=1,b in (2),c in (1,2),d!=1,e").unwrap();
     let found = ["a", "b", "c", "d", "e", "f"].map(|key| selector.exact_match(key));
     assert_eq!(found, [Some("1"), Some("2"), None, None, None, None]);
@@ -123,13 +123,13 @@ fn length_is_bounded() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(text in "(!?[ab]|[ab](=|==|!=)[a1]?|[ab] (not)?in \\([a1,]*\\)|a>1){1}(,(!?[ab]|[ab]!=1)){0,3}") {
+    fn formatted_text_parses_back(text in "(!?[ab]|[ab](=|==|!=)[a1]?|[ab] (not)?in \\([a1,]*\\)|a>1){1}(,(!?[ab]|[ab]!=1)){0,3}") {
         let selector = Selector::parse(&text).unwrap();
         prop_assert_eq!(Selector::parse(&selector.to_string()), Ok(selector));
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "([a=!,<>() é\0]|in|notin){0,20}") {
+    fn arbitrary_text_does_not_panic(text in "([a=!,<>() é\0]|in|notin){0,20}") {
         if let Ok(selector) = Selector::parse(&text) {
             prop_assert_eq!(Selector::parse(&selector.to_string()), Ok(selector));
         }

@@ -25,7 +25,7 @@ fn check(rule: fn(&str) -> Vec<String>, rows: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn names_are_dns_labels_or_subdomains() {
+fn dns_names_are_validated() {
     let (l63, l64) = ("a".repeat(63), "a".repeat(64));
     let (s253, s254) = (["a"; 127].join("."), format!("{}b", ["a"; 127].join(".")));
     check(
@@ -84,7 +84,7 @@ fn names_are_dns_labels_or_subdomains() {
 
 /// META-08
 #[test]
-fn label_keys_are_qualified_and_values_short() {
+fn label_keys_and_values_are_validated() {
     let (n63, n64) = ("N".repeat(63), "N".repeat(64));
     let name = |wrong: &str| format!("name part {wrong}");
     check(
@@ -124,7 +124,7 @@ fn label_keys_are_qualified_and_values_short() {
 
 /// META-28
 #[test]
-fn a_prefix_may_end_in_a_dash() {
+fn a_generate_name_may_end_in_a_dash() {
     for (rule, text, prefix, right) in [
         (subdomain_rule as Rule, "a-", true, true),
         (subdomain_rule, "a-", false, false),
@@ -143,7 +143,7 @@ fn a_prefix_may_end_in_a_dash() {
 }
 
 #[test]
-fn names_are_generated_from_a_base() {
+fn names_are_generated_from_the_generate_name() {
     assert_eq!(generate("x-", 0), "x-bbbbb");
     assert_eq!(generate("x-", 26 + 27 * (25 + 27 * 2)), "x-98dbb");
     // META-27
@@ -154,7 +154,7 @@ fn names_are_generated_from_a_base() {
 proptest! {
     /// META-26
     #[test]
-    fn generated_names_follow_the_rule_of_their_base(base in "[a-z0-9.-]{0,70}", random: u64) {
+    fn generated_names_are_valid(base in "[a-z0-9.-]{0,70}", random: u64) {
         let name = generate(&base, random);
         prop_assert!(name.len() <= 63);
         let (start, end) = name.split_at(name.len() - 5);

@@ -1,4 +1,4 @@
-//! Reading quantities.
+//! Parses quantities.
 
 use super::{Format, Quantity, divide_away};
 use crate::Error;
@@ -22,12 +22,12 @@ pub(super) const DECIMAL: [(&str, i32); 10] = [
 
 /// Digits below 10⁻⁹ are rounded away.
 const EXPONENT_MIN: i32 = -9;
-/// Up to so many digits, upstream takes its fast path, which may keep the text.
+/// Up to this number of digits upstream takes its fast path, which may keep the text.
 const FAST_DIGITS_MAX: usize = 18;
-/// As many digits as surely fit 128 bits, with room for a factor of 1024.
+/// The number of digits that surely fits 128 bits with a factor of 1024.
 const DIGITS_MAX: usize = 35;
 
-/// The quantity, and whether upstream would write it as this very text.
+/// Returns the quantity, and whether upstream would write it as this text.
 pub(super) fn parse(text: &str) -> Result<(Quantity, bool), Error> {
     if text.is_empty() {
         return Err(Error::QuantityFormat);
@@ -46,8 +46,7 @@ struct Parts<'a> {
     /// The digits after the point.
     fraction: &'a str,
     suffix: &'a str,
-    /// Whether there is any digit before or after the point. Upstream's fast path takes none for
-    /// zero.
+    /// Whether there is any digit. Upstream's fast path accepts none as zero.
     has_digits: bool,
 }
 
@@ -110,7 +109,7 @@ fn decimal(parts: &Parts<'_>, exponent: i32, format: Format) -> Result<(Quantity
     if !parts.has_digits {
         return Err(Error::QuantityNumber);
     }
-    // Trailing zeros of the fraction count for nothing.
+    // Trailing zeros of the fraction are not significant.
     let trimmed = fraction.trim_end_matches('0');
     let exponent = exponent + (fraction.len() - trimmed.len()) as i64;
     let mantissa = number(whole, trimmed)?;
@@ -155,7 +154,7 @@ fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
     Ok((quantity, fast && whole & 7 != 0))
 }
 
-/// The digits as one number.
+/// Parses the digits as one number.
 fn number(whole: &str, fraction: &str) -> Result<i128, Error> {
     if whole.len() + fraction.len() > DIGITS_MAX {
         return Err(Error::QuantityNumber);

@@ -10,14 +10,14 @@ fn quantity(text: &str) -> Quantity {
 }
 
 #[test]
-fn canonical_texts_are_upstreams() {
+fn canonical_texts_match_upstream() {
     let rows = include_str!("../../testdata/quantities.jsonl");
     tests::check(rows, |text| canonical(text).map(|text| text.into_owned()));
 }
 
-/// Where upstream loses or mangles amounts, we don't.
+/// Cases where upstream loses or changes amounts and this implementation does not.
 #[test]
-fn no_amount_is_lost() {
+fn amounts_are_preserved() {
     for (text, written) in [
         ("4000E", Ok("4e21")),                         // upstream: 4
         ("1000000000000000000000", Ok("1e21")),        // upstream: 1
@@ -31,12 +31,12 @@ fn no_amount_is_lost() {
 }
 
 #[test]
-fn space_around_is_ignored() {
+fn surrounding_space_is_ignored() {
     assert_eq!(canonical(" \t1500m\n"), Ok("1500m".into()));
 }
 
 #[test]
-fn amounts_compare_whatever_their_format() {
+fn amounts_compare_across_formats() {
     use Ordering::{Equal, Greater, Less};
     for (a, b, expected) in [
         ("0", "0", Equal),
@@ -120,13 +120,13 @@ fn numbers_become_quantities() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "[-+]?[0-9.eEinumkKMGTP]{0,50}|\\PC{0,20}") {
+    fn arbitrary_text_does_not_panic(text in "[-+]?[0-9.eEinumkKMGTP]{0,50}|\\PC{0,20}") {
         if let Ok(written) = canonical(&text) {
             prop_assert_eq!(quantity(&written), quantity(text.trim()), "{} {}", text, written);
         }
     }
 
-    /// Against a naive model: sums of thousandths.
+    /// Compares sums of thousandths with a naive model.
     #[test]
     fn arithmetic_agrees_with_integers(a in any::<i32>(), b in any::<i32>()) {
         let (a, b) = (i64::from(a), i64::from(b));
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn canonical_texts_stay_as_they_are(n in any::<i64>(), suffix in "[numkMGTPE]?|[KMGTPE]i|e-?[0-9]") {
+    fn canonical_texts_are_stable(n in any::<i64>(), suffix in "[numkMGTPE]?|[KMGTPE]i|e-?[0-9]") {
         let text = quantity(&format!("{n}{suffix}")).to_string();
         let again = quantity(&text).to_string();
         prop_assert_eq!(again, text);

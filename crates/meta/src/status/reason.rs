@@ -1,54 +1,54 @@
-//! Why something failed: a word for programs, and the HTTP code that goes with it.
+//! The reasons of failures, with their HTTP status codes.
 
-/// The machine-readable reason of a failure, and with it the HTTP code.
+/// The machine-readable reason of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// No reason is given.
     Unknown,
-    /// 400: can never succeed as it is.
+    /// 400: the request is malformed.
     BadRequest,
-    /// 401: who are you?
+    /// 401: the request has no valid credentials.
     Unauthorized,
-    /// 403: you may not.
+    /// 403: the user may not do this.
     Forbidden,
-    /// 404: there is no such thing.
+    /// 404: the object or path does not exist.
     NotFound,
-    /// 405: not with this verb.
+    /// 405: the resource does not support the verb.
     MethodNotAllowed,
-    /// 406: not in an encoding that you accept.
+    /// 406: none of the accepted media types is supported.
     NotAcceptable,
-    /// 409: there already is one.
+    /// 409: the object exists already.
     AlreadyExists,
-    /// 409: it changed meanwhile.
+    /// 409: the object changed since it was read.
     Conflict,
-    /// 410: that state of the world is gone.
+    /// 410: the requested state is not available any more.
     Gone,
-    /// 410: that resource version is too old.
+    /// 410: the resource version is too old.
     Expired,
-    /// 413: too large.
+    /// 413: the request is too large.
     RequestEntityTooLarge,
-    /// 415: not in an encoding that we read.
+    /// 415: the body's media type is not supported.
     UnsupportedMediaType,
-    /// 422: the object breaks rules; the causes say which.
+    /// 422: the object is invalid; the causes list the errors.
     Invalid,
-    /// 429: slow down.
+    /// 429: the client must slow down.
     TooManyRequests,
-    /// 500: our fault.
+    /// 500: the server failed.
     InternalError,
-    /// 500: objects that a list should have cannot be read.
+    /// 500: objects of a list cannot be read.
     StorageReadError,
-    /// 500: try again later.
+    /// 500: the operation failed temporarily.
     ServerTimeout,
-    /// 503: not now.
+    /// 503: the server is temporarily unavailable.
     ServiceUnavailable,
-    /// 504: it took too long.
+    /// 504: the operation timed out.
     Timeout,
-    /// A command that was run somewhere failed; it has no code of HTTP.
+    /// A remote command exited with a non-zero code; this reason has no HTTP status code.
     NonZeroExitCode,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub(super) const ALL: [Self; 21] = [
         Self::Unknown,
         Self::BadRequest,
@@ -73,7 +73,7 @@ impl Reason {
         Self::NonZeroExitCode,
     ];
 
-    /// The word in `reason`.
+    /// The text of `reason`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unknown => "",
@@ -100,7 +100,7 @@ impl Reason {
         }
     }
 
-    /// The HTTP code in `code` and on the status line.
+    /// The HTTP status code.
     pub const fn code(self) -> u16 {
         match self {
             Self::BadRequest => 400,

@@ -1,10 +1,10 @@
-//! What another server answered, told to the client of this one.
+//! The status for an error response of another server, such as a kubelet.
 
 use super::{Details, Reason, Status};
 use crate::GroupResource;
 use crate::quote::quote;
 
-/// What is said of a code, whatever the other server said beside it; `None` repeats its words.
+/// The reason and the message for a status code; `None` repeats the other server's message.
 const WORDS: &[(u16, Reason, Option<&str>)] = &[
     (400, Reason::BadRequest, Some("the server rejected our request for an unknown reason")),
     (401, Reason::Unauthorized, Some("the server has asked for the client to provide credentials")),
@@ -36,7 +36,8 @@ const WORDS: &[(u16, Reason, Option<&str>)] = &[
 ];
 
 impl Status {
-    /// Another server's refusal of a request about an object (upstream: `NewGenericServerResponse`).
+    /// The failure of another server's request about an object (upstream:
+    /// `NewGenericServerResponse`).
     pub fn relayed(code: u16, resource: &GroupResource, name: &str, said: &str) -> Self {
         let known = WORDS.iter().find(|(known, ..)| *known == code);
         let (reason, words) = match known {
@@ -55,7 +56,7 @@ impl Status {
                 (Reason::Unknown, words)
             }
         };
-        // Upstream leaves a place for a verb, which it does not name.
+        // Upstream's format has a verb here, which it leaves empty.
         let mut status = Self::failure(reason, format!("{words} ( {resource} {name})"));
         status.code = code;
         status.details = Some(Box::new(Details {
@@ -69,7 +70,7 @@ impl Status {
 }
 
 impl Status {
-    /// A remote command ended with a code that is not zero (upstream: `codeExitToStatusError`).
+    /// A remote command exited with a non-zero code (upstream: `codeExitToStatusError`).
     pub fn exited(code: u8) -> Self {
         let message = format!(
             "command terminated with non-zero exit code: command terminated with exit code {code}"
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_have_upstreams_words() {
+    fn messages_of_codes_match_upstream() {
         let resource = GroupResource::new("", "pods/log");
         for (code, said, expected) in [
             (404, "no", "the server could not find the requested resource ( pods/log p)"),

@@ -2,8 +2,7 @@ use pintle_value::{Path, json};
 
 use super::*;
 
-/// Checks a status as the JSON that clients get; members sorted here, in upstream's order on the
-/// wire.
+/// Checks the JSON of a status. Members are sorted here; on the wire they are in upstream's order.
 fn check(status: &Status, expected: &str) {
     let expected = json::parse(expected.as_bytes()).expect("rows are JSON");
     let mut found = status.to_value();
@@ -22,7 +21,7 @@ fn deployments() -> GroupResource {
 }
 
 #[test]
-fn failures_about_an_object_read_like_upstreams() {
+fn failures_about_an_object_match_upstream() {
     check(
         &Status::not_found(&pods(), "x"),
         r#"{"metadata":{},"status":"Failure","message":"pods \"x\" not found","reason":"NotFound",
@@ -60,7 +59,7 @@ fn failures_about_an_object_read_like_upstreams() {
 }
 
 #[test]
-fn refusals_say_what_is_forbidden() {
+fn forbidden_messages_name_the_resource() {
     for (resource, name, message) in [
         (deployments(), "x", r#"deployments.apps "x" is forbidden: why"#),
         (deployments(), "", "deployments.apps is forbidden: why"),
@@ -72,7 +71,7 @@ fn refusals_say_what_is_forbidden() {
 }
 
 #[test]
-fn failures_without_an_object_read_like_upstreams() {
+fn failures_without_an_object_match_upstream() {
     for (status, code, reason, message) in [
         (Status::bad_request("x"), 400, "BadRequest", "x"),
         (Status::unauthorized(), 401, "Unauthorized", "Unauthorized"),
@@ -120,7 +119,7 @@ fn failures_without_an_object_read_like_upstreams() {
 }
 
 #[test]
-fn details_are_upstreams() {
+fn details_match_upstream() {
     check(
         &Status::timeout("x", 0),
         r#"{"metadata":{},"status":"Failure","message":"Timeout: x","reason":"Timeout","details":{},
@@ -154,7 +153,7 @@ fn details_are_upstreams() {
 
 /// VAL-06, VAL-07
 #[test]
-fn invalid_objects_are_told_in_full() {
+fn invalid_objects_list_all_errors() {
     let kind = GroupKind::new("apps", "Deployment");
     let path = Path::new("spec").field("replicas");
     let low = field::Error::invalid(&path, &(-1).into(), "must be greater than or equal to 0");

@@ -1,9 +1,9 @@
-//! Go's `time.Parse`, for the two layouts that upstream uses.
+//! Parses times as Go's `time.Parse` does with upstream's two layouts.
 
 use super::{SECOND, days_from_civil, days_in_month};
 use crate::quote::quote_ascii as quote;
 
-/// What a layout says about the fraction of the second.
+/// The layout's fraction of the second.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Fraction {
     /// `time.RFC3339`: any digits, or none.
@@ -21,11 +21,11 @@ impl Fraction {
     }
 }
 
-/// Why an element of the layout did not fit.
-enum Wrong {
-    /// The rest of the text is not the element.
-    NotThis,
-    /// It is, and out of its range.
+/// Why an element of the layout did not match.
+enum Mismatch {
+    /// The text does not begin with the element.
+    Text,
+    /// The element's number is out of range.
     Range(&'static str),
 }
 
@@ -40,8 +40,8 @@ pub(super) fn parse(text: &str, fraction: Fraction) -> Result<i64, String> {
             Err(format!("parsing time {text}: extra text: {rest}"))
         }
         Ok(Ok(micros)) => Ok(micros),
-        Ok(Err(what)) | Err(Wrong::Range(what)) => Err(range(what)),
-        Err(Wrong::NotThis) => {
+        Ok(Err(what)) | Err(Mismatch::Range(what)) => Err(range(what)),
+        Err(Mismatch::Text) => {
             let (text, layout) = (quote(text), quote(fraction.layout()));
             let (rest, element) = (quote(parser.rest), quote(failed));
             Err(format!("parsing time {text} as {layout}: cannot parse {rest} as {element}"))
@@ -54,13 +54,13 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// The instant, or what about the date as a whole is out of range; `element` is set to the
-    /// element of the layout that is being read.
+    /// Parses the instant. The inner error names the part of the date that is out of range.
+    /// `element` is set to the current element of the layout.
     fn instant(
         &mut self,
         fraction: Fraction,
         element: &mut &'static str,
-    ) -> Result<Result<i64, &'static str>, Wrong> {
+    ) -> Result<Result<i64, &'static str>, Mismatch> {
         let mut at = |name| *element = name;
         at("2006");
         let year = self.digits(4, 4)?;
@@ -94,7 +94,7 @@ impl Parser<'_> {
         at("Z07:00");
         let offset = self.offset()?;
 
-        // Go looks at the day and at what follows the time last, in this order.
+        // Go validates the day and the trailing text last, in this order.
         if !self.rest.is_empty() {
             return Ok(Ok(0));
         }
@@ -106,19 +106,19 @@ impl Parser<'_> {
         Ok(Ok(seconds * SECOND + micros))
     }
 
-    fn literal(&mut self, byte: u8) -> Result<(), Wrong> {
+    fn literal(&mut self, byte: u8) -> Result<(), Mismatch> {
         if self.rest.as_bytes().first() != Some(&byte) {
-            return Err(Wrong::NotThis);
+            return Err(Mismatch::Text);
         }
         self.rest = &self.rest[1..];
         Ok(())
     }
 
-    /// A number of at least `min` and at most `max` digits.
-    fn digits(&mut self, min: usize, max: usize) -> Result<i64, Wrong> {
+    /// Parses a number of `min` to `max` digits.
+    fn digits(&mut self, min: usize, max: usize) -> Result<i64, Mismatch> {
         let count = self.rest.bytes().take(max).take_while(u8::is_ascii_digit).count();
         if count < min {
-            return Err(Wrong::NotThis);
+            return Err(Mismatch::Text);
         }
         let (number, rest) = self.rest.split_at(count);
         self.rest = rest;
@@ -131,12 +131,12 @@ impl Parser<'_> {
         max: usize,
         range: std::ops::RangeInclusive<i64>,
         what: &'static str,
-    ) -> Result<i64, Wrong> {
+    ) -> Result<i64, Mismatch> {
         let number = self.digits(min, max)?;
-        if range.contains(&number) { Ok(number) } else { Err(Wrong::Range(what)) }
+        if range.contains(&number) { Ok(number) } else { Err(Mismatch::Range(what)) }
     }
 
-    /// Go reads a fraction after the seconds even where the layout has none.
+    /// Go accepts a fraction after the seconds even where the layout has none.
     fn optional_fraction(&mut self) -> i64 {
         let digits = match self.rest.as_bytes() {
             [b'.' | b',', digits @ ..] => digits.iter().take_while(|b| b.is_ascii_digit()).count(),
@@ -150,40 +150,40 @@ impl Parser<'_> {
         micros(&fraction[1..])
     }
 
-    fn six_digits(&mut self) -> Result<i64, Wrong> {
+    fn six_digits(&mut self) -> Result<i64, Mismatch> {
         let bytes = self.rest.as_bytes();
         let fits = matches!(bytes, [b'.' | b',', ..])
             && bytes.len() >= 7
             && bytes[1..7].iter().all(u8::is_ascii_digit);
         if !fits {
-            return Err(Wrong::NotThis);
+            return Err(Mismatch::Text);
         }
         let (fraction, rest) = self.rest.split_at(7);
         self.rest = rest;
         Ok(micros(&fraction[1..]))
     }
 
-    /// `Z`, `+02:00`: seconds to the east of Greenwich.
-    fn offset(&mut self) -> Result<i64, Wrong> {
+    /// Parses `Z` or an offset such as `+02:00` to seconds east of UTC.
+    fn offset(&mut self) -> Result<i64, Mismatch> {
         let bytes = self.rest.as_bytes();
         if bytes.first() == Some(&b'Z') {
             self.rest = &self.rest[1..];
             return Ok(0);
         }
         let &[sign @ (b'+' | b'-'), h1, h2, b':', m1, m2, ..] = bytes else {
-            return Err(Wrong::NotThis);
+            return Err(Mismatch::Text);
         };
         let number = |tens: u8, ones: u8| {
             let digits = tens.is_ascii_digit() && ones.is_ascii_digit();
             digits.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
         };
         let (hours, minutes) = (number(h1, h2), number(m1, m2));
-        let (Some(hours), Some(minutes)) = (hours, minutes) else { return Err(Wrong::NotThis) };
+        let (Some(hours), Some(minutes)) = (hours, minutes) else { return Err(Mismatch::Text) };
         if hours > 24 {
-            return Err(Wrong::Range("time zone offset hour"));
+            return Err(Mismatch::Range("time zone offset hour"));
         }
         if minutes > 60 {
-            return Err(Wrong::Range("time zone offset minute"));
+            return Err(Mismatch::Range("time zone offset minute"));
         }
         self.rest = &self.rest[6..];
         let seconds = (hours * 60 + minutes) * 60;
@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 }
 
-/// Digits after the decimal point as microseconds; what is smaller is cut off.
+/// Converts digits after the decimal point to microseconds, truncating.
 fn micros(digits: &str) -> i64 {
     let digits = digits.bytes().map(|b| i64::from(b - b'0')).chain(std::iter::repeat(0));
     digits.take(6).fold(0, |n, digit| n * 10 + digit)

@@ -4,12 +4,12 @@ use super::{SECOND, civil_from_days, days_from_civil, format, format_micro, pars
 use crate::tests;
 
 #[test]
-fn times_are_read_as_go_reads_them() {
+fn times_parse_as_in_go() {
     tests::check(include_str!("../../testdata/times.jsonl"), |text| parse(text).map(format));
 }
 
 #[test]
-fn micro_times_are_read_as_go_reads_them() {
+fn micro_times_parse_as_in_go() {
     let rows = include_str!("../../testdata/micro_times.jsonl");
     tests::check(rows, |text| parse_micro(text).map(format_micro));
 }
@@ -29,7 +29,7 @@ fn instants_count_from_1970() {
     }
 }
 
-/// Against a naive model: a calendar that is walked day by day.
+/// Compares with a naive model: a calendar that is walked day by day.
 #[test]
 fn dates_agree_with_a_calendar() {
     let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -48,14 +48,14 @@ fn dates_agree_with_a_calendar() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(micros in -62_167_219_200 * SECOND..253_402_300_800 * SECOND) {
+    fn formatted_text_parses_back(micros in -62_167_219_200 * SECOND..253_402_300_800 * SECOND) {
         prop_assert_eq!(parse_micro(&format_micro(micros)), Ok(micros));
         prop_assert_eq!(parse(&format_micro(micros)), Ok(micros));
         prop_assert_eq!(parse(&format(micros)), Ok(micros.div_euclid(SECOND) * SECOND));
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[-0-9:.,TZ+é]{0,40}", micros in any::<i64>()) {
+    fn arbitrary_text_does_not_panic(text in "[-0-9:.,TZ+é]{0,40}", micros in any::<i64>()) {
         let _ = (parse(&text), parse_micro(&text), format(micros), format_micro(micros));
     }
 }

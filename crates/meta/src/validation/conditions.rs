@@ -1,4 +1,4 @@
-//! The rules for a list of `metav1.Condition` (META-15).
+//! Validation of a list of `metav1.Condition` (META-15).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 const REASON_LENGTH_MAX: usize = 1024;
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
 
-/// What is wrong with a list of conditions.
+/// Validates a list of conditions.
 pub fn conditions(conditions: &[Value], path: &Path) -> Errors {
     let mut errors = Errors::new();
     let mut types = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The rules for owner references.
+//! Validation of owner references.
 
 use pintle_value::{Path, Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     field::{Error, Errors},
 };
 
-/// What is wrong with an object's owner references. Upstream's errors name the list, not the item.
+/// Validates an object's owner references. Upstream's errors name the list, not the item.
 pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
     let mut errors = Errors::new();
     let mut controller: Option<String> = None;
@@ -49,7 +49,7 @@ fn owner_reference(errors: &mut Errors, owner: &Value, path: &Path) {
             errors.push(Error::invalid(&path.field(member), &"".into(), "must not be empty"));
         }
     }
-    // Events are gone in an hour: nothing may depend on one.
+    // Events expire after an hour, so no object may depend on one.
     if gvk == GroupVersionKind::new("", "v1", "Event") {
         let detail = format!("{gvk} is disallowed from being an owner");
         errors.push(Error::invalid_shown(path, shown(owner), detail));
@@ -60,7 +60,7 @@ fn text<'a>(owner: &'a Value, member: &str) -> &'a str {
     owner.str_at(&[member]).unwrap_or_default()
 }
 
-/// An owner reference as JSON, members in upstream's order.
+/// Formats an owner reference as JSON, members in upstream's order.
 fn shown(owner: &Value) -> String {
     let required = ["apiVersion", "kind", "name", "uid"];
     let required = required.map(|member| (member, text(owner, member).into()));

@@ -1,4 +1,4 @@
-//! The rules for a `metav1.LabelSelector` in an object, and for single requirements.
+//! Validation of a `metav1.LabelSelector` in an object, and of single requirements.
 
 use pintle_value::{Path, Value};
 
@@ -8,7 +8,7 @@ use crate::{
     names,
 };
 
-/// What is wrong with a label selector.
+/// Validates a label selector.
 pub fn label_selector(selector: &Value, path: &Path) -> Errors {
     let match_labels = selector.get("matchLabels").and_then(Value::as_object);
     let mut errors = labels(match_labels, &path.field("matchLabels"));
@@ -21,7 +21,7 @@ pub fn label_selector(selector: &Value, path: &Path) -> Errors {
     errors
 }
 
-/// What is wrong with a requirement about labels, but for an operator that nobody knows.
+/// Validates a requirement on labels, except that an unknown operator is accepted.
 pub fn label_requirement(requirement: &Value, path: &Path) -> Errors {
     let mut errors = Errors::new();
     values(&mut errors, requirement, path);
@@ -36,7 +36,7 @@ pub fn label_requirement(requirement: &Value, path: &Path) -> Errors {
     errors
 }
 
-/// What is wrong with a requirement about fields, but for an operator that nobody knows.
+/// Validates a requirement on fields, except that an unknown operator is accepted.
 pub fn field_requirement(requirement: &Value, path: &Path) -> Errors {
     let mut errors = Errors::new();
     if requirement.str_at(&["key"]).unwrap_or_default().is_empty() {
@@ -54,7 +54,7 @@ fn known_operator(errors: &mut Errors, requirement: &Value, path: &Path) {
     }
 }
 
-/// Whether there are values is up to the operator.
+/// Validates the number of values for the operator.
 fn values(errors: &mut Errors, requirement: &Value, path: &Path) {
     let operator = requirement.str_at(&["operator"]).unwrap_or_default();
     let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();

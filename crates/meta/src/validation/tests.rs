@@ -10,7 +10,7 @@ fn texts(errors: &[Error]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// Checks the errors of an object whose metadata, beside a name and a namespace, is `metadata`.
+/// Checks the errors of an object with a name, a namespace and the given metadata.
 fn check(metadata: &str, expected: &[&str]) {
     let mut object = Value::object();
     let members = crate::object::metadata_mut(&mut object);
@@ -155,7 +155,7 @@ fn finalizers_and_managed_fields_are_checked() {
 }
 
 #[test]
-fn updates_keep_what_must_not_change() {
+fn updates_of_immutable_metadata_are_rejected() {
     let old = r#"{"name":"n","namespace":"s","uid":"u","resourceVersion":"1","generation":2,
                   "creationTimestamp":"2020-01-01T00:00:00Z"}"#;
     let deleted = r#"{"name":"n","resourceVersion":"1","finalizers":["a"],

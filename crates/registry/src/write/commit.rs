@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_meta::{Reason, Status, object};
 use pintle_schema::protobuf;
 use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record};
-use pintle_value::{OBJECT_DEPTH_MAX, Value};
+use pintle_value::{OBJECT_DEPTH_MAX, Value, json};
 
 use super::Write;
 use crate::allocation::{Companion, Part};
@@ -134,7 +134,7 @@ pub(crate) fn encode(
 ) -> Result<pintle_store::Write, Status> {
     let key = resource.key(namespace, name)?;
     // A deleted object was stored before, perhaps by a release with another bound.
-    if kind != Kind::Deleted && !tree.nests_within(OBJECT_DEPTH_MAX) {
+    if kind != Kind::Deleted && !json::nests_within(tree, OBJECT_DEPTH_MAX) {
         return Err(Status::bad_request(format!(
             "the object is nested more than {OBJECT_DEPTH_MAX} levels deep, its managed fields included"
         )));

@@ -20,8 +20,8 @@ mod structural;
 mod tests;
 
 use pintle_value::{
-    Map, Str, Value, json,
-    token::{Kind, Token, Tokens, Tree},
+    Map, Str, TreeReader, Value, json,
+    token::{Kind, Token, Tokens},
     yaml,
 };
 
@@ -96,7 +96,7 @@ fn sorted(
 /// Checks and normalises a tree (the result of a patch) just as [`decode`] does bytes. After an error
 /// the tree is as it was.
 pub fn conform(schema: &Schema, ty: TypeId, value: &mut Value) -> Result<Vec<Problem>, Error> {
-    let decoded = Decoder::new(schema, Tree::new(value)).root(ty)?;
+    let decoded = Decoder::new(schema, TreeReader::new(value)).root(ty)?;
     *value = decoded.value;
     Ok(decoded.problems)
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use pintle_meta::{duration, quantity, time};
 use pintle_value::{
-    Value,
-    token::{Kind, Token, Tokens, number},
+    Value, number,
+    token::{Kind, Token, Tokens},
 };
 
 use super::{Decoder, FieldPath, Result, base64};
@@ -21,7 +21,7 @@ impl<T: Tokens> Decoder<'_, T> {
             },
             // Upstream keeps the bytes of these and does not look for duplicate fields in them.
             Scalar::RawExtension => return self.tokens.tree(),
-            Scalar::Fields => return self.tokens.json().map(Value::unread),
+            Scalar::Fields => return self.tokens.json().map(Value::raw),
             _ => {}
         }
         let token = self.tokens.value()?;
@@ -29,7 +29,9 @@ impl<T: Tokens> Decoder<'_, T> {
             (_, Token::Null) => return Ok(Value::Null),
             (Scalar::String, Token::String(text)) => return Ok(Value::from(text)),
             (Scalar::Bool, Token::Bool(b)) => return Ok(Value::Bool(b)),
-            (Scalar::Float64, Token::Number(text)) => number(text).map_err(|_| Fault::number(text)),
+            (Scalar::Float64, Token::Number(text)) => {
+                number::parse(text).map_err(|_| Fault::number(text))
+            }
             (Scalar::Int32 | Scalar::IntOrString, Token::Number(text)) => match text.parse() {
                 Ok(n) => Ok(Value::Int(i32::into(n))),
                 Err(_) => Err(Fault::number(text)),

@@ -4,10 +4,7 @@ use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_meta::{duration, quantity, time};
-use pintle_value::{
-    Value, json,
-    token::{self, Tokens},
-};
+use pintle_value::{Value, json, number, token::Tokens};
 
 use super::{
     message::Messages,
@@ -71,7 +68,7 @@ impl<'b> Messages<'_, 'b> {
                 self.alternative(ty, wire.bytes(name)?)
             }
             Scalar::RawExtension | Scalar::Any => self.raw(wire.bytes(name)?, |text| text.tree()),
-            Scalar::Fields => self.raw(wire.bytes(name)?, |text| text.json().map(Value::unread)),
+            Scalar::Fields => self.raw(wire.bytes(name)?, |text| text.json().map(Value::raw)),
         }
     }
 
@@ -110,7 +107,7 @@ fn number(number: f64) -> Result<Value, Error> {
     }
     let mut text = Vec::new();
     json::write(&Value::Float(number), &mut text);
-    Ok(token::number(&json::text(&text))?)
+    Ok(number::parse(&json::text(&text))?)
 }
 
 /// Seconds since 1970, and nanoseconds; `None` for Go's zero time, which is an empty message.

@@ -1,12 +1,12 @@
-//! CBOR (RFC 8949) to values and back, as upstream's serializer has it.
+//! Reads and writes CBOR (RFC 8949) as upstream's serializer does.
 //!
-//! Documents begin with the tag of self-described CBOR, by which they are known. Writing is
-//! deterministic: numbers as short as they go, keys in the order of their bytes (but an object's kind and
-//! API version may come first, a list's items last); texts are byte strings.
-//! Reading takes what JSON could say: of simple values `true`, `false` and `null`, of tags none that
-//! stands for a number or a time in numbers.
+//! A document begins with the tag of self-described CBOR, which identifies it. The encoding is
+//! deterministic: the shortest form of numbers, keys ordered by their bytes (except that an
+//! object's kind and API version may come first, and a list's items last), and texts as byte
+//! strings. The reader accepts what JSON can express: of the simple values `true`, `false` and
+//! `null`, and no tags that stand for a number or a numeric time.
 //!
-//! Invariant: nothing is believed about lengths, and nothing is nested deeper than
+//! Invariant: declared lengths are not trusted, and nothing is nested deeper than
 //! [`DEPTH_MAX`](crate::DEPTH_MAX).
 
 mod read;
@@ -20,10 +20,10 @@ pub use write::{
 
 use crate::{Error, Value};
 
-/// What a document begins with: the head of tag 55799.
+/// The prefix of a document: the head of tag 55799.
 pub const MAGIC: &[u8] = &[0xd9, 0xd9, 0xf7];
 
-/// Reads one data item and nothing behind it.
+/// Parses a single data item.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     if bytes.is_empty() {
         return Err(Error::CborEmpty);
@@ -34,7 +34,8 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Reads the first data item of a sequence (RFC 8742); says how long it is. `None` where it is not whole.
+/// Parses the first data item of a sequence (RFC 8742), and returns it with its length; `None` if
+/// it is incomplete.
 pub fn first(bytes: &[u8]) -> Result<Option<(Value, usize)>, Error> {
     let mut reader = read::Reader::new(bytes);
     match reader.value() {
@@ -55,7 +56,7 @@ mod major {
     pub(super) const TAG: u8 = 6;
     pub(super) const SIMPLE: u8 = 7;
 
-    /// What they are called.
+    /// The names of the types in errors.
     pub(super) const NAMES: [&str; 8] = [
         "positive integer",
         "negative integer",

@@ -1,29 +1,29 @@
-//! Reading.
+//! The reader.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::major;
-use crate::{DEPTH_MAX, Error, Map, Str, Value, token};
+use crate::{DEPTH_MAX, Error, Map, Str, Value, number};
 
-/// Reads data items off bytes.
+/// Reads data items from bytes.
 pub(super) struct Reader<'b> {
     rest: &'b [u8],
-    /// How many lists, maps and tags are open.
+    /// The number of open lists, maps and tags.
     depth: usize,
 }
 
-/// The first bytes of an item.
+/// The decoded first bytes of an item.
 #[derive(Clone, Copy)]
 struct Head {
     major: u8,
-    /// `None` where the length is told by an end.
+    /// `None` for an item of indefinite length.
     number: Option<u64>,
     /// The low five bits of the first byte.
     info: u8,
 }
 
-/// The byte that ends what has no length.
+/// The byte that ends an item of indefinite length.
 const END: u8 = 0xff;
 
 impl<'b> Reader<'b> {
@@ -31,12 +31,12 @@ impl<'b> Reader<'b> {
         Self { rest: bytes, depth: 0 }
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(super) const fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// Nothing may be left of so many bytes.
+    /// Checks that the input of `bytes` bytes is consumed.
     pub(super) fn end(&self, bytes: usize) -> Result<(), Error> {
         match self.rest.len() {
             0 => Ok(()),
@@ -47,7 +47,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The next item.
+    /// Reads the next item.
     pub(super) fn value(&mut self) -> Result<Value, Error> {
         let head = self.head()?;
         match head.major {
@@ -71,7 +71,7 @@ impl<'b> Reader<'b> {
     }
 
     fn array(&mut self, length: Option<u64>) -> Result<Vec<Value>, Error> {
-        // Room is made as items come, for the length may be a lie.
+        // The capacity grows with the items, as the declared length cannot be trusted.
         let (mut items, mut left) = (Vec::new(), length);
         while self.has_more(&mut left)? {
             items.push(self.value()?);
@@ -89,15 +89,16 @@ impl<'b> Reader<'b> {
             let key = self.text(head)?;
             members.push((key, self.value()?));
         }
-        let mut twice = None;
-        let members = Map::from_unsorted(members, |key| twice = Some(key.clone()));
-        match twice {
+        let mut repeated_keys = None;
+        let members = Map::from_unsorted(members, |key| repeated_keys = Some(key.clone()));
+        match repeated_keys {
             Some(key) => Err(wrong(format!("found duplicate map key {key:?}"))),
             None => Ok(members),
         }
     }
 
-    /// Whether another item follows, where so many are left or an end is to come.
+    /// Whether another item follows. `left` counts the remaining items; `None` for an indefinite
+    /// length.
     fn has_more(&mut self, left: &mut Option<u64>) -> Result<bool, Error> {
         match left {
             Some(0) => Ok(false),
@@ -115,7 +116,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// What a tag encloses. Most say nothing that JSON could.
+    /// Reads the content of a tag. Most tags have no equivalent in JSON and are dropped.
     fn tagged(&mut self, tag: Option<u64>) -> Result<Value, Error> {
         match tag {
             Some(21..=23) if self.rest.first().is_some_and(|b| b >> 5 == major::BYTES) => {
@@ -138,12 +139,12 @@ impl<'b> Reader<'b> {
         match std::str::from_utf8(&bytes) {
             Ok(text) => Ok(text.into()),
             Err(_) if head.major == major::TEXT => Err(wrong("invalid UTF-8 string")),
-            // Elsewhere bytes are texts unchecked; here no text is.
+            // Other readers do not validate byte strings; here every text is UTF-8.
             Err(_) => Ok(String::from_utf8_lossy(&bytes).into()),
         }
     }
 
-    /// The bytes of a string, which may come in pieces of its own type.
+    /// Reads the bytes of a string, which may consist of chunks of its own type.
     fn bytes(&mut self, head: Head) -> Result<Vec<u8>, Error> {
         if let Some(length) = head.number {
             return Ok(self.take(length)?.to_vec());
@@ -207,16 +208,16 @@ fn simple(head: Head) -> Result<Value, Error> {
         (_, number) => return Err(unaccepted(&format!("simple value {number} is not recognized"))),
     };
     let what = if x.is_nan() { "floating-point NaN" } else { "floating-point infinity" };
-    token::float(x).ok_or_else(|| unaccepted(what))
+    number::from_float(x).ok_or_else(|| unaccepted(what))
 }
 
-/// What is CBOR, and nothing that an object may have.
+/// The error for valid CBOR that an object cannot contain.
 fn unaccepted(what: &str) -> Error {
     let words = "data item of cbor type primitives is not accepted by protocol";
     wrong(format!("{words}: {what}"))
 }
 
-/// The number that the bits of a half-precision float stand for.
+/// Decodes a half-precision float.
 fn half(bits: u16) -> f64 {
     let fraction = f64::from(bits & 0x3ff);
     let size = match bits >> 10 & 0x1f {

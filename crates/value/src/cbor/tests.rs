@@ -9,14 +9,14 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// What bytes say, as JSON, or why they say nothing.
+/// Checks the JSON that the bytes decode to, or the error.
 fn check(hex: &str, expected: Result<&str, &str>) {
     let found = parse(&bytes(hex)).map(|value| json::to_string(&value));
     let found = found.map_err(|error| error.to_string());
     assert_eq!(found.as_deref().map_err(String::as_str), expected, "{hex}");
 }
 
-/// How a value is written, behind the tag.
+/// Checks the bytes that a value encodes to, without the document's prefix.
 fn check_written(text: &str, hex: &str) {
     let mut out = Vec::new();
     write(&json::parse(text.as_bytes()).unwrap(), &mut out);
@@ -36,7 +36,7 @@ fn values_are_written_deterministically() {
     check_written("65536", "1a 00010000");
     check_written("9223372036854775807", "1b 7fffffffffffffff");
     check_written("-9223372036854775808", "3b 7fffffffffffffff");
-    // As short as they go
+    // The shortest form of numbers
     check_written("0.5", "f9 3800");
     check_written("1.5", "f9 3e00");
     check_written("-5.960464477539063e-8", "f9 8001");
@@ -44,13 +44,13 @@ fn values_are_written_deterministically() {
     check_written("0.00006103515625", "f9 0400");
     check_written("3.4028234663852886e+38", "fa 7f7fffff");
     check_written("1.1", "fb 3ff19999 9999999a");
-    // Texts are byte strings, keys are sorted by length first
+    // Texts are byte strings; keys are ordered by length first
     check_written(r#""IETF""#, "44 49455446");
     check_written(r#"{"a":[1],"bb":{},"c":"ü"}"#, "a3 4161 81 01 4163 42 c3bc 426262 a0");
 }
 
 #[test]
-fn an_object_says_first_what_it_is() {
+fn objects_begin_with_kind_and_api_version() {
     let check = |text: &str, hex: &str, members: usize, rest: &str| {
         let mut out = bytes("00");
         let found = write_object(&json::parse(text.as_bytes()).unwrap(), &mut out);
@@ -73,7 +73,7 @@ fn an_object_says_first_what_it_is() {
 }
 
 #[test]
-fn what_others_write_is_read() {
+fn encodings_of_other_writers_are_read() {
     check("63 e6b0b4", Ok("\"水\""));
     check("d9d9f7 a1 61 61 01", Ok(r#"{"a":1}"#));
     check("9f 01 82 02 03 ff", Ok("[1,[2,3]]"));
@@ -82,7 +82,7 @@ fn what_others_write_is_read() {
     check("5f 42 6162 41 63 ff", Ok(r#""abc""#));
     check("fa 3f800000", Ok("1"));
     check("f9 c400", Ok("-4"));
-    // Bytes that are to be base64 or the like some day
+    // Byte strings that are to be converted to base64 or the like
     check("d6 43 000102", Ok(r#""AAEC""#));
     check("d5 43 fbff00", Ok(r#""-_8A""#));
     check("d7 42 0aff", Ok(r#""0AFF""#));
@@ -91,7 +91,7 @@ fn what_others_write_is_read() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn items_without_json_equivalent_are_rejected() {
     let eof = Err("unexpected EOF");
     check("", Err("EOF"));
     check("18", eof);
@@ -155,7 +155,7 @@ fn sequences_are_read_item_by_item() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(value) = parse(&bytes) {
             let mut out = Vec::new();
             write(&value, &mut out);
@@ -164,9 +164,9 @@ proptest! {
     }
 
     #[test]
-    fn floats_keep_their_value(x in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
+    fn floats_round_trip(x in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
         for x in [x, f64::from(x as f32), f64::from((x as f32).to_bits() as u16) / 1024.0] {
-            let Some(value) = crate::token::float(x) else { continue };
+            let Some(value) = crate::number::from_float(x) else { continue };
             let mut out = Vec::new();
             write(&value, &mut out);
             prop_assert_eq!(parse(&out), Ok(value));

@@ -1,4 +1,4 @@
-//! Writing.
+//! The writer.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     write_item(value, out);
 }
 
-/// Where the members of a document are that do not say what it is.
+/// The part of an encoded object after its kind and API version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// How many they are: behind a head of its own ([`write_map_head`]) they are a map.
+    /// The number of members. After a head of its own ([`write_map_head`]) the part is a map.
     pub members: usize,
-    /// Where in the bytes.
+    /// The range of bytes.
     pub range: Range<usize>,
 }
 
-/// Writes an object as a document that says first what it is, its kind and its API version; says where
-/// the rest is.
+/// Writes an object as a document with the members `kind` and `apiVersion` first. Returns the part
+/// after them.
 pub fn write_object(object: &Value, out: &mut Vec<u8>) -> Rest {
     const TYPE: [&str; 2] = ["kind", "apiVersion"];
     let members = sorted(object);
@@ -41,8 +41,8 @@ pub fn write_object(object: &Value, out: &mut Vec<u8>) -> Rest {
     Rest { members: members.len() - typed.len(), range: begin..out.len() }
 }
 
-/// Writes a document up to the items of a list in it, which is its last member, and still to be written.
-/// `around` has all other members.
+/// Writes a document up to the items of its list member `key`, which comes last. `around` has all
+/// other members. The caller writes the items.
 pub fn write_list_head(around: &Value, key: &str, items: usize, out: &mut Vec<u8>) {
     let members = sorted(around);
     out.extend_from_slice(MAGIC);
@@ -55,12 +55,12 @@ pub fn write_list_head(around: &Value, key: &str, items: usize, out: &mut Vec<u8
     head(major::ARRAY, items as u64, out);
 }
 
-/// Writes what a map begins with.
+/// Writes the head of a map.
 pub fn write_map_head(members: usize, out: &mut Vec<u8>) {
     head(major::MAP, members as u64, out);
 }
 
-/// Writes an event of a watch: its type, and its object as [`write`] writes it.
+/// Writes a watch event: its type, and its object as [`write`] encoded it.
 pub fn write_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(MAGIC);
     head(major::MAP, 2, out);
@@ -70,7 +70,7 @@ pub fn write_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(object);
 }
 
-/// Writes a data item that is not a document of its own.
+/// Writes a data item without the prefix of a document.
 pub fn write_item(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bool(false) => out.push(0xf4),
@@ -92,11 +92,12 @@ pub fn write_item(value: &Value, out: &mut Vec<u8>) {
                 write_item(value, out);
             }
         }
-        Value::Unread(text) => write_item(&json::parse(text.as_bytes()).unwrap_or_default(), out),
+        Value::Raw(text) => write_item(&json::parse(text.as_bytes()).unwrap_or_default(), out),
     }
 }
 
-/// The members of an object in the order of their encoded keys: shorter ones have smaller heads.
+/// The members of an object ordered by their encoded keys: shorter ones come first, as their heads
+/// are smaller.
 fn sorted(object: &Value) -> Vec<(&str, &Value)> {
     let members = object.as_object().into_iter().flat_map(crate::Map::iter);
     let mut members: Vec<_> = members.map(|(key, value)| (key.as_str(), value)).collect();
@@ -104,13 +105,13 @@ fn sorted(object: &Value) -> Vec<(&str, &Value)> {
     members
 }
 
-/// Texts are byte strings: nobody has to check that they are UTF-8.
+/// Writes a text as a byte string, which readers need not validate as UTF-8.
 fn text(text: &str, out: &mut Vec<u8>) {
     head(major::BYTES, text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Writes the first bytes of an item: its type, and a number as short as it goes.
+/// Writes the head of an item: its type, and a number in the shortest form.
 fn head(major: u8, number: u64, out: &mut Vec<u8>) {
     let major = major << 5;
     let bytes = number.to_be_bytes();
@@ -132,7 +133,7 @@ fn head(major: u8, number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a number as the shortest float that holds it.
+/// Writes the shortest float that represents the number exactly.
 fn float(x: f64, out: &mut Vec<u8>) {
     let single = x as f32;
     if f64::from(single) != x {
@@ -147,7 +148,7 @@ fn float(x: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// The bits of the half-precision float that is this number, if there is one.
+/// The bits of the half-precision float that equals this number, if there is one.
 fn half(x: f32) -> Option<u16> {
     let bits = x.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
@@ -155,11 +156,11 @@ fn half(x: f32) -> Option<u16> {
     let fraction = bits & 0x7f_ffff;
     match exponent {
         _ if bits << 1 == 0 => Some(sign),
-        // 10 of the 23 bits of the fraction are left.
+        // A half has 10 of the fraction's 23 bits.
         -14..=15 if fraction.trailing_zeros() >= 13 => {
             Some(sign | ((exponent + 15) << 10) as u16 | (fraction >> 13) as u16)
         }
-        // Small numbers lose their leading one, and a bit for each step below -14.
+        // Subnormal numbers lose the implicit leading one, and a bit for each step below -14.
         -24..=-15 => {
             let whole = fraction | 0x80_0000;
             let shift = (-1 - exponent).cast_unsigned();

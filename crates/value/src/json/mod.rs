@@ -1,8 +1,8 @@
-//! JSON text to tokens and back.
+//! Reads and writes JSON.
 //!
-//! What is accepted, what is refused, the words of refusal and the bytes written are those of Go's
-//! `encoding/json`, for that is what clients of upstream have always met: invalid UTF-8 and lone
-//! surrogates become U+FFFD, `<`, `>` and `&` are written as escapes.
+//! The accepted input, the error messages and the output bytes are those of Go's `encoding/json`,
+//! which upstream's clients know: invalid UTF-8 and lone surrogates become U+FFFD, and `<`, `>` and
+//! `&` are written as escapes.
 
 mod read;
 mod scan;
@@ -12,33 +12,33 @@ mod tests;
 mod write;
 
 pub use read::{Reader, text};
-pub use span::{at, excerpt, items, member, members, without};
+pub use span::{at, excerpt, items, member, members, with_nulls};
 pub use write::{
-    Compact, Layout, Pretty, number as write_number, string as write_string, write, write_as,
-    write_bounded, write_key, write_list, write_map, write_pretty,
+    Compact, Layout, Pretty, string as write_string, write, write_as, write_bounded, write_key,
+    write_list, write_map, write_pretty,
 };
 
 use crate::{
-    Error, Value,
-    token::{Token, Tokens, number},
+    Error, Value, number,
+    token::{Token, Tokens},
 };
 
-/// Reads one value and nothing behind it; of equal keys the last wins.
+/// Parses a single value. Of equal keys the last wins.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
-    parse_without(bytes, &[])
+    parse_with_raw(bytes, &[])
 }
 
-/// As [`parse`], but what is at `path`, a path of members, stays [unread](Value::Unread); lists on the way
-/// are not named.
-pub fn parse_without(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
+/// Like [`parse`], but the value at `path`, a path of members, stays [raw](Value::Raw). The path
+/// skips over lists.
+pub fn parse_with_raw(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
     let text = text(bytes);
     let mut reader = Reader::new(&text);
-    let value = reader.tree_without(path)?;
+    let value = reader.tree_with_raw(path)?;
     reader.end()?;
     Ok(value)
 }
 
-/// Whether [`parse`] would read this, without making the value: only the reason is of interest.
+/// Checks that [`parse`] would succeed, without building the value.
 pub fn check(bytes: &[u8]) -> Result<(), Error> {
     let text = text(bytes);
     let mut reader = Reader::new(&text);
@@ -58,16 +58,40 @@ fn check_value(reader: &mut Reader<'_>) -> Result<(), Error> {
                 check_value(reader)?;
             }
         }
-        // Of what stands alone, only a number can be wrong that the tokenizer lets through.
-        Token::Number(text) => drop(number(text)?),
+        // A number can be out of range; other scalars that the tokenizer accepts are valid.
+        Token::Number(text) => drop(number::parse(text)?),
         _ => {}
     }
     Ok(())
 }
 
-/// Whether lists and objects are nested at most `levels` deep in compact JSON.
-pub fn nests_within(json: &str, levels: usize) -> bool {
-    // Each level takes a byte to open and one to close.
+/// Parses all raw JSON in the tree.
+pub fn parse_raw(value: &mut Value) {
+    match value {
+        Value::Raw(text) => *value = parse(text.as_bytes()).unwrap_or_default(),
+        Value::Array(items) => items.iter_mut().for_each(parse_raw),
+        Value::Object(members) => members.iter_mut().for_each(|(_, member)| parse_raw(member)),
+        _ => {}
+    }
+}
+
+/// Whether lists and objects are nested at most `levels` deep, raw JSON included.
+pub fn nests_within(value: &Value, levels: usize) -> bool {
+    let below = || levels.checked_sub(1);
+    match value {
+        Value::Array(items) => {
+            below().is_some_and(|levels| items.iter().all(|item| nests_within(item, levels)))
+        }
+        Value::Object(members) => below()
+            .is_some_and(|levels| members.iter().all(|(_, value)| nests_within(value, levels))),
+        Value::Raw(text) => text_nests_within(text, levels),
+        _ => true,
+    }
+}
+
+/// Whether lists and objects in compact JSON are nested at most `levels` deep.
+fn text_nests_within(json: &str, levels: usize) -> bool {
+    // Each level has an opening and a closing byte.
     if json.len() <= 2 * levels {
         return true;
     }
@@ -93,7 +117,7 @@ pub fn nests_within(json: &str, levels: usize) -> bool {
     true
 }
 
-/// A value as compact JSON, members in the order of their keys.
+/// Encodes a value as compact JSON, members ordered by key.
 pub fn to_string(value: &Value) -> String {
     let mut out = Vec::new();
     write(value, &mut out);

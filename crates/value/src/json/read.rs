@@ -1,4 +1,4 @@
-//! The tokenizer: a pull reader over text, with Go's words for what it refuses.
+//! The tokenizer: a pull reader over text, with Go's error messages.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use crate::{
     token::{Token, Tokens},
 };
 
-/// Bytes as text, each invalid byte replaced by U+FFFD as Go's decoder does in strings. (Outside of
-/// strings such a byte is refused, replaced or not.)
+/// Converts bytes to text. As Go's decoder does in strings, each invalid byte becomes U+FFFD.
+/// Outside of strings such a byte is an error in either form.
 #[inline]
 pub fn text(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(repaired(bytes)), Cow::Borrowed)
@@ -28,23 +28,24 @@ fn repaired(bytes: &[u8]) -> String {
 /// Reads tokens from JSON text.
 pub struct Reader<'a> {
     text: &'a str,
-    /// Where the next byte is.
+    /// The offset of the next byte.
     at: usize,
-    /// How many lists and objects are open.
+    /// The number of open lists and objects.
     depth: usize,
-    /// The list or object just opened has had no item or key yet.
+    /// Whether the innermost list or object has had no item or key yet.
     fresh: bool,
-    /// Holds the last string that had escapes.
+    /// The last string that had escapes.
     unescaped: String,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the beginning of `text`.
+    /// A reader at the beginning of `text`.
     pub const fn new(text: &'a str) -> Self {
         Self::within(text, 0)
     }
 
-    /// Reads text that will stand within so many lists and objects: it may be so much less deep.
+    /// A reader of text that will be embedded `depth` levels deep; the allowed nesting is reduced
+    /// accordingly.
     pub const fn within(text: &'a str, depth: usize) -> Self {
         Self { text, at: 0, depth, fresh: false, unescaped: String::new() }
     }
@@ -53,7 +54,7 @@ impl<'a> Reader<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next byte that is not white space, not yet consumed.
+    /// Returns the next byte that is not white space, without consuming it.
     fn next_visible(&mut self) -> Result<u8, Error> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
@@ -65,7 +66,7 @@ impl<'a> Reader<'a> {
         Err(Error::UnexpectedEnd)
     }
 
-    /// The error for what stands at the cursor.
+    /// The error for the byte at the cursor.
     fn unexpected(&self, context: &'static str) -> Error {
         match self.peek() {
             Some(found) => Error::InvalidCharacter { found, context },
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
         if self.depth > DEPTH_MAX { Err(Error::Depth) } else { Ok(()) }
     }
 
-    /// The literal whose first byte is at the cursor.
+    /// Reads a literal whose first byte is at the cursor.
     fn literal<'t>(&mut self, rest: &[Expected], token: Token<'t>) -> Result<Token<'t>, Error> {
         self.at += 1;
         for expected in rest {
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The number whose first byte is at the cursor.
+    /// Reads a number whose first byte is at the cursor.
     fn number(&mut self) -> Result<&'a str, Error> {
         let start = self.at;
         if self.peek() == Some(b'-') {
@@ -127,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// The string whose opening quote is at the cursor.
+    /// Reads a string whose opening quote is at the cursor.
     fn string(&mut self) -> Result<&str, Error> {
         let start = self.at + 1;
         let end = start + plain_len(&self.text.as_bytes()[start..]);
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads on in a string that began at `start` and has its first escape at the cursor.
+    /// Reads the rest of a string that began at `start` and has its first escape at the cursor.
     #[cold]
     fn unescape(&mut self, start: usize) -> Result<(), Error> {
         self.unescaped.clear();
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The character of the escape whose backslash stands before the cursor.
+    /// Reads an escape whose backslash is before the cursor.
     fn escape(&mut self) -> Result<char, Error> {
         let c = match self.peek() {
             Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
@@ -191,8 +192,8 @@ impl<'a> Reader<'a> {
         Ok(c)
     }
 
-    /// The character that begins with the UTF-16 unit `high`; a lone surrogate is U+FFFD, and what
-    /// follows it is read on its own.
+    /// Returns the character that begins with the UTF-16 unit `high`. A lone surrogate becomes
+    /// U+FFFD; the text after it is read normally.
     fn surrogate(&mut self, high: u32) -> Result<char, Error> {
         let low_follows = self.text.as_bytes()[self.at..].starts_with(b"\\u");
         if !(0xd800..0xdc00).contains(&high) || !low_follows {
@@ -222,7 +223,8 @@ impl<'a> Reader<'a> {
         Ok(unit)
     }
 
-    /// Moves past the comma before an item or key, or past the end; tells whether one follows.
+    /// Consumes the comma before an item or key, or the end. Returns whether an item or key
+    /// follows.
     fn follows(&mut self, end: u8, context: &'static str) -> Result<bool, Error> {
         let byte = self.next_visible()?;
         if byte == end {
@@ -266,7 +268,7 @@ impl Tokens for Reader<'_> {
         if self.next_visible()? != b'"' {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        // As `string` does, but the colon is read while the key is known only by where it is.
+        // Like `string`, but the key is remembered by its offsets while the colon is read.
         let start = self.at + 1;
         let plain = plain_len(&self.text.as_bytes()[start..]);
         let escaped = self.text.as_bytes().get(start + plain) != Some(&b'"');
@@ -287,7 +289,7 @@ impl Tokens for Reader<'_> {
         let start = self.at;
         self.skip()?;
         let text = &self.text[start..self.at];
-        Ok(if scan::until(text.as_bytes(), &LOOSE) == text.len() {
+        Ok(if scan::until(text.as_bytes(), &NOT_COMPACT) == text.len() {
             text.into()
         } else {
             compact(text)
@@ -302,7 +304,7 @@ impl Tokens for Reader<'_> {
     }
 }
 
-/// JSON without white space between its tokens.
+/// Removes the white space between tokens.
 #[cold]
 fn compact(text: &str) -> Box<str> {
     let mut out = Vec::with_capacity(text.len());
@@ -310,7 +312,7 @@ fn compact(text: &str) -> Box<str> {
     String::from_utf8(out).unwrap_or_default().into()
 }
 
-/// One byte of a literal, and Go's words for another in its place.
+/// One byte of a literal, and Go's error message if it does not match.
 struct Expected {
     byte: u8,
     context: &'static str,
@@ -333,13 +335,13 @@ const NULL: &[Expected] = &[
     Expected { byte: b'l', context: "in literal null (expecting 'l')" },
 ];
 
-/// How many bytes from the start stand for themselves in a string.
+/// The number of leading bytes that need no unescaping.
 fn plain_len(bytes: &[u8]) -> usize {
     scan::until(bytes, &SPECIAL)
 }
 
-/// The bytes that compact JSON has only in strings, and those that it writes as escapes.
-static LOOSE: scan::Bytes = scan::Bytes::new(b" <>&\xe2");
+/// Bytes that compact JSON has only in strings, or writes as escapes.
+static NOT_COMPACT: scan::Bytes = scan::Bytes::new(b" <>&\xe2");
 
-/// The bytes that do not stand for themselves.
+/// Bytes that end a run of plain bytes in a string.
 static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\");

@@ -1,6 +1,6 @@
-//! Finding the end of a run of plain bytes: what reading and writing strings spend their time on.
+//! Finds the end of a run of plain bytes, the hot path of reading and writing strings.
 
-/// A set of bytes, control characters always among them.
+/// A set of bytes that always includes the control characters.
 pub(super) struct Bytes([bool; 256]);
 
 impl Bytes {
@@ -20,7 +20,7 @@ impl Bytes {
     }
 }
 
-/// How many bytes there are before the first of the set.
+/// The number of bytes before the first one in the set.
 #[inline]
 pub(super) fn until(bytes: &[u8], set: &Bytes) -> usize {
     bytes.iter().position(|&byte| set.0[usize::from(byte)]).unwrap_or(bytes.len())

@@ -1,5 +1,5 @@
-//! Where a member of an object stands in its JSON, so that a part of an encoded object can be used
-//! without decoding the rest.
+//! Finds byte ranges of members in encoded JSON, so that parts of an object can be used without
+//! decoding the rest.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use memchr::memmem;
 use super::{Error, parse, text};
 use crate::{Map, Value};
 
-/// The value of the member `key` of the object in `json`, as a range of bytes. `json` is what an encoder
-/// of ours wrote: compact, without escapes in member names.
+/// Returns the byte range of the value of the member `key` of the object in `json`. `json` must
+/// come from our encoder: compact, without escapes in member names.
 pub fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
     members(json).find_map(|(name, value)| (name == key.as_bytes()).then_some(value))
 }
 
-/// The members of the object in `json`: the name of each, and its value as a range of bytes. Nothing
-/// behind the last member that is asked for is read. `json` is as for [`member`].
+/// Iterates over the members of the object in `json`: name and byte range of the value. Lazy: it
+/// reads nothing after the last member that is requested. `json` is as for [`member`].
 pub fn members(json: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut at = 1; // past `{`
     std::iter::from_fn(move || {
@@ -29,7 +29,7 @@ pub fn members(json: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     })
 }
 
-/// The value at a path of members, as a range of bytes. `json` is as for [`member`].
+/// Returns the byte range of the value at a path of members. `json` is as for [`member`].
 pub fn at<S: AsRef<str>>(json: &[u8], path: &[S]) -> Option<Range<usize>> {
     let mut found = 0..json.len();
     for key in path {
@@ -39,8 +39,8 @@ pub fn at<S: AsRef<str>>(json: &[u8], path: &[S]) -> Option<Range<usize>> {
     Some(found)
 }
 
-/// The object in `json` with no members but those at `paths`: the others are passed over and not decoded.
-/// What stands where a path expects an object, and is none, is taken as it is. `json` is as for [`member`].
+/// Decodes only the members at `paths` of the object in `json` and skips the others. Where a path
+/// expects an object and finds another value, that value is included. `json` is as for [`member`].
 pub fn excerpt(json: &[u8], paths: &[&[&str]]) -> Result<Value, Error> {
     let mut object = Map::new();
     let mut below: Vec<&[&str]> = Vec::with_capacity(paths.len());
@@ -68,7 +68,7 @@ pub fn excerpt(json: &[u8], paths: &[&[&str]]) -> Result<Value, Error> {
     Ok(object.into())
 }
 
-/// The items of the list in `json`, each as a range of bytes. `json` is as for [`member`].
+/// Iterates over the items of the list in `json` as byte ranges. `json` is as for [`member`].
 pub fn items(json: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let is_list = json.first() == Some(&b'[') && json.get(1) != Some(&b']');
     let mut at = if is_list { 1 } else { json.len() };
@@ -79,10 +79,10 @@ pub fn items(json: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The JSON with `null` for what every member `key` has, at any depth: for those who want to know all
-/// but what is long. `json` is as for [`member`].
-pub fn without(json: &[u8], key: &str) -> Vec<u8> {
-    // Within a string there is no such text: its quotes are escaped there.
+/// Returns the JSON with `null` as the value of every member `key`, at any depth. `json` is as for
+/// [`member`].
+pub fn with_nulls(json: &[u8], key: &str) -> Vec<u8> {
+    // This text cannot occur within a string, where quotes are escaped.
     let name = format!("\"{key}\":");
     let finder = memmem::Finder::new(&name);
     let (mut rest, mut kept) = (json, Vec::new());
@@ -97,7 +97,7 @@ pub fn without(json: &[u8], key: &str) -> Vec<u8> {
     kept
 }
 
-/// Just behind the string whose opening quote is at `at`.
+/// The offset after the string whose opening quote is at `at`.
 pub(super) fn string_end(json: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -109,7 +109,7 @@ pub(super) fn string_end(json: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Just behind the value that begins at `at`.
+/// The offset after the value that begins at `at`.
 fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_at_the_top_only() {
+    fn only_top_level_members_are_found() {
         let json = r#"{"kind":"Pod","n":1.5,"metadata":{"name":"a\"},{","x":[1,{}]},"spec":{"metadata":2},"t":true}"#;
         check(json, "kind", Some(r#""Pod""#));
         check(json, "n", Some("1.5"));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn members_come_in_their_order() {
+    fn members_keep_their_order() {
         let json = br#"{"a":1,"b":{"c":2},"d":"}"}"#;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
         let found: Vec<_> =
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_at_the_top_only() {
+    fn only_top_level_items_are_found() {
         for (json, expected) in [
             (r#"[1,"a],",{"x":[2,3]},[[4]]]"#, &["1", r#""a],""#, r#"{"x":[2,3]}"#, "[[4]]"][..]),
             ("[{}]", &["{}"]),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_left_out_at_any_depth() {
+    fn members_are_replaced_by_null_at_any_depth() {
         for (json, expected) in [
             (r#"{"a":{"x":1},"b":2}"#, r#"{"a":null,"b":2}"#),
             (
@@ -221,13 +221,13 @@ mod tests {
             (r#"{"b":"\"a\":2","aa":1}"#, r#"{"b":"\"a\":2","aa":1}"#),
             ("{}", "{}"),
         ] {
-            let kept = without(json.as_bytes(), "a");
+            let kept = with_nulls(json.as_bytes(), "a");
             assert_eq!(String::from_utf8(kept).expect("text"), expected, "{json}");
         }
     }
 
     #[test]
-    fn damaged_json_is_no_panic() {
+    fn damaged_json_does_not_panic() {
         for json in [
             "",
             "{",
@@ -245,7 +245,7 @@ mod tests {
             assert!(items(json.as_bytes()).count() <= 2);
             let _ = member(json.as_bytes(), "metadata");
             let _ = at(json.as_bytes(), &["a", "b"]);
-            let _ = without(json.as_bytes(), "a");
+            let _ = with_nulls(json.as_bytes(), "a");
         }
     }
 }

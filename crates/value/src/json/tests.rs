@@ -10,7 +10,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn values_and_refusals_read_as_in_go() {
+fn values_and_errors_match_go() {
     for (text, expected) in [
         ("null", "null"),
         (" [1, -2 ,3.5]\n", "[1,-2,3.5]"),
@@ -55,7 +55,7 @@ fn values_and_refusals_read_as_in_go() {
 }
 
 #[test]
-fn what_is_cut_off_begins_as_the_whole() {
+fn truncated_output_is_a_prefix() {
     use crate::json;
     let text = r#"{"a":[1,2,{"é":"é\"é"}],"b":null,"c":[],"d":{},"e":"ééé"}"#;
     let value = json::parse(text.as_bytes()).unwrap();
@@ -76,7 +76,7 @@ fn what_is_cut_off_begins_as_the_whole() {
 }
 
 #[test]
-fn depth_is_counted_in_the_same_way_by_all() {
+fn all_functions_agree_on_nesting_depth() {
     for (open, close, each) in [("[", "]", 1), (r#"{"[{":"#, "}", 1), (r#"[{"a":"#, "}]", 2)] {
         for count in [1, 2, 100, DEPTH_MAX / each, DEPTH_MAX / each + 1] {
             let inner = r#""]}\"[{""#;
@@ -86,14 +86,17 @@ fn depth_is_counted_in_the_same_way_by_all() {
             assert_eq!(parsed.is_ok(), depth <= DEPTH_MAX, "{open} {count}");
             assert_eq!(super::check(text.as_bytes()), parsed.clone().map(drop), "{open} {count}");
             assert!(
-                nests_within(&text, depth) && !nests_within(&text, depth - 1),
+                text_nests_within(&text, depth) && !text_nests_within(&text, depth - 1),
                 "{open} {count}"
             );
             let Ok(value) = parsed else { continue };
-            assert!(value.nests_within(depth) && !value.nests_within(depth - 1), "{open} {count}");
-            let holder = Value::from([("a", Value::unread(text.into()))]);
             assert!(
-                holder.nests_within(depth + 1) && !holder.nests_within(depth),
+                nests_within(&value, depth) && !nests_within(&value, depth - 1),
+                "{open} {count}"
+            );
+            let holder = Value::from([("a", Value::raw(text.into()))]);
+            assert!(
+                nests_within(&holder, depth + 1) && !nests_within(&holder, depth),
                 "{open} {count}"
             );
         }
@@ -101,7 +104,7 @@ fn depth_is_counted_in_the_same_way_by_all() {
 }
 
 #[test]
-fn what_is_checked_is_what_can_be_parsed() {
+fn check_agrees_with_parse() {
     for text in ["", "{", "[1,]", "1e999", "[1e999]", r#"{"a":1e999}"#, "{} x", "null", "[1,{}]"] {
         assert_eq!(super::check(text.as_bytes()), parse(text.as_bytes()).map(drop), "{text}");
     }

@@ -1,26 +1,25 @@
-//! The writer: Go's encoding of values.
-
-use std::io::Write;
+//! The writer: JSON in Go's encoding.
 
 use super::{Reader, scan};
 use crate::{
-    Error, Value,
+    Error, Value, number,
     token::{Token, Tokens},
 };
 
-/// Where white space goes. The walk over a value calls these at the same points for every layout.
+/// The placement of white space. A walk over a value calls these methods at the same points for
+/// every layout.
 pub trait Layout {
-    /// Before an item or member; `first` is told of the first of a list or object.
+    /// Called before an item or member; `first` is true for the first one of a list or object.
     fn before(&mut self, first: bool, out: &mut Vec<u8>);
-    /// Between a key and its value.
+    /// Called between a key and its value.
     fn colon(&mut self, out: &mut Vec<u8>);
-    /// Before the end of a list or object that is not empty.
+    /// Called before the end of a list or object that is not empty.
     fn end(&mut self, out: &mut Vec<u8>);
-    /// Writes a value that is compact JSON.
-    fn unread(&mut self, json: &str, out: &mut Vec<u8>);
+    /// Writes a value from compact JSON.
+    fn raw(&mut self, json: &str, out: &mut Vec<u8>);
 }
 
-/// No white space at all.
+/// A layout without white space.
 pub struct Compact;
 
 impl Layout for Compact {
@@ -36,12 +35,13 @@ impl Layout for Compact {
 
     fn end(&mut self, _: &mut Vec<u8>) {}
 
-    fn unread(&mut self, json: &str, out: &mut Vec<u8>) {
+    fn raw(&mut self, json: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(json.as_bytes());
     }
 }
 
-/// A line for each item and member, indented by two spaces a level, as Go's `json.Indent` does.
+/// A layout with a line for each item and member, indented by two spaces a level, as Go's
+/// `json.Indent` produces it.
 #[derive(Default)]
 pub struct Pretty {
     depth: usize,
@@ -73,35 +73,36 @@ impl Layout for Pretty {
         self.new_line(out);
     }
 
-    fn unread(&mut self, json: &str, out: &mut Vec<u8>) {
+    fn raw(&mut self, json: &str, out: &mut Vec<u8>) {
         copy(json, self, out);
     }
 }
 
-/// Writes a value as compact JSON, members in the order of their keys.
+/// Writes a value as compact JSON, members ordered by key.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
     write_as(value, &mut Compact, out);
 }
 
-/// As [`write`], but cut off with `...` after so many bytes: what follows costs nothing.
+/// Like [`write`], but cuts the output off with `...` after `bytes_max` bytes. The cost is bounded
+/// likewise.
 pub fn write_bounded(value: &Value, bytes_max: usize, out: &mut Vec<u8>) {
     let end = out.len() + bytes_max;
     write_until(value, end, out);
     if out.len() > end {
-        let is_inner = |byte: u8| byte & 0xc0 == 0x80;
-        let whole = (0..=end).rev().find(|&i| !is_inner(out[i])).unwrap_or_default();
+        let is_continuation = |byte: u8| byte & 0xc0 == 0x80;
+        let whole = (0..=end).rev().find(|&i| !is_continuation(out[i])).unwrap_or_default();
         out.truncate(whole);
         out.extend_from_slice(b"...");
     }
 }
 
-/// Writes a value, but no more than a few bytes beyond `end`.
+/// Writes a value, stopping a few bytes after `end`.
 fn write_until(value: &Value, end: usize, out: &mut Vec<u8>) {
     let start =
         |text: &str, out: &[u8]| text.floor_char_boundary((end + 1).saturating_sub(out.len()));
     match value {
         Value::String(text) => string(&text[..start(text, out)], out),
-        Value::Unread(json) => out.extend_from_slice(&json.as_bytes()[..start(json, out)]),
+        Value::Raw(json) => out.extend_from_slice(&json.as_bytes()[..start(json, out)]),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
@@ -134,19 +135,19 @@ fn write_until(value: &Value, end: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a value as JSON on many lines, members in the order of their keys.
+/// Writes a value as indented JSON, members ordered by key.
 pub fn write_pretty(value: &Value, out: &mut Vec<u8>) {
     write_as(value, &mut Pretty::default(), out);
 }
 
-/// Writes a value as JSON in a layout, members in the order of their keys.
+/// Writes a value as JSON in a layout, members ordered by key.
 pub fn write_as<L: Layout>(value: &Value, layout: &mut L, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Int(n) => out.extend_from_slice(itoa::Buffer::new().format(*n).as_bytes()),
-        Value::Float(x) => number(*x, out),
+        Value::Float(x) => number::write(*x, out),
         Value::String(text) => string(text, out),
         Value::Array(items) => {
             write_list(items, layout, out, |item, layout, out| write_as(item, layout, out));
@@ -157,11 +158,11 @@ pub fn write_as<L: Layout>(value: &Value, layout: &mut L, out: &mut Vec<u8>) {
                 write_as(member, layout, out);
             });
         }
-        Value::Unread(json) => layout.unread(json, out),
+        Value::Raw(json) => layout.raw(json, out),
     }
 }
 
-/// Writes JSON in a layout, members in the order that they have; `null` for what is not JSON.
+/// Rewrites JSON in a layout, keeping the order of members. Writes `null` for invalid JSON.
 pub(super) fn copy<L: Layout>(json: &str, layout: &mut L, out: &mut Vec<u8>) {
     let begin = out.len();
     if copy_value(&mut Reader::new(json), layout, out).is_err() {
@@ -205,7 +206,7 @@ fn copy_value<L: Layout>(
     Ok(())
 }
 
-/// Writes a list of whatever `each` writes.
+/// Writes a list; `each` writes an item.
 pub fn write_list<T, L: Layout>(
     items: &[T],
     layout: &mut L,
@@ -215,7 +216,7 @@ pub fn write_list<T, L: Layout>(
     enclose(*b"[]", items, layout, out, each);
 }
 
-/// Writes an object of whatever `each` writes: a key and a value.
+/// Writes an object; `each` writes a key and a value.
 pub fn write_map<T, L: Layout>(
     members: &[T],
     layout: &mut L,
@@ -249,21 +250,6 @@ pub fn write_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
     layout.colon(out);
 }
 
-/// Writes a finite number: the shortest digits that read back as it, with an exponent only where Go
-/// uses one.
-pub fn number(x: f64, out: &mut Vec<u8>) {
-    let size = x.abs();
-    let result = if size != 0.0 && size < 1e-6 {
-        write!(out, "{x:e}")
-    } else if size >= 1e21 {
-        let text = format!("{x:e}");
-        write!(out, "{}", text.replace('e', "e+"))
-    } else {
-        write!(out, "{x}")
-    };
-    result.expect("writing to a Vec cannot fail");
-}
-
 /// Writes a string in quotes.
 pub fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
@@ -280,7 +266,7 @@ pub fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Writes the first character of `rest`, escaped where it must be; gives what follows it.
+/// Writes the first character of `rest`, escaped if necessary. Returns the rest.
 #[cold]
 fn escape<'r>(rest: &'r [u8], out: &mut Vec<u8>) -> &'r [u8] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -315,10 +301,10 @@ fn escape<'r>(rest: &'r [u8], out: &mut Vec<u8>) -> &'r [u8] {
     &rest[1..]
 }
 
-/// How many bytes from the start are written as they are.
+/// The number of leading bytes that are written unchanged.
 fn plain_len(bytes: &[u8]) -> usize {
     scan::until(bytes, &SPECIAL)
 }
 
-/// The bytes that are written in another way, or may be.
+/// Bytes that are, or may be, escaped.
 static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\<>&\xe2");

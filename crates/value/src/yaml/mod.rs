@@ -1,8 +1,8 @@
-//! YAML text to the same tokens as JSON, and values to YAML.
+//! Reads YAML as the tokens of the equivalent JSON, and writes values as YAML.
 //!
-//! What is read and written is what `sigs.k8s.io/yaml` over go-yaml v2 reads and writes: YAML 1.1's
-//! scalars (`yes`, `0o17`), keys that become strings, block style with lines folded after 80 columns.
-//! The grammar itself is granit-parser's.
+//! The behaviour is that of `sigs.k8s.io/yaml` over go-yaml v2: YAML 1.1's scalars (`yes`, `0o17`),
+//! keys that become strings, block style with lines folded after 80 columns. The grammar is parsed
+//! by granit-parser.
 
 mod nodes;
 mod order;
@@ -18,7 +18,7 @@ pub use write::{write, write_item};
 
 use crate::{Error, Value, json, token::Tokens};
 
-/// Reads one document and nothing behind it; of equal keys the last wins.
+/// Parses a single document. Of equal keys the last wins.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     let text = json::text(bytes);
     let mut reader = Reader::new(&text)?;
@@ -27,8 +27,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Reads one document and nothing behind it; a key that comes twice is an error, as upstream has it of the
-/// files that configure its servers.
+/// Parses a single document. A duplicate key is an error, as in upstream's configuration files.
 pub fn parse_strict(bytes: &[u8]) -> Result<Value, Error> {
     let text = json::text(bytes);
     let mut reader = Reader::new(&text)?;
@@ -40,7 +39,7 @@ pub fn parse_strict(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Reads every document of a file, without the empty ones.
+/// Parses every document of a file, skipping empty ones.
 pub fn parse_documents(bytes: &[u8]) -> Result<Vec<Value>, Error> {
     let text = json::text(bytes);
     let mut reader = Reader::new(&text)?;

@@ -1,11 +1,11 @@
-//! The nodes of YAML text, in the order of the text.
+//! The nodes of YAML text, in document order.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Index};
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
 
 use super::{
-    read::refused,
+    read::yaml_error,
     resolve::{Scalar, resolve},
 };
 use crate::{DEPTH_MAX, Error};
@@ -13,13 +13,13 @@ use crate::{DEPTH_MAX, Error};
 /// The nodes of all documents of a text.
 pub(super) struct Nodes<'a> {
     nodes: Vec<Node<'a>>,
-    /// The line on which each node begins, from 1.
+    /// The line on which each node begins, counted from 1.
     lines: Vec<u32>,
     /// The root node of each document.
     pub(super) documents: Vec<usize>,
 }
 
-/// A node. Behind a list or map its own nodes follow, up to `end`.
+/// A node. The children of a list or map follow it, up to `end`.
 pub(super) enum Node<'a> {
     Scalar { text: Cow<'a, str>, tag: Tag },
     List { end: usize },
@@ -27,18 +27,18 @@ pub(super) enum Node<'a> {
     Alias { target: usize },
 }
 
-/// What a scalar's tag and style say of its meaning.
+/// The type of a scalar according to its tag and style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// Plain: the text decides.
+    /// No tag, plain style: the text decides.
     None,
-    /// It is text: quoted, or tagged with anything that is none of YAML's own.
+    /// Text: quoted, or with a tag that is not one of YAML's own.
     Text,
     Null,
     Bool,
     Int,
     Float,
-    /// Base64 of what it means.
+    /// Base64.
     Binary,
 }
 
@@ -57,7 +57,7 @@ impl Tag {
         }
     }
 
-    /// The tag as it is written.
+    /// The tag as it is written in YAML.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::None | Self::Text => "!!str",
@@ -70,11 +70,11 @@ impl Tag {
     }
 }
 
-/// A key that its map has already; displayed as go-yaml does.
+/// A duplicate key; displayed in go-yaml's words.
 pub(super) struct Duplicate<'n> {
     line: u32,
     key: &'n str,
-    /// It is no text.
+    /// Whether the key is not a string.
     plain: bool,
 }
 
@@ -89,16 +89,16 @@ impl fmt::Display for Duplicate<'_> {
     }
 }
 
-/// Whether a plain scalar means something other than text.
+/// Whether a plain scalar resolves to a type other than text.
 fn resolves(text: &str, tag: Tag) -> bool {
     tag == Tag::None && !matches!(resolve(text), Scalar::String | Scalar::Timestamp | Scalar::Merge)
 }
 
-/// The `end` of a list or map whose end has not been read yet.
+/// The `end` of a list or map that is still open.
 const OPEN: usize = 0;
 
 impl<'a> Nodes<'a> {
-    /// Reads all of `text`.
+    /// Parses all of `text`.
     pub(super) fn load(text: &'a str) -> Result<Self, Error> {
         let options = granit_parser::options! {
             emit_comments: false,
@@ -108,9 +108,9 @@ impl<'a> Nodes<'a> {
         };
         let mut this = Self { nodes: Vec::new(), lines: Vec::new(), documents: Vec::new() };
         let mut open = Vec::new();
-        // How many lists and maps in brackets are open, with what is in them.
+        // The number of open flow collections, with everything nested in them.
         let mut flow = 0_usize;
-        // Anchors by their numbers, which grow.
+        // Node indices of the anchors, sorted by anchor id.
         let mut anchors: Vec<(usize, usize)> = Vec::new();
         for event in Parser::new_from_str_with_options(text, options) {
             let (event, span) = event.map_err(scan_error)?;
@@ -120,7 +120,7 @@ impl<'a> Nodes<'a> {
             }
             let start = span.start.byte_offset().unwrap_or_default();
             if flow == 0 && event.is_node() && is_indented_by_tab(text, start) {
-                return Err(tab_refused(span.start.line()));
+                return Err(tab_error(span.start.line()));
             }
             anchors.extend(event.anchor_id().map(|id| (id, at)));
             let line = u32::try_from(span.start.line()).unwrap_or(u32::MAX);
@@ -149,12 +149,12 @@ impl<'a> Nodes<'a> {
                     if target == at || this.is_open(target) {
                         let name = span.slice(text).unwrap_or_default().trim_start_matches('*');
                         let message = format!("yaml: anchor '{name}' value contains itself");
-                        return Err(refused(&message));
+                        return Err(yaml_error(&message));
                     }
                     this.push(Node::Alias { target }, line);
                 }
                 Event::UnresolvedAlias(name) => {
-                    return Err(refused(&format!("yaml: unknown anchor '{name}' referenced")));
+                    return Err(yaml_error(&format!("yaml: unknown anchor '{name}' referenced")));
                 }
                 _ => {}
             }
@@ -178,7 +178,7 @@ impl<'a> Nodes<'a> {
         matches!(self.nodes[at], Node::List { end: OPEN } | Node::Map { end: OPEN })
     }
 
-    /// Where the node after the one at `at`, and after all that is in it, stands.
+    /// The index of the node after the one at `at` and its children.
     pub(super) fn after(&self, at: usize) -> usize {
         match self.nodes[at] {
             Node::List { end } | Node::Map { end } => end,
@@ -186,23 +186,24 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// The keys that a map has already, with the lines of their values, in the order in which these end:
-    /// go-yaml reads a value before it looks whether its key is there.
+    /// The duplicate keys, with the lines of their values, ordered by the end of the value: go-yaml
+    /// reads a value before it checks its key.
     pub(super) fn duplicates(&self) -> impl Iterator<Item = Duplicate<'_>> {
         let maps = self.nodes.iter().enumerate().filter_map(|(at, node)| match node {
             Node::Map { end } => Some((at + 1, *end)),
             _ => None,
         });
         let mut found: Vec<(usize, Duplicate<'_>)> =
-            maps.flat_map(|(at, end)| self.twice(at, end)).collect();
+            maps.flat_map(|(at, end)| self.repeated_keys(at, end)).collect();
         found.sort_by_key(|(end, _)| *end);
-        // Of values that end together the innermost is first, which began last.
+        // Of values that end together, the innermost comes first; it began last.
         found.chunk_by_mut(|(a, _), (b, _)| a == b).for_each(<[_]>::reverse);
         found.into_iter().map(|(_, duplicate)| duplicate)
     }
 
-    /// The keys that are repeated between two nodes, each with the node after its value.
-    fn twice(&self, mut at: usize, end: usize) -> Vec<(usize, Duplicate<'_>)> {
+    /// The keys that are repeated between two nodes, each with the index of the node after its
+    /// value.
+    fn repeated_keys(&self, mut at: usize, end: usize) -> Vec<(usize, Duplicate<'_>)> {
         let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
         while at < end {
             let value = self.after(at);
@@ -232,7 +233,8 @@ fn is_bracket(text: &str, at: usize) -> bool {
     matches!(text.as_bytes().get(at), Some(b'[' | b'{'))
 }
 
-/// Whether a node is the first on its line, behind a tab: outside of brackets indentation is of spaces.
+/// Whether a node is the first on its line and follows a tab. In block style, tabs are not allowed
+/// as indentation.
 fn is_indented_by_tab(text: &str, at: usize) -> bool {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let blank = before.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
@@ -241,9 +243,9 @@ fn is_indented_by_tab(text: &str, at: usize) -> bool {
         && matches!(before.get(..at - blanks), Some([] | [.., b'\n' | b'\r']))
 }
 
-fn tab_refused(line: usize) -> Error {
+fn tab_error(line: usize) -> Error {
     let line = if line > 1 { format!("line {line}: ") } else { String::new() };
-    refused(&format!("yaml: {line}found character that cannot start any token"))
+    yaml_error(&format!("yaml: {line}found character that cannot start any token"))
 }
 
 fn scan_error(error: ScanError) -> Error {
@@ -251,24 +253,25 @@ fn scan_error(error: ScanError) -> Error {
         ErrorKind::RecursionLimitExceeded => Error::Depth,
         kind => {
             let line = error.marker().line();
-            match upstreams_words(kind) {
-                // Upstream counts a scanner's lines from the second on, and what ends too early as one more.
-                Some((words, Where::Here)) if line <= 1 => refused(&format!("yaml: {words}")),
-                Some((words, _)) => refused(&format!("yaml: line {line}: {words}")),
-                None => refused(&format!("yaml: line {line}: {kind}")),
+            match upstream_message(kind) {
+                // Upstream's scanner omits line 1 in errors, and reports an unexpected end one line
+                // later.
+                Some((words, Where::Here)) if line <= 1 => yaml_error(&format!("yaml: {words}")),
+                Some((words, _)) => yaml_error(&format!("yaml: line {line}: {words}")),
+                None => yaml_error(&format!("yaml: line {line}: {kind}")),
             }
         }
     }
 }
 
-/// Where upstream's reader sees that something is wrong.
+/// The position at which upstream's reader reports an error.
 enum Where {
     Here,
     AtTheEnd,
 }
 
-/// What upstream's reader says of what the parser has other words for.
-fn upstreams_words(kind: &ErrorKind) -> Option<(&'static str, Where)> {
+/// Upstream's message for errors that the parser words differently.
+fn upstream_message(kind: &ErrorKind) -> Option<(&'static str, Where)> {
     Some(match kind {
         ErrorKind::UnclosedFlowCollection { .. } => {
             ("did not find expected node content", Where::AtTheEnd)

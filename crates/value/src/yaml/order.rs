@@ -1,15 +1,15 @@
-//! The order of keys in written YAML: numbers in keys count as numbers, letters come last.
+//! The order of keys in written YAML: digits in keys are compared as numbers, letters come last.
 
 use std::cmp::Ordering;
 
 /// Sorts by go-yaml's order of keys.
 ///
-/// That is no total order (`111` < `1a` < `2` < `111`), which the standard library's sorts may answer
-/// with a panic; this merge sort does not care.
+/// go-yaml's order is not transitive (`111` < `1a` < `2` < `111`). The standard library's sorts may
+/// panic on such an order, so this function is a merge sort of its own.
 pub(super) fn sort<T>(members: &mut Vec<T>, key: impl Fn(&T) -> &str) {
     let is_simple = |key: &str| key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_digit());
     if members.iter().all(|member| is_simple(key(member))) {
-        // Among these it is one.
+        // For such keys the order is total.
         return members.sort_by(|a, b| compare_simple(key(a), key(b)));
     }
     let mut width = 1;
@@ -37,7 +37,7 @@ fn merge<T>(left: Vec<T>, right: Vec<T>, merged: &mut Vec<T>, key: &impl Fn(&T) 
     merged.extend(right);
 }
 
-/// The order of two keys in ASCII without digits.
+/// Compares two ASCII keys without digits.
 fn compare_simple(a: &str, b: &str) -> Ordering {
     let differ = a.bytes().zip(b.bytes()).find(|(x, y)| x != y);
     differ.map_or_else(
@@ -46,7 +46,7 @@ fn compare_simple(a: &str, b: &str) -> Ordering {
     )
 }
 
-/// go-yaml v2's order of two keys.
+/// Compares two keys in go-yaml v2's order.
 pub(super) fn compare(a: &str, b: &str) -> Ordering {
     let common = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
     let common: usize = common.map(|(x, _)| x.len_utf8()).sum();
@@ -60,7 +60,7 @@ pub(super) fn compare(a: &str, b: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // A zero inside a number counts: 100 comes after 99.
+    // A zero inside a number is significant: 100 comes after 99.
     let inside_number = (x == '0' || y == '0') && ends_in_number(&a[..common]);
     let (number_a, digits_a) = number(rest_a, inside_number);
     let (number_b, digits_b) = number(rest_b, inside_number);
@@ -72,7 +72,7 @@ fn ends_in_number(text: &str) -> bool {
     text.bytes().rev().take_while(u8::is_ascii_digit).any(|digit| digit != b'0')
 }
 
-/// The number at the beginning, after a `1` where it goes on, and how many digits it has.
+/// Parses the leading number, and counts its digits. With `goes_on`, a `1` precedes them.
 fn number(text: &str, goes_on: bool) -> (u64, usize) {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     let value = digits.clone().fold(u64::from(goes_on), |n, digit| {

@@ -1,70 +1,71 @@
-//! The reader: granit-parser's events, kept as a flat list of nodes so that aliases can be read again,
-//! as the tokens that JSON of the same meaning has.
+//! The reader: stores granit-parser's events in a flat list of nodes, so that aliases can be read
+//! repeatedly, and yields the tokens of the equivalent JSON.
 
 use super::{
     nodes::{Node, Nodes, Tag},
     resolve::{Scalar, general, json_number, resolve},
 };
 use crate::{
-    DEPTH_MAX, Error,
+    DEPTH_MAX, Error, json,
     token::{Token, Tokens},
 };
 
 /// Reads tokens from YAML text.
 ///
-/// A merge key (`<<`) is read as the members of what it names, at its own position; a later member of the
-/// same name counts, be it merged or not. (YAML says otherwise, go-yaml v2 does so.)
+/// A merge key (`<<`) is replaced by the members of the map that it names, at its own position. Of
+/// equal names the last one wins, merged or not. This is go-yaml v2's behaviour and differs from
+/// the YAML specification.
 pub struct Reader<'a> {
     nodes: Nodes<'a>,
-    /// How many documents have been begun.
+    /// The number of documents begun.
     documents: usize,
-    /// The node that the next [`Tokens::value`] gives; `None` for an empty document.
+    /// The node that the next [`Tokens::value`] reads; `None` for an empty document.
     next: Option<Next>,
-    /// The lists and maps that are open, innermost last.
+    /// The open lists and maps, innermost last.
     open: Vec<Rest>,
-    /// Holds the last text that is not in the input as it is.
-    made: String,
-    steps: Steps,
+    /// The last text that does not occur literally in the input.
+    scratch: String,
+    aliases: AliasBudget,
 }
 
-/// A node to read, and whether the way to it led over an alias.
+/// A node to read, and whether it was reached through an alias.
 #[derive(Clone, Copy)]
 struct Next {
     at: usize,
     aliased: bool,
 }
 
-/// What is still to come of an open list or map.
+/// The remaining nodes of an open list or map.
 struct Rest {
     at: usize,
     end: usize,
     aliased: bool,
-    /// The map stands for a merge key in the map before it.
+    /// Whether the map replaces a merge key of the map before it.
     merged: bool,
 }
 
-/// Where a text is.
+/// The location of a text.
 enum Text {
     Node(usize),
-    Made,
+    Scratch,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the first document of `text`.
+    /// A reader at the first document of `text`.
     pub fn new(text: &'a str) -> Result<Self, Error> {
         let mut reader = Self {
             nodes: Nodes::load(text)?,
             documents: 0,
             next: None,
             open: Vec::new(),
-            made: String::new(),
-            steps: Steps::default(),
+            scratch: String::new(),
+            aliases: AliasBudget::default(),
         };
         reader.next_document();
         Ok(reader)
     }
 
-    /// Goes on to the next document, if there is one.
+    /// Advances to the next document. Returns whether there is one.
     pub fn next_document(&mut self) -> bool {
         let Some(&at) = self.nodes.documents.get(self.documents) else { return false };
         self.documents += 1;
@@ -72,8 +73,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// The keys that come more than once, each as go-yaml says it: `line 3: key "a" already set in
-    /// map`.
+    /// The duplicate keys in go-yaml's words: `line 3: key "a" already set in map`.
     pub fn duplicates(&self) -> impl Iterator<Item = String> {
         self.nodes.duplicates().map(|duplicate| duplicate.to_string())
     }
@@ -84,21 +84,21 @@ impl<'a> Reader<'a> {
         if self.open.len() > DEPTH_MAX { Err(Error::Depth) } else { Ok(()) }
     }
 
-    /// Follows an alias to the node that it stands for.
+    /// Resolves an alias to its target.
     fn follow(&mut self, mut next: Next) -> Result<Next, Error> {
         if let Node::Alias { target } = self.nodes[next.at] {
-            self.steps.count(next.aliased, 0)?;
+            self.aliases.count(next.aliased, 0)?;
             next = Next { at: target, aliased: true };
         }
         let size = match &self.nodes[next.at] {
             Node::Scalar { text, .. } => text.len(),
             _ => 0,
         };
-        self.steps.count(next.aliased, size)?;
+        self.aliases.count(next.aliased, size)?;
         Ok(next)
     }
 
-    /// Opens the map or the maps that stand behind a merge key, the one that counts most last.
+    /// Opens the maps that a merge key names. The one with the highest precedence is opened last.
     fn merge(&mut self, value: Next) -> Result<(), Error> {
         let next = self.follow(value)?;
         match self.nodes[next.at] {
@@ -108,42 +108,42 @@ impl<'a> Reader<'a> {
                 while at < end {
                     let item = self.follow(Next { at, aliased: next.aliased })?;
                     if !matches!(self.nodes[item.at], Node::Map { .. }) {
-                        return Err(merge_refused());
+                        return Err(merge_error());
                     }
                     self.open(item.at, item.aliased, true)?;
                     at = self.nodes.after(at);
                 }
                 Ok(())
             }
-            _ => Err(merge_refused()),
+            _ => Err(merge_error()),
         }
     }
 
-    /// The text of a key: keys that are no text become what they would be written as.
+    /// Returns the text of a key. A key that is not a string becomes its textual form.
     fn key_text(&mut self, key: Next) -> Result<Text, Error> {
         let key = self.follow(key)?;
         let Node::Scalar { text, tag } = &self.nodes[key.at] else {
-            return Err(refused("yaml: invalid map key: a list or a map"));
+            return Err(yaml_error("yaml: invalid map key: a list or a map"));
         };
-        self.made.clear();
-        match meaning(text, *tag)? {
+        self.scratch.clear();
+        match resolve_tagged(text, *tag)? {
             Scalar::String | Scalar::Timestamp | Scalar::Merge if *tag == Tag::Binary => {
-                self.made = text_of_base64(text)?;
+                self.scratch = text_of_base64(text)?;
             }
             Scalar::String | Scalar::Timestamp | Scalar::Merge => return Ok(Text::Node(key.at)),
-            Scalar::Bool(b) => self.made.push_str(if b { "true" } else { "false" }),
-            Scalar::Int(n) => self.made.push_str(itoa::Buffer::new().format(n)),
-            Scalar::Float(x) if x.is_nan() => self.made.push_str(".nan"),
+            Scalar::Bool(b) => self.scratch.push_str(if b { "true" } else { "false" }),
+            Scalar::Int(n) => self.scratch.push_str(itoa::Buffer::new().format(n)),
+            Scalar::Float(x) if x.is_nan() => self.scratch.push_str(".nan"),
             Scalar::Float(x) if x.is_infinite() => {
-                self.made.push_str(if x > 0.0 { ".inf" } else { "-.inf" });
+                self.scratch.push_str(if x > 0.0 { ".inf" } else { "-.inf" });
             }
-            // Upstream writes keys with the precision of 32 bits.
-            Scalar::Float(x) => self.made.push_str(&general(&format!("{:e}", x as f32))),
+            // Upstream formats float keys with the precision of 32 bits.
+            Scalar::Float(x) => self.scratch.push_str(&general(&format!("{:e}", x as f32))),
             Scalar::Null => {
-                return Err(refused("unsupported map key of type: %!s(<nil>), key: <nil>"));
+                return Err(yaml_error("unsupported map key of type: %!s(<nil>), key: <nil>"));
             }
         }
-        Ok(Text::Made)
+        Ok(Text::Scratch)
     }
 }
 
@@ -160,24 +160,24 @@ impl Tokens for Reader<'_> {
             self.open(next.at, next.aliased, false)?;
             return Ok(begun);
         }
-        // No alias stands for an alias, so what `follow` gave is a scalar.
+        // An alias never points to an alias, so this node is a scalar.
         let Node::Scalar { text, tag } = &self.nodes[next.at] else { return Ok(begun) };
-        self.made.clear();
-        Ok(match meaning(text, *tag)? {
+        self.scratch.clear();
+        Ok(match resolve_tagged(text, *tag)? {
             Scalar::Null => Token::Null,
             Scalar::Bool(b) => Token::Bool(b),
             Scalar::Int(n) => {
-                self.made.push_str(itoa::Buffer::new().format(n));
-                Token::Number(&self.made)
+                self.scratch.push_str(itoa::Buffer::new().format(n));
+                Token::Number(&self.scratch)
             }
             Scalar::Float(x) => {
-                json_number(x, &mut self.made)
-                    .map_err(|word| refused(&format!("json: unsupported value: {word}")))?;
-                Token::Number(&self.made)
+                json_number(x, &mut self.scratch)
+                    .map_err(|word| yaml_error(&format!("json: unsupported value: {word}")))?;
+                Token::Number(&self.scratch)
             }
             _ if *tag == Tag::Binary => {
-                self.made = text_of_base64(text)?;
-                Token::String(&self.made)
+                self.scratch = text_of_base64(text)?;
+                Token::String(&self.scratch)
             }
             Scalar::String | Scalar::Timestamp | Scalar::Merge => Token::String(text),
         })
@@ -218,7 +218,7 @@ impl Tokens for Reader<'_> {
             }
         };
         Ok(Some(match text {
-            Text::Made => &self.made,
+            Text::Scratch => &self.scratch,
             Text::Node(at) => match &self.nodes[at] {
                 Node::Scalar { text, .. } => text,
                 _ => "",
@@ -226,20 +226,24 @@ impl Tokens for Reader<'_> {
         }))
     }
 
+    fn json(&mut self) -> Result<Box<str>, Error> {
+        self.tree().map(|value| json::to_string(&value).into())
+    }
+
     fn end(&mut self) -> Result<(), Error> {
         let empty = |&at: &usize| match &self.nodes[at] {
-            Node::Scalar { text, tag } => matches!(meaning(text, *tag), Ok(Scalar::Null)),
+            Node::Scalar { text, tag } => matches!(resolve_tagged(text, *tag), Ok(Scalar::Null)),
             _ => false,
         };
         if !self.nodes.documents[self.documents..].iter().all(empty) {
-            return Err(refused("yaml: more than one document"));
+            return Err(yaml_error("yaml: more than one document"));
         }
         Ok(())
     }
 }
 
-/// What a scalar means, given its tag.
-fn meaning(text: &str, tag: Tag) -> Result<Scalar, Error> {
+/// Resolves a scalar by its text and tag.
+fn resolve_tagged(text: &str, tag: Tag) -> Result<Scalar, Error> {
     if matches!(tag, Tag::Text | Tag::Binary) {
         return Ok(Scalar::String);
     }
@@ -253,43 +257,44 @@ fn meaning(text: &str, tag: Tag) -> Result<Scalar, Error> {
         (Tag::Float, Scalar::Int(n)) => Ok(Scalar::Float(n as f64)),
         _ => {
             let (found, tag) = (found.tag(), tag.name());
-            Err(refused(&format!("yaml: cannot decode {found} `{text}` as a {tag}")))
+            Err(yaml_error(&format!("yaml: cannot decode {found} `{text}` as a {tag}")))
         }
     }
 }
 
-/// The text that a `!!binary` scalar means.
+/// Decodes a `!!binary` scalar to text.
 fn text_of_base64(text: &str) -> Result<String, Error> {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let bytes = STANDARD
         .decode(text.replace(['\n', '\r'], ""))
-        .map_err(|_| refused("yaml: !!binary value contains invalid base64 data"))?;
-    Ok(crate::json::text(&bytes).into_owned())
+        .map_err(|_| yaml_error("yaml: !!binary value contains invalid base64 data"))?;
+    Ok(json::text(&bytes).into_owned())
 }
 
-/// An error in the words of upstream's converter.
-pub(super) fn refused(message: &str) -> Error {
+/// An error with the message of upstream's converter.
+pub(super) fn yaml_error(message: &str) -> Error {
     Error::Yaml(message.to_owned())
 }
 
-fn merge_refused() -> Error {
-    refused("yaml: map merge requires map or sequence of maps as the value")
+fn merge_error() -> Error {
+    yaml_error("yaml: map merge requires map or sequence of maps as the value")
 }
 
-/// The bound on aliases: go-yaml's, which lets most of a small document come from them, and less of a
-/// large one; and one on the text that they repeat.
+/// Bounds the expansion of aliases. The share of nodes that come from aliases is go-yaml's limit:
+/// high for small documents, lower for large ones. The text that aliases repeat has a limit of its
+/// own.
 #[derive(Default)]
-struct Steps {
+struct AliasBudget {
     all: u32,
     aliased: u32,
     aliased_bytes: usize,
 }
 
-/// So much text may come from aliases.
+/// The maximum number of text bytes that aliases may repeat.
 const ALIASED_BYTES_MAX: usize = 8 << 20;
 
-impl Steps {
-    /// Counts a node, and the text that it holds.
+impl AliasBudget {
+    /// Counts a node and its text.
     fn count(&mut self, aliased: bool, bytes: usize) -> Result<(), Error> {
         const SMALL: f64 = 400_000.0;
         const LARGE: f64 = 4_000_000.0;
@@ -305,7 +310,7 @@ impl Steps {
         let too_many =
             self.aliased > 100 && self.all > 1000 && f64::from(self.aliased) / all > allowed;
         if too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
-            return Err(refused("yaml: document contains excessive aliasing"));
+            return Err(yaml_error("yaml: document contains excessive aliasing"));
         }
         Ok(())
     }

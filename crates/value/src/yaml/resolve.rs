@@ -1,28 +1,28 @@
-//! What a scalar means: the rules of YAML 1.1 as go-yaml v2 has them.
+//! Resolves scalars by the rules of YAML 1.1, as go-yaml v2 implements them.
 
 use std::borrow::Cow;
 
 use super::scalar::is_base60;
-use crate::json;
+use crate::number;
 
-/// The meaning of a scalar.
+/// A resolved scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
     Null,
     Bool(bool),
-    /// An integer that 64 bits hold, signed or not.
+    /// An integer that fits 64 bits, signed or unsigned.
     Int(i128),
-    /// Any other number, infinite and undefined ones included.
+    /// Any other number, infinities and NaN included.
     Float(f64),
     /// `<<`
     Merge,
-    /// Text that reads as a point in time. It stays text, but has to be quoted when it is written.
+    /// Text that looks like a timestamp. It stays text, but must be quoted in output.
     Timestamp,
     String,
 }
 
 impl Scalar {
-    /// The tag for it.
+    /// The scalar's tag.
     pub(super) const fn tag(self) -> &'static str {
         match self {
             Self::Null => "!!null",
@@ -36,22 +36,22 @@ impl Scalar {
     }
 }
 
-/// Whether a plain scalar without a tag is text, to this reader and others.
-pub(super) fn means_text(text: &str) -> bool {
+/// Whether every YAML 1.1 reader takes the plain text for a string.
+pub(super) fn is_unambiguous_text(text: &str) -> bool {
     matches!(resolve(text), Scalar::String) && !is_base60(text)
 }
 
-/// The meaning of a plain scalar without a tag.
+/// Resolves a plain scalar without a tag.
 pub(super) fn resolve(text: &str) -> Scalar {
     match text.as_bytes().first() {
         None => Scalar::Null,
-        Some(b'+' | b'-' | b'0'..=b'9') => number(text),
+        Some(b'+' | b'-' | b'0'..=b'9') => signed_or_digit(text),
         Some(b'.') => word(text).unwrap_or_else(|| float(text).unwrap_or(Scalar::String)),
         Some(_) => word(text).unwrap_or(Scalar::String),
     }
 }
 
-/// The words with a meaning of their own.
+/// Resolves words with a special resolve_tagged.
 fn word(text: &str) -> Option<Scalar> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -69,8 +69,8 @@ fn word(text: &str) -> Option<Scalar> {
     })
 }
 
-/// A scalar that begins with a sign or a digit.
-fn number(text: &str) -> Scalar {
+/// Resolves a scalar that begins with a sign or a digit.
+fn signed_or_digit(text: &str) -> Scalar {
     if let Some(word) = word(text) {
         return word;
     }
@@ -84,7 +84,7 @@ fn number(text: &str) -> Scalar {
     integer(&digits).or_else(|| float(&digits)).unwrap_or(Scalar::String)
 }
 
-/// An integer: decimal, `0x`, `0b`, `0o`, or octal with only a leading `0`.
+/// Parses an integer: decimal, `0x`, `0b`, `0o`, or octal with a leading `0`.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, rest) = match text.as_bytes()[..] {
         [b'-', ..] => (true, &text[1..]),
@@ -106,7 +106,7 @@ fn integer(text: &str) -> Option<Scalar> {
     (value >= i128::from(i64::MIN)).then_some(Scalar::Int(value))
 }
 
-/// A number with a fraction, an exponent or too many digits for an integer:
+/// Parses a number with a fraction, an exponent or too many digits for an integer:
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn float(text: &str) -> Option<Scalar> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -126,8 +126,8 @@ fn float(text: &str) -> Option<Scalar> {
     text.parse().ok().filter(|x: &f64| x.is_finite()).map(Scalar::Float)
 }
 
-/// Whether the text is one of go-yaml's four forms of a timestamp: a date, or a date and a time with
-/// a zone after `T`, or without one after a space.
+/// Whether the text is one of go-yaml's four timestamp formats: a date, or a date and a time with a
+/// zone after `T`, or without one after a space.
 fn is_timestamp(text: &str) -> bool {
     let mut rest = text;
     let Some(year) = digits(&mut rest, 4, 4) else { return false };
@@ -151,7 +151,7 @@ fn is_timestamp(text: &str) -> bool {
     time(&mut rest).is_some() && (!zoned || zone(&mut rest).is_some()) && rest.is_empty()
 }
 
-/// Moves past `15:4:5.999999999`.
+/// Consumes a time such as `15:4:5.999999999`.
 fn time(rest: &mut &str) -> Option<()> {
     digits(rest, 1, 2).filter(|hour| *hour < 24)?;
     eat(rest, ":")?;
@@ -165,7 +165,7 @@ fn time(rest: &mut &str) -> Option<()> {
     Some(())
 }
 
-/// Moves past `Z` or `+07:00`.
+/// Consumes `Z` or an offset such as `+07:00`.
 fn zone(rest: &mut &str) -> Option<()> {
     if eat(rest, "Z").is_some() {
         return Some(());
@@ -181,7 +181,7 @@ fn eat(rest: &mut &str, token: &str) -> Option<()> {
     Some(())
 }
 
-/// Moves past a number of `least` to `most` digits.
+/// Consumes a number of `least` to `most` digits.
 fn digits(rest: &mut &str, least: usize, most: usize) -> Option<u32> {
     let len = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
     let (number, after) = rest.split_at(len);
@@ -200,7 +200,7 @@ const fn days_in_month(year: u32, month: u32) -> u32 {
     }
 }
 
-/// A number in JSON's syntax, in `out`; the word Go has for it where JSON has no such number.
+/// Writes a number in JSON's syntax to `out`. Returns Go's name of a number that JSON lacks.
 pub(super) fn json_number(x: f64, out: &mut String) -> Result<(), &'static str> {
     if x.is_nan() {
         return Err("NaN");
@@ -209,13 +209,13 @@ pub(super) fn json_number(x: f64, out: &mut String) -> Result<(), &'static str> 
         return Err(if x > 0.0 { "+Inf" } else { "-Inf" });
     }
     let mut text = Vec::new();
-    json::write_number(x, &mut text);
+    number::write(x, &mut text);
     out.push_str(std::str::from_utf8(&text).expect("numbers are ASCII"));
     Ok(())
 }
 
-/// A number as Go's `strconv.FormatFloat(x, 'g', -1, …)` writes it, from the text of its shortest
-/// digits in Rust's `{:e}` form.
+/// Formats a number as Go's `strconv.FormatFloat(x, 'g', -1, …)`, given the shortest digits in
+/// Rust's `{:e}` format.
 pub(super) fn general(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -223,7 +223,7 @@ pub(super) fn general(scientific: &str) -> String {
         Some(unsigned) => ("-", unsigned),
         None => ("", mantissa),
     };
-    // Go's shortest form turns to exponents below 1e-4 and from 1e+06 on.
+    // Go's shortest format uses exponents below 1e-4 and from 1e+06 on.
     if !(-4..6).contains(&exponent) {
         let direction = if exponent < 0 { '-' } else { '+' };
         return format!("{sign}{mantissa}e{direction}{:02}", exponent.abs());

@@ -1,6 +1,6 @@
-//! How a text can be written: what go-yaml's emitter finds out about a scalar before it writes it.
+//! Analyzes which styles a scalar allows, as go-yaml's emitter does before it writes one.
 
-/// A way to write a scalar.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -9,7 +9,7 @@ pub(super) enum Style {
     Literal,
 }
 
-/// Which styles a text allows.
+/// The styles that a text allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
     plain: bool,
@@ -44,10 +44,11 @@ impl Traits {
         self.plain
     }
 
-    /// The style for a text that has to remain text; `means_text` says whether it does when plain.
-    pub(super) fn style(self, text: &str, means_text: bool, simple_key: bool) -> Style {
+    /// Chooses the style for a text. `is_unambiguous_text` says whether it would be read as text in plain
+    /// style.
+    pub(super) fn style(self, text: &str, is_unambiguous_text: bool, simple_key: bool) -> Style {
         let many_lines = text.contains('\n');
-        let wanted = match (many_lines, means_text) {
+        let wanted = match (many_lines, is_unambiguous_text) {
             (true, _) if simple_key => Style::DoubleQuoted,
             (true, _) => Style::Literal,
             (false, true) => Style::Plain,
@@ -62,8 +63,8 @@ impl Traits {
     }
 }
 
-/// Whether a text allows [`Style::Plain`], as most texts that are written do; `false` where it takes a
-/// closer look.
+/// Whether a text surely allows [`Style::Plain`]. The fast path for most texts; `false` where the
+/// full analysis is needed.
 pub(super) fn is_plain_ascii(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ([first, ..], [.., last]) = (bytes, bytes) else { return false };
@@ -73,7 +74,7 @@ pub(super) fn is_plain_ascii(text: &str) -> bool {
         && !bytes.windows(2).any(|pair| matches!(pair, b": " | b" #"))
 }
 
-/// Whether something in the text would be taken for YAML's own signs in block style.
+/// Whether the text contains a YAML indicator in block style.
 fn has_indicators(text: &str) -> bool {
     if text.starts_with("---") || text.starts_with("...") {
         return true;
@@ -98,7 +99,7 @@ fn has_indicators(text: &str) -> bool {
     false
 }
 
-/// Whether the text is a number in base 60, which other readers of YAML 1.1 may take it for:
+/// Whether the text is a number in base 60, as other YAML 1.1 readers may read it:
 /// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`.
 pub(super) fn is_base60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -116,15 +117,16 @@ pub(super) fn is_base60(text: &str) -> bool {
         && rest.all(sixtieth)
 }
 
-/// Whether go-yaml takes the character for a line break.
+/// Whether go-yaml treats the character as a line break.
 pub(super) const fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether the character is written as it is. Tabs and all beyond 16 bits are not, as in go-yaml.
+/// Whether the character is written unescaped. As in go-yaml, tabs and characters beyond 16 bits
+/// are not.
 ///
-/// The line and paragraph separators are not either, unlike in go-yaml: they are line breaks in YAML
-/// 1.1 and none in 1.2, so they are only safe in escapes.
+/// Unlike in go-yaml, the line and paragraph separators are not either: they are line breaks in
+/// YAML 1.1 but not in 1.2, so only their escapes are safe.
 pub(super) const fn is_printable(c: char) -> bool {
     match c {
         '\u{2028}' | '\u{2029}' | '\u{feff}' => false,

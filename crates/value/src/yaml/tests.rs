@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::json;
 
-/// YAML on the left means JSON on the right, or is refused with its words.
+/// Checks that the YAML on the left reads as the JSON on the right, or fails with that message.
 fn check_read(yaml: &str, expected: &str) {
     let shown = match parse(yaml.as_bytes()) {
         Ok(value) => json::to_string(&value),
@@ -12,7 +12,7 @@ fn check_read(yaml: &str, expected: &str) {
     assert_eq!(shown, expected, "{yaml:.200}");
 }
 
-/// The value on the left is written as the YAML on the right, which reads back as the value.
+/// Checks that a value is written as the YAML on the right, and that it reads back.
 fn check_write(value: &Value, expected: &str) {
     let mut out = Vec::new();
     write(value, &mut out);
@@ -21,7 +21,7 @@ fn check_write(value: &Value, expected: &str) {
 }
 
 #[test]
-fn scalars_mean_what_they_mean_to_go_yaml() {
+fn scalars_resolve_as_in_go_yaml() {
     for (yaml, expected) in [
         ("", "null"),
         ("~", "null"),
@@ -69,7 +69,7 @@ fn scalars_mean_what_they_mean_to_go_yaml() {
 }
 
 #[test]
-fn lists_and_maps_read_as_their_json() {
+fn lists_and_maps_read_as_json() {
     for (yaml, expected) in [
         ("a: 1\nb: [x, {k: z}]\n", r#"{"a":1,"b":["x",{"k":"z"}]}"#),
         ("a:\n- 1\n- - 2\n  - 3\n", r#"{"a":[1,[2,3]]}"#),
@@ -108,14 +108,14 @@ fn lists_and_maps_read_as_their_json() {
 }
 
 #[test]
-fn documents_of_a_file_come_one_by_one_without_empty_ones() {
+fn empty_documents_of_a_file_are_skipped() {
     let documents = parse_documents(b"---\na: 1\n---\n# nothing\n---\n- b\n...\n").unwrap();
     assert_eq!(json::to_string(&documents.into()), r#"[{"a":1},["b"]]"#);
     assert_eq!(parse_documents(b"").unwrap(), []);
 }
 
 #[test]
-fn bombs_are_refused() {
+fn alias_bombs_are_rejected() {
     const WORDS: &str = "yaml: document contains excessive aliasing";
     let laughs = |mark: &str| {
         let mut text = "a0: &a0 {k: v}\n".to_owned();
@@ -136,7 +136,7 @@ fn bombs_are_refused() {
 }
 
 #[test]
-fn values_are_written_as_by_go_yaml() {
+fn values_are_written_as_go_yaml_does() {
     for (json, expected) in [
         ("{}", "{}\n".to_owned()),
         ("[]", "[]\n".to_owned()),
@@ -159,7 +159,7 @@ fn values_are_written_as_by_go_yaml() {
 }
 
 #[test]
-fn long_text_is_folded_behind_column_80() {
+fn long_text_is_folded_after_column_80() {
     let words = "word ".repeat(40);
     let (plain, quoted) = (words.trim_end(), format!("#{words}x"));
     let control = format!("{words}\t{words}  x");
@@ -185,7 +185,7 @@ fn long_text_is_folded_behind_column_80() {
 }
 
 #[test]
-fn items_of_a_list_in_the_document_are_written_one_by_one() {
+fn list_items_are_written_one_by_one() {
     let long = "word ".repeat(40);
     let items = [
         r#"{"a":{"b":[1,{"c":"x\ny\n"}]},"d":"x\ny"}"#,
@@ -206,7 +206,7 @@ fn items_of_a_list_in_the_document_are_written_one_by_one() {
 }
 
 #[test]
-fn long_keys_and_keys_of_many_lines_stand_behind_a_question_mark() {
+fn long_and_multiline_keys_are_explicit_keys() {
     let long = "k".repeat(129);
     for (key, expected) in [
         (long.as_str(), format!("? {long}\n: - 1\n")),
@@ -217,7 +217,7 @@ fn long_keys_and_keys_of_many_lines_stand_behind_a_question_mark() {
 }
 
 #[test]
-fn key_order_copes_with_being_no_order() {
+fn keys_are_sorted_by_a_non_transitive_order() {
     let mut keys = vec!["111", "1a-", "2a1-", "1a-a", "2a1", "110", "0110"];
     order::sort(&mut keys, |key| key);
     assert_eq!(keys.len(), 7);
@@ -227,7 +227,7 @@ fn key_order_copes_with_being_no_order() {
 }
 
 #[test]
-fn keys_that_come_again_are_told_with_the_lines_of_their_values() {
+fn duplicate_keys_are_reported_with_lines() {
     let check = |text: &str, expected: &[&str]| {
         let reader = Reader::new(text).expect("YAML");
         assert_eq!(reader.duplicates().collect::<Vec<_>>(), expected, "{text}");
@@ -250,7 +250,7 @@ fn keys_that_come_again_are_told_with_the_lines_of_their_values() {
 
 proptest! {
     #[test]
-    fn what_is_known_at_a_glance_is_so(text in "[ -~]{0,6}", other in "[ -/:-~]{0,4}", third in "[ -/:-~]{0,4}") {
+    fn fast_paths_agree_with_the_full_analysis(text in "[ -~]{0,6}", other in "[ -/:-~]{0,4}", third in "[ -/:-~]{0,4}") {
         prop_assert!(!scalar::is_plain_ascii(&text) || scalar::Traits::of(&text).allows_plain());
         let mut keys = [other.as_str(), &third];
         keys.sort_by(|a, b| order::compare(a, b));

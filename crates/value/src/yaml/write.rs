@@ -1,12 +1,11 @@
-//! The writer: block style as go-yaml v2's emitter writes it, byte for byte.
+//! The writer: block style, byte for byte as go-yaml v2's emitter.
 //!
-//! What decides about spaces and line breaks is the emitter's state (column, indentation, whether the
-//! line has anything but indentation yet), so this follows that state machine and not the look of its
-//! result.
+//! The emitter's state (column, indentation, whether the line has only indentation so far) decides
+//! about spaces and line breaks, so this code follows that state machine.
 
 use super::{
     order,
-    resolve::{general, means_text},
+    resolve::{general, is_unambiguous_text},
     scalar::{Style, Traits, is_break, is_plain_ascii, is_printable},
 };
 use crate::{Value, json};
@@ -18,8 +17,9 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     emitter.write_indent();
 }
 
-/// Writes a value as it stands, in whole lines, in a list that is a member of the document itself. Where
-/// lines are folded depends on where they begin, so this is not the document in other words.
+/// Writes a value as an item of a list that is a member of the document, in whole lines. The result
+/// can differ from the value's own document, because the position of a line decides where it is
+/// folded.
 pub fn write_item(value: &Value, out: &mut Vec<u8>) {
     let mut emitter = Emitter::new(out, Some(0));
     emitter.indicator("-", true, true);
@@ -27,27 +27,27 @@ pub fn write_item(value: &Value, out: &mut Vec<u8>) {
     emitter.write_indent();
 }
 
-/// Text is folded at the first space behind this column.
+/// Text is folded at the first space after this column.
 const WIDTH: usize = 80;
-/// Spaces a level.
+/// Spaces per level.
 const INDENT: usize = 2;
-/// Longer keys are written behind a `?`.
+/// Longer keys are written after a `?`.
 const SIMPLE_KEY_MAX: usize = 128;
 
 struct Emitter<'o> {
     out: &'o mut Vec<u8>,
-    /// Characters written in this line.
+    /// The number of characters in the current line.
     column: usize,
-    /// Where lines of the current list or map begin; `None` outside of all.
+    /// The indentation of the current list or map; `None` outside of any.
     indent: Option<usize>,
-    /// The last character was white space, or needs none behind it.
+    /// Whether the last character was white space, or needs none after it.
     whitespace: bool,
-    /// The line has only indentation, `-`, `?` and `:` so far.
+    /// Whether the line has only indentation, `-`, `?` and `:` so far.
     indention: bool,
 }
 
 impl<'o> Emitter<'o> {
-    /// At the beginning of a line.
+    /// An emitter at the beginning of a line.
     const fn new(out: &'o mut Vec<u8>, indent: Option<usize>) -> Self {
         Self { out, column: 0, indent, whitespace: true, indention: true }
     }
@@ -62,7 +62,7 @@ impl<'o> Emitter<'o> {
             Value::Array(items) if items.is_empty() => self.bare("[]"),
             Value::Object(members) if members.is_empty() => self.bare("{}"),
             Value::Array(items) => {
-                // A list right behind its key is not indented further.
+                // A list directly after its key is not indented further.
                 let outer = self.indent;
                 let more = if in_map && !self.indention { 0 } else { INDENT };
                 self.indent = Some(outer.map_or(0, |indent| indent + more));
@@ -83,7 +83,7 @@ impl<'o> Emitter<'o> {
                 }
                 self.indent = outer;
             }
-            Value::Unread(text) => {
+            Value::Raw(text) => {
                 self.value(&json::parse(text.as_bytes()).unwrap_or_default(), in_map);
             }
         }
@@ -105,13 +105,13 @@ impl<'o> Emitter<'o> {
 
     fn string(&mut self, text: &str, simple_key: bool) {
         let fits = self.column + text.len() <= WIDTH || simple_key || !text.contains(' ');
-        if fits && is_plain_ascii(text) && means_text(text) {
+        if fits && is_plain_ascii(text) && is_unambiguous_text(text) {
             return self.bare(text);
         }
         let traits = Traits::of(text);
         let outer = self.indent;
         self.indent = Some(outer.map_or(INDENT, |indent| indent + INDENT));
-        match traits.style(text, means_text(text), simple_key) {
+        match traits.style(text, is_unambiguous_text(text), simple_key) {
             Style::Plain => self.plain(text, !simple_key),
             Style::SingleQuoted => self.single_quoted(text, !simple_key),
             Style::DoubleQuoted => self.double_quoted(text, !simple_key),
@@ -120,7 +120,7 @@ impl<'o> Emitter<'o> {
         self.indent = outer;
     }
 
-    /// A text in ASCII that needs no quotes and is not folded.
+    /// Writes ASCII text that needs no quotes and is not folded.
     fn bare(&mut self, text: &str) {
         self.indicator(text, true, false);
     }
@@ -285,7 +285,7 @@ impl<'o> Emitter<'o> {
         self.column = 0;
     }
 
-    /// Goes to the indentation, in a new line if this one has anything else.
+    /// Moves to the indentation, in a new line unless this one has only indentation.
     fn write_indent(&mut self) {
         let indent = self.indent.unwrap_or(0);
         let behind = self.column > indent || self.column == indent && !self.whitespace;
@@ -300,7 +300,7 @@ impl<'o> Emitter<'o> {
         self.indention = true;
     }
 
-    /// `text` is ASCII.
+    /// `text` must be ASCII.
     fn indicator(&mut self, text: &str, needs_whitespace: bool, is_indention: bool) {
         if needs_whitespace && !self.whitespace {
             self.put(' ');

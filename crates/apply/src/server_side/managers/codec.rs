@@ -54,7 +54,7 @@ pub(crate) fn read(
     entries.into_iter().map(move |mut entry| {
         let members = entry.as_object_mut()?;
         let fields = match members.remove("fieldsV1").unwrap_or_default() {
-            Value::Unread(json) => json,
+            Value::Raw(json) => json,
             Value::Null => "{}".into(),
             other => json::to_string(&other).into(),
         };
@@ -110,7 +110,7 @@ fn entry(who: Identity, owned: Owned) -> Value {
     let (mut entry, unix_micros) = (Map::with_capacity(7), owned.unix_micros);
     entry.insert("apiVersion", owned.api_version.clone());
     entry.insert("fieldsType", FIELDS_TYPE);
-    entry.insert("fieldsV1", Value::Unread(owned.into_json()));
+    entry.insert("fieldsV1", Value::Raw(owned.into_json()));
     if !who.manager.is_empty() {
         entry.insert("manager", who.manager);
     }

@@ -1,6 +1,6 @@
 //! Ownership from an object to its Scale and back: upstream's cases.
 
-use pintle_value::{Str, Value, yaml};
+use pintle_value::{Str, Value, json, yaml};
 
 use crate::server_side::ScaleOwnership;
 
@@ -39,7 +39,7 @@ fn object(entries: &[&str]) -> Value {
 
 fn entries(object: &Value) -> Vec<String> {
     let mut object = object.clone();
-    object.read();
+    json::parse_raw(&mut object);
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     let entry = |entry: &Value| {
         let text = |member| entry.str_at(&[member]).unwrap_or_default();

@@ -5,7 +5,7 @@
 
 use crate::{Str, Value};
 
-/// The most members among which a key is looked for one by one.
+/// Maps up to this size are searched linearly.
 const SCANNED_MAX: usize = 32;
 
 /// Members of an object, sorted by key, each key once.
@@ -15,28 +15,29 @@ pub struct Map {
 }
 
 impl Map {
-    /// No members.
+    /// An empty map.
     pub const fn new() -> Self {
         Self { entries: Vec::new() }
     }
 
-    /// No members yet, room for `members`.
+    /// An empty map with capacity for `members`.
     pub fn with_capacity(members: usize) -> Self {
         Self { entries: Vec::with_capacity(members) }
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Where `key` is. Among few members looking at each one's length and ends is three times as fast as
-    /// a binary search, which compares whole keys and guesses wrong at every step.
+    /// The index of `key`. In a small map, a scan that compares lengths and first and last bytes is
+    /// three times as fast as a binary search, which compares whole keys and mispredicts at every
+    /// step.
     fn position(&self, key: &str) -> Option<usize> {
         let (Some(first), Some(last)) = (key.as_bytes().first(), key.as_bytes().last()) else {
             return self.find(key).ok();
@@ -53,7 +54,7 @@ impl Map {
         })
     }
 
-    /// Where `key` is, or where it would be.
+    /// The index of `key`, or the index at which it would be inserted.
     fn find(&self, key: &str) -> Result<usize, usize> {
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
@@ -63,7 +64,7 @@ impl Map {
         self.position(key).map(|i| &self.entries[i].1)
     }
 
-    /// The value of `key`, to change.
+    /// The value of `key`, mutably.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.position(key).map(|i| &mut self.entries[i].1)
     }
@@ -73,10 +74,10 @@ impl Map {
         self.position(key).is_some()
     }
 
-    /// Sets `key`, and returns the value that it replaces.
+    /// Sets `key`, and returns the previous value.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
-        // Keys mostly arrive in order: check the end first.
+        // Keys mostly arrive in order, so the end is checked first.
         if self.entries.last().is_none_or(|(last, _)| *last < key) {
             self.entries.push((key, value));
             return None;
@@ -90,12 +91,12 @@ impl Map {
         }
     }
 
-    /// Takes `key` out.
+    /// Removes `key`, and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.position(key).map(|i| self.entries.remove(i).1)
     }
 
-    /// The value of `key`, inserted as `default()` if absent.
+    /// Returns the value of `key`, inserting `default()` if it is absent.
     pub fn entry_or(&mut self, key: &str, default: impl FnOnce() -> Value) -> &mut Value {
         let i = match self.find(key) {
             Ok(i) => i,
@@ -107,22 +108,23 @@ impl Map {
         &mut self.entries[i].1
     }
 
-    /// The member `key` as an object, made where it is absent or something else.
+    /// Returns the member `key` as an object. A missing member, or one of another type, becomes an
+    /// empty object.
     pub fn entry_object(&mut self, key: &str) -> &mut Self {
         self.entry_or(key, Value::object).make_object()
     }
 
-    /// The members in the order of their keys.
+    /// The members, ordered by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {
         self.entries.iter().map(|(k, v)| (k, v))
     }
 
-    /// The members in the order of their keys, values to change.
+    /// The members, ordered by key, with mutable values.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Str, &mut Value)> {
         self.entries.iter_mut().map(|(k, v)| (&*k, v))
     }
 
-    /// The members in the order of their keys, as they lie.
+    /// The members as a slice, ordered by key.
     pub fn as_slice(&self) -> &[(Str, Value)] {
         &self.entries
     }
@@ -132,25 +134,24 @@ impl Map {
         self.entries.iter().map(|(k, _)| k)
     }
 
-    /// The values in the order of their keys.
+    /// The values, ordered by key.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
         self.entries.iter().map(|(_, v)| v)
     }
 
-    /// Keeps the members for which `keep` says so.
+    /// Keeps the members for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Str, &mut Value) -> bool) {
         self.entries.retain_mut(|(k, v)| keep(k, v));
     }
 
-    /// Takes members that are sorted by key, each key once.
+    /// Creates a map from members that are sorted by key and unique.
     pub fn from_sorted(entries: Vec<(Str, Value)>) -> Self {
         debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "sorted and unique");
         Self { entries }
     }
 
-    /// Takes members in any order, the last of equal keys winning; `duplicate` is told the keys that
-    /// came more than once (JSON and YAML say nothing of which one counts; Go's decoder takes the
-    /// last).
+    /// Creates a map from members in any order. Of equal keys the last one wins, as in Go's decoder
+    /// (JSON and YAML do not define it); `duplicate` is called for each key that occurs again.
     pub fn from_unsorted(mut entries: Vec<(Str, Value)>, mut duplicate: impl FnMut(&Str)) -> Self {
         let sorted = entries.is_sorted_by(|a, b| a.0 < b.0);
         if !sorted {
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_found_among_few_and_among_many() {
+    fn keys_are_found_in_small_and_large_maps() {
         for count in 0..100_i64 {
             let key = |n| Str::from(format!("{:.*}", n as usize % 40, format!("{n:040}")));
             let map: Map = (0..count).map(|n| (key(n), Value::Int(n))).collect();

@@ -1,4 +1,4 @@
-//! A tree as a stream of tokens, so that what reads text also reads trees, by the same rules.
+//! Reads a tree as a stream of tokens, so that consumers of text also accept trees.
 
 use crate::{
     DEPTH_MAX, Error, Str, Value, json,
@@ -6,23 +6,23 @@ use crate::{
 };
 
 /// Reads tokens from a tree.
-pub struct Tree<'v> {
-    /// What the next [`Tokens::value`] gives.
+pub struct TreeReader<'v> {
+    /// The value that the next [`Tokens::value`] returns.
     next: Option<&'v Value>,
-    /// The lists and objects that are open, innermost last.
+    /// The remaining content of the open lists and objects, innermost last.
     open: Vec<Rest<'v>>,
-    /// Holds the text of the last number.
+    /// The text of the last number.
     number: Vec<u8>,
 }
 
-/// What is still to come of an open list or object.
+/// The remaining content of an open list or object.
 enum Rest<'v> {
     Items(&'v [Value]),
     Members(&'v [(Str, Value)]),
 }
 
-impl<'v> Tree<'v> {
-    /// Reads `value`.
+impl<'v> TreeReader<'v> {
+    /// A reader of `value`.
     pub const fn new(value: &'v Value) -> Self {
         Self { next: Some(value), open: Vec::new(), number: Vec::new() }
     }
@@ -33,13 +33,13 @@ impl<'v> Tree<'v> {
     }
 }
 
-impl Tokens for Tree<'_> {
+impl Tokens for TreeReader<'_> {
     fn value(&mut self) -> Result<Token<'_>, Error> {
         Ok(match self.next.take().unwrap_or(&Value::Null) {
             Value::Null => Token::Null,
             Value::Bool(b) => Token::Bool(*b),
             Value::String(text) => Token::String(text),
-            Value::Unread(text) => Token::Unread(text),
+            Value::Raw(text) => Token::Raw(text),
             Value::Array(items) => {
                 self.begin(Rest::Items(items))?;
                 Token::Array
@@ -84,7 +84,7 @@ impl Tokens for Tree<'_> {
 
     fn json(&mut self) -> Result<Box<str>, Error> {
         match self.next.take().unwrap_or(&Value::Null) {
-            Value::Unread(text) => Ok(text.clone()),
+            Value::Raw(text) => Ok(text.clone()),
             value => Ok(json::to_string(value).into()),
         }
     }

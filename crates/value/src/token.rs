@@ -1,17 +1,13 @@
-//! Values as a stream of tokens: what the JSON and the YAML reader have in common.
+//! Values as a stream of tokens: the interface of the JSON, YAML and tree readers.
 //!
-//! A consumer drives: it asks for a [`value`](Tokens::value), and when that begins a list or an
-//! object, for each [`item`](Tokens::item) or [`key`](Tokens::key) and the value that follows, until
-//! there is none. So the consumer's own call stack holds the nesting, and one pass over the text
-//! serves whatever the consumer makes of it.
+//! The consumer pulls tokens. It asks for a [`value`](Tokens::value). If that begins a list or an
+//! object, it asks for each [`item`](Tokens::item) or [`key`](Tokens::key), and the value that
+//! follows, until there are no more. The consumer's call stack thus holds the nesting, and a single
+//! pass over the text serves any consumer.
 
-mod tree;
+use crate::{Error, Map, Str, Value, number};
 
-pub use tree::Tree;
-
-use crate::{Error, Map, Str, Value, json};
-
-/// A value, or the beginning of one.
+/// A scalar value, or the beginning of a list or object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Token<'t> {
     /// `null`
@@ -22,54 +18,51 @@ pub enum Token<'t> {
     Number(&'t str),
     /// Text, unescaped.
     String(&'t str),
-    /// A list begins: ask for [`Tokens::item`].
+    /// A list begins; continue with [`Tokens::item`].
     Array,
-    /// An object begins: ask for [`Tokens::key`].
+    /// An object begins; continue with [`Tokens::key`].
     Object,
-    /// A whole value that is unread: only trees have any.
-    Unread(&'t str),
+    /// A whole value as raw JSON. Only trees contain such values.
+    Raw(&'t str),
 }
 
 /// A source of tokens.
 pub trait Tokens {
-    /// The value that stands next.
+    /// Returns the next value.
     fn value(&mut self) -> Result<Token<'_>, Error>;
 
-    /// In a list: whether another item follows. Its value must be read before the next call.
+    /// In a list: returns whether another item follows. The item's value must be read before the
+    /// next call.
     fn item(&mut self) -> Result<bool, Error>;
 
-    /// In an object: the next key, `None` at the end. Its value must be read before the next call.
+    /// In an object: returns the next key, `None` at the end. The key's value must be read before
+    /// the next call.
     fn key(&mut self) -> Result<Option<&str>, Error>;
 
-    /// Makes sure that nothing follows the value.
+    /// Checks that nothing follows the value.
     fn end(&mut self) -> Result<(), Error>;
 
-    /// Reads the next value as a tree; of equal keys the last wins.
+    /// Reads the next value as a tree. Of equal keys the last wins.
     fn tree(&mut self) -> Result<Value, Error>
     where
         Self: Sized,
     {
-        self.tree_without(&[])
+        self.tree_with_raw(&[])
     }
 
-    /// As [`Tokens::tree`], but what is at `path`, a path of members, stays [unread](Value::Unread); lists on
-    /// the way are not named.
-    fn tree_without(&mut self, path: &[&str]) -> Result<Value, Error>
+    /// Like [`Tokens::tree`], but the value at `path`, a path of members, stays [raw](Value::Raw).
+    /// The path skips over lists.
+    fn tree_with_raw(&mut self, path: &[&str]) -> Result<Value, Error>
     where
         Self: Sized,
     {
-        Begun::default().tree(self, path)
+        TreeBuilder::default().tree(self, path)
     }
 
-    /// The next value as compact JSON, its members in the order that they have.
-    fn json(&mut self) -> Result<Box<str>, Error>
-    where
-        Self: Sized,
-    {
-        self.tree().map(|value| json::to_string(&value).into())
-    }
+    /// Reads the next value as compact JSON, its members in their original order.
+    fn json(&mut self) -> Result<Box<str>, Error>;
 
-    /// Reads past the next value.
+    /// Skips the next value.
     fn skip(&mut self) -> Result<(), Error>
     where
         Self: Sized,
@@ -78,7 +71,7 @@ pub trait Tokens {
         self.skip_rest(begun)
     }
 
-    /// Reads past the rest of a value that has just begun.
+    /// Skips the rest of a value that has begun.
     fn skip_rest(&mut self, begun: Kind) -> Result<(), Error>
     where
         Self: Sized,
@@ -100,16 +93,16 @@ pub trait Tokens {
     }
 }
 
-/// What the lists and objects that are being read have so far, innermost last: so each gets memory once,
-/// and just what it needs.
+/// The items and members read so far of all lists and objects that are open, innermost last. Each
+/// list or object can thus be allocated once, at its final size.
 #[derive(Default)]
-struct Begun {
+struct TreeBuilder {
     items: Vec<Value>,
     members: Vec<(Str, Value)>,
 }
 
-impl Begun {
-    /// See [`Tokens::tree_without`].
+impl TreeBuilder {
+    /// See [`Tokens::tree_with_raw`].
     fn tree(&mut self, tokens: &mut impl Tokens, path: &[&str]) -> Result<Value, Error> {
         match tokens.value()? {
             Token::Array => {
@@ -125,7 +118,7 @@ impl Begun {
                 while let Some(key) = tokens.key()? {
                     let key = Str::from(key);
                     let value = match path {
-                        [name] if *name == key => Value::unread(tokens.json()?),
+                        [name] if *name == key => Value::raw(tokens.json()?),
                         [name, below @ ..] if *name == key => self.tree(tokens, below)?,
                         _ => self.tree(tokens, &[])?,
                     };
@@ -139,7 +132,7 @@ impl Begun {
     }
 }
 
-/// The kind of a token, without its text.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Null,
@@ -148,11 +141,11 @@ pub enum Kind {
     String,
     Array,
     Object,
-    Unread,
+    Raw,
 }
 
 impl Kind {
-    /// The word for it, as Go's JSON decoder says it in its errors.
+    /// The name of the kind in the errors of Go's JSON decoder.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -160,26 +153,26 @@ impl Kind {
             Self::Number => "number",
             Self::String => "string",
             Self::Array => "array",
-            Self::Object | Self::Unread => "object",
+            Self::Object | Self::Raw => "object",
         }
     }
 }
 
 impl Token<'_> {
-    /// The value of a token that is a whole value; an empty list or object for one that begins one.
+    /// The value of a scalar token; an empty list or object for a token that begins one.
     pub fn scalar(self) -> Result<Value, Error> {
         Ok(match self {
             Self::Null => Value::Null,
             Self::Bool(b) => Value::Bool(b),
-            Self::Number(text) => number(text)?,
+            Self::Number(text) => number::parse(text)?,
             Self::String(text) => Value::String(text.into()),
             Self::Array => Value::Array(Vec::new()),
             Self::Object => Value::object(),
-            Self::Unread(text) => Value::Unread(text.into()),
+            Self::Raw(text) => Value::Raw(text.into()),
         })
     }
 
-    /// Its kind.
+    /// The token's kind.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Null => Kind::Null,
@@ -188,34 +181,7 @@ impl Token<'_> {
             Self::String(_) => Kind::String,
             Self::Array => Kind::Array,
             Self::Object => Kind::Object,
-            Self::Unread(_) => Kind::Unread,
+            Self::Raw(_) => Kind::Raw,
         }
     }
-}
-
-/// The value of a number in JSON's syntax: an integer where 64 bits hold it, be it written as `1.0`
-/// or `1e3`; Go's encoder writes those as `1` and `1000`, so equal objects stay equal trees.
-pub fn number(text: &str) -> Result<Value, Error> {
-    if let Ok(n) = text.parse() {
-        return Ok(Value::Int(n));
-    }
-    match text.parse::<f64>() {
-        Ok(x) => float(x).ok_or_else(|| Error::NumberRange(text.to_owned())),
-        Err(_) => Err(Error::NumberRange(text.to_owned())),
-    }
-}
-
-/// The value of a number of floating point; `None` for what is no number.
-pub(crate) fn float(x: f64) -> Option<Value> {
-    x.is_finite().then(|| integral(x).map_or(Value::Float(x), Value::Int))
-}
-
-/// The integer that a number is written as, if it is.
-fn integral(x: f64) -> Option<i64> {
-    if x.fract() != 0.0 {
-        return None;
-    }
-    let mut text = Vec::new();
-    json::write_number(x, &mut text);
-    std::str::from_utf8(&text).ok()?.parse().ok()
 }
