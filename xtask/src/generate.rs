@@ -56,16 +56,16 @@ fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
     let resources = resources::model(sources)?;
     let crates = root().join("crates");
     Ok(vec![
-        (crates.join("schema/src/generated/types.rs"), types::render(&model)),
-        (crates.join("schema/src/generated/go_names.rs"), go_names::render(&model)),
-        (crates.join("schema/src/generated/openapi.rs"), openapi::render(sources)),
+        (crates.join("schema/src/builtin/generated/types.rs"), types::render(&model)),
+        (crates.join("schema/src/builtin/generated/go_names.rs"), go_names::render(&model)),
+        (crates.join("schema/src/builtin/generated/openapi.rs"), openapi::render(sources)),
         (crates.join("descriptions/generated/roots.rs"), descriptions::render(sources)),
         (crates.join("kinds/src/generated/resources.rs"), resources::render(&resources)),
     ])
 }
 
 fn removed_path() -> PathBuf {
-    root().join("crates/schema/src/generated/removed.txt")
+    root().join("crates/schema/src/builtin/generated/removed.txt")
 }
 
 fn supplement_path() -> PathBuf {

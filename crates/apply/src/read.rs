@@ -2,7 +2,7 @@
 
 use pintle_schema::{PROBLEMS_MAX, Problem};
 
-pub(crate) use pintle_schema::decode::doubled::read;
+pub(crate) use pintle_schema::decode::duplicates::read;
 
 /// Returns the problems as texts for the client.
 pub(crate) fn texts(problems: &[Problem]) -> Vec<String> {

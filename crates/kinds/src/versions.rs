@@ -70,11 +70,13 @@ impl Versions {
     pub fn newest(&self, api_version: &str, kind: &str) -> Option<String> {
         let own = self.find(api_version, kind)?;
         let stored = own.storage_kind.group.as_str();
-        let same =
-            |other: &&ResourceDefinition| is_same(own, other) && other.schema.is_builtin(other.ty);
+        let same = |other: &&ResourceDefinition| {
+            is_same(own, other) && pintle_schema::is_builtin(&other.schema, other.ty)
+        };
         let group = &own.resource.group;
         // Events of both groups are the same objects, and each group is one of today.
-        let group = if own.schema.is_builtin(own.ty) { group.as_str() } else { stored };
+        let group =
+            if pintle_schema::is_builtin(&own.schema, own.ty) { group.as_str() } else { stored };
         let all = || self.definitions.iter().filter(same);
         let of_group = all().filter(|other| other.resource.group == group);
         let newest = of_group.min_by(|a, b| version::cmp(&a.resource.version, &b.resource.version));
@@ -112,7 +114,9 @@ impl Versions {
         let back = turned(converted.clone(), other, own);
         missing(object, &back, &mut String::new(), &mut lost);
         let mut refused = Vec::new();
-        if other.kind == "CustomResourceDefinition" && other.schema.is_builtin(other.ty) {
+        if other.kind == "CustomResourceDefinition"
+            && pintle_schema::is_builtin(&other.schema, other.ty)
+        {
             pintle_crd::structured(&mut converted);
             let mut read = converted.clone();
             other.set_defaults(&mut read);

@@ -1,4 +1,4 @@
-//! How fast objects are decoded and written, in each encoding: MB of their JSON a second.
+//! Measures decoding and encoding in each format, in MB of JSON per second.
 //!
 //! `cargo run --release -p pintle-schema --example codec_speed -- FILE…`; a file is JSON or YAML of
 //! one built-in object. Without files, a small ConfigMap.
@@ -87,7 +87,7 @@ fn measure(name: &str, schema: &Schema, ty: TypeId, value: &Value) {
         out.clear();
         encode::write(schema, ty, &decoded, black_box(&mut out));
     });
-    run("write, hole", &mut || {
+    run("write, gap", &mut || {
         out.clear();
         encode::write_object(schema, ty, &decoded, black_box(&mut out));
     });

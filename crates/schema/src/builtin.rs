@@ -1,25 +1,26 @@
-//! The built-in schema: a constant table, and the words that the generated file is written in.
+//! The built-in schema: a constant table, and the constructors that the generated file uses.
 //!
-//! Nothing here runs at start-up: every constructor is `const` and is evaluated by the compiler.
+//! Every constructor is `const` and is evaluated by the compiler, so nothing runs at start-up.
+
+pub(crate) mod generated;
 
 use std::borrow::Cow;
 
-use crate::generated::openapi::KINDS;
-use crate::generated::types::{NAMES, T, TYPES};
 use crate::table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
     Unknown,
 };
+use generated::openapi::KINDS;
+use generated::types::{NAMES, T, TYPES};
 
 static BUILTIN: Schema = Schema::new(Cow::Borrowed(&TYPES), Cow::Borrowed(&NAMES));
 
-/// The types of the built-in API. A clone of it copies two pointers.
+/// The types of the built-in API. Cloning it copies two pointers.
 pub fn builtin() -> &'static Schema {
     &BUILTIN
 }
 
-/// The type of a built-in kind, given as objects name it, be it an object, a list or something that is
-/// never stored.
+/// The type of a built-in kind, which may be an object, a list or a kind that is never stored.
 pub fn builtin_kind(api_version: &str, kind: &str) -> Option<TypeId> {
     let (group, version) = group_version(api_version);
     let published = KINDS.iter().find(|(_, kinds)| kinds.contains(&(group, version, kind)));
@@ -29,10 +30,17 @@ pub fn builtin_kind(api_version: &str, kind: &str) -> Option<TypeId> {
     BUILTIN.find(&type_name(api_version, kind))
 }
 
-/// The name of the type of a kind, by the rule that nearly all types follow.
+/// Whether the type is one of the built-in table, which may be the schema itself or the one that it extends.
+pub fn is_builtin(schema: &Schema, ty: TypeId) -> bool {
+    let table = schema.base().unwrap_or(schema);
+    ty.0 < table.types().len() as u32
+        && std::ptr::eq(table.types().as_ptr(), builtin().types().as_ptr())
+}
+
+/// The type name of a kind, by the rule that nearly all types follow.
 pub(crate) fn type_name(api_version: &str, kind: &str) -> String {
     let (group, version) = group_version(api_version);
-    // Documents of discovery name no version, and all those of the machinery may say `v1`.
+    // Discovery documents have no version, and all kinds of the apimachinery package may use `v1`.
     let machinery = matches!(api_version, "" | "v1" | "meta.k8s.io/v1");
     let package = match (group, group.split('.').next().unwrap_or_default()) {
         _ if machinery => "io.k8s.apimachinery.pkg.apis.meta".to_owned(),
@@ -72,7 +80,7 @@ macro_rules! structure {
 
 pub(crate) use {rules, structure, texts};
 
-/// A field as the generated table writes it: everything but the first four values is rare.
+/// A field in the notation of the generated table; everything but the first four values is rare.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     name: &'static str,
@@ -237,7 +245,7 @@ pub(crate) const fn struct_type(
     }
 }
 
-/// The indices of `fields` in the order of their names: an insertion sort, run by the compiler.
+/// The indices of `fields` sorted by name: an insertion sort at compile time.
 pub(crate) const fn by_name<const N: usize>(fields: &[Field]) -> [u16; N] {
     let mut order = [0; N];
     let mut i = 0;
@@ -253,7 +261,7 @@ pub(crate) const fn by_name<const N: usize>(fields: &[Field]) -> [u16; N] {
     order
 }
 
-/// Whether one field's name comes before another's; the names in the table are all borrowed.
+/// Whether the name of `a` sorts before that of `b`; the names in the table are all borrowed.
 const fn precedes(a: &Field, b: &Field) -> bool {
     let (Cow::Borrowed(a), Cow::Borrowed(b)) = (&a.name, &b.name) else { return false };
     let (a, b) = (a.as_bytes(), b.as_bytes());

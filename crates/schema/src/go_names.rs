@@ -1,19 +1,16 @@
-//! What Go calls fields and types, for errors in the words of its decoder.
+//! Go's names of fields and types, for errors that match those of its decoder.
 
-use crate::generated::go_names::FIELDS;
+use crate::builtin::generated::go_names::{FIELDS, Row};
 use crate::{Scalar, Schema, Shape, TypeId};
 
-/// A field, the embedded structs that it stands in, and its type; empty where there is nothing to tell.
-pub(crate) type Row = (&'static str, &'static str, &'static str);
-
-/// What is told of a field of a type.
+/// The row of a field of a type.
 fn row(of: &str, field: &str) -> Option<&'static Row> {
     let at = FIELDS.binary_search_by_key(&of, |(name, _)| name).ok()?;
     let rows = FIELDS[at].1;
     rows.binary_search_by_key(&field, |(name, ..)| name).ok().map(|at| &rows[at])
 }
 
-/// The embedded structs that a field stands in, with a dot behind: `VolumeSource.`.
+/// The embedded structs that contain a field, with a dot after each: `VolumeSource.`.
 pub(crate) fn embedded(of: &str, field: &str) -> String {
     match row(of, field) {
         Some((_, embedded, _)) if !embedded.is_empty() => format!("{embedded}."),
@@ -21,7 +18,8 @@ pub(crate) fn embedded(of: &str, field: &str) -> String {
     }
 }
 
-/// The type of what stands in a field so many items or entries down, where it is not the schema's name.
+/// The type of the items or entries `depth` levels below a field, where it differs from the
+/// schema's name.
 pub(crate) fn inside(of: &str, field: &str, depth: usize) -> Option<&'static str> {
     let (.., ty) = row(of, field).filter(|(.., ty)| !ty.is_empty())?;
     let item = |ty: &'static str| {
@@ -34,7 +32,7 @@ pub(crate) fn inside(of: &str, field: &str, depth: usize) -> Option<&'static str
     (0..depth).try_fold(*ty, |ty, _| item(ty))
 }
 
-/// What Go calls a type: `v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`.
+/// Go's name of a type: `v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`.
 pub(crate) fn of_type(schema: &Schema, ty: TypeId) -> String {
     let ty = schema.get(ty);
     match &ty.shape {
@@ -48,7 +46,7 @@ pub(crate) fn of_type(schema: &Schema, ty: TypeId) -> String {
     }
 }
 
-/// What Go calls the type that a scalar is decoded as.
+/// Go's name of the type that a scalar is decoded to.
 const fn of_scalar(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "bool",

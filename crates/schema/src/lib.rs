@@ -1,25 +1,23 @@
-//! Types: what a built-in table or a structural schema says about the objects of a kind.
+//! Types of Kubernetes objects: a table that describes the objects of built-in and custom kinds.
 //!
-//! One form serves both: the built-in table is a `static`, a CustomResourceDefinition's schema is
-//! compiled into the same form at run time, and nothing that walks a [`Schema`] asks which it is.
-//! Decoding, defaults, the generic validation, strategic merge, server-side apply, Protobuf and
-//! OpenAPI all read this table.
+//! The same representation serves both: the built-in table is a `static`, a
+//! CustomResourceDefinition's schema is compiled into it at run time, and code that walks a
+//! [`Schema`] does not distinguish them. Decoding, defaulting, declarative validation, strategic
+//! merge, server-side apply, Protobuf and OpenAPI all read this table.
 //!
-//! Must not know: storage, HTTP, strategies, or where a schema came from.
+//! Must not know: storage, HTTP, strategies, or the origin of a schema.
 
-mod alternative;
 mod builtin;
 pub mod decode;
 pub mod default;
 pub mod encode;
 mod error;
-mod generated;
 mod go_names;
-mod index;
 mod members;
 mod omitempty;
 pub mod openapi;
 mod problem;
+mod props_or;
 pub mod protobuf;
 mod removed;
 mod table;
@@ -28,10 +26,10 @@ mod zero;
 
 pub use zero::zero;
 
-pub use builtin::{builtin, builtin_kind};
+pub use builtin::{builtin, builtin_kind, is_builtin};
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
-pub use omitempty::{forget_empty, without_distinct};
+pub use omitempty::{drop_empty, without_empty_distinct};
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use removed::{any_kind, with_removed};
 pub use table::{

@@ -1,6 +1,6 @@
-//! Objects of struct types while they are read: members by rank, in any order, and at the end what
-//! becomes of those that are missing or zero. Each encoding makes its structs here, so that they come
-//! out the same.
+//! Builds objects of struct types while they are decoded. Members arrive in any order; at the end,
+//! missing and zero ones are treated as their [`Presence`] says. Every decoder builds structs with
+//! it, so the results are identical.
 
 use pintle_value::{Map, Str, Value};
 
@@ -9,7 +9,7 @@ use crate::{
     zero::{is_zero, zero},
 };
 
-/// A struct type: its id, its fields, and the indices of these sorted by name.
+/// A struct type: its id, its fields, and their indices sorted by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Struct<'s> {
     pub(crate) ty: TypeId,
@@ -25,19 +25,19 @@ impl<'s> Struct<'s> {
     }
 }
 
-/// The members of the structs that are being read, innermost last.
+/// The members of the structs that are being decoded, innermost last.
 #[derive(Default)]
 pub(crate) struct Members {
-    /// Each with the rank of its field.
+    /// Each member with the rank of its field.
     members: Vec<(u16, Value)>,
-    /// Bits by rank: which members there are.
+    /// A bit for each rank: whether the member is present.
     present: Vec<u64>,
-    /// The members of the struct that ends, by rank: the rank, and in the lower half the index. Sorting these is
-    /// faster than moving values.
+    /// The members of the struct that ends, by rank: the rank in the upper half, the index in the
+    /// lower. Sorting these is faster than moving values.
     order: Vec<u32>,
 }
 
-/// Where a struct's part of [`Members`] begins.
+/// The beginning of a struct's part of [`Members`].
 #[derive(Clone, Copy)]
 pub(crate) struct Base {
     members: usize,
@@ -52,7 +52,7 @@ impl Members {
         base
     }
 
-    /// Sets a member, which replaces an earlier one of the same name; whether it is the first.
+    /// Sets a member, replacing an earlier one of the same name. Returns whether it is the first.
     pub(crate) fn put(&mut self, base: Base, rank: u16, value: Value) -> bool {
         let first = self.mark(base, rank);
         if first {
@@ -63,12 +63,12 @@ impl Members {
         first
     }
 
-    /// Whether a member is there.
+    /// Whether a member is present.
     pub(crate) fn has(&self, base: Base, rank: u16) -> bool {
         self.present[base.present + usize::from(rank / 64)] & 1 << (rank % 64) != 0
     }
 
-    /// Adds an item to a list.
+    /// Appends an item to a list.
     pub(crate) fn push(&mut self, base: Base, rank: u16, item: Value) {
         if self.mark(base, rank) {
             self.members.push((rank, Value::Array(Vec::new())));
@@ -78,9 +78,9 @@ impl Members {
         }
     }
 
-    /// Ends a struct: the object of its members.
+    /// Ends a struct and returns its object.
     pub(crate) fn close(&mut self, schema: &Schema, of: &Struct<'_>, base: Base) -> Value {
-        for &rank in schema.index().filled(of.ty) {
+        for &rank in schema.index().always_written(of.ty) {
             if self.mark(base, rank) {
                 self.members.push((rank, Value::Null));
             }
@@ -108,13 +108,14 @@ impl Members {
         Value::Object(Map::from_sorted(members))
     }
 
-    /// Where an earlier value is. One that comes again comes soon.
+    /// Returns an earlier value. The search runs backwards, as a repeated member usually follows
+    /// soon.
     fn earlier(&mut self, base: Base, rank: u16) -> Option<&mut Value> {
         let mut given = self.members[base.members..].iter_mut().rev();
         given.find(|(other, _)| *other == rank).map(|(_, value)| value)
     }
 
-    /// Notes that a member is there; whether it was not before.
+    /// Marks a member as present. Returns whether it was absent.
     fn mark(&mut self, base: Base, rank: u16) -> bool {
         let word = &mut self.present[base.present + usize::from(rank / 64)];
         let bit = 1 << (rank % 64);
@@ -124,7 +125,7 @@ impl Members {
     }
 }
 
-/// A field's name for the tree; those of the built-in table cost no allocation however long they are.
+/// The name of a field as a key. Names of the built-in table are not allocated, however long.
 fn name(field: &Field) -> Str {
     match field.name {
         std::borrow::Cow::Borrowed(name) => Str::const_new(name),

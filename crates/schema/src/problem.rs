@@ -1,29 +1,29 @@
-//! What is odd about a body that is accepted all the same.
+//! Problems of a body that does not prevent its decoding.
 
 use std::fmt;
 
 use pintle_meta::quote::quote;
 
-/// A field that was dropped, or that came twice: refused, warned of or ignored as the client's
-/// `fieldValidation` says.
+/// An unknown or duplicate field. The request's `fieldValidation` decides whether it is an error, a
+/// warning, or ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The type has no such field.
+    /// The type does not declare the field. It was dropped.
     Unknown(String),
-    /// The field came more than once; the last one counts.
+    /// The field occurs more than once; the last one counts.
     Duplicate(String),
-    /// A key came more than once in YAML; as go-yaml says it, which is by line.
+    /// A key occurs more than once in YAML. The text is go-yaml's, which names the line.
     Repeated(String),
 }
 
 impl Problem {
-    /// Where the field is; of a key in YAML, which line says it.
+    /// The path of the field; for a key in YAML, the text with the line.
     pub fn path(&self) -> &str {
         let (Self::Unknown(path) | Self::Duplicate(path) | Self::Repeated(path)) = self;
         path
     }
 
-    /// All problems in one text, as a strict decoder tells them.
+    /// Formats all problems as one text, as a strict decoder's error.
     pub fn strict(problems: &[Self]) -> String {
         let (repeated, others): (Vec<&Self>, Vec<&Self>) =
             problems.iter().partition(|problem| matches!(problem, Self::Repeated(_)));
@@ -35,7 +35,7 @@ impl Problem {
     }
 }
 
-/// So many are told at most, as upstream does.
+/// The maximum number of problems that are reported, as in upstream.
 pub const PROBLEMS_MAX: usize = 100;
 
 impl fmt::Display for Problem {

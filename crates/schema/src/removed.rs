@@ -1,9 +1,9 @@
-//! The types of versions that v1.36 serves no longer: `generated/removed.txt`, read when they are first
-//! wanted.
+//! The types of versions that v1.36 does not serve any more, parsed on first use from
+//! `removed.txt`.
 //!
-//! A line of the file that does not begin with a space begins a type: its name, and `kind` for what
-//! objects say of themselves, or the scalar that it is. The lines behind it are its fields: a name, a
-//! type, a [`Presence`], a number of Protobuf, and what few fields have:
+//! A line without leading space begins a type: its name, and `kind` for a kind, or the scalar that
+//! it is. The following lines are its fields: a name, a type, a [`Presence`], a Protobuf field
+//! number, and rare attributes:
 //!
 //! ```text
 //! io.k8s.api.extensions.v1beta1.DaemonSet kind
@@ -17,60 +17,59 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use crate::builtin::generated::openapi::KINDS;
 use crate::builtin::{builtin, builtin_kind, type_name};
-use crate::generated::openapi::KINDS;
 use crate::table::{
     Default, Field, ListType, MapType, Patch, Presence, Scalar, Schema, Shape, Type, TypeId, Types,
     Unknown,
 };
 
-static TEXT: &str = include_str!("generated/removed.txt");
+static TEXT: &str = include_str!("builtin/generated/removed.txt");
 
-/// The built-in schema and the types of versions that are served no longer. It is made by the first
-/// call, and costs nothing before.
+/// The built-in schema extended by the types of removed versions. The first call makes it; before,
+/// it costs nothing.
 pub fn with_removed() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let schema = Schema::with(builtin(), read(TEXT));
+        let schema = Schema::extended(builtin(), read(TEXT));
         schema.index();
         schema
     })
 }
 
-/// The type of a kind of any release, and the schema that has it: of a built-in kind, or of one that is
-/// served no longer.
+/// The type of a kind of any release, and its schema. The kind may be built-in or removed.
 pub fn any_kind(api_version: &str, kind: &str) -> Option<(&'static Schema, TypeId)> {
     let served = builtin_kind(api_version, kind).map(|ty| (builtin(), ty));
     served.or_else(|| Some((with_removed(), with_removed().find(&type_name(api_version, kind))?)))
 }
 
-/// The group, version and kind of a type that is served no longer, where objects name it so.
+/// The group, version and kind of a removed type, if it is a kind.
 pub(crate) fn kind(type_name: &str) -> Option<(String, &str, &str)> {
     headers().find(|(name, what)| *what == "kind" && *name == type_name)?;
     let (package, kind) = type_name.rsplit_once('.')?;
     let (package, version) = package.rsplit_once('.')?;
     let name = package.rsplit_once('.').map_or(package, |(_, name)| name);
-    // The group's name is that of the package, in most groups with a domain behind it.
+    // The group has the package's name, in most groups followed by a domain.
     let served = KINDS.iter().flat_map(|(_, kinds)| kinds.iter().map(|(group, ..)| *group));
     let mut served = served.filter(|group| group.split('.').next() == Some(name));
     Some((served.next().unwrap_or(name).to_owned(), version, kind))
 }
 
-/// The types' names, and what stands behind them.
+/// The names of the types, and the rest of their header lines.
 fn headers() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = TEXT.lines().filter(|line| !line.starts_with(' '));
     lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
 }
 
-/// Types that are being read.
+/// The state of the parser.
 struct Reader {
-    /// The id of the first of them.
+    /// The id of the first type.
     first: u32,
-    /// By name; of lists, maps and scalars by how fields name them.
+    /// The ids by name; for lists, maps and scalars by their notation in fields.
     ids: HashMap<&'static str, TypeId>,
-    /// Lists, maps and scalars, behind the named types.
+    /// Lists, maps and scalars, which follow the named types.
     unnamed: Vec<Type>,
-    /// How many types have a name.
+    /// The number of named types.
     named: usize,
 }
 
@@ -93,12 +92,12 @@ fn read(text: &'static str) -> Types {
     types.append(&mut reader.unnamed);
     // The file is sorted by name.
     let names = names.into_iter().map(|name| (Cow::Borrowed(name), ids[name])).collect();
-    // A schema is cloned for each definition that goes by it: it is to share its types.
+    // A schema is cloned for each definition that uses it. The clones must share the types.
     Types { types: Cow::Borrowed(types.leak()), names: Cow::Borrowed(Vec::leak(names)) }
 }
 
 impl Reader {
-    /// A field; nothing if the line says none, which a test rules out.
+    /// Parses a field; `None` for an invalid line, which a test rules out.
     fn field(&mut self, line: &'static str) -> Option<Field> {
         let mut words = line.split_whitespace();
         let mut field = Field {
@@ -132,7 +131,8 @@ impl Reader {
         Some(field)
     }
 
-    /// The type that a field names; made where it is a list, a map or a scalar that no field named yet.
+    /// The type that a field refers to. A list, a map or a scalar is created at its first
+    /// occurrence.
     fn reference(&mut self, text: &'static str) -> Option<TypeId> {
         if let Some(id) = self.ids.get(text) {
             return Some(*id);
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_says_a_type_or_a_field() {
+    fn every_line_is_a_type_or_a_field() {
         let schema = with_removed();
         let fields = schema.types().iter().map(|ty| match &ty.shape {
             Shape::Struct { fields, .. } => fields.len(),

@@ -1,7 +1,9 @@
-//! The form of a schema: a flat table of types that refer to each other by index.
+//! The data structure of a schema: a flat table of types that refer to each other by index.
 //!
-//! Flat, so that the built-in one can be a constant in the binary (nothing is parsed or allocated at
-//! start-up) and recursion (`JSONSchemaProps`) needs nothing special.
+//! As the table is flat, the built-in one is a constant in the binary (nothing is parsed or
+//! allocated at start-up), and recursive types (`JSONSchemaProps`) need no special case.
+
+mod index;
 
 use std::{
     borrow::Cow,
@@ -9,18 +11,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use crate::builtin::builtin;
-use crate::index::Index;
+pub(crate) use index::is_lossy;
+
+use index::Index;
 
 /// An index into [`Schema::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
-/// A closed set of types. It does not change once it is made.
+/// A closed, immutable set of types.
 ///
-/// A schema that is made at run time *extends* the built-in one: its types refer to that one's and
-/// come after them. Those of custom resources are *structural*: a value of another type than theirs is
-/// kept as it is, for it is their validation, not their decoding, that refuses it.
+/// A schema that is made at run time *extends* the built-in one: its types can refer to the
+/// built-in types, and their ids follow those. The types of custom resources are *structural*:
+/// decoding keeps a value of a wrong type, because it is validation that rejects it.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// The schema that this one extends.
@@ -28,7 +31,7 @@ pub struct Schema {
     /// Whether the schema's own types are structural.
     structural: bool,
     own: Own,
-    /// Worked out of the types when it is first needed.
+    /// Computed on first use.
     index: OnceLock<Arc<Index>>,
 }
 
@@ -43,65 +46,66 @@ pub struct Types {
 
 #[derive(Clone, Debug)]
 enum Own {
-    Made(Types),
-    /// Made when they are first looked at: most custom resources are hardly ever used.
-    Due(Arc<Due>),
+    Ready(Types),
+    /// Types that are made on first use, since most custom resources are rarely used.
+    Lazy(Arc<LazyTypes>),
 }
 
-struct Due {
-    made: OnceLock<Types>,
+struct LazyTypes {
+    types: OnceLock<Types>,
     make: Box<dyn Fn() -> Types + Send + Sync>,
 }
 
-impl fmt::Debug for Due {
+impl fmt::Debug for LazyTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.made.fmt(f)
+        self.types.fmt(f)
     }
 }
 
 /// One type.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// The OpenAPI definition's name (`io.k8s.api.core.v1.PodSpec`); empty for the scalars, lists and
-    /// maps that stand in fields. A variant of a named struct (other `map_type`) has its name too.
+    /// The name of the OpenAPI definition (`io.k8s.api.core.v1.PodSpec`); empty for the scalars,
+    /// lists and maps of fields. A variant of a named struct with another `map_type` has the same
+    /// name.
     pub name: Cow<'static, str>,
-    /// What its values look like.
+    /// The shape of the type's values.
     pub shape: Shape,
 }
 
-/// What the values of a type look like.
+/// The shape of a type's values.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// A single value.
     Scalar(Scalar),
     /// An object with known members.
     Struct {
-        /// The members in declaration order: the order in which they are written to JSON.
+        /// The members in declaration order, in which they are written to JSON.
         fields: Cow<'static, [Field]>,
         /// Indices into `fields`, sorted by JSON name.
         by_name: Cow<'static, [u16]>,
-        /// What becomes of members that are not among the fields.
+        /// How members that are not among the fields are treated.
         unknown: Unknown,
-        /// Whether its members have owners of their own.
+        /// Whether the members can have different owners.
         map_type: MapType,
     },
-    /// An object with any keys.
+    /// An object with arbitrary keys.
     Map {
         /// The type of its values.
         value: TypeId,
-        /// Whether its entries have owners of their own.
+        /// Whether the entries can have different owners.
         map_type: MapType,
     },
     /// A list.
     List {
         /// The type of its items.
         item: TypeId,
-        /// How its items are told apart.
+        /// How items are identified.
         list_type: ListType,
     },
 }
 
-/// The kinds of single values, by how they are checked and encoded.
+/// The types of scalars, by how they are validated and encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     /// Text.
@@ -116,7 +120,7 @@ pub enum Scalar {
     Float64,
     /// Bytes: base64 text in JSON.
     Bytes,
-    /// `resource.Quantity`: text or a number in JSON; kept as canonical text.
+    /// `resource.Quantity`: text or a number in JSON; stored as canonical text.
     Quantity,
     /// `metav1.Time`: RFC 3339, whole seconds, UTC.
     Time,
@@ -126,11 +130,11 @@ pub enum Scalar {
     Duration,
     /// A number or a string.
     IntOrString,
-    /// Any object with `apiVersion` and `kind`, kept as it is (`runtime.RawExtension`).
+    /// An object with `apiVersion` and `kind`, stored unchanged (`runtime.RawExtension`).
     RawExtension,
-    /// The fields that a manager owns (`FieldsV1`): any value, which stays unread.
+    /// The fields of a manager (`FieldsV1`): any value, stored as raw JSON.
     Fields,
-    /// Any value at all (`JSON`).
+    /// Any value (`JSON`).
     Any,
 }
 
@@ -141,86 +145,86 @@ pub struct Field {
     pub name: Cow<'static, str>,
     /// Its type.
     pub ty: TypeId,
-    /// What becomes of a missing or zero value.
+    /// How a missing or zero value is treated.
     pub presence: Presence,
-    /// Whether OpenAPI calls it required.
+    /// Whether OpenAPI declares it as required.
     pub required: bool,
-    /// The Protobuf field number; 0 where there is none.
+    /// The Protobuf field number; 0 if it has none.
     pub tag: u32,
-    /// The field numbers of the messages that the field stands in, outermost first, where Go embeds
-    /// a struct: JSON has its members inline, Protobuf has a message. Empty for most fields.
+    /// The field numbers of the enclosing messages, outermost first, where Go embeds a struct: JSON
+    /// has its members inline, Protobuf has a message. Empty for most fields.
     pub inside: Cow<'static, [u32]>,
-    /// How a strategic merge patch treats it.
+    /// The strategic merge patch strategy.
     pub patch: Patch,
-    /// The default, where one is declared.
+    /// The declared default.
     pub default: Option<Default>,
-    /// The declared rules for its value.
+    /// The declared validation rules.
     pub rules: Cow<'static, [Rule]>,
 }
 
-/// What Go's encoding does with a field whose value is missing or zero, so that answers look as
-/// upstream's do.
+/// How Go's encoder treats a missing or zero value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// A pointer with `omitempty`: present as given, zero values included.
+    /// A pointer with `omitempty`: kept as given, zero values included.
     Pointer,
-    /// A plain value with `omitempty`: a zero value (`""`, 0, false, empty list or map) is left out.
+    /// A plain value with `omitempty`: a zero value (`""`, 0, false, empty list or map) is omitted.
     OmitZero,
-    /// A list or map with `omitempty` of which upstream's rules tell an empty one from none: what a client
-    /// gave stays until the object is kept ([`forget_empty`](crate::forget_empty)).
+    /// A list or map with `omitempty` for which upstream's validation distinguishes empty from
+    /// absent. An empty value is kept until the object is stored
+    /// ([`drop_empty`](crate::drop_empty)).
     Distinct,
-    /// No `omitempty`, or a struct by value: a missing one is written as its zero value
-    /// (`""`, 0, false, `null` for lists, maps and times, `{}` for structs with their own members
-    /// of this sort in them).
+    /// No `omitempty`, or a struct by value: a missing value is written as the zero value (`""`, 0,
+    /// false, `null` for lists, maps and times, `{}` for structs with their own members of this
+    /// kind).
     Always,
-    /// A pointer without `omitempty`: a missing one is written as `null`.
+    /// A pointer without `omitempty`: a missing value is written as `null`.
     Null,
 }
 
-/// How list items are told apart (`x-kubernetes-list-type`).
+/// How list items are identified (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// The list is one value.
+    /// They are not: the list is a single value.
     Atomic,
-    /// Each scalar item is itself its key.
+    /// By their value; items are scalars.
     Set,
-    /// Items are objects with these members as keys.
+    /// By the values of these members; items are objects.
     Map(Cow<'static, [Cow<'static, str>]>),
 }
 
-/// What becomes of members that a struct does not have.
+/// How members that a struct does not declare are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// They are dropped, and the client hears of it.
+    /// They are dropped and reported to the client.
     Drop,
-    /// They are kept as they are (`x-kubernetes-preserve-unknown-fields`).
+    /// They are kept unchanged (`x-kubernetes-preserve-unknown-fields`).
     Keep,
 }
 
-/// Whether the members of an object have owners of their own (`x-kubernetes-map-type`).
+/// Whether the members of an object can have different owners (`x-kubernetes-map-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapType {
-    /// Each member is owned on its own.
+    /// Each member can have its own owner.
     Granular,
-    /// The object is one value.
+    /// The object is a single value.
     Atomic,
 }
 
 /// How a strategic merge patch treats a field (`x-kubernetes-patch-strategy` and `-merge-key`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Items of a list are merged, not replaced.
+    /// The items of a list are merged, not replaced.
     pub merge: bool,
     /// An object is replaced, not merged (upstream's strategy `replace`).
     pub replace: bool,
-    /// Members of the object that the patch does not name are dropped.
+    /// Members of the object that the patch does not name are removed.
     pub retain_keys: bool,
-    /// The member by which items are matched; empty for lists of scalars.
+    /// The member that identifies items; empty for lists of scalars.
     pub merge_key: Cow<'static, str>,
 }
 
 impl Patch {
-    /// Objects are merged and lists replaced.
+    /// The strategy that merges objects and replaces lists.
     pub const REPLACE: Self =
         Self { merge: false, replace: false, retain_keys: false, merge_key: Cow::Borrowed("") };
 }
@@ -238,60 +242,61 @@ pub enum Default {
     Json(Cow<'static, str>),
 }
 
-/// A declared rule for a field's value.
+/// A declared validation rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// The text is one of these (upstream's `+enum` types); of a list, each item is.
+    /// The text is one of these (upstream's `+enum` types). For a list, each item is.
     Enum(Cow<'static, [Cow<'static, str>]>),
     /// The number is at least this.
     Minimum(i64),
     /// The number is at most this.
     Maximum(i64),
-    /// The text has at least so many characters.
+    /// The text has at least this number of characters.
     MinLength(u32),
-    /// The text has at most so many characters.
+    /// The text has at most this number of characters.
     MaxLength(u32),
-    /// The text has at most so many bytes.
+    /// The text has at most this number of bytes.
     MaxBytes(u32),
-    /// The list has at most so many items.
+    /// The list has at most this number of items.
     MaxItems(u32),
     /// The text has a named format (upstream's `+k8s:format`).
     Format(Cow<'static, str>),
-    /// The value cannot change once set (upstream's `+k8s:immutable`).
+    /// The value cannot change once it is set (upstream's `+k8s:immutable`).
     Immutable,
 }
 
 impl Schema {
-    /// A schema of these types and no others; `names` is sorted by name.
+    /// A schema of these types only; `names` is sorted by name.
     pub const fn new(
         types: Cow<'static, [Type]>,
         names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
     ) -> Self {
-        let own = Own::Made(Types { types, names });
+        let own = Own::Ready(Types { types, names });
         Self { base: None, structural: false, own, index: OnceLock::new() }
     }
 
-    /// A schema that extends `base` by types of the same sort. Their ids begin after those of `base`.
-    pub(crate) fn with(base: &'static Schema, types: Types) -> Self {
-        let own = Own::Made(types);
+    /// A schema that extends `base` by types of the same kind (not structural). Their ids follow
+    /// those of `base`.
+    pub(crate) fn extended(base: &'static Schema, types: Types) -> Self {
+        let own = Own::Ready(types);
         Self { base: Some(base), structural: false, own, index: OnceLock::new() }
     }
 
-    /// A schema that extends `base` by structural types that are made when they are first looked at. The
-    /// ids of its own types begin at [`Schema::first_own`] of that base.
+    /// A schema that extends `base` by structural types that are made on first use. The ids of its
+    /// own types begin at [`Schema::first_own`] of the new schema.
     pub fn extending(
         base: &'static Schema,
         make: impl Fn() -> Types + Send + Sync + 'static,
     ) -> Self {
-        let due = Due { made: OnceLock::new(), make: Box::new(make) };
-        let own = Own::Due(Arc::new(due));
+        let lazy = LazyTypes { types: OnceLock::new(), make: Box::new(make) };
+        let own = Own::Lazy(Arc::new(lazy));
         Self { base: Some(base), structural: true, own, index: OnceLock::new() }
     }
 
     fn own(&self) -> &Types {
         match &self.own {
-            Own::Made(types) => types,
-            Own::Due(due) => due.made.get_or_init(|| (due.make)()),
+            Own::Ready(types) => types,
+            Own::Lazy(lazy) => lazy.types.get_or_init(|| (lazy.make)()),
         }
     }
 
@@ -315,17 +320,10 @@ impl Schema {
         TypeId(self.base.map_or(0, |base| base.first_own().0 + base.types().len() as u32))
     }
 
-    /// Whether values of another type than `ty` are kept as they are.
+    /// Whether decoding keeps a value that does not match the type `ty`.
     #[inline]
     pub fn is_structural(&self, ty: TypeId) -> bool {
         self.structural && ty >= self.first_own()
-    }
-
-    /// Whether the type is one of the built-in table, by itself or as what this schema extends.
-    pub fn is_builtin(&self, ty: TypeId) -> bool {
-        let table = self.base.unwrap_or(self);
-        ty.0 < table.types().len() as u32
-            && std::ptr::eq(table.types().as_ptr(), builtin().types().as_ptr())
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -335,8 +333,8 @@ impl Schema {
     /// The type at `id`.
     ///
     /// # Panics
-    /// Never for an id of this schema: a table is closed (checked by a test for the built-in one and
-    /// by construction for compiled ones).
+    /// Never for an id of this schema. A table is closed, as a test checks for the built-in one and
+    /// construction ensures for compiled ones.
     pub fn get(&self, id: TypeId) -> &Type {
         match self.base {
             None => &self.types()[id.0 as usize],
@@ -347,7 +345,7 @@ impl Schema {
         }
     }
 
-    /// The named type.
+    /// The id of the named type.
     pub fn find(&self, name: &str) -> Option<TypeId> {
         match self.names().binary_search_by(|(n, _)| n.as_ref().cmp(name)) {
             Ok(i) => Some(self.names()[i].1),
@@ -355,7 +353,7 @@ impl Schema {
         }
     }
 
-    /// The member `name` of a struct type; `None` for unknown members and other shapes.
+    /// The member `name` of a struct type; `None` for undeclared members and other shapes.
     pub fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
         let Shape::Struct { fields, by_name, .. } = &self.get(id).shape else { return None };
         let rank = self.index().rank(id, fields, by_name, name)?;

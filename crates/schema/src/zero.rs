@@ -1,14 +1,14 @@
-//! Zero values: what Go's types have where nothing was given.
+//! Go's zero values.
 
 use pintle_meta::time;
 use pintle_value::{Map, Str, Value};
 
 use crate::{Presence, Scalar, Schema, Shape, TypeId};
 
-/// Go's zero time, which it encodes as `null`: the first of January of the year 1.
+/// Go's zero time, the first of January of year 1, which is encoded as `null`.
 pub(crate) const ZERO_TIME: i64 = -62_135_596_800 * time::SECOND;
 
-/// What Go's encoding writes for a value of the type that was never set.
+/// The encoding of the type's zero value.
 pub fn zero(schema: &Schema, ty: TypeId) -> Value {
     match &schema.get(ty).shape {
         Shape::Scalar(scalar) => match scalar {
@@ -31,7 +31,7 @@ pub fn zero(schema: &Schema, ty: TypeId) -> Value {
                 let field = &fields[usize::from(i)];
                 match field.presence {
                     Presence::Pointer | Presence::OmitZero | Presence::Distinct => {}
-                    // Structs by value cannot hold themselves, so this ends.
+                    // A struct cannot contain itself by value, so the recursion ends.
                     Presence::Always => {
                         members.push((Str::from(&*field.name), zero(schema, field.ty)));
                     }
@@ -43,7 +43,7 @@ pub fn zero(schema: &Schema, ty: TypeId) -> Value {
     }
 }
 
-/// Whether Go's `omitempty` and `omitzero` leave the value out.
+/// Whether Go's `omitempty` and `omitzero` omit the value.
 pub(crate) fn is_zero(schema: &Schema, ty: TypeId, value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! The fuzzer's corpus, replayed: what was found once stays fixed. See `fuzz/`.
+//! Replays the fuzzers' corpus, so that past findings stay fixed. See `fuzz/`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ fn protobuf() {
     corpus("protobuf").iter().for_each(|bytes| bodies::protobuf(bytes));
 }
 
-/// Messages with a byte changed, or two, or cut off: what a fuzzer tries first.
+/// Messages with one or two bytes changed, or truncated: the first mutations of a fuzzer.
 #[test]
 fn damaged_messages() {
     let mut state = 1_u64;

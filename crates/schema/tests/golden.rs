@@ -1,5 +1,5 @@
-//! Upstream's fully populated objects: decoding their JSON or YAML and writing it gives the bytes of
-//! upstream's JSON.
+//! Upstream's fully populated objects: decoding their JSON or YAML and encoding it yields the bytes
+//! of upstream's JSON.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf};
 
 use pintle_schema::{Format, TypeId, conform, decode, encode, protobuf, with_removed};
 
-/// The folder of facts beside the repository, where there is one.
+/// The directory of reference facts beside the repository, if present.
 fn golden() -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/golden");
     if path.is_dir() {
@@ -17,7 +17,7 @@ fn golden() -> Option<PathBuf> {
     None
 }
 
-/// The golden files with their types, also of versions that are served no longer.
+/// The golden files with their types, removed versions included.
 fn files() -> Vec<(PathBuf, TypeId)> {
     let Some(folder) = golden() else { return Vec::new() };
     let mut files: Vec<_> = fs::read_dir(folder)
@@ -34,7 +34,7 @@ fn files() -> Vec<(PathBuf, TypeId)> {
     files
 }
 
-/// The type of `apps.v1.Deployment`: the kind of that version whose name ends like it.
+/// The type for a name such as `apps.v1.Deployment`: the kind of that version with that suffix.
 fn type_of(stem: &str) -> Option<TypeId> {
     let mut parts = stem.trim_end_matches(".after_roundtrip").rsplitn(3, '.');
     let (kind, version, group) = (parts.next()?, parts.next()?, parts.next()?);
@@ -53,7 +53,7 @@ fn type_of(stem: &str) -> Option<TypeId> {
 }
 
 #[test]
-fn every_file_is_looked_at() {
+fn every_golden_file_has_a_type() {
     let Some(folder) = golden() else { return };
     let looked_at = files();
     for entry in fs::read_dir(folder).unwrap() {
@@ -110,8 +110,8 @@ fn protobuf_decodes_to_the_same_object() {
 }
 
 #[test]
-fn damaged_protobuf_does_no_harm() {
-    // Every golden file cut off, and with bytes changed, in a fixed pseudorandom way.
+fn damaged_protobuf_does_not_panic() {
+    // Truncates every golden file, and changes bytes, pseudorandomly but reproducibly.
     let mut state = 1_u64;
     let mut below = |bound: usize| {
         state =
@@ -133,7 +133,7 @@ fn damaged_protobuf_does_no_harm() {
 }
 
 #[test]
-fn protobuf_is_written_byte_for_byte() {
+fn protobuf_matches_byte_for_byte() {
     // GRP-04, MT-10
     let mut wrong = Vec::new();
     for (path, ty) in files() {

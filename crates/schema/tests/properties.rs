@@ -1,4 +1,5 @@
-//! What holds for every tree and every type: bytes, YAML and trees that say the same end up the same.
+//! Properties of every tree and every type: bytes, YAML and trees with the same content decode
+//! equally.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,7 @@ use pintle_schema::{
 use pintle_value::{Map, Str, Value, cbor, json, yaml};
 use proptest::prelude::*;
 
-/// Makes trees that mostly are of a type, from a seed.
+/// Generates trees that mostly match a type, from a seed.
 struct Maker {
     state: u64,
     budget: u32,
@@ -37,7 +38,7 @@ impl Maker {
         let many = if self.budget == 0 { 1 } else { 3 };
         match &schema.get(ty).shape {
             Shape::Scalar(Scalar::Any) if schema.get(ty).name.contains("JSONSchemaPropsOr") => {
-                self.schema_or_else(schema, noise)
+                self.union(schema, noise)
             }
             Shape::Scalar(scalar) => self.scalar(*scalar),
             Shape::List { item, .. } => (0..self.below(many))
@@ -63,8 +64,8 @@ impl Maker {
         }
     }
 
-    /// What each of the types accepts that are a schema or something else.
-    fn schema_or_else(&mut self, schema: &Schema, noise: u64) -> Value {
+    /// A value of one of the union types.
+    fn union(&mut self, schema: &Schema, noise: u64) -> Value {
         let ty = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
         match schema.find(ty) {
             Some(ty) if self.below(2) == 0 => self.value(schema, ty, noise),
@@ -81,7 +82,7 @@ impl Maker {
             "a: b",
             "é\u{2028}",
             "x\ny",
-            "long text that does not fit",
+            "long text that description not fit",
         ])
     }
 
@@ -149,7 +150,7 @@ fn check(ty: TypeId, tree: &Value) -> Result<(), TestCaseError> {
     );
     let Ok(Decoded { value, .. }) = decoded else { return Ok(()) };
 
-    // What is normal stays as it is, in every form.
+    // A normalized tree is stable in every encoding.
     prop_assert_eq!(
         conformed(ty, &value),
         Ok(Decoded { value: value.clone(), problems: Vec::new() })
@@ -165,15 +166,15 @@ fn check(ty: TypeId, tree: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether all of a type can be said in Protobuf. Some types have no messages (Tables), and what JSON
-/// has as a schema or something else can hold anything as a tree.
+/// Whether Protobuf can represent every value of a type. Some types have no messages (Tables), and
+/// a union type can hold any tree.
 fn has_message(name: &str, ty: TypeId) -> bool {
     let Shape::Struct { fields, .. } = &builtin().get(ty).shape else { return false };
     let said = |field: &Field| field.tag != 0 || matches!(&*field.name, "kind" | "apiVersion");
     !name.contains("apiextensions") && fields.iter().all(said)
 }
 
-/// Takes away what only the envelope of a message says, which objects within others do not have.
+/// Removes what only the envelope of a message has; embedded objects have no envelope.
 fn remove_kinds(ty: TypeId, value: &mut Value) {
     match (&builtin().get(ty).shape, value) {
         (Shape::Struct { fields, .. }, Value::Object(members)) => {
@@ -195,17 +196,22 @@ fn remove_kinds(ty: TypeId, value: &mut Value) {
     }
 }
 
-/// What a message can say of a value: nothing of what is empty or zero.
-fn told(value: &Value) -> Option<Value> {
+/// The part of a value that a message can represent: nothing that is empty or zero.
+fn representable(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) => {
-            let told = members.iter().filter_map(|(key, value)| Some((key.clone(), told(value)?)));
-            let told: Map = told.collect();
-            (!told.is_empty()).then(|| told.into())
+            let representable = members
+                .iter()
+                .filter_map(|(key, value)| Some((key.clone(), representable(value)?)));
+            let representable: Map = representable.collect();
+            (!representable.is_empty()).then(|| representable.into())
         }
         Value::Array(items) => {
-            let told = items.iter().map(|item| told(item).unwrap_or_default()).collect::<Vec<_>>();
-            (!told.is_empty()).then(|| told.into())
+            let representable = items
+                .iter()
+                .map(|item| representable(item).unwrap_or_default())
+                .collect::<Vec<_>>();
+            (!representable.is_empty()).then(|| representable.into())
         }
         Value::Null | Value::Bool(false) | Value::Int(0) => None,
         Value::String(text) => (!matches!(text.as_str(), "" | "0" | "0s")).then(|| value.clone()),
@@ -213,7 +219,7 @@ fn told(value: &Value) -> Option<Value> {
     }
 }
 
-/// Writes a normal tree in the binary encodings and reads it back.
+/// Encodes a normalized tree in the binary encodings and decodes it again.
 fn check_binary(ty: TypeId, value: &Value) -> Result<(), TestCaseError> {
     let schema = builtin();
     let mut bytes = Vec::new();
@@ -225,7 +231,7 @@ fn check_binary(ty: TypeId, value: &Value) -> Result<(), TestCaseError> {
     let mut message = Vec::new();
     protobuf::encode(schema, ty, value, &mut message);
     let read = protobuf::decode(schema, ty, &message).unwrap();
-    prop_assert_eq!(told(&read), told(value));
+    prop_assert_eq!(representable(&read), representable(value));
     let mut again = Vec::new();
     protobuf::encode(schema, ty, &read, &mut again);
     prop_assert_eq!(again, message);
@@ -234,13 +240,13 @@ fn check_binary(ty: TypeId, value: &Value) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn all_encodings_say_the_same(seed: u64, which: prop::sample::Index) {
+    fn all_encodings_are_equal(seed: u64, which: prop::sample::Index) {
         let names = builtin().names().iter();
         let names: Vec<_> = names.filter(|(name, ty)| has_message(name, *ty)).collect();
         let (name, ty) = names[which.index(names.len())];
         let mut tree = Maker { state: seed, budget: 60 }.value(builtin(), *ty, 0);
         remove_kinds(*ty, &mut tree);
-        // The envelope says `kind` of every tree, and a message of another kind is not read.
+        // The envelope has the `kind` of every tree, and a message of another kind is not decoded.
         let members = tree.as_object_mut().unwrap();
         match builtin().field(*ty, "kind") {
             Some(field) if field.tag == 0 => members.insert("kind", name.rsplit('.').next().unwrap()),
@@ -251,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn all_forms_of_a_tree_end_up_the_same(seed: u64, which: prop::sample::Index, noisy: bool) {
+    fn all_forms_of_a_tree_decode_equally(seed: u64, which: prop::sample::Index, noisy: bool) {
         let (_, ty) = builtin().names()[which.index(builtin().names().len())];
         let mut maker = Maker { state: seed, budget: 60 };
         let tree = maker.value(builtin(), ty, if noisy { 60 } else { 0 });
@@ -259,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tree_that_is_of_the_type_is_accepted(seed: u64, which: prop::sample::Index) {
+    fn trees_of_the_type_are_accepted(seed: u64, which: prop::sample::Index) {
         let (_, ty) = builtin().names()[which.index(builtin().names().len())];
         let tree = Maker { state: seed, budget: 60 }.value(builtin(), ty, 0);
         let decoded = conformed(ty, &tree).unwrap();

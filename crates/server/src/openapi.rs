@@ -404,7 +404,7 @@ fn write(
 /// The types of all that is served: more than the built-in ones only if removed versions are.
 fn schema(resources: &[Arc<Resource>]) -> &'static Schema {
     let is_removed = |resource: &Arc<Resource>| {
-        resource.described.is_none() && !resource.schema.is_builtin(resource.ty)
+        resource.described.is_none() && !pintle_schema::is_builtin(&resource.schema, resource.ty)
     };
     let removed = resources.iter().any(is_removed);
     if removed { pintle_schema::with_removed() } else { pintle_schema::builtin() }

@@ -1,5 +1,5 @@
 //! The back end for facts that only OpenAPI documents show:
-//! `crates/schema/src/generated/openapi.rs`.
+//! `crates/schema/src/builtin/generated/openapi.rs`.
 
 use std::fmt::Write as _;
 

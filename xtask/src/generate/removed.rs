@@ -1,5 +1,5 @@
 //! The back end that writes down the types of versions that the release serves no longer:
-//! `crates/schema/src/generated/removed.txt`.
+//! `crates/schema/src/builtin/generated/removed.txt`.
 //!
 //! They are text, not constants, for constants that point to each other cost every start, and these are
 //! hardly ever wanted. The reader of the file (`pintle_schema::removed`) says what its lines are.

@@ -1,4 +1,4 @@
-//! The back end for the types, as Rust constants: `crates/schema/src/generated/types.rs`.
+//! The back end for the types, as Rust constants: `crates/schema/src/builtin/generated/types.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

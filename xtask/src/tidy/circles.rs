@@ -17,7 +17,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("crd", 10),
     ("kinds", 2),
     ("registry", 17),
-    ("schema", 6),
     ("server", 26),
 ];
 

@@ -1,7 +1,7 @@
 //! Versions that are served no longer, where they are asked for.
 
 use pintle_registry::ResourceDefinition;
-use pintle_schema::{Format, decode, encode, forget_empty};
+use pintle_schema::{Format, decode, drop_empty, encode};
 use pintle_value::{Value, json};
 
 use crate::{RuntimeConfig, definitions, removed};
@@ -13,7 +13,8 @@ fn served(flag: &str) -> Vec<ResourceDefinition> {
 
 fn names(flag: &str) -> Vec<String> {
     let served = served(flag).into_iter();
-    let removed = served.filter(|definition| !definition.schema.is_builtin(definition.ty));
+    let removed =
+        served.filter(|definition| !pintle_schema::is_builtin(&definition.schema, definition.ty));
     removed.map(|d| format!("{}/{}", d.api_version(), d.resource.resource)).collect()
 }
 
@@ -45,7 +46,11 @@ fn every_row_has_a_definition_over_the_objects_of_today() {
         let storage =
             definition.storage.as_ref().unwrap_or_else(|| panic!("{name} is not upstreams"));
         let stored = definition.schema.get(definition.stored_type());
-        assert!(definition.schema.is_builtin(definition.stored_type()), "{name}: {}", stored.name);
+        assert!(
+            pintle_schema::is_builtin(&definition.schema, definition.stored_type()),
+            "{name}: {}",
+            stored.name
+        );
         assert!(storage.conversion.is_some(), "{name}");
         let deprecation = definition.deprecation.as_ref().unwrap_or_else(|| panic!("{name}"));
         assert!(deprecation.removed_release.is_some(), "{name}");
@@ -130,7 +135,7 @@ fn objects_become_what_upstream_makes_of_them() {
         // Upstream stores messages, in which an empty list is absent.
         let mut upstreams = read(&today, stored);
         for object in [&mut object, &mut upstreams] {
-            forget_empty(&definition.schema, stored, object);
+            drop_empty(&definition.schema, stored, object);
         }
         let (ours, upstream) = (written(&object, stored), written(&upstreams, stored));
         wrong.extend(

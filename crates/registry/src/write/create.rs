@@ -97,7 +97,7 @@ impl Write<'_> {
             self.context.warnings.extend(resource.strategy.warnings(&tree, None));
             let name = object::name(&tree);
             self.call_validating(Operation::Create, name, &tree, None).await?;
-            pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut tree);
+            pintle_schema::drop_empty(&resource.schema, resource.stored_type(), &mut tree);
             match self.try_create(&tree).await? {
                 Tried::Done(answer) => {
                     let committed = !self.options.dry_run;

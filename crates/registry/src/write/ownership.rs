@@ -46,7 +46,7 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let (schema, ty) = (&resource.schema, resource.stored_type());
         // Members that are not stored have no owner.
-        match pintle_schema::without_distinct(schema, ty, new) {
+        match pintle_schema::without_empty_distinct(schema, ty, new) {
             Some(mut stored) => {
                 self.track_stored(old, &mut stored).await;
                 move_managers(&mut stored, new);

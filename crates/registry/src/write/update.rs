@@ -131,7 +131,7 @@ impl Write<'_> {
             resource.strategy.part_warnings(&new, &old, part)
         });
         self.call_validating(Operation::Update, name, &new, Some(&old)).await?;
-        pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut new);
+        pintle_schema::drop_empty(&resource.schema, resource.stored_type(), &mut new);
         self.commit_update(existing, &old, new).await
     }
 
@@ -144,7 +144,9 @@ impl Write<'_> {
             if self.target.subresource.is_empty() { generation } else { generation.of_part() };
         let without_empty = match generation {
             Generation::None | Generation::SpecAsSent => None,
-            _ => pintle_schema::without_distinct(&resource.schema, resource.stored_type(), new),
+            _ => {
+                pintle_schema::without_empty_distinct(&resource.schema, resource.stored_type(), new)
+            }
         };
         if metadata::is_new_generation(without_empty.as_ref().unwrap_or(new), old, generation) {
             metadata::bump_generation(new);

@@ -6,7 +6,7 @@ fn in_range(schema: &Schema, id: TypeId) -> bool {
 }
 
 #[test]
-fn the_table_is_closed() {
+fn the_table_only_refers_to_its_own_types() {
     let schema = builtin();
     for ty in schema.types().iter() {
         match &ty.shape {
@@ -61,25 +61,25 @@ fn merge_keys_are_members_of_the_items() {
     }
 }
 
-/// What one field of one type is: type, field, what its type is, presence, tag.
+/// Checks a field of a type: the shape of its type, presence, tag.
 #[track_caller]
 fn check(ty: &str, field: &str, shape: &str, presence: Presence, tag: u32) {
     let schema = builtin();
     let id = schema.find(ty).unwrap_or_else(|| panic!("no type {ty}"));
     let f = schema.field(id, field).unwrap_or_else(|| panic!("no field {ty}.{field}"));
     let t = schema.get(f.ty);
-    let told = match &t.shape {
+    let representable = match &t.shape {
         Shape::Scalar(s) => format!("{s:?}"),
         Shape::Struct { map_type: MapType::Granular, .. } => format!("struct {}", t.name),
         Shape::Struct { map_type: MapType::Atomic, .. } => format!("atomic struct {}", t.name),
         Shape::Map { .. } => "map".to_owned(),
         Shape::List { list_type, .. } => format!("list {list_type:?}"),
     };
-    assert_eq!((told.as_str(), f.presence, f.tag), (shape, presence, tag), "{ty}.{field}");
+    assert_eq!((representable.as_str(), f.presence, f.tag), (shape, presence, tag), "{ty}.{field}");
 }
 
 #[test]
-fn fields_are_what_upstream_declares() {
+fn fields_match_upstream() {
     use Presence::{Always, Null, OmitZero, Pointer};
     let core = |name| format!("io.k8s.api.core.v1.{name}");
     let meta = |name| format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");

@@ -1,14 +1,15 @@
-//! Base64 text, checked and made canonical as by Go's `base64.StdEncoding`, without decoding it.
+//! Validates base64 text and makes it canonical as Go's `base64.StdEncoding` would, without
+//! decoding it.
 
 use std::borrow::Cow;
 
 use crate::Error;
 
-/// The text that the same bytes would be encoded as. Go ignores line ends when it reads, and the bits
-/// of the last character that say nothing.
+/// Returns the text to which the decoded bytes would be encoded. Go's decoder ignores line ends and
+/// the unused bits of the last character.
 pub(super) fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
     let bytes = text.as_bytes();
-    // How many characters of the current group of four have been read.
+    // The number of characters read of the current group of four.
     let mut held = 0;
     let mut broken = false;
     for (at, &byte) in bytes.iter().enumerate() {
@@ -29,7 +30,7 @@ pub(super) fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
     }
 }
 
-/// Checks what stands from the first `=` on, after `held` characters of a group.
+/// Checks the text from the first `=` on, after `held` characters of a group.
 fn check_padding(bytes: &[u8], at: usize, held: usize) -> Result<(), Error> {
     let after_lines = |from: usize| {
         let rest = bytes[from..].iter().position(|byte| !matches!(byte, b'\n' | b'\r'));
@@ -51,7 +52,7 @@ fn check_padding(bytes: &[u8], at: usize, held: usize) -> Result<(), Error> {
     if next < bytes.len() { Err(Error::Base64(next)) } else { Ok(()) }
 }
 
-/// The text with the unused bits before its padding (which begins at `at`) cleared, on one line.
+/// Returns the text on one line, with the unused bits before its padding (at `at`) cleared.
 fn without_spare(text: &str, at: usize, held: usize) -> Cow<'_, str> {
     let used = if held == 2 { 0b11_0000 } else { 0b11_1100 };
     let last = text[..at].trim_end_matches(['\n', '\r']).len() - 1;

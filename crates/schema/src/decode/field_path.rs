@@ -1,4 +1,5 @@
-//! The path to the value that is being decoded: a linked list on the stack, formatted only for a message.
+//! The path of the value that is being decoded: a linked list on the stack, formatted only for
+//! messages.
 
 use std::fmt::Write;
 
@@ -11,14 +12,14 @@ pub(super) struct FieldPath<'p> {
     step: Step<'p>,
 }
 
-/// One step down.
+/// One step of a path.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'p> {
     /// The object itself.
     Root,
-    /// A member of a struct: its name, and that of the struct's type.
+    /// A member of a struct: its name, and the name of the struct's type.
     Field { name: &'p str, of: &'p str },
-    /// A member of an object within an object, which upstream decodes apart.
+    /// A member of an embedded object, which upstream decodes separately.
     Embedded(&'p str),
     /// An entry of a map.
     Key(&'p str),
@@ -29,17 +30,17 @@ pub(super) enum Step<'p> {
 impl<'p> FieldPath<'p> {
     pub(super) const ROOT: FieldPath<'static> = FieldPath { before: None, step: Step::Root };
 
-    /// This path with one more step.
+    /// This path extended by a step.
     pub(super) const fn then(&'p self, step: Step<'p>) -> FieldPath<'p> {
         FieldPath { before: Some(self), step }
     }
 
-    /// Whether it is the path of the object itself.
+    /// Whether this is the path of the object itself.
     pub(super) const fn is_root(&self) -> bool {
         self.before.is_none()
     }
 
-    /// The steps from the root on.
+    /// The steps from the root.
     fn steps(&self) -> Vec<Step<'_>> {
         let mut steps: Vec<_> =
             std::iter::successors(Some(self), |path| path.before).map(|path| path.step).collect();
@@ -47,13 +48,13 @@ impl<'p> FieldPath<'p> {
         steps
     }
 
-    /// Whether the first step is that member of the object.
+    /// Whether the first step is the member `member`.
     pub(super) fn is_in(&self, member: &str) -> bool {
         matches!(self.steps().get(1), Some(Step::Field { name, .. }) if *name == member)
     }
 
-    /// The path as upstream's strict decoder writes it: `spec.containers[0].image`, with the keys of
-    /// maps like fields.
+    /// The path in the notation of upstream's strict decoder: `spec.containers[0].image`, with map
+    /// keys like fields.
     pub(super) fn dotted(&self) -> String {
         let mut path = String::new();
         for step in self.steps() {
@@ -71,7 +72,7 @@ impl<'p> FieldPath<'p> {
         path
     }
 
-    /// What Go calls the type `ty` at this path.
+    /// Go's name of the type `ty` at this path.
     pub(super) fn go_type(&self, schema: &Schema, ty: TypeId) -> String {
         let steps = std::iter::successors(Some(self), |path| path.before);
         let field = steps.enumerate().find_map(|(depth, path)| match path.step {
@@ -82,8 +83,8 @@ impl<'p> FieldPath<'p> {
         named.map_or_else(|| go_names::of_type(schema, ty), str::to_owned)
     }
 
-    /// The path as an error of Go's decoder writes it: the struct that holds the last field, then the fields all
-    /// the way from the root, without indices and keys.
+    /// The path in the notation of Go's decoder: the struct that contains the last field, then all
+    /// fields from the root, without indices and keys.
     pub(super) fn in_go_error(&self) -> String {
         let mut holder = "";
         let mut path = String::new();

@@ -1,18 +1,18 @@
-//! Bytes to trees, guided by a schema, in one pass.
+//! Decodes bytes to trees in one pass, guided by a schema.
 //!
-//! What comes out looks as if upstream had decoded the body into its Go types and encoded it again:
-//! unknown fields are gone, quantities and times are canonical, zero values are dropped or written
-//! as [`Presence`](crate::Presence) says. A patched tree goes through the very same code as a stream
-//! of tokens ([`conform`]), so it can't end up different from a body that says the same.
+//! The result equals what upstream's Go types would encode after decoding the body: unknown fields
+//! are dropped, quantities and times are canonical, zero values are dropped or written as
+//! [`Presence`](crate::Presence) says. A patched tree goes through the same code as a stream of
+//! tokens ([`conform`]), so it cannot differ from a body with the same content.
 //!
-//! Errors rank as in Go, where the text is checked before anything is decoded and a type with its own
-//! decoder fails at once, others when everything has been read: syntax, then [`Refusals::scalar`],
-//! then [`Refusals::other`].
+//! The precedence of errors is Go's. Go checks the syntax before it decodes; then a type with its
+//! own decoder fails at once, and other errors are reported after everything was read. So the order
+//! is: syntax, [`FirstErrors::custom`], [`FirstErrors::other`].
 
-mod alternative;
 mod base64;
-pub mod doubled;
+pub mod duplicates;
 mod field_path;
+mod props_or;
 mod scalar;
 mod structs;
 mod structural;
@@ -30,7 +30,7 @@ use crate::{
 };
 use field_path::{FieldPath, Step};
 
-/// The encodings of text.
+/// The text formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// JSON.
@@ -39,21 +39,21 @@ pub enum Format {
     Yaml,
 }
 
-/// An object as it came from a client.
+/// A decoded object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
-    /// The object, normalised: as upstream's typed round trip would print it.
+    /// The object, normalized as upstream's typed round trip does.
     pub value: Value,
     /// Unknown and duplicate fields in upstream's order (see [`decode`]), each once and at most
     /// [`PROBLEMS_MAX`] of them.
     pub problems: Vec<Problem>,
 }
 
-/// Reads an object of the type `ty`.
+/// Decodes an object of the type `ty`.
 ///
-/// Problems are told in the order of the text where a built-in type guides a decoder through JSON.
-/// Otherwise upstream looks for members that come twice first, and for unknown ones in what it has made
-/// of the text, whose members are sorted. So are those of YAML of which the first is told that is of a wrong type.
+/// Problems are reported in document order where a built-in type guides the decoding of JSON.
+/// Otherwise upstream reports duplicate members first, and then unknown ones in its decoded tree,
+/// whose members are sorted. For YAML it likewise reports the first type error in sorted order.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Result<Decoded, Error> {
     let text = json::text(bytes);
     match format {
@@ -62,14 +62,14 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Resu
             if decoded.problems.is_empty() || !schema.is_structural(ty) {
                 return Ok(decoded);
             }
-            let (tree, doubled) = doubled::read(bytes)?;
-            sorted(schema, ty, tree, doubled)
+            let (tree, duplicates) = duplicates::read(bytes)?;
+            sorted(schema, ty, tree, duplicates)
         }
         Format::Yaml => {
             let reader = yaml::Reader::new(&text)?;
             let repeated = reader.duplicates().map(Problem::Repeated);
             let repeated: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
-            // Of members that come twice upstream decodes the last only.
+            // Of duplicate members upstream decodes only the last.
             if repeated.is_empty() {
                 match Decoder::new(schema, reader).root(ty) {
                     Ok(decoded) if decoded.problems.is_empty() => return Ok(decoded),
@@ -82,7 +82,7 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Resu
     }
 }
 
-/// Reads a tree in which a text has become sorted, after what was wrong with the text.
+/// Decodes the sorted tree of a text, and adds its problems to those of the text.
 fn sorted(
     schema: &Schema,
     ty: TypeId,
@@ -93,51 +93,51 @@ fn sorted(
     Ok(Decoded { value: tree, problems })
 }
 
-/// Checks and normalises a tree (the result of a patch) just as [`decode`] does bytes. After an error
-/// the tree is as it was.
+/// Checks and normalizes a tree (the result of a patch) as [`decode`] does bytes. After an error
+/// the tree is unchanged.
 pub fn conform(schema: &Schema, ty: TypeId, value: &mut Value) -> Result<Vec<Problem>, Error> {
     let decoded = Decoder::new(schema, TreeReader::new(value)).root(ty)?;
     *value = decoded.value;
     Ok(decoded.problems)
 }
 
-/// A syntax error stops the decoder at once; other errors are kept while it reads on.
+/// A syntax error stops the decoder at once; other errors are recorded while it continues.
 type Result<T, E = pintle_value::Error> = std::result::Result<T, E>;
 
 struct Decoder<'s, T> {
     schema: &'s Schema,
     tokens: T,
-    /// Whether the object is of a structural type, in which only metadata is of a built-in one.
+    /// Whether the object is of a structural type, in which only the metadata has a built-in type.
     is_structural: bool,
     problems: Vec<Problem>,
-    /// Those of the metadata of objects within objects, which upstream looks at last.
+    /// The problems in the metadata of embedded objects, which upstream reports last.
     embedded: Vec<Problem>,
-    refusals: Refusals,
+    errors: FirstErrors,
     members: Members,
 }
 
-/// The first errors found.
+/// The first error of each precedence.
 #[derive(Default)]
-struct Refusals {
-    /// By a type with its own decoder: a time, a quantity, an integer or string.
+struct FirstErrors {
+    /// An error of a type with its own decoder: a time, a quantity, an integer or string.
     scalar: Option<Error>,
-    /// Any other.
+    /// Any other error.
     other: Option<Error>,
 }
 
 impl<'s, T: Tokens> Decoder<'s, T> {
     fn new(schema: &'s Schema, tokens: T) -> Self {
-        let (refusals, members) = (Refusals::default(), Members::default());
+        let (errors, members) = (FirstErrors::default(), Members::default());
         let (problems, embedded) = (Vec::new(), Vec::new());
-        Self { schema, tokens, is_structural: false, problems, embedded, refusals, members }
+        Self { schema, tokens, is_structural: false, problems, embedded, errors, members }
     }
 
     fn root(mut self, ty: TypeId) -> Result<Decoded, Error> {
         self.is_structural = self.schema.is_structural(ty);
         let value = self.value(ty, &FieldPath::ROOT)?;
         self.tokens.end()?;
-        if let Some(refusal) = self.refusals.scalar.or(self.refusals.other) {
-            return Err(refusal);
+        if let Some(error) = self.errors.scalar.or(self.errors.other) {
+            return Err(error);
         }
         let value = if value.is_null() { zero(self.schema, ty) } else { value };
         if self.is_structural && !self.problems.is_empty() {
@@ -147,8 +147,8 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         Ok(Decoded { value, problems: self.problems })
     }
 
-    /// The next value as one of type `ty`; `null` where there is none, which the caller turns into
-    /// what its type demands.
+    /// Decodes the next value as one of type `ty`. Returns `null` for a missing value, which the
+    /// caller replaces as its type requires.
     fn value(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let schema = self.schema;
         if schema.is_structural(ty) {
@@ -172,7 +172,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         self.items(item_ty, path)
     }
 
-    /// The items of a list that has begun.
+    /// Decodes the items of a list that has begun.
     fn items(&mut self, item_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let mut items = Vec::new();
         while self.tokens.item()? {
@@ -195,12 +195,12 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         Ok(self.sorted(entries, path))
     }
 
-    /// An item of a list or value of a map: Go has zero values where there is `null`.
+    /// Replaces `null` in a list or map by the zero value, as Go does.
     fn entry(&self, ty: TypeId, value: Value) -> Value {
         if value.is_null() { zero(self.schema, ty) } else { value }
     }
 
-    /// A value of any type, kept as it is.
+    /// Decodes a value of any type, unchanged.
     fn untyped(&mut self, path: &FieldPath<'_>) -> Result<Value> {
         match self.tokens.value()? {
             Token::Array => self.untyped_items(path),
@@ -218,7 +218,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         Ok(Value::Array(items))
     }
 
-    /// An object of any members, kept as they are.
+    /// Decodes an object with arbitrary members, unchanged.
     fn untyped_object(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
@@ -243,7 +243,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         Value::Object(Map::from_unsorted(entries, duplicate))
     }
 
-    /// Whether the next value begins as `wanted`; `null` does not, and another value is refused.
+    /// Whether the next value begins as `wanted`. `null` does not; another value is an error.
     fn begins(&mut self, wanted: Kind, ty: TypeId, path: &FieldPath<'_>) -> Result<bool> {
         let found = self.tokens.value()?.kind();
         if found == wanted {
@@ -255,11 +255,11 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         Ok(false)
     }
 
-    /// Reads past a value that is not of the type `ty`, and keeps the error if it is the first.
+    /// Skips a value that is not of the type `ty`, and records the error if it is the first.
     fn mismatch(&mut self, found: Kind, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         self.tokens.skip_rest(found)?;
         let error = self.type_error(found.name().to_owned(), ty, path);
-        self.refusals.other.get_or_insert(error);
+        self.errors.other.get_or_insert(error);
         Ok(Value::Null)
     }
 
@@ -268,7 +268,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 }
 
-/// Adds a problem unless it is known already or there are enough of them.
+/// Adds a problem unless it is already in the list or the list is full.
 fn note(problems: &mut Vec<Problem>, problem: fn(String) -> Problem, path: &FieldPath<'_>) {
     if problems.len() < PROBLEMS_MAX {
         let problem = problem(path.dotted());

@@ -1,4 +1,4 @@
-//! Scalars: one value each, with the checks and the canonical text of its type.
+//! Decodes scalars: checks each value and converts it to the canonical text of its type.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use pintle_value::{
 };
 
 use super::{Decoder, FieldPath, Result, base64};
-use crate::{Error, Scalar, TypeId, alternative, zero::ZERO_TIME};
+use crate::{Error, Scalar, TypeId, props_or, zero::ZERO_TIME};
 
 impl<T: Tokens> Decoder<'_, T> {
-    /// The next value as a scalar.
+    /// Decodes the next value as a scalar.
     pub(super) fn scalar(&mut self, kind: Scalar, ty: TypeId, at: &FieldPath<'_>) -> Result<Value> {
         match kind {
-            Scalar::Any => match alternative::of(self.schema, ty) {
-                Some(of) => return self.alternative(of, at),
+            Scalar::Any => match props_or::of(self.schema, ty) {
+                Some(of) => return self.props_or(of, at),
                 None => return self.untyped(at),
             },
-            // Upstream keeps the bytes of these and does not look for duplicate fields in them.
+            // Upstream keeps these as bytes and does not look for duplicate fields in them.
             Scalar::RawExtension => return self.tokens.tree(),
             Scalar::Fields => return self.tokens.json().map(Value::raw),
             _ => {}
@@ -59,12 +59,12 @@ impl<T: Tokens> Decoder<'_, T> {
         };
         match read {
             Ok(value) => Ok(value),
-            Err(fault) => self.refuse_scalar(fault, kind, ty, at),
+            Err(fault) => self.record_scalar_error(fault, kind, ty, at),
         }
     }
 
     #[cold]
-    fn refuse_scalar(
+    fn record_scalar_error(
         &mut self,
         fault: Fault,
         kind: Scalar,
@@ -76,7 +76,7 @@ impl<T: Tokens> Decoder<'_, T> {
             Fault::Kind(found) => {
                 self.tokens.skip_rest(found)?;
                 match kind {
-                    // Upstream takes the text of any value for a quantity's.
+                    // Upstream parses the text of any value as a quantity.
                     Scalar::Quantity => Error::Scalar(pintle_meta::Error::QuantityFormat),
                     _ => self.type_error(found.name().to_owned(), ty, at),
                 }
@@ -91,20 +91,19 @@ impl<T: Tokens> Decoder<'_, T> {
                 | Scalar::Duration
                 | Scalar::IntOrString
         );
-        let first =
-            if decodes_itself { &mut self.refusals.scalar } else { &mut self.refusals.other };
+        let first = if decodes_itself { &mut self.errors.scalar } else { &mut self.errors.other };
         first.get_or_insert(error);
         Ok(Value::Null)
     }
 }
 
-/// What is wrong with a scalar, before the path is known.
+/// Why a scalar is invalid; the path is added later.
 enum Fault {
-    /// It is of another kind.
+    /// The value has another type.
     Kind(Kind),
-    /// It is a number that the type cannot hold.
+    /// The type cannot hold the number.
     Number(String),
-    /// Its text breaks the rules of its type.
+    /// The text is invalid for the type.
     Error(Error),
 }
 
@@ -127,7 +126,7 @@ fn canonical_time(text: &str) -> Result<Value, pintle_meta::Error> {
     Ok(if micros == ZERO_TIME {
         Value::Null
     } else if text.len() == "2006-01-02T15:04:05Z".len() && text.ends_with('Z') {
-        Value::from(text) // no other text of this length has the parser's consent
+        Value::from(text) // the parser accepts no other text of this length
     } else {
         Value::from(time::format(micros))
     })

@@ -1,4 +1,4 @@
-//! Structs: members by name.
+//! Decodes structs.
 
 use pintle_value::{
     Value,
@@ -9,7 +9,7 @@ use super::{Decoder, FieldPath, Result, Step, note};
 use crate::{Problem, Shape, TypeId, members::Struct};
 
 impl<T: Tokens> Decoder<'_, T> {
-    /// The next value as a struct.
+    /// Decodes the next value as a struct.
     pub(super) fn structure(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
@@ -17,7 +17,7 @@ impl<T: Tokens> Decoder<'_, T> {
         self.members_of(ty, path)
     }
 
-    /// The members of a struct that has begun.
+    /// Decodes the members of a struct that has begun.
     pub(super) fn members_of(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let schema = self.schema;
         let holder = &schema.get(ty).name;

@@ -1,6 +1,7 @@
-//! Values of structural types (see [`Schema`](crate::Schema)): members that the type does not have are
-//! dropped or kept as it says, and a value of another type than the schema's is kept as it is, for it
-//! is validation that refuses it. What an object within an object says of itself is refused at once.
+//! Decodes values of structural types (see [`Schema`](crate::Schema)). Undeclared members are
+//! dropped or kept as the type says, and a value of a wrong type is kept, because it is validation
+//! that rejects it. But a wrong type in the type or object metadata of an embedded object is an
+//! error.
 
 use pintle_meta::field;
 use pintle_value::{
@@ -12,7 +13,7 @@ use super::{Decoder, FieldPath, Result, Step, note};
 use crate::{Error, Problem, Shape, Type, TypeId, Unknown};
 
 impl<T: Tokens> Decoder<'_, T> {
-    /// The next value, of a structural type or of another.
+    /// Decodes the next value, of a structural or another type.
     pub(super) fn structural(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let begun = match self.tokens.value()? {
             Token::Array => Kind::Array,
@@ -55,7 +56,7 @@ impl<T: Tokens> Decoder<'_, T> {
                     let path = path.then(Step::Embedded(&key));
                     let value = self.value(field.ty, &path)?;
                     if value.as_str().is_none() {
-                        self.refuse_embedded(&path, &value, "must be a string");
+                        self.record_embedded_error(&path, &value, "must be a string");
                     }
                     value
                 }
@@ -69,7 +70,7 @@ impl<T: Tokens> Decoder<'_, T> {
                     let path = path.then(Step::Field { name: &field.name, of: &of.name });
                     let value = self.value(field.ty, &path)?;
                     if value.is_null() && !self.schema.is_structural(field.ty) {
-                        continue; // as good as absent to a built-in type
+                        continue; // a built-in type treats null as absent
                     }
                     value
                 }
@@ -85,12 +86,12 @@ impl<T: Tokens> Decoder<'_, T> {
         Ok(self.sorted(members, path))
     }
 
-    /// Whether a structural type is that of whole objects: their metadata is of the built-in type.
+    /// Whether a structural type is that of whole objects, whose metadata has the built-in type.
     fn is_object(&self, of: &Type) -> bool {
         of.field("metadata").is_some_and(|metadata| !self.schema.is_structural(metadata.ty))
     }
 
-    /// The metadata of an object within an object. Errors show all of it.
+    /// Decodes the metadata of an embedded object. Its errors contain the whole metadata.
     fn metadata(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let text = self.tokens.json()?;
         let mut decoder = Decoder::new(self.schema, json::Reader::new(&text));
@@ -98,14 +99,14 @@ impl<T: Tokens> Decoder<'_, T> {
         let value = decoder.value(ty, path)?;
         self.problems.append(&mut decoder.problems);
         self.embedded.append(&mut decoder.embedded);
-        if let Some(why) = decoder.refusals.scalar.or(decoder.refusals.other) {
-            self.refuse_embedded(path, &json::parse(text.as_bytes())?, &why.to_string());
+        if let Some(why) = decoder.errors.scalar.or(decoder.errors.other) {
+            self.record_embedded_error(path, &json::parse(text.as_bytes())?, &why.to_string());
         }
         Ok(value)
     }
 
-    fn refuse_embedded(&mut self, path: &FieldPath<'_>, value: &Value, why: &str) {
+    fn record_embedded_error(&mut self, path: &FieldPath<'_>, value: &Value, why: &str) {
         let error = field::Error::invalid(&Path::new(&path.dotted()), value, why);
-        self.refusals.other.get_or_insert(Error::Embedded(error.to_string()));
+        self.errors.other.get_or_insert(Error::Embedded(error.to_string()));
     }
 }

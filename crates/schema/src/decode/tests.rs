@@ -21,7 +21,8 @@ fn decode_as(ty: &str, body: &str, format: Format) -> Result<Decoded, Error> {
     decode(builtin(), ty, body.as_bytes(), format)
 }
 
-/// The body is read as the JSON (keys sorted) without problems, or refused with these words.
+/// Checks that the body decodes to this JSON (keys sorted) without problems, or fails with this
+/// message.
 fn check(ty: &str, body: &str, expected: &str) {
     let shown = match decode_as(ty, body, Format::Json) {
         Ok(Decoded { value, problems }) if problems.is_empty() => json::to_string(&value),
@@ -31,7 +32,7 @@ fn check(ty: &str, body: &str, expected: &str) {
     assert_eq!(shown, expected, "{body}");
 }
 
-/// The body is accepted with these problems.
+/// Checks that the body decodes with these problems.
 fn check_problems(ty: &str, body: &str, format: Format, expected: &[&str]) {
     let problems = decode_as(ty, body, format).unwrap().problems;
     let shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -39,7 +40,7 @@ fn check_problems(ty: &str, body: &str, format: Format, expected: &[&str]) {
 }
 
 #[test]
-fn zero_values_are_dropped_or_written_as_go_does() {
+fn zero_values_are_encoded_as_in_go() {
     for (ty, body, expected) in [
         (CONFIG_MAP, r#"{"data":{}}"#, r#"{"metadata":{}}"#),
         (CONFIG_MAP, r#"{"data":{"a":null}}"#, r#"{"data":{"a":""},"metadata":{}}"#),
@@ -72,7 +73,7 @@ fn zero_values_are_dropped_or_written_as_go_does() {
 }
 
 #[test]
-fn scalars_become_canonical() {
+fn scalars_are_canonical() {
     for (ty, body, expected) in [
         (
             RESOURCES,
@@ -114,7 +115,7 @@ fn scalars_become_canonical() {
 }
 
 #[test]
-fn wrong_types_are_refused_in_go_s_words() {
+fn type_errors_match_go() {
     for (ty, body, expected) in [
         (
             DEPLOYMENT,
@@ -214,20 +215,20 @@ fn wrong_types_are_refused_in_go_s_words() {
 }
 
 #[test]
-fn errors_rank_as_in_go() {
+fn error_precedence_matches_go() {
     for (body, expected) in [
-        // Syntax comes first, wherever it is.
+        // Syntax errors come first, wherever they are.
         (
             r#"{"labels":1,"creationTimestamp":"x" x"#,
             "invalid character 'x' after object key:value pair",
         ),
         (r#"{"labels":1} x"#, "invalid character 'x' after top-level value"),
-        // A type that decodes itself fails at once, others in the end.
+        // A type with its own decoder fails at once, others at the end.
         (
             r#"{"labels":1,"creationTimestamp":"x"}"#,
             r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#,
         ),
-        // Of several, the first counts.
+        // Of several errors the first counts.
         (
             r#"{"name":1,"labels":1}"#,
             "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string",
@@ -238,7 +239,7 @@ fn errors_rank_as_in_go() {
 }
 
 #[test]
-fn unknown_and_duplicate_fields_are_told_with_their_paths() {
+fn unknown_and_duplicate_fields_are_reported_with_paths() {
     for (ty, body, expected) in [
         (
             POD,
@@ -266,11 +267,12 @@ fn unknown_and_duplicate_fields_are_told_with_their_paths() {
     ] {
         check_problems(ty, body, Format::Json, expected);
     }
-    // Upstream finds doubled keys of YAML before it is an object: by line, in go-yaml's words.
+    // Upstream finds duplicate keys of YAML before it decodes the object, by line and in go-yaml's
+    // words.
     let yaml = "spec:\n  hostname: a\n  hostname: b\n  foo: 1\n";
     let words = [r#"line 3: key "hostname" already set in map"#, r#"unknown field "spec.foo""#];
     check_problems(POD, yaml, Format::Yaml, &words);
-    // And the object that it makes of it has sorted members.
+    // The tree that it decodes then has sorted members.
     let yaml = "spec: {z: 1, hostname: a, containers: [{}, {foo: 1}]}\nmetadata: {foo: 1}\na: 1\n";
     let words = [
         r#"unknown field "a""#,
@@ -297,7 +299,7 @@ fn problems_are_bounded() {
 }
 
 #[test]
-fn depth_is_bounded_before_the_stack_is() {
+fn nesting_is_bounded() {
     let nest = |levels: usize| {
         let open = r#"{"properties":{"a":"#.repeat(levels);
         let schema = format!("{open}{{}}{}", "}}".repeat(levels));

@@ -1,4 +1,4 @@
-//! The defaults that the table declares, set.
+//! Sets the defaults that the table declares.
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +10,8 @@ use crate::{
     zero::{is_zero, zero},
 };
 
-/// Sets the declared defaults of members that are absent, and those inside of what it set. A zero
-/// value is as good as none where Go has no pointer (`name: ""`, `replicas: 0`).
+/// Sets the declared defaults of absent members, and the defaults within those. A zero value counts
+/// as absent where Go has no pointer (`name: ""`, `replicas: 0`).
 pub fn apply(schema: &Schema, ty: TypeId, value: &mut Value) {
     set(schema, ty, value, 0);
 }
@@ -19,7 +19,7 @@ pub fn apply(schema: &Schema, ty: TypeId, value: &mut Value) {
 fn set(schema: &Schema, ty: TypeId, value: &mut Value, depth: usize) {
     let index = schema.index();
     if depth > DEPTH_MAX || !index.has_defaults(ty) {
-        return; // the former for the default of a type that holds itself
+        return; // the depth bounds the defaults of recursive types
     }
     match (&schema.get(ty).shape, value) {
         (Shape::Struct { fields, by_name, .. }, Value::Object(members)) => {
@@ -57,7 +57,7 @@ fn set_member(schema: &Schema, field: &Field, members: &mut Map) {
         return;
     }
     let value = default_value(schema, field.ty, default);
-    // Such a default only says in OpenAPI what Go's encoding leaves out.
+    // OpenAPI declares this default, but Go's encoder omits it.
     if field.presence == Presence::OmitZero && is_zero(schema, field.ty, &value) {
         return;
     }
@@ -69,7 +69,7 @@ fn default_value(schema: &Schema, ty: TypeId, default: &Default) -> Value {
         Default::String(text) => Value::from(&**text),
         Default::Int(n) => Value::Int(*n),
         Default::Bool(b) => Value::Bool(*b),
-        // What is no JSON was refused when the schema was made; a zero value is the least harm.
+        // Invalid JSON was rejected when the schema was made; the zero value is a safe fallback.
         Default::Json(text) => json::parse(text.as_bytes()).unwrap_or_else(|_| zero(schema, ty)),
     }
 }

@@ -11,7 +11,7 @@ fn check(ty: &str, json: &str, expected: &str) {
 }
 
 #[test]
-fn declared_defaults_fill_what_is_absent() {
+fn declared_defaults_are_set_for_absent_members() {
     const POD_SPEC: &str = "io.k8s.api.core.v1.PodSpec";
     for (ty, json, expected) in [
         (
@@ -29,7 +29,7 @@ fn declared_defaults_fill_what_is_absent() {
             r#"{"volumes":[{"azureDisk":{"readOnly":true}}]}"#,
             r#"{"volumes":[{"azureDisk":{"cachingMode":"ReadWrite","fsType":"ext4","kind":"Shared","readOnly":true}}]}"#,
         ),
-        // What is null without omitempty is absent; what Go leaves out needs no default.
+        // A null without omitempty counts as absent; a value that Go omits needs no default.
         (
             POD_SPEC,
             r#"{"containers":[{"livenessProbe":{"grpc":{"port":1,"service":null}}}],"imagePullSecrets":[{}]}"#,

@@ -1,7 +1,7 @@
-//! Trees to JSON: struct members in the order of their declaration, map keys sorted.
+//! Encodes trees as JSON: struct members in declaration order, map keys sorted.
 //!
-//! Every committed object goes through here once, so the walk allocates nothing for objects of fewer
-//! than [`INLINE`] members.
+//! Every committed object is encoded here once, so the walk allocates nothing for objects with
+//! fewer than [`INLINE`] members.
 
 #[cfg(test)]
 mod tests;
@@ -11,43 +11,43 @@ use pintle_value::{
     json::{self, Compact, Layout, Pretty},
 };
 
-use crate::{Field, Scalar, Schema, Shape, TypeId, alternative};
+use crate::{Field, Scalar, Schema, Shape, TypeId, props_or};
 
 /// Writes compact JSON.
 pub fn write(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
     write_as(schema, ty, value, &mut Compact, out);
 }
 
-/// Writes JSON on many lines, two spaces a level.
+/// Writes indented JSON, two spaces a level.
 pub fn write_pretty(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
     write_as(schema, ty, value, &mut Pretty::default(), out);
 }
 
-/// Writes compact JSON with `metadata.resourceVersion` as `""`, whatever it is in the tree; gives the
-/// offset in `out` between the quotes, or `None` where the type has no such member.
+/// Writes compact JSON with `""` as `metadata.resourceVersion`. Returns the offset in `out` between
+/// these quotes; `None` if the type has no such member.
 pub fn write_object(
     schema: &Schema,
     ty: TypeId,
     value: &Value,
     out: &mut Vec<u8>,
 ) -> Option<usize> {
-    const HOLE: &[&str] = &["metadata", "resourceVersion"];
-    let metadata = field_at(schema, ty, HOLE[0])?.1.ty;
-    field_at(schema, metadata, HOLE[1])?;
-    let mut hole = None;
+    const GAP: &[&str] = &["metadata", "resourceVersion"];
+    let metadata = field_at(schema, ty, GAP[0])?.1.ty;
+    field_at(schema, metadata, GAP[1])?;
+    let mut gap = None;
     if schema.is_structural(ty) {
-        write_sorted(value, HOLE, out, &mut hole);
+        write_sorted(value, GAP, out, &mut gap);
     } else {
-        write_members(schema, ty, value, HOLE, &mut Compact, out, &mut hole);
+        write_members(schema, ty, value, GAP, &mut Compact, out, &mut gap);
     }
-    hole
+    gap
 }
 
-/// Writes an object of a structural type, whose members are sorted all the way down, as upstream's are
-/// that have no Go type. Where `path` names a member, that one is written as [`write_members`] says.
-fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, hole: &mut Option<usize>) {
+/// Writes an object of a structural type with sorted members at every level, as upstream does for
+/// objects without a Go type. The member that `path` names is written as by [`write_members`].
+fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, gap: &mut Option<usize>) {
     let [name, rest @ ..] = path else {
-        *hole = Some(out.len() + 1);
+        *gap = Some(out.len() + 1);
         return out.extend_from_slice(b"\"\"");
     };
     let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
@@ -67,14 +67,14 @@ fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, hole: &mut Opti
     others(out, before);
     json::write_string(name, out);
     out.push(b':');
-    write_sorted(own.unwrap_or(&Value::Null), rest, out, hole);
+    write_sorted(own.unwrap_or(&Value::Null), rest, out, gap);
     out.push(b',');
     others(out, after);
     out.pop();
     out.push(b'}');
 }
 
-/// The member `name` of a struct type, and its index in the order of declaration.
+/// The member `name` of a struct type, and its index in declaration order.
 fn field_at<'s>(schema: &'s Schema, ty: TypeId, name: &str) -> Option<(u16, &'s Field)> {
     let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
     let at = by_name[usize::from(schema.index().rank(ty, fields, by_name, name)?)];
@@ -106,9 +106,9 @@ fn write_as<L: Layout>(
                 write_as(schema, *ty, item, layout, out);
             });
         }
-        // Such a schema has the order of its type wherever it stands.
+        // A schema in a union type has the order of its type everywhere.
         (Shape::Scalar(Scalar::Any), Value::Object(_) | Value::Array(_))
-            if let Some(of) = alternative::of(schema, ty) =>
+            if let Some(of) = props_or::of(schema, ty) =>
         {
             match value.as_array() {
                 None => write_as(schema, of.schema, value, layout, out),
@@ -124,8 +124,8 @@ fn write_as<L: Layout>(
     }
 }
 
-/// Writes the members of a struct. Where `path` names a member, that one is written whether the tree
-/// has it or not: as the hole at the end of the path, as a struct on the way there.
+/// Writes the members of a struct. A member that `path` names is written even if the tree lacks it:
+/// as the gap at the end of the path, as a struct before.
 fn write_members<L: Layout>(
     schema: &Schema,
     ty: TypeId,
@@ -133,7 +133,7 @@ fn write_members<L: Layout>(
     path: &[&str],
     layout: &mut L,
     out: &mut Vec<u8>,
-    hole: &mut Option<usize>,
+    gap: &mut Option<usize>,
 ) {
     let Shape::Struct { fields, .. } = &schema.get(ty).shape else {
         return write_as(schema, ty, value, layout, out);
@@ -152,22 +152,22 @@ fn write_members<L: Layout>(
         let member = entry.map_or(&Value::Null, |(_, member)| member);
         match path {
             [name] if *name == field.name => {
-                *hole = Some(out.len() + 1);
+                *gap = Some(out.len() + 1);
                 out.extend_from_slice(b"\"\"");
             }
             [name, rest @ ..] if *name == field.name => {
-                write_members(schema, field.ty, member, rest, layout, out, hole);
+                write_members(schema, field.ty, member, rest, layout, out, gap);
             }
             _ => write_as(schema, field.ty, member, layout, out),
         }
     });
 }
 
-/// Up to so many members are put in order on the stack.
+/// The maximum number of members that are ordered on the stack.
 const INLINE: usize = 48;
 
-/// Which member is written when: the index of the field in its upper half, that of the tree's entry
-/// in its lower one, so that the order of the numbers is the order of writing.
+/// The position of a member in the output: the field's index in the upper half, the index of the
+/// tree's entry in the lower, so that sorting the numbers gives the order.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot(u64);
 
@@ -200,8 +200,8 @@ impl Default for Order {
 }
 
 impl Order {
-    /// The slots of a struct's entries, and one for the member `also` if the tree lacks it. Entries
-    /// that the struct does not know come last.
+    /// Returns the slots of a struct's entries, and one for the member `also` if the tree lacks it.
+    /// Undeclared entries come last.
     fn fill(
         &mut self,
         schema: &Schema,

@@ -15,7 +15,7 @@ fn written(ty: &str, json: &str) -> String {
 }
 
 #[test]
-fn members_come_as_declared_keys_sorted_and_strangers_last() {
+fn members_are_written_in_declaration_order() {
     for (ty, json, expected) in [
         (
             CONFIG_MAP,
@@ -27,7 +27,7 @@ fn members_come_as_declared_keys_sorted_and_strangers_last() {
             r#"{"zz":{"b":1,"a":2},"image":"i","args":["a"],"name":"n","aa":null}"#,
             r#"{"name":"n","image":"i","args":["a"],"aa":null,"zz":{"a":2,"b":1}}"#,
         ),
-        // A tree that is not of the type is written all the same.
+        // A tree that does not match the type is written nevertheless.
         (CONFIG_MAP, r#"[1,{"b":1,"a":2}]"#, r#"[1,{"a":2,"b":1}]"#),
         (CONFIG_MAP, r#"{"data":["x"],"metadata":1}"#, r#"{"metadata":1,"data":["x"]}"#),
     ] {
@@ -36,7 +36,7 @@ fn members_come_as_declared_keys_sorted_and_strangers_last() {
 }
 
 #[test]
-fn objects_of_many_members_are_written_too() {
+fn objects_with_many_members_are_written() {
     let members: Map = (0..100).map(|i| (format!("x{i:03}").into(), Value::Int(i))).collect();
     let mut value = Value::Object(members);
     value.make_object().insert("kind", "Pod");
@@ -49,8 +49,8 @@ fn objects_of_many_members_are_written_too() {
 }
 
 #[test]
-fn the_hole_is_at_its_place_whatever_the_tree_says() {
-    const HOLE: &str = r#""resourceVersion":"""#;
+fn the_gap_is_independent_of_the_tree() {
+    const GAP: &str = r#""resourceVersion":"""#;
     for (json, expected) in [
         (
             r#"{"metadata":{"name":"n","resourceVersion":"7","uid":"u"}}"#,
@@ -73,15 +73,15 @@ fn the_hole_is_at_its_place_whatever_the_tree_says() {
         let mut out = b"before ".to_vec();
         let value = json::parse(json.as_bytes()).unwrap();
         let ty = builtin().find(POD).unwrap();
-        let hole = write_object(builtin(), ty, &value, &mut out).unwrap();
+        let gap = write_object(builtin(), ty, &value, &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out, format!("before {expected}"), "{json}");
-        assert_eq!(hole, out.find(HOLE).unwrap() + HOLE.len() - 1, "{json}");
+        assert_eq!(gap, out.find(GAP).unwrap() + GAP.len() - 1, "{json}");
     }
 }
 
 #[test]
-fn a_type_without_a_resource_version_has_no_hole() {
+fn a_type_without_a_resource_version_has_no_gap() {
     let ty = builtin().find(CONTAINER).unwrap();
     let mut out = Vec::new();
     assert_eq!(write_object(builtin(), ty, &Value::object(), &mut out), None);
@@ -89,7 +89,7 @@ fn a_type_without_a_resource_version_has_no_hole() {
 }
 
 #[test]
-fn pretty_is_two_spaces_a_level() {
+fn indented_json_has_two_spaces_a_level() {
     let value = json::parse(br#"{"metadata":{},"data":{"a":"b"},"x":[1,[]]}"#).unwrap();
     let mut out = Vec::new();
     write_pretty(builtin(), builtin().find(CONFIG_MAP).unwrap(), &value, &mut out);
@@ -98,7 +98,7 @@ fn pretty_is_two_spaces_a_level() {
 }
 
 #[test]
-fn owned_fields_stay_as_they_were_written() {
+fn fields_v1_is_written_unchanged() {
     const ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
     for (fields, compact, pretty) in [
         (

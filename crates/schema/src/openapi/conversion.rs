@@ -1,12 +1,13 @@
-//! A document of version 2 as one of version 3, for servers that have no other (upstream: `openapiconv`).
+//! Converts an OpenAPI 2 document to OpenAPI 3, for extension API servers that only have the former
+//! (upstream: `openapiconv`).
 //!
-//! Unlike upstream's conversion, this one keeps the parameters that operations refer to, for otherwise such
-//! references lead nowhere.
+//! Unlike upstream's conversion, this one keeps shared parameters, because references to them would
+//! be dangling otherwise.
 
 use pintle_value::{Map, Value, json};
 
 const REFERENCE: &str = "$ref";
-/// Where parts of a document are, in both versions.
+/// The locations of shared parts in both versions.
 const PLACES: [(&str, &str); 3] = [
     ("#/definitions/", "#/components/schemas/"),
     ("#/parameters/", "#/components/parameters/"),
@@ -14,7 +15,7 @@ const PLACES: [(&str, &str); 3] = [
 ];
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-/// A document of version 3 as JSON that says what one of version 2 does.
+/// Returns the JSON of an OpenAPI 3 document with the content of an OpenAPI 2 document.
 pub fn v3_from_v2(document: &Value) -> Vec<u8> {
     let mut converted = Map::new();
     converted.insert("openapi", "3.0.0");
@@ -42,7 +43,7 @@ fn is_extension(name: &str) -> bool {
     name.starts_with("x-")
 }
 
-/// Each member of an object, converted.
+/// Converts each member of an object.
 fn members(object: Option<&Value>, convert: impl Fn(&str, &Value) -> Value) -> Map {
     let mut converted = Map::new();
     for (name, member) in object.and_then(Value::as_object).into_iter().flat_map(Map::iter) {
@@ -51,7 +52,7 @@ fn members(object: Option<&Value>, convert: impl Fn(&str, &Value) -> Value) -> M
     converted
 }
 
-/// Members that are the same in both versions, and those that no version defines.
+/// Copies members that are the same in both versions, and extensions.
 fn copy(from: &Value, to: &mut Map, names: &[&str]) {
     for (name, member) in from.as_object().into_iter().flat_map(Map::iter) {
         if names.contains(&&**name) || is_extension(name) {
@@ -106,7 +107,7 @@ fn operation(operation: &Value) -> Value {
     converted.into()
 }
 
-/// A body's schema, once for each media type.
+/// Inserts a body's schema, once for each media type.
 fn insert_content(body: &mut Map, of_body: &Value, media_types: Option<&Value>) {
     let mut content = Map::new();
     for media_type in list(media_types).iter().filter_map(Value::as_str) {
@@ -167,7 +168,7 @@ fn reference(pointer: &str) -> Value {
     moved.unwrap_or_else(|| pointer.into())
 }
 
-/// A schema whose references are those of version 3, where a reference has no members beside it.
+/// Converts the references in a schema. A reference with sibling members becomes an `allOf`.
 fn schema(of: &Value) -> Value {
     let Some(members_of) = of.as_object() else { return of.clone() };
     let mut converted = Map::new();
@@ -211,9 +212,9 @@ fn security_scheme(scheme: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// What upstream's conversion makes of this, but for the shared parameters.
+    /// The result of upstream's conversion, plus the shared parameters.
     #[test]
-    fn what_version_2_says_version_3_says_too() {
+    fn conversion_matches_upstream() {
         let document = json::parse(include_bytes!("conversion/v2.json")).unwrap();
         let expected = json::parse(include_bytes!("conversion/v3.json")).unwrap();
         let converted = json::parse(&v3_from_v2(&document)).unwrap();

@@ -1,30 +1,31 @@
 //! Types that a definition describes itself: those of custom resources.
 //!
-//! The table of such a type tells how objects are decoded and owned; its author's words, examples and
-//! rules are in the definition only, and OpenAPI shows them. They are long: one is written at a time.
+//! The table of such a type says how objects are decoded and owned. Descriptions, examples and
+//! rules are only in the definition, and OpenAPI shows them. They can be large, so one is written
+//! at a time.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Descriptions, Dialect};
 
-/// What a resource says of its types.
+/// A custom resource's own description of its types.
 #[derive(Clone)]
 pub struct Described {
-    /// Another text whenever `write` would write another: hashes are made of it, so that nothing needs
-    /// to be written for them.
+    /// A text that differs whenever the output of `write` differs. Hashes are computed from it,
+    /// without writing the types.
     pub version: String,
-    /// The name of the type of its objects: to know it, no table needs to be made.
+    /// The type name of its objects. It is known without building the table.
     pub type_name: String,
-    /// The name of the type of its lists.
+    /// The type name of its lists.
     pub list_type: String,
-    /// The built-in types that the two refer to.
+    /// The built-in types that these two refer to.
     pub references: &'static [&'static str],
-    /// Writes the definition of one of the two as JSON, when it is asked for.
+    /// Writes the definition of one of the two as JSON.
     pub write: Arc<Write>,
 }
 
-/// Writes the schema of a type, given by its name.
+/// Writes the schema of the named type.
 pub type Write = dyn Fn(&str, Dialect, &dyn Descriptions, &mut Vec<u8>) + Send + Sync;
 
 impl fmt::Debug for Described {

@@ -1,5 +1,4 @@
-//! What other servers' documents say of some paths, and how that becomes part of this server's document
-//! (OpenAPI 2.0).
+//! Excerpts of other servers' OpenAPI 2.0 documents, and their merge into this server's document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +11,14 @@ pub struct Excerpt {
     parts: Parts,
 }
 
-/// By where they are in a document: `definitions/NAME`, `parameters/NAME`.
+/// Parts by their location in a document: `definitions/NAME`, `parameters/NAME`.
 type Parts = BTreeMap<String, Value>;
 
 const REFERENCE: &str = "$ref";
 const KINDS: [&str; 2] = ["definitions", "parameters"];
 
 impl Excerpt {
-    /// The paths of a document that begin so, if there are any.
+    /// The paths of a document with this prefix; `None` if there are none.
     pub fn of(document: &Value, prefix: &str) -> Option<Self> {
         let mut paths = document.get("paths")?.as_object()?.clone();
         paths.retain(|path, _| path.starts_with(prefix));
@@ -40,7 +39,7 @@ impl Excerpt {
         (!paths.is_empty()).then_some(Self { paths, parts })
     }
 
-    /// It alone, as a document.
+    /// The excerpt as a document of its own.
     pub fn document(&self) -> Vec<u8> {
         let mut document = Map::new();
         document.insert("swagger", "2.0");
@@ -53,7 +52,7 @@ impl Excerpt {
     }
 }
 
-/// What excerpts add to a document.
+/// The content that excerpts add to a document.
 #[derive(Default)]
 pub(super) struct Addition {
     pub(super) paths: BTreeMap<String, Value>,
@@ -61,8 +60,8 @@ pub(super) struct Addition {
 }
 
 impl Addition {
-    /// What these add. A part that is there already under its name, and the same, is not added again; one
-    /// that is another, or refers to another, gets a name of its own (as upstream's merge has it).
+    /// Merges excerpts. A part that exists with the same name and content is not added again. One
+    /// that differs, or refers to one that differs, is renamed (as upstream's merge does).
     pub(super) fn of<'a>(
         excerpts: impl IntoIterator<Item = &'a Excerpt>,
         own: impl Fn(&str) -> Option<Value>,
@@ -82,7 +81,7 @@ impl Addition {
                     None if own(pointer).is_none() => {
                         addition.parts.insert(pointer.clone(), part);
                     }
-                    None => {} // it is there
+                    None => {} // the document has it
                 }
             }
             for (path, item) in excerpt.paths.iter() {
@@ -94,7 +93,7 @@ impl Addition {
         addition
     }
 
-    /// The parts of a kind that are added, by their names.
+    /// The added parts of a kind, by name.
     pub(super) fn parts(&self, kind: &str) -> impl Iterator<Item = (&str, &Value)> {
         parts_of(&self.parts, kind)
     }
@@ -107,7 +106,7 @@ fn parts_of<'p>(parts: &'p Parts, kind: &str) -> impl Iterator<Item = (&'p str, 
     })
 }
 
-/// The pointers of those parts that must be renamed, with their new pointers.
+/// The pointers of the parts that must be renamed, with their new pointers.
 fn new_names(parts: &Parts, known: impl Fn(&str) -> Option<Value>) -> BTreeMap<String, String> {
     let taken: BTreeMap<&str, Value> =
         parts.keys().filter_map(|pointer| Some((pointer.as_str(), known(pointer)?))).collect();
@@ -154,7 +153,7 @@ fn gather(value: &Value, pointers: &mut BTreeSet<String>) {
     }
 }
 
-/// Lets a value refer to where parts are now.
+/// Updates the references of a value to renamed parts.
 fn rename(value: &mut Value, names: &BTreeMap<String, String>) {
     if names.is_empty() {
         return;
@@ -188,7 +187,8 @@ mod tests {
         "definitions":{"Meta":{"type":"object"},"Other":{},"Thing":{"meta":{"$ref":"#/definitions/Meta"}}},
         "parameters":{"p":{"name":"p"},"q":{}}}"##;
 
-    /// What the excerpt adds to a document with these parts: where its own are, and what the path says.
+    /// Checks what the excerpt adds to a document with the parts `own`: the pointers, and the
+    /// schema of the path.
     fn check(own: &[(&str, &str)], expected: &[&str], schema: &str) {
         let excerpt = Excerpt::of(&tree(DOCUMENT), "/apis/a.io/v1/").unwrap();
         let own = |pointer: &str| Some(tree(own.iter().find(|(known, _)| *known == pointer)?.1));
@@ -201,21 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn paths_come_with_what_they_refer_to() {
+    fn excerpts_include_referenced_parts() {
         let all = ["definitions/Meta", "definitions/Thing", "parameters/p"];
         check(&[], &all, "#/definitions/Thing");
         assert_eq!(Excerpt::of(&tree(DOCUMENT), "/apis/c.io/"), None);
     }
 
     #[test]
-    fn what_is_there_already_is_not_added_and_what_differs_has_another_name() {
+    fn differing_parts_are_renamed() {
         let same = ("definitions/Meta", r#"{"type":"object"}"#);
         let added = ["definitions/Thing", "parameters/p"];
         check(&[same, ("parameters/q", "{}")], &added, "#/definitions/Thing");
         let other = ("definitions/Meta", r#"{"type":"string"}"#);
         let added = ["definitions/Meta_v2", "definitions/Thing", "parameters/p"];
         check(&[other], &added, "#/definitions/Thing");
-        // Who refers to what has another name is another, too.
+        // A part that refers to a renamed part is renamed, too.
         let thing = ("definitions/Thing", r##"{"meta":{"$ref":"#/definitions/Meta"}}"##);
         let added = ["definitions/Meta_v2", "definitions/Thing_v2", "parameters/p"];
         check(&[other, thing], &added, "#/definitions/Thing_v2");

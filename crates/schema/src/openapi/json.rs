@@ -1,24 +1,24 @@
-//! A writer of JSON text that needs no tree: objects and lists are closures.
+//! Writes JSON without building a tree; objects and lists are closures.
 
-/// How much of a long document is handed on at once.
+/// The size from which the output is passed on.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// JSON text as it grows.
+/// JSON text that is being written.
 pub(crate) struct Json {
     out: Vec<u8>,
-    /// Whether the next member or item follows another.
+    /// Whether the next member or item follows another one.
     follows: bool,
 }
 
 impl Json {
-    /// The text of one object.
+    /// Returns the text of an object.
     pub(crate) fn document(write: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut json = Self { out: Vec::new(), follows: false };
         json.object(write);
         json.out
     }
 
-    /// Hands on what is written so far, if that is much.
+    /// Passes the output so far to `sink` if it is large.
     pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(&[u8])) {
         if self.out.len() >= PIECE_BYTES {
             sink(&self.out);
@@ -26,18 +26,18 @@ impl Json {
         }
     }
 
-    /// Whatever is written as the value that is due.
+    /// Writes a value by a function.
     pub(crate) fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.out);
         self.follows = true;
     }
 
-    /// An object as the value that is due.
+    /// Writes an object as value.
     pub(crate) fn object(&mut self, write: impl FnOnce(&mut Self)) {
         self.nested(b'{', b'}', write);
     }
 
-    /// A list as the value that is due.
+    /// Writes a list as value.
     pub(crate) fn list<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -51,7 +51,7 @@ impl Json {
         });
     }
 
-    /// The key of a member; its value is due next.
+    /// Writes the key of a member; its value must follow.
     pub(crate) fn key(&mut self, key: &str) -> &mut Self {
         self.separate();
         pintle_value::json::write_string(key, &mut self.out);
@@ -60,19 +60,19 @@ impl Json {
         self
     }
 
-    /// A text as the value that is due.
+    /// Writes a text as value.
     pub(crate) fn text(&mut self, text: &str) {
         pintle_value::json::write_string(text, &mut self.out);
         self.follows = true;
     }
 
-    /// Ready JSON text as the value that is due: constants, numbers, declared defaults.
+    /// Writes JSON text as value: constants, numbers, declared defaults.
     pub(crate) fn raw(&mut self, json: &str) {
         self.out.extend_from_slice(json.as_bytes());
         self.follows = true;
     }
 
-    /// A list of texts as the value that is due.
+    /// Writes a list of texts as value.
     pub(crate) fn texts<T: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = T>) {
         self.list(texts, |json, text| json.text(text.as_ref()));
     }

@@ -1,9 +1,9 @@
-//! OpenAPI documents in Protobuf: the messages of `openapi.v2.Document` and `openapi.v3.Document`
-//! (gnostic's), made from a document's JSON. Go clients of the API ask for them.
+//! OpenAPI documents in Protobuf: the messages `openapi.v2.Document` and `openapi.v3.Document` (of
+//! gnostic), converted from a document's JSON. Go clients request them.
 //!
-//! The messages are tables in [`v2`] and [`v3`]: which member of an object has which field number, and
-//! what stands in it. What has no field there (extensions, examples, values of enums) is YAML in a
-//! message of its own, as upstream sends it.
+//! The tables [`v2`] and [`v3`] define the messages: the field number and the type of each member
+//! of an object. Members without a field (extensions, examples, enum values) are YAML in a message
+//! of their own, as upstream sends them.
 
 mod v2;
 mod v3;
@@ -13,12 +13,12 @@ use pintle_value::{Map, Value, json, yaml};
 use crate::Error;
 use crate::protobuf::wire::Backwards;
 
-/// The message of a document of version 2, given as JSON.
+/// Converts an OpenAPI 2 document from JSON.
 pub fn v2_message(document: &[u8]) -> Result<Vec<u8>, Error> {
     message(&v2::DOCUMENT, document)
 }
 
-/// The message of a document of version 3, given as JSON.
+/// Converts an OpenAPI 3 document from JSON.
 pub fn v3_message(document: &[u8]) -> Result<Vec<u8>, Error> {
     message(&v3::DOCUMENT, document)
 }
@@ -33,23 +33,23 @@ fn message(ty: &'static Message, document: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// A type of message, by the members of the object that it is made of.
+/// A message type, by the members of the corresponding JSON object.
 struct Message {
-    /// Members that have fields of their own: name, number, what it is.
+    /// Members with a field of their own: name, number, type.
     fields: &'static [(&'static str, u32, Kind)],
-    /// Members whose names are data: they become messages of name and value. The first row counts whose
-    /// keys are meant.
+    /// Members whose names are data; each becomes a message of name and value. The first matching
+    /// row counts.
     named: &'static [(Keys, u32, Kind)],
 }
 
-/// Which members' names are data.
+/// A set of members whose names are data.
 #[derive(Clone, Copy)]
 enum Keys {
-    /// Extensions of the format: `x-…`.
+    /// Extensions: `x-…`.
     Extensions,
     /// Paths: `/…`.
     Paths,
-    /// All that have no field.
+    /// All members without a field.
     Others,
 }
 
@@ -63,7 +63,7 @@ impl Keys {
     }
 }
 
-/// What stands in a field.
+/// The type of a field.
 enum Kind {
     Text,
     Bool,
@@ -72,21 +72,21 @@ enum Kind {
     /// Any value, as YAML.
     Yaml,
     Message(&'static Message),
-    /// One field for each item; one item may stand without its list.
+    /// One field for each item. A single item may come without a list.
     List(&'static Kind),
-    /// A message with nothing but the field of this number.
+    /// A message with a single field of this number.
     Wrapped(u32, &'static Kind),
-    /// The one or the other: field 1, or a reference in field 2.
+    /// A union: field 1, or a reference in field 2.
     OrReference(&'static Kind),
-    /// The one or the other: field 1, or a truth value in field 2.
+    /// A union: field 1, or a boolean in field 2.
     OrBool(&'static Kind),
-    /// A scalar default: a number, a truth value or a text, in the fields 1, 2 or 3.
+    /// A scalar default: a number, a boolean or a text, in field 1, 2 or 3.
     Scalar,
-    /// One of several messages, in the field of its number, told by a member's text.
-    Told(&'static str, &'static [(&'static str, u32, Kind)]),
+    /// One of several messages, selected by the text of a member.
+    ByMember(&'static str, &'static [(&'static str, u32, Kind)]),
 }
 
-/// Writes messages from their end to their beginning.
+/// Writes messages backwards, from the end to the beginning.
 #[derive(Default)]
 struct Writer {
     out: Backwards,
@@ -118,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Writes a field. As everywhere in this format's third syntax, zero values are not written.
+    /// Writes a field. As in all of proto3, zero values are not written.
     fn field(&mut self, tag: u32, kind: &'static Kind, value: &Value) {
         match kind {
             Kind::Text => self.text(tag, value.as_str().unwrap_or_default()),
@@ -158,16 +158,18 @@ impl Writer {
                 None => writer.field(1, kind, value),
             }),
             Kind::Scalar => self.nested(tag, |writer| writer.scalar(value)),
-            Kind::Told(by, kinds) => self.nested(tag, |writer| {
-                let told = value.str_at(&[by]);
-                if let Some((_, tag, kind)) = kinds.iter().find(|(text, ..)| Some(*text) == told) {
+            Kind::ByMember(by, kinds) => self.nested(tag, |writer| {
+                let representable = value.str_at(&[by]);
+                if let Some((_, tag, kind)) =
+                    kinds.iter().find(|(text, ..)| Some(*text) == representable)
+                {
                     writer.field(*tag, kind, value);
                 }
             }),
         }
     }
 
-    /// Writes an item of a list: unlike a field, a text is there even if it is empty.
+    /// Writes an item of a list. Unlike a field, an empty text is written.
     fn item(&mut self, tag: u32, kind: &'static Kind, value: &Value) {
         match kind {
             Kind::Text => self.out.bytes(tag, value.as_str().unwrap_or_default().as_bytes()),
@@ -181,8 +183,7 @@ impl Writer {
         }
     }
 
-    /// Writes the value of one of several fields, which is there even if it is zero; what is no scalar
-    /// has none.
+    /// Writes the value of a union of scalars, even if it is zero. Other values are not written.
     fn scalar(&mut self, value: &Value) {
         match value {
             Value::Bool(truth) => self.out.varint(2, u64::from(*truth)),

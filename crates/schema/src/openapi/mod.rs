@@ -1,10 +1,10 @@
-//! OpenAPI documents out of a schema: what `/openapi/v2` and `/openapi/v3` answer.
+//! Generates OpenAPI documents from a schema: the responses of `/openapi/v2` and `/openapi/v3`.
 //!
-//! Pure functions from plain data to bytes, run on demand: nothing is kept, and a document is written
-//! as it is made, without a tree of it. [`operations`] says which requests a resource takes, once for
-//! both versions; [`v2`] and [`v3`] write them down as JSON, and [`message`] turns that into Protobuf.
+//! Pure functions from plain data to bytes, run on demand: nothing is cached, and a document is
+//! written without building a tree. [`operations`] describes the requests of a resource, once for
+//! both versions; [`v2`] and [`v3`] write them as JSON, and [`message`] converts that to Protobuf.
 //!
-//! Must not know: where the resources come from, or how they are served.
+//! Must not know: the origin of the resources, or how they are served.
 
 mod conversion;
 mod described;
@@ -41,43 +41,44 @@ pub struct GroupVersion {
     pub resources: Vec<Resource>,
 }
 
-/// A resource, as far as documents show it.
+/// The parts of a resource that documents show.
 #[derive(Clone, Debug, Default)]
 pub struct Resource {
     /// The name in URLs: `pods`.
     pub plural: String,
     /// The kind of its objects.
     pub kind: String,
-    /// The name of its objects' type in the schema; the type of its lists has `List` after it.
+    /// The type name of its objects; the type of its lists has the suffix `List`.
     pub type_name: String,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
-    /// What clients may do with it, as discovery names it.
+    /// The verbs, as in discovery.
     pub verbs: Vec<&'static str>,
-    /// DELETE answers with the object instead of a Status.
+    /// Whether DELETE responds with the object instead of a Status.
     pub delete_returns_object: bool,
     /// Its subresources.
     pub subresources: Vec<Subresource>,
-    /// What it says of its types itself.
+    /// The definition's own description of its types, for custom resources.
     pub described: Option<Described>,
 }
 
-/// A subresource, as far as documents show it.
+/// The parts of a subresource that documents show.
 #[derive(Clone, Debug, Default)]
 pub struct Subresource {
     /// Its name in URLs.
     pub name: String,
-    /// The group of the kind that it reads and writes.
+    /// The group of its kind.
     pub group: String,
-    /// The version of that kind.
+    /// The version of its kind.
     pub version: String,
-    /// That kind. Where it is the options of a connection (`PodExecOptions`), the subresource is one.
+    /// Its kind. If that is the options of a connection (`PodExecOptions`), the subresource is a
+    /// connection.
     pub kind: String,
-    /// What clients may do with it, as discovery names it.
+    /// The verbs, as in discovery.
     pub verbs: Vec<&'static str>,
 }
 
-/// What has a document of its own besides the groups' versions.
+/// The documents besides those of group versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page<'a> {
     /// The versions of the core group: `api`.
@@ -88,14 +89,14 @@ pub enum Page<'a> {
     Group(&'a str),
     /// The server's version.
     Version,
-    /// What verifies tokens of service accounts.
+    /// The OpenID configuration of the service account issuer.
     OpenIdConfiguration,
-    /// The keys that they are verified with.
+    /// The keys that verify service account tokens.
     OpenIdKeys,
 }
 
 impl GroupVersion {
-    /// Whether all of it is custom resources.
+    /// Whether all its resources are custom resources.
     pub fn is_described(&self) -> bool {
         self.resources.iter().all(|resource| resource.described.is_some())
     }
@@ -115,7 +116,7 @@ impl Page<'_> {
     }
 }
 
-/// The pages beside the groups' versions: those of groups that are not custom resources alone.
+/// The documents besides those of group versions. Groups with only custom resources have none.
 pub fn pages(group_versions: &[GroupVersion], open_id: bool) -> impl Iterator<Item = Page<'_>> {
     let built_in = group_versions.iter().filter(|gv| !gv.group.is_empty() && !gv.is_described());
     let groups: BTreeSet<&str> = built_in.map(|gv| gv.group.as_str()).collect();
@@ -124,29 +125,29 @@ pub fn pages(group_versions: &[GroupVersion], open_id: bool) -> impl Iterator<It
     fixed.chain(open_id.into_iter().flatten()).chain(groups.into_iter().map(Page::Group))
 }
 
-/// What documents are made from.
+/// The input of the documents.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The types.
     pub schema: &'a Schema,
-    /// What they are for.
+    /// The descriptions of the types.
     pub descriptions: &'a dyn Descriptions,
-    /// Whether CBOR is spoken (CBOR-01).
+    /// Whether the server supports CBOR (CBOR-01).
     pub cbor: bool,
-    /// The version that the documents are of.
+    /// The version of the server.
     pub version: &'a str,
-    /// Whether tokens of service accounts can be verified by others.
+    /// Whether the server publishes the keys of service account tokens.
     pub open_id: bool,
 }
 
 impl Source<'_> {
-    /// What is left of an operation's media types.
+    /// The media types of an operation that the server supports.
     fn media_types<'m>(self, all: &'m [&'static str]) -> impl Iterator<Item = &'static str> + 'm {
         all.iter().copied().filter(move |media_type| self.cbor || !media_type.contains("cbor"))
     }
 }
 
-/// What types and fields are for, in the words of their authors.
+/// The descriptions of types and fields.
 pub trait Descriptions {
     /// The description of a type.
     fn of_type(&self, type_name: &str) -> Option<&str>;
@@ -154,7 +155,7 @@ pub trait Descriptions {
     fn of_field(&self, type_name: &str, field: &str) -> Option<&str>;
 }
 
-/// No descriptions: documents say what is, not what for.
+/// A source without descriptions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDescriptions;
 
@@ -168,20 +169,20 @@ impl Descriptions for NoDescriptions {
     }
 }
 
-/// The dialect of OpenAPI.
+/// The version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Swagger 2.0: no defaults, references stand alone.
+    /// Swagger 2.0: no defaults, references without siblings.
     V2,
     /// OpenAPI 3.0.
     V3,
 }
 
-/// What both versions say of a parameter besides its type.
+/// Writes the members of a parameter that both versions share.
 fn parameter(json: &mut Json, p: &Parameter, descriptions: &dyn Descriptions) {
     let options = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{}", p.documented_in);
-    if !p.says.is_empty() {
-        json.key("description").text(&p.says);
+    if !p.description.is_empty() {
+        json.key("description").text(&p.description);
     } else if let Some(text) = descriptions.of_field(&options, &p.name) {
         json.key("description").text(text);
     }
@@ -204,7 +205,7 @@ fn bearer_token(json: &mut Json) {
     json.key("type").text("apiKey");
 }
 
-/// What a status code says.
+/// The description of a status code.
 fn reason(code: &str) -> &'static str {
     match code {
         "200" => "OK",

@@ -1,5 +1,5 @@
-//! The requests that resources take: paths, methods, parameters, bodies and answers, in the form that
-//! both versions of OpenAPI are written from. Upstream: apiserver's endpoints installer.
+//! The requests of resources: paths, methods, parameters, bodies and responses, independent of the
+//! version of OpenAPI. Upstream: apiserver's endpoints installer.
 
 mod parameters;
 mod resources;
@@ -10,11 +10,11 @@ use super::Page;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// A path and what can be asked of it.
+/// A path and its operations.
 #[derive(Debug)]
 pub(crate) struct PathItem {
     pub(crate) path: String,
-    /// What every operation of the path takes.
+    /// The parameters of all operations of the path.
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) operations: Vec<Operation>,
 }
@@ -27,14 +27,14 @@ pub(crate) struct Operation {
     /// `x-kubernetes-action`; empty for discovery.
     pub(crate) action: &'static str,
     pub(crate) id: String,
-    /// What it does, for people.
-    pub(crate) does: String,
+    /// The description.
+    pub(crate) description: String,
     pub(crate) tag: String,
     /// Group, version and kind; `None` for discovery.
     pub(crate) gvk: Option<(String, String, String)>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
-    /// The type of what is answered; empty for text.
+    /// The type of the response; empty for text.
     pub(crate) answer: String,
     pub(crate) codes: &'static [&'static str],
     pub(crate) produces: &'static [&'static str],
@@ -42,7 +42,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// The types that it names.
+    /// The types that it refers to.
     pub(crate) fn types(&self) -> impl Iterator<Item = &str> {
         let body = self.body.as_ref().map(|b| b.type_name.as_str());
         body.into_iter().chain([self.answer.as_str()]).filter(|t| !t.is_empty())
@@ -61,12 +61,12 @@ pub(crate) struct Body {
 pub(crate) struct Parameter {
     pub(crate) name: String,
     pub(crate) in_path: bool,
-    /// The type in OpenAPI's words.
+    /// The type in OpenAPI's notation.
     pub(crate) kind: &'static str,
-    /// The options type that documents it; empty for names in paths.
+    /// The options type that documents it; empty for path parameters.
     pub(crate) documented_in: &'static str,
-    /// What it is for, where no options type says it.
-    pub(crate) says: String,
+    /// The description, if no options type has it.
+    pub(crate) description: String,
 }
 
 const OBJECTS: &[&str] = &[
@@ -103,7 +103,7 @@ const PATCHES: &[&str] = &[
 const ANY: &[&str] = &["*/*"];
 const TEXTUAL: &[&str] = &["application/json", "application/yaml"];
 
-/// What the operations of a resource say that they take and give.
+/// The media types and status codes in the operations of a resource.
 #[derive(Debug)]
 struct Media {
     objects: &'static [&'static str],
@@ -113,7 +113,7 @@ struct Media {
     patch_codes: &'static [&'static str],
 }
 
-/// Of resources whose types are in the table.
+/// For resources whose types are in the table.
 static TYPED: Media = Media {
     objects: OBJECTS,
     lists: LISTS,
@@ -122,7 +122,7 @@ static TYPED: Media = Media {
     patch_codes: &["200", "201", "401"],
 };
 
-/// Of resources that are [described](super::Described) by their definitions.
+/// For resources that are [described](super::Described) by their definitions.
 static DESCRIBED: Media = Media {
     objects: TEXTUAL,
     lists: TEXTUAL,
@@ -135,7 +135,7 @@ static DESCRIBED: Media = Media {
     patch_codes: &["200", "401"],
 };
 
-/// The path of a page.
+/// The path item of a page.
 pub(crate) fn page(page: Page<'_>) -> PathItem {
     let (id, tag, answer) = match page {
         Page::Core => ("getCoreAPIVersions".to_owned(), "core".to_owned(), "APIVersions"),
@@ -152,7 +152,7 @@ pub(crate) fn page(page: Page<'_>) -> PathItem {
             ("getServiceAccountIssuerOpenIDKeyset".to_owned(), "openid".to_owned(), "")
         }
     };
-    let does = match page {
+    let description = match page {
         Page::Core | Page::Groups => "get available API versions",
         Page::Group(_) => "get information of a group",
         Page::Version => "get the version information for this server",
@@ -164,7 +164,7 @@ pub(crate) fn page(page: Page<'_>) -> PathItem {
              keys)"
         }
     };
-    let mut item = discovery_path(format!("/{}/", page.path()), id, tag, answer, does);
+    let mut item = discovery_path(format!("/{}/", page.path()), id, tag, answer, description);
     for operation in &mut item.operations {
         let (answer, produces, consumes): (_, &[_], &[_]) = match page {
             Page::Version => (
@@ -183,17 +183,23 @@ pub(crate) fn page(page: Page<'_>) -> PathItem {
     item
 }
 
-/// `/api/v1`, `/apis/apps/v1`.
+/// The base path of a group version: `/api/v1`, `/apis/apps/v1`.
 pub(crate) fn base(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-fn discovery_path(path: String, id: String, tag: String, answer: &str, does: &str) -> PathItem {
+fn discovery_path(
+    path: String,
+    id: String,
+    tag: String,
+    answer: &str,
+    description: &str,
+) -> PathItem {
     let operation = Operation {
         method: "get",
         action: "",
         id,
-        does: does.to_owned(),
+        description: description.to_owned(),
         tag,
         gvk: None,
         parameters: Vec::new(),
@@ -206,7 +212,8 @@ fn discovery_path(path: String, id: String, tag: String, answer: &str, does: &st
     PathItem { path, parameters: Vec::new(), operations: vec![operation] }
 }
 
-/// `rbac.authorization` as `RbacAuthorization`, or `rbacAuthorization` where it begins a word.
+/// Converts `rbac.authorization` to `RbacAuthorization`, or to `rbacAuthorization` without
+/// `capital`.
 fn words(text: &str, capital: bool) -> String {
     let parts = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|p| !p.is_empty());
     let mut out = String::new();

@@ -1,25 +1,25 @@
-//! Types as OpenAPI schemas.
+//! Writes types as OpenAPI schemas.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::json::Json;
 use super::{Described, Descriptions, Dialect, Resource, Source};
-use crate::generated::openapi::{BYTE_LISTS, GRANULAR, KINDS, UNDECLARED, UNIONS};
-use crate::generated::types::T;
-use crate::removed;
+use crate::builtin::generated::openapi::{BYTE_LISTS, GRANULAR, KINDS, UNDECLARED, UNIONS};
+use crate::builtin::generated::types::T;
 use crate::table::{
     Default, Field, ListType, MapType, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
 };
+use crate::{is_builtin, removed};
 
-/// Writes the types of one schema, and those that resources describe themselves, in one dialect.
+/// Writes the types of a schema, and those that custom resources describe themselves.
 pub(crate) struct Schemas<'a> {
     schema: &'a Schema,
     dialect: Dialect,
     descriptions: &'a dyn Descriptions,
-    /// By the names of their types.
+    /// The self-described types, by name.
     described: BTreeMap<&'a str, &'a Described>,
-    /// The group and version that the document is about, where it is about one.
+    /// The group and version of the document; `None` for a document about all.
     of: Option<(&'a str, &'a str)>,
 }
 
@@ -29,12 +29,12 @@ impl<'a> Schemas<'a> {
         Self { schema, dialect, descriptions, described: BTreeMap::new(), of: None }
     }
 
-    /// In the document of a group and version.
+    /// Sets the group and version of the document.
     pub(crate) fn of_version(self, group: &'a str, version: &'a str) -> Self {
         Self { of: Some((group, version)), ..self }
     }
 
-    /// With the types that resources describe themselves.
+    /// Adds the types that resources describe themselves.
     pub(crate) fn with(mut self, resources: impl IntoIterator<Item = &'a Resource>) -> Self {
         for described in resources.into_iter().filter_map(|resource| resource.described.as_ref()) {
             for name in [&described.type_name, &described.list_type] {
@@ -44,11 +44,11 @@ impl<'a> Schemas<'a> {
         self
     }
 
-    /// The names of the types that `names` need, themselves included.
+    /// The names of all types reachable from `names`, including those.
     pub(crate) fn closure<'s>(&'s self, names: &BTreeSet<&'s str>) -> BTreeSet<&'s str> {
         let mut all = BTreeSet::new();
         let mut due: Vec<TypeId> = names.iter().filter_map(|n| self.schema.find(n)).collect();
-        // What a resource describes refers to its own types and to the table's.
+        // Self-described types refer to their own types and to built-in ones.
         for (name, described) in &self.described {
             all.insert(*name);
             due.extend(described.references.iter().filter_map(|name| self.schema.find(name)));
@@ -67,7 +67,7 @@ impl<'a> Schemas<'a> {
         all
     }
 
-    /// Writes the definitions of the named types as the members of an object; `follow` is called after
+    /// Writes the definitions of the named types as members of an object. Calls `follow` after
     /// each.
     pub(crate) fn definitions(
         &self,
@@ -88,7 +88,7 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// A reference to a named type, as a whole schema.
+    /// Writes a reference to a named type, as a whole schema.
     pub(crate) fn reference(&self, json: &mut Json, name: &str) {
         let prefix = match self.dialect {
             Dialect::V2 => "#/definitions/",
@@ -107,7 +107,8 @@ impl<'a> Schemas<'a> {
             Shape::Struct { .. } => self.structure(json, id),
             Shape::Map { .. } | Shape::List { .. } => self.anonymous(json, id, false),
         }
-        // What every group has is shown as the core group's and as the document's own.
+        // A kind that exists in every group is listed for the core group and for the document's
+        // group.
         let kinds = self.of_builtin(id, &KINDS).copied().unwrap_or_default();
         let shown = kinds.iter().filter(|(group, version, _)| {
             let own =
@@ -123,7 +124,7 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// The members of a struct's schema.
+    /// Writes the members of a struct's schema.
     fn structure(&self, json: &mut Json, id: TypeId) {
         let ty = self.schema.get(id);
         let Shape::Struct { fields, by_name, map_type, .. } = &ty.shape else { return };
@@ -159,19 +160,19 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// The row of a table about built-in types; the types of another schema have none.
+    /// The row of a table about built-in types; `None` for types of another schema.
     fn of_builtin<R>(&self, id: TypeId, rows: &'static [(T, R)]) -> Option<&'static R> {
-        if !self.schema.is_builtin(id) {
+        if !is_builtin(self.schema, id) {
             return None;
         }
         let at = rows.binary_search_by_key(&id.0, |(t, _)| *t as u32).ok()?;
         Some(&rows[at].1)
     }
 
-    /// The kind of a type that is served no longer, where it is one.
+    /// The kind of a type of a removed version, if it is one.
     fn removed_kind(&self, id: TypeId) -> Option<(String, &str, &str)> {
         let name = &self.schema.get(id).name;
-        (!self.schema.is_builtin(id)).then(|| removed::kind(name)).flatten()
+        (!is_builtin(self.schema, id)).then(|| removed::kind(name)).flatten()
     }
 
     fn named_scalar(&self, json: &mut Json, ty: &Type, scalar: Scalar) {
@@ -192,7 +193,8 @@ impl<'a> Schemas<'a> {
             }
             Scalar::Quantity | Scalar::Duration => json.key("type").text("string"),
             Scalar::RawExtension | Scalar::Fields => json.key("type").text("object"),
-            // Of the types that hold anything, those of the object metadata say that it is an object.
+            // Of the types that hold any value, those of the apimachinery package are documented as
+            // objects.
             Scalar::Any if ty.name.starts_with("io.k8s.apimachinery.") => {
                 json.key("type").text("object");
             }
@@ -218,7 +220,7 @@ impl<'a> Schemas<'a> {
         } else if self.dialect == Dialect::V2 || alone {
             self.reference(json, &target.name);
         } else {
-            // Beside a reference, OpenAPI 3.0 ignores everything.
+            // OpenAPI 3.0 ignores siblings of a reference.
             json.key("allOf").list([&target.name], |json, name| {
                 json.object(|json| self.reference(json, name));
             });
@@ -232,8 +234,8 @@ impl<'a> Schemas<'a> {
         patch(json, field);
     }
 
-    /// A field's description with the values that the field can have behind it, as upstream lists them.
-    /// What each is for is not known here.
+    /// Appends the possible values of a field to its description, as upstream lists them, but
+    /// without a description of each value.
     fn with_values<'t>(&self, text: &'t str, field: &Field) -> Cow<'t, str> {
         let is_list = matches!(self.schema.get(field.ty).shape, Shape::List { .. });
         let values = enum_of(field);
@@ -245,7 +247,7 @@ impl<'a> Schemas<'a> {
     }
 
     fn is_listed(&self, owner: TypeId, field: &str, rows: &[(T, &str)]) -> bool {
-        self.schema.is_builtin(owner)
+        is_builtin(self.schema, owner)
             && rows.iter().any(|(t, name)| *t as u32 == owner.0 && *name == field)
     }
 
@@ -267,7 +269,7 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// A scalar, list or map without a name, as the members of a schema.
+    /// Writes an unnamed scalar, list or map, as members of a schema.
     fn anonymous(&self, json: &mut Json, id: TypeId, undeclared: bool) {
         match &self.schema.get(id).shape {
             Shape::Scalar(scalar) => plain_scalar(json, *scalar),
@@ -289,8 +291,8 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// An item of a list or a value of a map. In v3, those of struct and scalar types show the zero
-    /// value as their default, as fields by value do.
+    /// Writes an item of a list or a value of a map. In v3, struct and scalar types have their zero
+    /// value as default, as fields by value do.
     fn element(&self, json: &mut Json, id: TypeId) {
         let ty = self.schema.get(id);
         let default = zero(ty).filter(|_| self.dialect == Dialect::V3);
@@ -308,7 +310,7 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// Whether more than a reference stands in a field.
+    /// Whether a field has more than a reference.
     fn has_extensions(&self, field: &Field) -> bool {
         field.patch != crate::Patch::REPLACE
             || field.default.is_some()
@@ -329,13 +331,13 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// A field by value that is always present has its zero value as default.
+    /// The default of a field by value that is always present: its zero value.
     fn implied_default(&self, field: &Field) -> Option<&'static str> {
         (field.presence == Presence::Always).then(|| zero(self.schema.get(field.ty))).flatten()
     }
 }
 
-/// The zero value of a type whose values are no pointers, lists or maps, and do not encode themselves.
+/// The zero value of a type that is not a pointer, list or map and has no encoder of its own.
 fn zero(ty: &Type) -> Option<&'static str> {
     match &ty.shape {
         Shape::Struct { .. } => Some("{}"),
@@ -403,7 +405,7 @@ fn patch(json: &mut Json, field: &Field) {
     }
 }
 
-/// The members of `x-kubernetes-group-version-kind`.
+/// Writes the members of `x-kubernetes-group-version-kind`.
 pub(crate) fn gvk(json: &mut Json, group: &str, version: &str, kind: &str) {
     json.key("group").text(group);
     json.key("kind").text(kind);

@@ -57,7 +57,7 @@ fn member<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     })
 }
 
-/// The document of version 2 of the core group.
+/// The OpenAPI 2 document of the core group.
 fn v2() -> Vec<u8> {
     let mut json = Vec::new();
     let sink = &mut |piece: &[u8]| json.extend_from_slice(piece);
@@ -66,7 +66,7 @@ fn v2() -> Vec<u8> {
 }
 
 #[test]
-fn oas_03_operation_ids_are_upstreams() {
+fn oas_03_operation_ids_match_upstream() {
     let paths = paths(builtin(), &core());
     let id = |method: &str, path: &str| -> String {
         let item = paths.iter().find(|p| p.path == path).unwrap_or_else(|| panic!("no {path}"));
@@ -99,7 +99,7 @@ fn oas_03_operation_ids_are_upstreams() {
 }
 
 #[test]
-fn group_names_become_words() {
+fn group_names_are_converted_to_identifiers() {
     let gv = GroupVersion {
         group: "flowcontrol.apiserver.k8s.io".into(),
         version: "v1".into(),
@@ -118,7 +118,7 @@ fn group_names_become_words() {
 }
 
 #[test]
-fn oas_03_v3_schemas_carry_what_clients_merge_by() {
+fn oas_03_v3_schemas_have_merge_extensions() {
     let document = json::parse(&v3_document(source(&NoDescriptions), &core())).expect("JSON");
     let schema = |name: &str| member(&document, &["components", "schemas", name]);
     let check = |name: &str, path: &[&str], expected: &str| {
@@ -167,7 +167,7 @@ fn oas_03_v3_schemas_carry_what_clients_merge_by() {
 }
 
 #[test]
-fn references_of_a_document_are_in_it() {
+fn references_resolve_within_the_document() {
     for document in [
         v3_document(source(&NoDescriptions), &core()),
         v3_page(source(&NoDescriptions), Page::Group("apps")),
@@ -226,7 +226,7 @@ impl Descriptions for Words {
 }
 
 #[test]
-fn descriptions_stand_beside_references() {
+fn descriptions_are_combined_with_references() {
     let document = json::parse(&v3_document(source(&Words), &core())).expect("JSON");
     let pod = member(&document, &["components", "schemas", "io.k8s.api.core.v1.Pod"]);
     assert_eq!(json::to_string(member(pod, &["description"])), r#""a pod""#);

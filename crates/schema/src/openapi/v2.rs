@@ -1,4 +1,4 @@
-//! OpenAPI 2.0 (Swagger): one document for everything.
+//! OpenAPI 2.0 (Swagger): one document for all group versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::operations::{Operation, Parameter, PathItem, page, paths};
 use super::schemas::{Schemas, gvk};
 use super::{Dialect, GroupVersion, Source};
 
-/// The document of all groups and versions, with excerpts of other servers' documents.
+/// Writes the document of all group versions, with excerpts of other servers' documents.
 pub fn v2_document<'a>(
     source: Source<'_>,
     group_versions: &[GroupVersion],
@@ -22,8 +22,8 @@ pub fn v2_document<'a>(
         items.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
     let schemas =
         Schemas::new(source, Dialect::V2).with(group_versions.iter().flat_map(|gv| &gv.resources));
-    // Parameters that many operations share are written once. Those in paths, and those that differ
-    // between operations (`body`), are written where they are.
+    // Parameters that many operations share are written once. Path parameters, and those that
+    // differ between operations (`body`), are written inline.
     let shared: BTreeMap<(&str, &str), &Parameter> = items
         .iter()
         .flat_map(|p| p.parameters.iter().chain(p.operations.iter().flat_map(|o| &o.parameters)))
@@ -125,10 +125,10 @@ impl Writer<'_> {
         if !o.consumes.is_empty() {
             json.key("consumes").texts(self.source.media_types(o.consumes));
         }
-        json.key("description").text(&o.does);
+        json.key("description").text(&o.description);
         json.key("operationId").text(&o.id);
         if o.body.is_some() || !o.parameters.is_empty() {
-            // A body is a parameter like the others here.
+            // In this version a body is a parameter.
             let body = o.body.iter().map(|_| None);
             let all = body.chain(o.parameters.iter().map(Some));
             json.key("parameters").list(all, |json, p| match p {

@@ -1,4 +1,4 @@
-//! OpenAPI 3.0: a document for each group and version, one for each page, and their index.
+//! OpenAPI 3.0: a document for each group version, one for each page, and their index.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::operations::{Operation, Parameter, PathItem, paths};
 use super::schemas::{Schemas, gvk};
 use super::{Dialect, GroupVersion, Page, Source};
 
-/// The document of one group and version.
+/// The document of a group version.
 pub fn v3_document(source: Source<'_>, group_version: &GroupVersion) -> Vec<u8> {
     let schemas = Schemas::new(source, Dialect::V3)
         .with(&group_version.resources)
@@ -21,7 +21,7 @@ pub fn v3_page(source: Source<'_>, page: Page<'_>) -> Vec<u8> {
     document(&schemas, &[super::operations::page(page)], source)
 }
 
-/// The index: for each document its path (`apis/apps/v1`) and a hash that changes with its text.
+/// The index: the path of each document (`apis/apps/v1`) and a hash of its content.
 pub fn v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     Json::document(|json| {
         json.key("paths").object(|json| {
@@ -34,7 +34,7 @@ pub fn v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
     })
 }
 
-/// The path of a group and version in the index: `api/v1`, `apis/apps/v1`.
+/// The path of a group version in the index: `api/v1`, `apis/apps/v1`.
 pub fn v3_path(group: &str, version: &str) -> String {
     super::operations::base(group, version).split_off(1)
 }
@@ -77,7 +77,7 @@ impl Writer<'_> {
     }
 
     fn operation(&self, json: &mut Json, o: &Operation) {
-        json.key("description").text(&o.does);
+        json.key("description").text(&o.description);
         json.key("operationId").text(&o.id);
         self.parameters(json, &o.parameters);
         if let Some(body) = &o.body {

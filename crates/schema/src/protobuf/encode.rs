@@ -1,8 +1,8 @@
-//! Encodes trees as Protobuf messages, byte for byte like upstream's generated code: fields by number, with zero
-//! values of non-pointer fields, maps by key.
+//! Encodes trees as Protobuf messages, byte for byte like upstream's generated code: fields ordered
+//! by number, with zero values of non-pointer fields, maps ordered by key.
 //!
-//! Trees are expected to be normalised, but any tree can be encoded: a value that does not fit its field is written
-//! as the field's zero value.
+//! Trees are expected to be normalized, but any tree can be encoded: a value that does not match
+//! its field is written as the field's zero value.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_meta::{duration, time};
@@ -11,11 +11,11 @@ use pintle_value::{Map, Value, json};
 use super::{is_wrapped, wire::Backwards};
 use crate::{
     Field, Presence, Scalar, Schema, Shape, TypeId,
-    alternative::{self, Alternative, Other},
+    props_or::{self, Other, PropsOr},
 };
 
-/// Writes messages backwards, from the last field to the first: so the length of an embedded message is known when
-/// its tag is written.
+/// Writes messages backwards, from the last field to the first, so that the length of a nested
+/// message is known when its head is written.
 pub(super) struct Encoder<'s> {
     schema: &'s Schema,
     pub(super) out: Backwards,
@@ -26,7 +26,7 @@ impl<'s> Encoder<'s> {
         Self { schema, out: Backwards::default() }
     }
 
-    /// Writes the fields of a struct; those of a struct that was never set, if there are no members.
+    /// Writes the fields of a struct; without members, those of the zero value.
     pub(super) fn message(&mut self, ty: TypeId, members: Option<&Map>) {
         let Shape::Struct { fields, by_name, .. } = &self.schema.get(ty).shape else { return };
         let fields = Tagged { fields, by_name, ranks: self.schema.index().tagged(ty), level: 0 };
@@ -40,7 +40,7 @@ impl<'s> Encoder<'s> {
         self.out.end(tag, end);
     }
 
-    /// Writes the fields of one message, and its embedded messages whose fields JSON has inline.
+    /// Writes the fields of one message, and its embedded messages, whose fields JSON has inline.
     fn fields(&mut self, ty: TypeId, mut fields: Tagged<'s>, members: Option<&Map>) {
         while let Some(field) = fields.last() {
             match field.inside.get(fields.level) {
@@ -88,7 +88,7 @@ impl<'s> Encoder<'s> {
         }
     }
 
-    /// Writes a value that is no field; the type's zero value, if there is none.
+    /// Writes an item, the value of an entry, or a scalar; without a value, the type's zero value.
     fn value(&mut self, tag: u32, ty: TypeId, value: Option<&Value>) {
         match &self.schema.get(ty).shape {
             Shape::Scalar(scalar) => self.scalar(tag, *scalar, ty, value),
@@ -118,12 +118,12 @@ impl<'s> Encoder<'s> {
                     if let Some(Value::Float(number)) = value { *number } else { int as f64 };
                 self.out.double(tag, number);
             }
-            // Go's nil is not written.
+            // Go does not write nil.
             Scalar::Bytes if value.is_none() => {}
             Scalar::Bytes => self.out.bytes(tag, &STANDARD.decode(text).unwrap_or_default()),
-            Scalar::Any if let Some(of) = alternative::of(self.schema, ty) => {
+            Scalar::Any if let Some(of) = props_or::of(self.schema, ty) => {
                 let end = self.out.begin();
-                self.alternative(&of, value);
+                self.props_or(&of, value);
                 self.out.end(tag, end);
             }
             _ => {
@@ -134,7 +134,7 @@ impl<'s> Encoder<'s> {
         }
     }
 
-    /// Writes the message of a scalar that is one.
+    /// Writes the message of a scalar that is a message.
     fn scalar_message(&mut self, scalar: Scalar, value: Option<&Value>, text: &str, int: i64) {
         match scalar {
             Scalar::Quantity => {
@@ -161,7 +161,7 @@ impl<'s> Encoder<'s> {
         }
     }
 
-    /// Writes a time, to the precision of so many microseconds; Go's zero time has no fields.
+    /// Writes a time, truncated to `precision` microseconds; Go's zero time has no fields.
     fn timestamp(&mut self, micros: Option<i64>, precision: i64) {
         let Some(micros) = micros else { return };
         let (seconds, rest) = (micros.div_euclid(time::SECOND), micros.rem_euclid(time::SECOND));
@@ -169,7 +169,7 @@ impl<'s> Encoder<'s> {
         self.out.varint(1, seconds.cast_unsigned());
     }
 
-    fn alternative(&mut self, of: &Alternative, value: Option<&Value>) {
+    fn props_or(&mut self, of: &PropsOr, value: Option<&Value>) {
         let schema = value.and_then(Value::as_object);
         let items = value.and_then(Value::as_array).unwrap_or_default();
         let write_schema = |encoder: &mut Self| {
@@ -197,13 +197,13 @@ impl<'s> Encoder<'s> {
     }
 }
 
-/// Fields of a struct in the order of their numbers, the way to them included.
+/// Fields of a struct ordered by their numbers, preceded by those of the enclosing messages.
 #[derive(Clone, Copy)]
 struct Tagged<'s> {
     fields: &'s [Field],
     by_name: &'s [u16],
     ranks: &'s [u16],
-    /// How many messages within the struct's own lead to these fields.
+    /// The number of messages within the struct's own that contain these fields.
     level: usize,
 }
 
@@ -220,7 +220,7 @@ impl<'s> Tagged<'s> {
         self.ranks = self.ranks.split_last().map_or(&[], |(_, rest)| rest);
     }
 
-    /// Takes away the last fields, those in the message `tag`.
+    /// Splits off the trailing fields that the message `tag` contains.
     fn split_off(&mut self, tag: u32) -> Self {
         let others = |rank: &u16| self.field(*rank).inside.get(self.level) != Some(&tag);
         let at = self.ranks.iter().rposition(others).map_or(0, |at| at + 1);

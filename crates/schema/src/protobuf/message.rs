@@ -1,7 +1,7 @@
-//! Messages to objects.
+//! Decodes messages to objects.
 //!
-//! What comes out is normalised at once, as [`decode`](crate::decode()) normalises: scalars are
-//! canonical, and [`Members`] decides about missing and zero ones.
+//! The result is normalized as by [`decode`](crate::decode()): scalars are canonical, and
+//! [`Members`] treats missing and zero values.
 
 use std::ops::Range;
 
@@ -17,24 +17,25 @@ use crate::{
     zero::{is_zero, zero},
 };
 
-/// Reads messages.
+/// Decodes messages.
 pub(super) struct Messages<'s, 'b> {
     schema: &'s Schema,
-    /// How many lists and objects are open.
+    /// The number of open lists and objects.
     depth: usize,
     members: Members,
-    /// The messages in fields of the structs that are being read, with the ranks of these. They are
-    /// read at the end of their struct, for a message may come in parts, which are one message.
+    /// The nested messages of the structs that are being decoded, with the ranks of their fields.
+    /// They are decoded at the end of their struct, because a message may come in parts, which are
+    /// merged.
     parts: Vec<(u16, &'b [u8])>,
-    /// The entries of maps of the structs that are being read, with the ranks of the maps' fields.
+    /// The map entries of the structs that are being decoded, with the ranks of the maps' fields.
     entries: Vec<(u16, Str, Value)>,
 }
 
-/// A struct that is being read.
+/// A struct that is being decoded.
 struct Open<'s> {
     of: Struct<'s>,
     base: Base,
-    /// Where its messages and entries begin.
+    /// The first of its messages and entries.
     parts: usize,
     entries: usize,
 }
@@ -53,12 +54,12 @@ impl<'s, 'b> Messages<'s, 'b> {
         self.depth
     }
 
-    /// Reads a message of the struct type `ty`; other types have none.
+    /// Decodes a message of the struct type `ty`; other types have no messages.
     pub(super) fn read(&mut self, ty: TypeId, message: &'b [u8]) -> Result<Value, Error> {
         self.read_parts(ty, [message])
     }
 
-    /// Reads a message that came in these parts.
+    /// Decodes a message that came in parts.
     pub(super) fn read_parts(
         &mut self,
         ty: TypeId,
@@ -71,7 +72,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok(value)
     }
 
-    /// Reads the message that is made of these of the [`parts`](Self::parts).
+    /// Decodes the message that consists of these [`parts`](Self::parts).
     fn joined(&mut self, ty: TypeId, parts: Range<usize>) -> Result<Value, Error> {
         let Shape::Struct { fields, by_name, .. } = &self.schema.get(ty).shape else {
             return Ok(zero(self.schema, ty));
@@ -90,7 +91,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok(self.members.close(self.schema, &of, base))
     }
 
-    /// Reads the message within a message that `inside` leads to, whose members JSON has inline.
+    /// Decodes the embedded message at `inside`, whose members JSON has inline.
     fn embedded(&mut self, open: &Open<'s>, inside: &[u32], bytes: &'b [u8]) -> Result<(), Error> {
         for field in Fields::new(bytes) {
             let (tag, wire) = field?;
@@ -105,7 +106,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok(())
     }
 
-    /// What the number stands for in the message that `inside` leads to.
+    /// The meaning of a field number in the message at `inside`.
     #[inline]
     fn target_of_tag(&self, of: &Struct<'s>, inside: &[u32], tag: u32) -> Option<TagTarget<'s>> {
         let index = self.schema.index();
@@ -127,7 +128,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         })
     }
 
-    /// A list or an object begins.
+    /// Begins a list or an object.
     pub(super) fn open(&mut self) -> Result<(), Error> {
         self.depth += 1;
         if self.depth > DEPTH_MAX { Err(pintle_value::Error::Depth.into()) } else { Ok(()) }
@@ -137,7 +138,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         self.depth -= 1;
     }
 
-    /// Adds what one field of a message says to what was found.
+    /// Decodes one field of a message.
     fn member(&mut self, open: &Open<'s>, rank: u16, wire: Wire<'b>) -> Result<(), Error> {
         let field = open.of.field(rank);
         let name = field.name.as_ref();
@@ -157,7 +158,7 @@ impl<'s, 'b> Messages<'s, 'b> {
             }
             Shape::Scalar(_) | Shape::List { .. } => {
                 let value = self.value(field.ty, wire, name)?;
-                // Go's encoder writes zero values of plain fields too.
+                // Go's encoder also writes zero values of plain fields.
                 let is_left_out = field.presence == Presence::OmitZero
                     && is_zero(self.schema, field.ty, &value)
                     && !self.members.has(open.base, rank);
@@ -169,7 +170,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok(())
     }
 
-    /// Reads the structs of a struct that has been passed through.
+    /// Decodes the nested messages of a struct after all its fields were read.
     fn structs(&mut self, open: &Open<'s>) -> Result<(), Error> {
         let end = self.parts.len();
         self.parts[open.parts..].sort_by_key(|(rank, _)| *rank);
@@ -186,7 +187,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok(())
     }
 
-    /// Makes the maps of a struct that has been passed through.
+    /// Builds the maps of a struct after all its fields were read.
     fn maps(&mut self, open: &Open<'s>) {
         self.entries[open.entries..].sort_by_key(|(rank, ..)| *rank);
         let mut entries = self.entries.drain(open.entries..).peekable();
@@ -200,7 +201,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         }
     }
 
-    /// Gives the next item of a list to `add`, or the next few, if they are packed.
+    /// Passes the next item of a list to `add`, or several if they are packed.
     fn items(
         &mut self,
         item: TypeId,
@@ -228,7 +229,7 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok(())
     }
 
-    /// An entry of a map: a message of key and value.
+    /// Decodes an entry of a map: a message of key and value.
     fn entry(&mut self, ty: TypeId, bytes: &'b [u8], name: &str) -> Result<(Str, Value), Error> {
         let (mut key, mut value) = (Str::default(), None);
         for field in Fields::new(bytes) {
@@ -239,7 +240,7 @@ impl<'s, 'b> Messages<'s, 'b> {
             }
         }
         let value = value.unwrap_or_else(|| match self.schema.get(ty).shape {
-            // Go begins with lists and bytes that are empty and not nil.
+            // Go begins with empty, non-nil lists and bytes.
             Shape::List { .. } => Value::Array(Vec::new()),
             Shape::Scalar(Scalar::Bytes) => Value::from(""),
             _ => Value::Null,
@@ -247,12 +248,12 @@ impl<'s, 'b> Messages<'s, 'b> {
         Ok((key, self.or_zero(ty, value)))
     }
 
-    /// An item of a list or value of a map: Go has zero values where there is nothing.
+    /// Replaces a missing value in a list or map by the zero value, as Go does.
     fn or_zero(&self, ty: TypeId, value: Value) -> Value {
         if value.is_null() { zero(self.schema, ty) } else { value }
     }
 
-    /// A value that stands alone: an item, the value of an entry, a scalar. `null` where Go has a zero
+    /// Decodes an item, the value of an entry, or a scalar. Returns `null` where Go has a zero
     /// value.
     fn value(&mut self, ty: TypeId, wire: Wire<'b>, name: &str) -> Result<Value, Error> {
         match &self.schema.get(ty).shape {
@@ -275,9 +276,9 @@ impl<'s, 'b> Messages<'s, 'b> {
     }
 }
 
-/// The member that a tag in a message stands for.
+/// The meaning of a field number in a message.
 enum TagTarget<'s> {
     Field(u16),
-    /// A message whose members JSON has inline; the way to it.
+    /// A message whose members JSON has inline; the path to it.
     Embedded(&'s [u32]),
 }

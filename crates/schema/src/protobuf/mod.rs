@@ -1,20 +1,20 @@
-//! Kubernetes' Protobuf encoding, guided by a schema: `k8s\0`, then a message `runtime.Unknown` that
-//! names the object's kind and has the object's own message in it.
+//! Kubernetes' Protobuf encoding, guided by a schema: `k8s\0`, then a message `runtime.Unknown`
+//! that names the object's kind and contains the object's own message.
 //!
-//! There are no message types: the field numbers are in the [`Schema`] ([`Field::tag`](crate::Field),
-//! and [`Field::inside`](crate::Field) for the messages that JSON does not have), so that a tree which
-//! was read from Protobuf cannot differ from one that was read from JSON. What a number stands for
-//! where the two encodings differ is in `scalar` and `alternative`.
+//! There are no message types: the field numbers are in the [`Schema`]
+//! ([`Field::tag`](crate::Field), and [`Field::inside`](crate::Field) for the messages that JSON
+//! lacks), so a tree decoded from Protobuf cannot differ from one decoded from JSON. `scalar` and
+//! `props_or` handle the types whose encodings differ.
 //!
-//! Must not know: custom resources. Their schemas have no field numbers, so nothing of them would be
-//! read; the server does not offer them in Protobuf (MT-13).
+//! Must not know: custom resources. Their schemas have no field numbers, so all their fields would
+//! be lost; the server does not offer them in Protobuf (MT-13).
 //!
-//! Invariants: nothing is believed about lengths, and no message is nested deeper than
+//! Invariants: declared lengths are not trusted, and no message is nested deeper than
 //! [`DEPTH_MAX`](pintle_value::DEPTH_MAX). Unknown fields are skipped.
 
-mod alternative;
 mod encode;
 mod message;
+mod props_or;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -29,9 +29,9 @@ use encode::Encoder;
 use message::Messages;
 use wire::{Backwards, Fields};
 
-/// What every object begins with.
+/// The prefix of every object.
 const PREFIX: &[u8] = b"k8s\0";
-const NO_PREFIX: &str = "provided data does not appear to be a protobuf message, expected prefix \
+const NO_PREFIX: &str = "provided data description not appear to be a protobuf message, expected prefix \
                          [107 56 115 0]";
 
 /// The field numbers of `runtime.Unknown`.
@@ -42,12 +42,12 @@ mod unknown {
     pub(super) const CONTENT_TYPE: u32 = 4;
 }
 
-/// The field numbers of `runtime.TypeMeta`, and the members that they are in JSON.
+/// The field numbers of `runtime.TypeMeta`, and their names in JSON.
 const TYPE_META: [(u32, &str); 2] = [(1, "apiVersion"), (2, "kind")];
 
-/// Reads an object of the type `ty`, normalised as [`decode`](crate::decode()) normalises it. It has a
-/// `kind` and an `apiVersion` if the bytes name them, and nothing else if that kind is another than the
-/// type's: its message would make no sense.
+/// Decodes an object of the type `ty`, normalized as by [`decode`](crate::decode()). The result has
+/// the `kind` and `apiVersion` that the bytes name. If that kind is not the type's, it has no other
+/// members, because the message would be misinterpreted.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error> {
     if bytes.is_empty() {
         return Err(Error::Protobuf("empty data".into()));
@@ -72,7 +72,7 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error>
     Ok(value)
 }
 
-/// The `apiVersion` and `kind` that the bytes of an object name; `""` where they do not.
+/// The `apiVersion` and `kind` of an encoded object; `""` if they are missing.
 pub fn type_meta(bytes: &[u8]) -> Result<(String, String), Error> {
     let envelope = bytes.strip_prefix(PREFIX).ok_or(Error::Protobuf(NO_PREFIX.into()))?;
     let (type_meta, _) = open(envelope)?;
@@ -81,26 +81,27 @@ pub fn type_meta(bytes: &[u8]) -> Result<(String, String), Error> {
     Ok((api_version, kind))
 }
 
-/// Whether bytes begin as an object in this encoding does.
+/// Whether bytes begin with the prefix of this encoding.
 pub fn is_message(bytes: &[u8]) -> bool {
     bytes.starts_with(PREFIX)
 }
 
-/// Writes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope. Says where in
-/// `out` the object's own message is.
+/// Encodes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope. Returns
+/// the range of the object's own message in `out`.
 pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) -> Range<usize> {
     write(schema, value, out, |encoder| encoder.message(ty, value.as_object()))
 }
 
-/// Where in an encoded object it stands as an item of a list, given where its own message is: with what
-/// the envelope has before it, for both keep it in a field of the same number.
+/// The part of an encoded object that is its encoding as a list item, given the range of its own
+/// message. It includes the head before the message, because the envelope and the list use the same
+/// field number.
 pub const fn list_item(message: Range<usize>) -> Range<usize> {
     const _: () = assert!(unknown::RAW == LIST_ITEMS);
     message.start - wire::head_bytes(LIST_ITEMS, message.end - message.start)..message.end
 }
 
-/// Writes what stands before the items of a list: `list` is everything but them, and they take so many
-/// bytes. Each follows as [`list_item`] has it, and [`LIST_TAIL`] ends the list.
+/// Writes the beginning of a list, up to its items: `list` has all other members, and the items
+/// take `items_bytes`. Each item follows as [`list_item`] cuts it, and [`LIST_TAIL`] ends the list.
 pub fn list_head(schema: &Schema, list: &Value, items_bytes: usize, out: &mut Vec<u8>) {
     const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
     let mut encoder = Encoder::new(schema);
@@ -120,7 +121,7 @@ pub fn list_head(schema: &Schema, list: &Value, items_bytes: usize, out: &mut Ve
 /// The field number of a list's items.
 const LIST_ITEMS: u32 = 2;
 
-/// What ends a list: the empty rest of its envelope.
+/// The end of a list: the empty rest of its envelope.
 pub const LIST_TAIL: &[u8] = &[
     (unknown::CONTENT_ENCODING as u8) << 3 | wire::wire_type::BYTES,
     0,
@@ -128,7 +129,7 @@ pub const LIST_TAIL: &[u8] = &[
     0,
 ];
 
-/// Writes an event of a watch behind its length (OAS-15). The object is as [`encode`] writes it.
+/// Writes a watch event, preceded by its length (OAS-15). The object is encoded as by [`encode`].
 pub fn encode_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     let mut event = Backwards::default();
     let end = event.begin();
@@ -142,7 +143,7 @@ pub fn encode_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     out[begin..begin + 4].copy_from_slice(&len.to_be_bytes());
 }
 
-/// The type of an event and its object's bytes; the event comes without its length.
+/// Returns the type and the object's bytes of an event, which comes without its length.
 pub fn read_event(event: &[u8]) -> Result<(String, &[u8]), Error> {
     let (mut event_type, mut object) = (String::new(), &[][..]);
     for field in Fields::new(event) {
@@ -161,7 +162,7 @@ pub fn read_event(event: &[u8]) -> Result<(String, &[u8]), Error> {
     Ok((event_type, object))
 }
 
-/// Writes the envelope of an object and, in it, what `message` writes.
+/// Writes the envelope of an object, with the content that `message` writes.
 fn write(
     schema: &Schema,
     value: &Value,
@@ -169,7 +170,7 @@ fn write(
     message: impl FnOnce(&mut Encoder<'_>),
 ) -> Range<usize> {
     let mut encoder = Encoder::new(schema);
-    // From the end to the beginning.
+    // The parts are written from the end to the beginning.
     encoder.out.bytes(unknown::CONTENT_TYPE, b"");
     encoder.out.bytes(unknown::CONTENT_ENCODING, b"");
     let end = encoder.out.begin();
@@ -190,7 +191,7 @@ fn type_meta_field(out: &mut Backwards, value: &Value) {
     out.end(unknown::TYPE_META, end);
 }
 
-/// What the envelope says of the object, and the object.
+/// Returns the type metadata of the envelope, and the object's message.
 fn open(envelope: &[u8]) -> Result<(Map, &[u8]), Error> {
     let (mut type_meta, mut raw) = (Map::new(), &[][..]);
     for field in Fields::new(envelope) {
@@ -213,13 +214,13 @@ fn open(envelope: &[u8]) -> Result<(Map, &[u8]), Error> {
     Ok((type_meta, raw))
 }
 
-/// Whether the type has the member, and Protobuf has it in the envelope only.
+/// Whether the type has the member, which Protobuf has only in the envelope.
 fn is_type_member(schema: &Schema, ty: TypeId, name: &str) -> bool {
     schema.field(ty, name).is_some_and(|field| field.tag == 0)
 }
 
-/// Whether the list in a struct's field stands in a message of its own, as its field 1, as lists in
-/// maps do (`ExtraValue`): where Go has a named type for it that has a message.
+/// Whether the list in a struct's field is in a message of its own, as field 1, as lists in maps
+/// are (`ExtraValue`): this is so where Go has a named type with a message for it.
 fn is_wrapped(schema: &Schema, holder: TypeId, field: &str) -> bool {
     field == "verbs"
         && schema.get(holder).name == "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource"

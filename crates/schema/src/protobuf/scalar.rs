@@ -1,4 +1,4 @@
-//! Single values: many that are text or a number in JSON are messages of their own.
+//! Decodes scalars. Many that are text or a number in JSON are messages in Protobuf.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use super::{
     message::Messages,
     wire::{Fields, Wire},
 };
-use crate::{Error, Scalar, TypeId, alternative, zero::ZERO_TIME};
+use crate::{Error, Scalar, TypeId, props_or, zero::ZERO_TIME};
 
-/// The seconds since 1970 that RFC 3339 has years for.
+/// The range of seconds since 1970 for which RFC 3339 has years.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
 
 impl<'b> Messages<'_, 'b> {
-    /// A scalar, normalised.
+    /// Decodes a scalar to its normalized value.
     pub(super) fn scalar(
         &mut self,
         kind: Scalar,
@@ -27,7 +27,7 @@ impl<'b> Messages<'_, 'b> {
         match kind {
             Scalar::String => Ok(Value::from(&*json::text(wire.bytes(name)?))),
             Scalar::Bool => Ok(Value::Bool(wire.varint(name)? != 0)),
-            // Go cuts what is too long.
+            // Go truncates larger values.
             Scalar::Int32 => Ok(Value::Int(i64::from(wire.varint(name)? as i32))),
             Scalar::Int64 => Ok(Value::Int(wire.varint(name)?.cast_signed())),
             Scalar::Float64 => match wire {
@@ -64,15 +64,15 @@ impl<'b> Messages<'_, 'b> {
                 Ok(Value::from(duration::format(nanos)))
             }
             Scalar::IntOrString => int_or_string(wire.bytes(name)?),
-            Scalar::Any if alternative::of(self.schema(), ty).is_some() => {
-                self.alternative(ty, wire.bytes(name)?)
+            Scalar::Any if props_or::of(self.schema(), ty).is_some() => {
+                self.props_or(ty, wire.bytes(name)?)
             }
             Scalar::RawExtension | Scalar::Any => self.raw(wire.bytes(name)?, |text| text.tree()),
             Scalar::Fields => self.raw(wire.bytes(name)?, |text| text.json().map(Value::raw)),
         }
     }
 
-    /// JSON in a message.
+    /// Parses the JSON in a message.
     fn raw(
         &self,
         message: &[u8],
@@ -90,7 +90,7 @@ impl<'b> Messages<'_, 'b> {
     }
 }
 
-/// The value of field 1, where that is all that a message has.
+/// The value of field 1 of a message with a single field.
 fn first(message: &[u8]) -> Result<Option<Wire<'_>>, Error> {
     let mut last = None;
     for field in Fields::new(message) {
@@ -110,7 +110,7 @@ fn number(number: f64) -> Result<Value, Error> {
     Ok(number::parse(&json::text(&text))?)
 }
 
-/// Seconds since 1970, and nanoseconds; `None` for Go's zero time, which is an empty message.
+/// Decodes seconds since 1970, and nanoseconds; `None` for Go's zero time, an empty message.
 fn timestamp(message: &[u8]) -> Result<Option<(i64, i32)>, Error> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in Fields::new(message) {

@@ -41,7 +41,7 @@ fn enveloped(raw: &[u8]) -> Vec<u8> {
     [b"k8s\0", &run(2, raw)[..]].concat()
 }
 
-/// A message of the type reads as the JSON does, and as the error says.
+/// Checks that a message of the type decodes to the JSON, or fails with the error.
 #[track_caller]
 fn check(ty: &str, message: &[u8], expected: Result<&str, &str>) {
     let found = decode(builtin(), find(ty), &enveloped(message));
@@ -52,35 +52,35 @@ fn check(ty: &str, message: &[u8], expected: Result<&str, &str>) {
     assert_eq!(found, expected, "{ty} {message:?}");
 }
 
-/// A member of ObjectMeta.
+/// Checks a member of ObjectMeta.
 #[track_caller]
 fn check_meta(message: &[u8], expected: &str) {
     check(META, message, Ok(expected));
 }
 
 #[test]
-fn plain_members() {
+fn scalar_members() {
     check_meta(&[], "{}");
     check_meta(&run(1, "web"), r#"{"name":"web"}"#);
     check_meta(&[run(1, "old"), run(1, "new")].concat(), r#"{"name":"new"}"#);
-    // Go's decoder does not look at the text; its JSON encoder replaces each byte.
+    // Go's decoder does not validate the text; its JSON encoder replaces each invalid byte.
     check_meta(&run(1, b"a\xff\xc3"), r#"{"name":"a\ufffd\ufffd"}"#);
     check_meta(&[int(7, 3), run(6, "")].concat(), r#"{"generation":3}"#);
     check_meta(&int(10, -1), r#"{"deletionGracePeriodSeconds":-1}"#);
     check_meta(&int(10, 0), r#"{"deletionGracePeriodSeconds":0}"#);
     check_meta(&[run(14, "a"), run(14, "b")].concat(), r#"{"finalizers":["a","b"]}"#);
-    // GRP-04: what the schema does not know is skipped, groups included.
+    // GRP-04: fields that the schema does not know are skipped, groups included.
     let unknown = [int(100, 1), run(101, "x"), vec![0xb3, 6, 8, 1, 0xb4, 6], run(1, "web")];
     check_meta(&unknown.concat(), r#"{"name":"web"}"#);
 }
 
 #[test]
-fn maps_are_entries() {
+fn maps_are_messages_of_entries() {
     let entry = |key: &str, value: &str| run(11, [run(1, key), run(2, value)].concat());
     let labels = [entry("b", "1"), entry("a", "2"), entry("b", "3")].concat();
     check_meta(&labels, r#"{"labels":{"a":"2","b":"3"}}"#);
     check_meta(&run(11, ""), r#"{"labels":{"":""}}"#);
-    // Lists and bytes that an entry does not have are empty.
+    // Lists and bytes that an entry lacks are empty.
     let review = "io.k8s.api.authorization.v1.SubjectAccessReviewSpec";
     check(review, &run(5, run(1, "k")), Ok(r#"{"extra":{"k":[]}}"#));
     let map = "io.k8s.api.core.v1.ConfigMap";
@@ -91,7 +91,7 @@ fn maps_are_entries() {
 }
 
 #[test]
-fn messages_may_come_in_parts() {
+fn parts_of_messages_are_merged() {
     let map = "io.k8s.api.core.v1.ConfigMap";
     let entry = |tag: u64, key: &str, value: &str| run(tag, [run(1, key), run(2, value)].concat());
     let parts = [
@@ -135,7 +135,7 @@ fn times() {
 }
 
 #[test]
-fn special_messages() {
+fn scalar_messages() {
     let port = |target: Vec<u8>| run(2, run(1, run(4, target)));
     let service = "io.k8s.api.core.v1.Service";
     let text = [int(1, 1), run(3, "http")].concat();
@@ -188,7 +188,7 @@ fn embedded_messages_are_inline() {
 }
 
 #[test]
-fn schemas_or_something_else() {
+fn union_types_are_decoded() {
     // CustomResourceDefinition.spec.versions[0].schema.openAPIV3Schema
     let crd = |schema: Vec<u8>| run(2, run(7, run(4, run(1, schema))));
     let check = |schema: Vec<u8>, expected: &str| {
@@ -238,38 +238,38 @@ fn the_envelope_names_the_kind() {
 }
 
 #[track_caller]
-fn check_refused(bytes: &[u8], expected: &str) {
+fn check_error(bytes: &[u8], expected: &str) {
     let error = decode(builtin(), find(META), bytes).unwrap_err();
     assert_eq!(error.to_string(), expected, "{bytes:?}");
 }
 
 #[test]
-fn broken_bytes_are_refused() {
-    let no_prefix = "provided data does not appear to be a protobuf message, expected prefix \
+fn broken_bytes_are_rejected() {
+    let no_prefix = "provided data description not appear to be a protobuf message, expected prefix \
                      [107 56 115 0]";
-    check_refused(b"", "empty data");
-    check_refused(b"{}", no_prefix);
-    check_refused(b"k8s\x01", no_prefix);
-    check_refused(b"k8s\0", "empty body");
-    check_refused(b"k8s\0\x12", "unexpected EOF");
-    check_refused(b"k8s\0\x12\x05abcd", "unexpected EOF");
-    check_refused(&enveloped(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]), "unexpected EOF");
-    check_refused(
+    check_error(b"", "empty data");
+    check_error(b"{}", no_prefix);
+    check_error(b"k8s\x01", no_prefix);
+    check_error(b"k8s\0", "empty body");
+    check_error(b"k8s\0\x12", "unexpected EOF");
+    check_error(b"k8s\0\x12\x05abcd", "unexpected EOF");
+    check_error(&enveloped(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]), "unexpected EOF");
+    check_error(
         &enveloped(&[&[0x0a][..], &[0xff; 9], &[1]].concat()),
         "proto: negative length found during unmarshaling",
     );
-    check_refused(&enveloped(&[0xff; 11]), "proto: integer overflow");
-    check_refused(&enveloped(&[0]), "proto: illegal tag 0 (wire type 0)");
-    check_refused(&enveloped(&[0x0f]), "proto: illegal wireType 7");
-    check_refused(&enveloped(&[0x0c]), "proto: wiretype end group for non-group");
-    check_refused(&enveloped(&[0x0b]), "unexpected EOF");
-    check_refused(&enveloped(&int(1, 1)), "proto: wrong wireType = 0 for field Name");
-    check_refused(&enveloped(&run(7, "")), "proto: wrong wireType = 2 for field Generation");
+    check_error(&enveloped(&[0xff; 11]), "proto: integer overflow");
+    check_error(&enveloped(&[0]), "proto: illegal tag 0 (wire type 0)");
+    check_error(&enveloped(&[0x0f]), "proto: illegal wireType 7");
+    check_error(&enveloped(&[0x0c]), "proto: wiretype end group for non-group");
+    check_error(&enveloped(&[0x0b]), "unexpected EOF");
+    check_error(&enveloped(&int(1, 1)), "proto: wrong wireType = 0 for field Name");
+    check_error(&enveloped(&run(7, "")), "proto: wrong wireType = 2 for field Generation");
 }
 
 #[test]
 fn depth_is_bounded() {
-    // JSONSchemaProps.not is a schema again.
+    // JSONSchemaProps.not is a schema, too.
     let nested = |levels: usize| {
         let schema = (0..levels).fold(Vec::new(), |inner, _| run(28, inner));
         let crd = run(2, run(7, run(4, run(1, schema))));
@@ -282,7 +282,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn lists_are_made_of_their_items_messages() {
+fn lists_are_assembled_from_encoded_items() {
     let list = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},
                    "items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}"#;
     let list = json::parse(list.as_bytes()).unwrap();
@@ -303,7 +303,7 @@ fn lists_are_made_of_their_items_messages() {
 }
 
 #[test]
-fn events_stand_behind_their_length() {
+fn events_are_preceded_by_their_length() {
     // OAS-15
     let mut out = b"x".to_vec();
     encode_event("ADDED", b"k8s\0y", &mut out);
@@ -313,8 +313,8 @@ fn events_stand_behind_their_length() {
 }
 
 #[test]
-fn any_tree_can_be_written() {
-    // Values that do not fit their fields are written as zero values.
+fn any_tree_can_be_encoded() {
+    // Values that do not match their fields are written as zero values.
     let ty = find(META);
     let odd = r#"{"name":1,"generation":"x","labels":[1],"finalizers":{},"creationTimestamp":"x"}"#;
     let mut out = Vec::new();
@@ -323,7 +323,7 @@ fn any_tree_can_be_written() {
 }
 
 #[test]
-fn schemas_or_something_else_are_written() {
+fn union_types_are_encoded() {
     let schema = r#"{"items":{"type":"string"},"additionalProperties":{"maximum":0.5},"not":{"items":[{"type":"a"},{"type":"b"}]},"additionalItems":false,"dependencies":{"a":["b"],"c":{"type":"d"}},"default":{"x":[1]},"enum":[1,"a"]}"#;
     let ty = find("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
     let value = json::parse(schema.as_bytes()).unwrap();
@@ -336,7 +336,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn any_bytes_are_an_object_or_an_error(
+    fn arbitrary_bytes_do_not_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..64),
         ty in 0..builtin().names().len(),
     ) {

@@ -12,7 +12,7 @@ pub(super) enum Wire<'b> {
     Fixed32(u32),
 }
 
-/// The wire types, by their numbers.
+/// The wire type numbers.
 pub(crate) mod wire_type {
     pub(crate) const VARINT: u8 = 0;
     pub(crate) const FIXED64: u8 = 1;
@@ -22,8 +22,8 @@ pub(crate) mod wire_type {
     pub(crate) const FIXED32: u8 = 5;
 }
 
-/// The fields of a message in the order of the bytes: number and value. Groups, which nothing here
-/// uses, are skipped. After an error there is nothing more.
+/// Iterates over the fields of a message in the order of the bytes: number and value. Groups, which
+/// Kubernetes does not use, are skipped. After an error the iterator ends.
 pub(super) struct Fields<'b> {
     rest: &'b [u8],
 }
@@ -33,9 +33,9 @@ impl<'b> Fields<'b> {
         Self { rest: bytes }
     }
 
-    /// A field whose number and length take a byte each, which most do.
+    /// Reads a field whose key and length take a byte each, which is the most common case.
     #[inline]
-    fn short_run(&mut self) -> Option<(u32, Wire<'b>)> {
+    fn short_field(&mut self) -> Option<(u32, Wire<'b>)> {
         let (&[key, len], rest) = self.rest.split_first_chunk()?;
         if !(8..0x80).contains(&key) || key & 7 != wire_type::BYTES || len >= 0x80 {
             return None;
@@ -46,7 +46,7 @@ impl<'b> Fields<'b> {
     }
 
     fn field(&mut self) -> Result<Option<(u32, Wire<'b>)>, Error> {
-        // Groups that are open; their fields are passed over.
+        // The number of open groups, whose fields are skipped.
         let mut groups = 0_usize;
         while !self.rest.is_empty() {
             let (tag, wire_type) = self.key()?;
@@ -77,11 +77,11 @@ impl<'b> Fields<'b> {
         if groups == 0 { Ok(None) } else { Err(truncated()) }
     }
 
-    /// A field's number and wire type.
+    /// Reads a field's number and wire type.
     fn key(&mut self) -> Result<(u32, u8), Error> {
         let key = self.varint()?;
         let wire_type = (key & 7) as u8;
-        // Go cuts the number to an int32.
+        // Go truncates the number to an int32.
         let tag = (key >> 3) as u32;
         if i32::try_from(tag).is_ok_and(|tag| tag > 0) {
             return Ok((tag, wire_type));
@@ -120,7 +120,7 @@ impl<'b> Fields<'b> {
         Ok(run)
     }
 
-    /// Reads packed numbers: what is left, without field numbers.
+    /// Iterates over packed numbers: the remaining bytes, without field numbers.
     pub(super) fn packed(mut self, double: bool) -> impl Iterator<Item = Result<Wire<'b>, Error>> {
         std::iter::from_fn(move || {
             if self.rest.is_empty() {
@@ -144,7 +144,7 @@ impl<'b> Iterator for Fields<'b> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(field) = self.short_run() {
+        if let Some(field) = self.short_field() {
             return Some(Ok(field));
         }
         let field = self.field().transpose()?;
@@ -173,7 +173,7 @@ impl<'b> Wire<'b> {
         }
     }
 
-    /// The value has another wire type than the field `name`.
+    /// The error for a value whose wire type does not fit the field `name`.
     #[cold]
     pub(super) fn unexpected(self, name: &str) -> Error {
         let wire_type = match self {
@@ -182,7 +182,7 @@ impl<'b> Wire<'b> {
             Self::Bytes(_) => wire_type::BYTES,
             Self::Fixed32(_) => wire_type::FIXED32,
         };
-        // Go knows its fields by names that begin with a capital.
+        // Go's field names begin with a capital letter.
         let mut letters = name.chars();
         let first = letters.next().map(|c| c.to_ascii_uppercase());
         let name: String = first.into_iter().chain(letters).collect();
@@ -198,7 +198,7 @@ fn broken(why: &'static str) -> Error {
     Error::Protobuf(why.into())
 }
 
-/// Writes what stands before a field that is text, bytes or a message: its number and its length.
+/// Writes the head of a field that is text, bytes or a message: its number and its length.
 pub(crate) fn head(tag: u32, length: usize, out: &mut Vec<u8>) {
     let mut backwards = Backwards::default();
     backwards.number(length as u64);
@@ -206,43 +206,43 @@ pub(crate) fn head(tag: u32, length: usize, out: &mut Vec<u8>) {
     backwards.finish(out);
 }
 
-/// How long that is.
+/// The size of that head.
 pub(crate) const fn head_bytes(tag: u32, length: usize) -> usize {
     groups((tag as u64) << 3) + groups(length as u64)
 }
 
-/// How many bytes a number takes.
+/// The size of a varint.
 const fn groups(number: u64) -> usize {
     let groups = (64 - number.leading_zeros()).div_ceil(7) as usize;
     if groups == 0 { 1 } else { groups }
 }
 
-/// Writes a message from its end to its beginning, because the length of what is in it stands before
-/// it.
+/// Writes a message backwards, from its end to its beginning, because the length of a nested
+/// message precedes its content.
 #[derive(Default)]
 pub(crate) struct Backwards {
     /// The bytes, the last one first.
     bytes: Vec<u8>,
 }
 
-/// Where a message ends that is being written.
+/// The end of a message that is being written.
 #[derive(Clone, Copy)]
 pub(crate) struct End(usize);
 
 impl End {
-    /// How many bytes follow it.
+    /// The number of bytes after it.
     pub(crate) const fn bytes(self) -> usize {
         self.0
     }
 }
 
 impl Backwards {
-    /// The message, in its right order, behind what is in `out`.
+    /// Appends the message to `out`, in the right order.
     pub(crate) fn finish(self, out: &mut Vec<u8>) {
         out.extend(self.bytes.iter().rev());
     }
 
-    /// Writes a field that is text, bytes, or a message as bytes.
+    /// Writes a field that is text, bytes, or an encoded message.
     pub(crate) fn bytes(&mut self, tag: u32, bytes: &[u8]) {
         let end = self.begin();
         self.bytes.extend(bytes.iter().rev());
@@ -255,18 +255,18 @@ impl Backwards {
         self.key(tag, wire_type::VARINT);
     }
 
-    /// Writes a field that is a number of floating point.
+    /// Writes a field that is a floating-point number.
     pub(crate) fn double(&mut self, tag: u32, number: f64) {
         self.bytes.extend(number.to_bits().to_be_bytes());
         self.key(tag, wire_type::FIXED64);
     }
 
-    /// Begins, at its end, a field that is a message.
+    /// Begins a nested message at its end.
     pub(crate) const fn begin(&self) -> End {
         End(self.bytes.len())
     }
 
-    /// Ends, with its beginning, a field that is a message.
+    /// Completes a nested message with its head.
     pub(crate) fn end(&mut self, tag: u32, end: End) {
         self.number((self.bytes.len() - end.0) as u64);
         self.key(tag, wire_type::BYTES);

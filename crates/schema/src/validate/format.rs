@@ -1,8 +1,8 @@
-//! The named formats of text that upstream's `+k8s:format` tags ask for.
+//! The text formats of upstream's `+k8s:format` tags.
 
 use pintle_meta::names;
 
-/// What is wrong with the text, in upstream's words. A format that is not known here allows all.
+/// Returns the errors of the text, in upstream's words. An unknown format accepts any text.
 pub(super) fn check(format: &str, text: &str) -> Vec<String> {
     match format {
         "k8s-short-name" => names::dns1123_label(text),
@@ -28,7 +28,7 @@ fn uuid(text: &str) -> Vec<String> {
     vec!["must be a lowercase UUID in 8-4-4-4-12 format".to_owned()]
 }
 
-/// Long names with slashes between them.
+/// Long names separated by slashes.
 fn pool_name(text: &str) -> Vec<String> {
     let segments = text.split('/').enumerate();
     segments
@@ -42,7 +42,7 @@ fn pool_name(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A name with a domain of its own, that can be a quota's too.
+/// A name with a domain, which must also be valid as the resource of a quota.
 fn extended_resource_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if !text.contains('/') {

@@ -1,10 +1,10 @@
-//! The rules that the table declares, checked.
+//! Checks the validation rules that the table declares.
 //!
-//! An object is checked as it is stored: decoded and defaulted. What an update leaves as it was is
-//! not checked again, so that an object stored under older rules can still be changed elsewhere.
+//! An object is validated after decoding and defaulting. Parts that an update does not change are not
+//! validated again, so that an object stored under older rules can still be updated elsewhere.
 //!
-//! `metadata` has its own rules (`pintle_meta::validation`). In `status`, which components write, a
-//! field may be missing and an enum may have a value of tomorrow, as upstream allows.
+//! `metadata` has its own rules (`pintle_meta::validation`). In `status`, which components write,
+//! required fields may be missing and enums may have newer values, as in upstream.
 
 mod format;
 #[cfg(test)]
@@ -15,7 +15,8 @@ use pintle_value::{Path, Value};
 
 use crate::{Field, Presence, Rule, Scalar, Schema, Shape, TypeId};
 
-/// What is wrong with a (decoded, defaulted) object by the table's rules; `old` is what it replaces.
+/// Validates a decoded and defaulted object by the table's rules; `old` is the object that it
+/// replaces.
 pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>) -> Errors {
     let mut validator =
         Validator { schema, errors: Errors::new(), path: Path::root(), in_status: false };
@@ -28,12 +29,12 @@ pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>)
 struct Validator<'a> {
     schema: &'a Schema,
     errors: Errors,
-    /// Where the value that is being checked is.
+    /// The path of the value that is being validated.
     path: Path,
     in_status: bool,
 }
 
-/// Required by OpenAPI, for Go always writes them, and yet free to be empty.
+/// Fields that OpenAPI requires because Go always writes them, but that may be empty.
 const MAY_BE_EMPTY: &[(&str, &str)] =
     &[("io.k8s.api.core.v1.HTTPHeader", "value"), ("io.k8s.api.core.v1.Sysctl", "value")];
 
@@ -60,7 +61,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Checks a value one step further down.
+    /// Checks a value at the current path extended by `step`.
     fn at(&mut self, step: impl FnOnce(&mut Path), ty: TypeId, value: &Value, old: Option<&Value>) {
         if old == Some(value) {
             return;
@@ -76,10 +77,10 @@ impl Validator<'_> {
         let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return };
         let mut entries = value.as_object().map_or(&[][..], |members| members.as_slice());
         let is_root = self.path.is_empty();
-        for &rank in schema.index().checked(ty) {
+        for &rank in schema.index().validated(ty) {
             let field = &fields[usize::from(by_name[usize::from(rank)])];
             let name = field.name.as_ref();
-            // Both are sorted.
+            // Both are sorted by name.
             while let Some(((key, _), rest)) = entries.split_first()
                 && key.as_str() < name
             {
@@ -102,7 +103,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Checks a member that is new or changed; `old` is `None` where there is no old object.
+    /// Checks a member that is new or changed; `old` is `None` if there is no old object.
     fn member(
         &mut self,
         ty: TypeId,
@@ -116,7 +117,7 @@ impl Validator<'_> {
             return;
         }
         if self.is_missing(ty, field, member) {
-            // What is a struct to Go, and no pointer to one, is there with nothing in it.
+            // A Go struct by value always exists, possibly without content.
             let is_struct = matches!(self.schema.get(field.ty).shape, Shape::Struct { .. });
             if is_struct && field.presence == Presence::Always {
                 self.value(field.ty, &Value::object(), None);
@@ -142,15 +143,15 @@ impl Validator<'_> {
         self.value(field.ty, member, old.flatten());
     }
 
-    /// Whether a required member is missing. An empty text is as good as none, as upstream's
-    /// functions say; empty lists and maps are theirs to judge.
+    /// Whether a required member is missing. An empty text counts as missing, as in upstream's
+    /// functions; empty lists and maps are left to handwritten validation.
     fn is_missing(&self, ty: TypeId, field: &Field, member: Option<&Value>) -> bool {
         if !field.required || self.in_status {
             return false;
         }
         match self.schema.get(field.ty).shape {
             Shape::List { .. } | Shape::Map { .. } => false,
-            // What is left out is zero or false to Go, which only a bound refuses.
+            // A missing number or boolean is zero or false in Go, which only a minimum rejects.
             Shape::Scalar(Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => {
                 let is_bound = |rule: &Rule| matches!(rule, Rule::Minimum(1..));
                 member.is_none_or(Value::is_null) && field.rules.iter().any(is_bound)

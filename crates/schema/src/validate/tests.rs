@@ -3,7 +3,7 @@ use pintle_value::json;
 use super::*;
 use crate::builtin;
 
-/// What is wrong with the object, line by line; `old` is `""` for a new object.
+/// Checks the errors of the object, one a line; `old` is `""` for a new object.
 fn check(ty: &str, new: &str, old: &str, expected: &[&str]) {
     let schema = builtin();
     let ty = schema.find(ty).unwrap();
@@ -35,20 +35,20 @@ fn required_fields() {
                 "spec.containers[0].name: Required value",
             ],
         ),
-        // A header may be empty, but not nameless.
+        // A header's value may be empty, but not its name.
         (
             POD,
             r#"{"spec":{"containers":[{"name":"a","livenessProbe":{"httpGet":{"port":1,"httpHeaders":[{"name":"","value":""}]}}}]}}"#,
             &["spec.containers[0].livenessProbe.httpGet.httpHeaders[0].name: Required value"],
         ),
-        // A number that is left out is zero, which is wrong only where a bound says so.
+        // A missing number is zero, which is an error only if a minimum excludes it.
         (
             "io.k8s.api.scheduling.v1alpha2.Workload",
             r#"{"spec":{"podGroupTemplates":[{"name":"a","schedulingPolicy":{"gang":{}}}]}}"#,
             &["spec.podGroupTemplates[0].schedulingPolicy.gang.minCount: Required value"],
         ),
         ("io.k8s.api.apps.v1.ControllerRevision", "{}", &[]),
-        // What is a struct to Go is there with nothing in it, and lacks what it needs.
+        // A Go struct by value exists without content, and lacks its required fields.
         (
             "io.k8s.api.coordination.v1beta1.LeaseCandidate",
             "{}",
@@ -93,7 +93,7 @@ fn values_within_rules() {
             r#"{"spec":{"replicas":-1}}"#,
             &["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
         ),
-        // Statuses may have the words of newer components.
+        // Status may have values of newer components.
         (POD, r#"{"spec":{},"status":{"phase":"Paused"}}"#, &[]),
     ] {
         check(ty, new, "", expected);
@@ -101,7 +101,7 @@ fn values_within_rules() {
 }
 
 #[test]
-fn immutable_fields_and_what_stays_as_it_was() {
+fn immutable_and_unchanged_fields() {
     const OLD: &str = r#"{"provisioner":"a","reclaimPolicy":"X","parameters":{"a":"1"}}"#;
     for (new, expected) in [
         (OLD, &[][..]),

@@ -1,4 +1,4 @@
-//! Documents against what gnostic's own parser made of them (`testdata/openapi/*.pb`).
+//! Compares with the messages that gnostic's own parser produces (`testdata/openapi/*.pb`).
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn check(made: Result<Vec<u8>, Error>, expected: &[u8]) {
 }
 
 #[test]
-fn documents_are_gnostics_messages() {
+fn documents_match_gnostic() {
     // OAS-01, OAS-02
     check(
         v2_message(include_bytes!("../../../testdata/openapi/v2.json")),
@@ -26,7 +26,7 @@ fn documents_are_gnostics_messages() {
 }
 
 #[test]
-fn what_is_no_document_is_no_panic() {
+fn arbitrary_json_does_not_panic() {
     for (text, is_json) in [("", false), ("[", false), ("[]", true), ("null", true)] {
         assert_eq!(v2_message(text.as_bytes()).is_ok(), is_json, "{text}");
     }

@@ -1,4 +1,4 @@
-//! The messages of a document of version 2: those of what our documents say.
+//! The messages of an OpenAPI 2 document, as far as our documents use them.
 
 use super::{Keys, Kind, Message};
 
@@ -60,8 +60,8 @@ static OPERATION: Message = Message {
 
 static PARAMETERS: Message = Message { fields: &[], named: &[(Keys::Others, 1, PARAMETER)] };
 
-/// A parameter is a body, or one of the others, which are in a message of their own.
-const PARAMETER: Kind = Kind::Told(
+/// A parameter is a body, or one of the others, which have a message of their own.
+const PARAMETER: Kind = Kind::ByMember(
     "in",
     &[
         ("body", 1, Kind::Message(&BODY_PARAMETER)),

@@ -1,4 +1,4 @@
-//! The messages of a document of version 3: those of what our documents say.
+//! The messages of an OpenAPI 3 document, as far as our documents use them.
 
 use super::{Keys, Kind, Message};
 

@@ -1,4 +1,4 @@
-//! Parameters in paths and queries.
+//! Path and query parameters.
 
 use super::Parameter;
 use crate::openapi::Resource;
@@ -27,30 +27,37 @@ pub(super) const DELETE_OPTIONS: &[(&str, &str)] = &[
 pub(super) const WRITE_OPTIONS: &[(&str, &str)] =
     &[("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string")];
 
-/// The parameters in the paths of a resource: with a name, if they are of one object, of that kind.
+/// The path parameters of a resource; with `kind`, the name of an object of that kind is one of
+/// them.
 pub(super) fn path_parameters(r: &Resource, kind: Option<&str>) -> Vec<Parameter> {
     let mut parameters = Vec::new();
     if let Some(kind) = kind {
         parameters.push(in_path("name", &format!("name of the {kind}")));
     }
     if r.namespaced {
-        let says = "object name and auth scope, such as for teams and projects";
-        parameters.push(in_path("namespace", says));
+        let description = "object name and auth scope, such as for teams and projects";
+        parameters.push(in_path("namespace", description));
     }
     parameters
 }
 
-/// A parameter in the path.
-pub(super) fn in_path(name: &str, says: &str) -> Parameter {
-    Parameter { in_path: true, says: says.to_owned(), ..query(name, "string", "") }
+/// A path parameter.
+pub(super) fn in_path(name: &str, description: &str) -> Parameter {
+    Parameter { in_path: true, description: description.to_owned(), ..query(name, "string", "") }
 }
 
-/// A parameter in the query.
+/// A query parameter.
 pub(super) fn query(name: &str, kind: &'static str, documented_in: &'static str) -> Parameter {
-    Parameter { name: name.to_owned(), in_path: false, kind, documented_in, says: String::new() }
+    Parameter {
+        name: name.to_owned(),
+        in_path: false,
+        kind,
+        documented_in,
+        description: String::new(),
+    }
 }
 
-/// Parameters in the query that an options type of the metadata package documents.
+/// Query parameters that an options type of the apimachinery package documents.
 pub(super) fn queries(
     options: &[(&str, &'static str)],
     documented_in: &'static str,

@@ -10,7 +10,7 @@ use super::{
 use crate::openapi::{GroupVersion, Resource, Subresource};
 use crate::table::Schema;
 
-/// The paths of a group and version, its discovery path first.
+/// The paths of a group version, its discovery path first.
 pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
     let base = base(&gv.group, &gv.version);
     let group = if gv.group.is_empty() { "core" } else { &gv.group };
@@ -19,12 +19,12 @@ pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
     let tag = format!("{}_{}", words(group, false), words(&gv.version, false));
     let context = GroupContext { api, tag, base, gv, schema };
     let mut paths = Vec::new();
-    // Of groups of custom resources upstream's documents have no discovery.
+    // Upstream's documents have no discovery for groups of custom resources.
     if !gv.is_described() {
         let id = format!("get{}APIResources", context.api);
         let discovery = format!("{}/", context.base);
-        let (tag, does) = (context.tag.clone(), "get available resources");
-        paths.push(discovery_path(discovery, id, tag, "APIResourceList", does));
+        let (tag, description) = (context.tag.clone(), "get available resources");
+        paths.push(discovery_path(discovery, id, tag, "APIResourceList", description));
     }
     for resource in &gv.resources {
         context.resource(resource, &mut paths);
@@ -33,7 +33,7 @@ pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
     paths
 }
 
-/// The group version that operations belong to, as their ids and paths name it.
+/// The group version of operations, and its names in ids and paths.
 struct GroupContext<'a> {
     /// `CoreV1`
     api: String,
@@ -45,10 +45,10 @@ struct GroupContext<'a> {
     schema: &'a Schema,
 }
 
-/// What an operation is about.
+/// The object of an operation.
 #[derive(Clone)]
 struct Object {
-    /// Its words in ids: `NamespacedPodStatus`.
+    /// Its name in ids: `NamespacedPodStatus`.
     subject: String,
     type_name: String,
     list_type: String,
@@ -56,9 +56,9 @@ struct Object {
     media: &'static Media,
     /// The kind of the resource itself.
     kind: String,
-    /// The subresource, if it is about one.
-    part: String,
-    /// Whether who lists can watch, too.
+    /// The subresource; empty for the resource itself.
+    subresource: String,
+    /// Whether a list can also be watched.
     watched: bool,
 }
 
@@ -124,7 +124,7 @@ impl GroupContext<'_> {
             gvk: (self.gv.group.clone(), self.gv.version.clone(), r.kind.clone()),
             media: if r.described.is_none() { &TYPED } else { &DESCRIBED },
             kind: r.kind.clone(),
-            part: String::new(),
+            subresource: String::new(),
             watched: r.verbs.contains(&"watch") && r.described.is_none(),
         }
     }
@@ -140,7 +140,7 @@ impl GroupContext<'_> {
         if operations.iter().any(|o| o.action != "connect") {
             parameters.push(query("pretty", "string", ""));
         }
-        // What all operations of a path take is said once.
+        // Parameters of all operations of a path are listed once.
         let takes = |o: &Operation, p: &Parameter| o.parameters.iter().any(|q| q.name == p.name);
         let shared = first.parameters.iter().filter(|p| others.iter().all(|o| takes(o, p)));
         let shared: Vec<Parameter> = shared.cloned().collect();
@@ -184,10 +184,10 @@ impl GroupContext<'_> {
             type_name: type_of(r, sub),
             gvk: match r.described {
                 None => (sub.group.clone(), sub.version.clone(), sub.kind.clone()),
-                // Of custom resources upstream says whose part it is.
+                // For custom resources, upstream names the kind of the resource.
                 Some(_) => self.object(r).gvk,
             },
-            part: sub.name.clone(),
+            subresource: sub.name.clone(),
             ..self.object(r)
         };
         if sub.kind.ends_with("Options") {
@@ -210,7 +210,7 @@ impl GroupContext<'_> {
         self.push(out, path.to_owned(), path_parameters(r, Some(kind)), operations);
     }
 
-    /// A subresource that hands the connection over: `exec`, `proxy`.
+    /// The paths of a subresource that takes over the connection: `exec`, `proxy`.
     fn connection(
         &self,
         r: &Resource,
@@ -233,7 +233,7 @@ impl GroupContext<'_> {
                 operation
             };
             let mut parameters = path_parameters(r, Some(&sub.kind));
-            // The proxy's query has a parameter of the same name as the rest of its path.
+            // The proxy's query has a parameter with the same name as the rest of its path.
             parameters.extend(options(self.schema, &sub.kind));
             parameters.extend(rest);
             self.push(out, path, parameters, methods.iter().map(connect).collect());
@@ -248,7 +248,7 @@ impl GroupContext<'_> {
         }
     }
 
-    /// GET, PUT and PATCH of an object or of a part of it.
+    /// GET, PUT and PATCH of an object or a subresource.
     fn reads_and_writes(&self, object: &Object, verbs: &[&str]) -> Vec<Operation> {
         let mut out = Vec::new();
         if verbs.contains(&"get") {
@@ -313,7 +313,8 @@ impl GroupContext<'_> {
         operation
     }
 
-    /// As [`Self::delete_collection`], where the definition is not the table's: upstream says less of it.
+    /// Like [`Self::delete_collection`], for custom resources, which upstream documents in less
+    /// detail.
     fn delete_selected(&self, object: &Object) -> Operation {
         let words = format!("deleteCollection{}", object.subject);
         let mut operation = self.operation("delete", "deletecollection", &words, object);
@@ -322,7 +323,7 @@ impl GroupContext<'_> {
         operation
     }
 
-    /// An operation; `words` is its id without the group and version, which stand behind the verb.
+    /// An operation; `words` is its id without the group version, which is inserted after the verb.
     fn operation(
         &self,
         method: &'static str,
@@ -335,7 +336,7 @@ impl GroupContext<'_> {
             method,
             action,
             id: format!("{}{}{}", &words[..verb], self.api, &words[verb..]),
-            does: does(method, action, object),
+            description: description(method, action, object),
             tag: self.tag.clone(),
             gvk: Some(object.gvk.clone()),
             parameters: Vec::new(),
@@ -348,20 +349,20 @@ impl GroupContext<'_> {
     }
 }
 
-/// What an operation does, in upstream's words.
-fn does(method: &str, action: &str, object: &Object) -> String {
-    let Object { kind, part, .. } = object;
-    let of = |verb: &str| match part.as_str() {
+/// The description of an operation, in upstream's words.
+fn description(method: &str, action: &str, object: &Object) -> String {
+    let Object { kind, subresource, .. } = object;
+    let of = |verb: &str| match subresource.as_str() {
         "" => format!("{verb} the specified {kind}"),
-        part => format!("{verb} {part} of the specified {kind}"),
+        subresource => format!("{verb} {subresource} of the specified {kind}"),
     };
     let article = article(kind);
     match action {
         "get" => of("read"),
         "put" => of("replace"),
         "patch" => of("partially update"),
-        "post" if part.is_empty() => format!("create {article}{kind}"),
-        "post" => format!("create {part} of {article}{kind}"),
+        "post" if subresource.is_empty() => format!("create {article}{kind}"),
+        "post" => format!("create {subresource} of {article}{kind}"),
         "delete" => format!("delete {article}{kind}"),
         "deletecollection" => format!("delete collection of {kind}"),
         "list" if object.watched => format!("list or watch objects of kind {kind}"),
@@ -374,7 +375,7 @@ fn does(method: &str, action: &str, object: &Object) -> String {
             "watch individual changes to a list of {kind}. deprecated: use the 'watch' parameter \
              with a list operation instead."
         ),
-        _ => format!("connect {} requests to {part} of {kind}", method.to_ascii_uppercase()),
+        _ => format!("connect {} requests to {subresource} of {kind}", method.to_ascii_uppercase()),
     }
 }
 
@@ -389,7 +390,7 @@ fn article(kind: &str) -> &'static str {
     }
 }
 
-/// The type of what a subresource reads and writes.
+/// The type of a subresource's objects.
 fn type_of(r: &Resource, sub: &Subresource) -> String {
     if sub.kind == r.kind {
         return r.type_name.clone();

@@ -1,5 +1,5 @@
-//! JSON text as a plain tree, and its members that come twice in the order of the text: what upstream
-//! finds where no Go type guides it, in custom resources and in patches.
+//! Parses JSON to a plain tree, and finds duplicate members in document order: upstream's behaviour
+//! where no Go type guides the decoder, in custom resources and in patches.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use pintle_value::{
 
 use crate::{PROBLEMS_MAX, Problem};
 
-/// The value of a JSON text, and its members that come twice, of which the last one counts.
+/// Parses JSON. Returns its value, and its duplicate members, of which the last one counts.
 pub fn read(bytes: &[u8]) -> Result<(Value, Vec<Problem>), Error> {
     let text = json::text(bytes);
     let mut reader =
@@ -62,7 +62,7 @@ impl<T: Tokens> Reader<T> {
     }
 }
 
-/// Adds a problem unless it is known already or there are enough of them.
+/// Adds a problem unless it is already in the list or the list is full.
 fn add(problems: &mut Vec<Problem>, problem: Problem) {
     if problems.len() < PROBLEMS_MAX && !problems.contains(&problem) {
         problems.push(problem);

@@ -1,5 +1,5 @@
-//! The types that are a schema or something else, which upstream decodes apart: what is unknown or
-//! comes twice in them is not told, and a refusal in them is the first.
+//! Decodes the union types (see [`PropsOr`]). Upstream decodes their content separately: unknown
+//! and duplicate fields in it are not reported, and an error in it takes precedence.
 
 use std::mem;
 
@@ -8,31 +8,31 @@ use pintle_value::{
     token::{Token, Tokens},
 };
 
-use super::{Decoder, FieldPath, Refusals, Result};
+use super::{Decoder, FieldPath, FirstErrors, Result};
 use crate::{
     Error,
-    alternative::{Alternative, Other},
+    props_or::{Other, PropsOr},
 };
 
 impl<T: Tokens> Decoder<'_, T> {
-    /// The next value as one of such a type.
-    pub(super) fn alternative(&mut self, of: Alternative, path: &FieldPath<'_>) -> Result<Value> {
+    /// Decodes the next value as one of a union type.
+    pub(super) fn props_or(&mut self, of: PropsOr, path: &FieldPath<'_>) -> Result<Value> {
         let problems = mem::take(&mut self.problems);
-        let refusals = mem::take(&mut self.refusals);
+        let errors = mem::take(&mut self.errors);
         let value = self.one_of(of, path)?;
-        let Refusals { scalar, other } = mem::replace(&mut self.refusals, refusals);
+        let FirstErrors { scalar, other } = mem::replace(&mut self.errors, errors);
         self.problems = problems;
-        if let Some(refusal) = scalar.or(other) {
-            self.refusals.scalar.get_or_insert(refusal);
+        if let Some(error) = scalar.or(other) {
+            self.errors.scalar.get_or_insert(error);
         }
         Ok(value)
     }
 
-    fn one_of(&mut self, of: Alternative, path: &FieldPath<'_>) -> Result<Value> {
+    fn one_of(&mut self, of: PropsOr, path: &FieldPath<'_>) -> Result<Value> {
         match (self.tokens.value()?, of.other) {
             (Token::Object, _) => self.members_of(of.schema, path),
             (Token::Array, Other::Schemas | Other::Strings) => match of.item(self.schema) {
-                // Without items it is neither.
+                // An empty list is dropped.
                 Some(item) => Ok(match self.items(item, path)? {
                     Value::Array(items) if items.is_empty() => Value::Null,
                     items => items,
@@ -45,7 +45,7 @@ impl<T: Tokens> Decoder<'_, T> {
                 let found = token.kind();
                 self.tokens.skip_rest(found)?;
                 if other == Other::Bool {
-                    self.refusals.scalar.get_or_insert(Error::NeitherBoolNorSchema);
+                    self.errors.scalar.get_or_insert(Error::NeitherBoolNorSchema);
                 }
                 Ok(Value::Null)
             }

@@ -1,52 +1,52 @@
-//! What is worked out of a schema once, so that walks over objects touch only the fields that matter
-//! to them: a hash table of each struct's names, which fields are written when they are missing, have
-//! a default, or have a rule, and the order of Protobuf.
+//! Derived data of a schema, computed once, so that walks over objects only visit the relevant
+//! fields: a hash table of each struct's field names, the fields with a default, with a rule or
+//! that are always written, and the fields in Protobuf order.
 
 use std::ops::Range;
 
-use crate::{Field, Presence, Schema, Shape, TypeId, omitempty::is_forgotten};
+use super::{Field, Presence, Schema, Shape, TypeId};
 
-/// The index of a schema. Fields go by their *rank*, which is their position in `by_name`.
+/// The index of a schema. A field is identified by its *rank*: its position in `by_name`.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// The index of the schema that this one extends, which has the types before `first`.
+    /// The index of the extended schema, which has the types before `first`.
     base: Option<&'static Index>,
     first: TypeId,
-    /// By type.
+    /// The entries of the types, by id.
     types: Vec<TypeIndex>,
-    /// The lists of all types, one behind the other.
+    /// The lists of all types, concatenated.
     ranks: Vec<u16>,
 }
 
-/// What is known of one type; the lists are empty for all but structs.
+/// The derived data of one type; the lists are empty except for structs.
 #[derive(Clone, Debug, Default)]
 struct TypeIndex {
-    /// A hash table; its length is a power of two.
+    /// A hash table of field names; its length is a power of two.
     names: Range<u32>,
-    filled: Range<u32>,
+    always_written: Range<u32>,
     defaulted: Range<u32>,
-    checked: Range<u32>,
-    forgotten: Range<u32>,
+    validated: Range<u32>,
+    lossy: Range<u32>,
     tagged: Range<u32>,
     by_tag: Range<u32>,
     has_defaults: bool,
     has_rules: bool,
-    has_forgotten: bool,
+    has_lossy: bool,
 }
 
-/// A free slot of a table.
+/// An empty slot of a table.
 const FREE: u16 = u16::MAX;
 
-/// The numbers of Protobuf that are looked up in a table are below this.
+/// Protobuf field numbers below this are looked up in a table.
 const TAGS: usize = 64;
 
 impl Index {
-    /// Works out the index of a schema.
+    /// Computes the index of a schema.
     pub(crate) fn of(schema: &Schema) -> Self {
         let types = vec![TypeIndex::default(); schema.types().len()];
         let (base, first) = (schema.base().map(Schema::index), schema.first_own());
         let mut index = Self { base, first, types, ranks: Vec::new() };
-        while index.spread_flags(schema) {}
+        while index.propagate_flags(schema) {}
         for (at, ty) in schema.types().iter().enumerate() {
             if let Shape::Struct { fields, by_name, .. } = &ty.shape {
                 index.add_struct(schema, at, fields, by_name);
@@ -79,9 +79,9 @@ impl Index {
         }
     }
 
-    /// The fields of a struct that are written when they are missing, by name.
-    pub(crate) fn filled(&self, ty: TypeId) -> &[u16] {
-        self.list(ty, |known| &known.filled)
+    /// The fields of a struct that are written even if they are missing, by name.
+    pub(crate) fn always_written(&self, ty: TypeId) -> &[u16] {
+        self.list(ty, |known| &known.always_written)
     }
 
     /// The fields of a struct that have a default, by name.
@@ -89,46 +89,46 @@ impl Index {
         self.list(ty, |known| &known.defaulted)
     }
 
-    /// The fields of a struct that have a rule, are required, or hold such fields, by name.
-    pub(crate) fn checked(&self, ty: TypeId) -> &[u16] {
-        self.list(ty, |known| &known.checked)
+    /// The fields of a struct that have a rule, are required, or contain such fields, by name.
+    pub(crate) fn validated(&self, ty: TypeId) -> &[u16] {
+        self.list(ty, |known| &known.validated)
     }
 
-    /// The fields of a struct that are lists or maps which are omitted when they are empty, or hold such
-    /// fields, by name.
-    pub(crate) fn forgotten(&self, ty: TypeId) -> &[u16] {
-        self.list(ty, |known| &known.forgotten)
+    /// The fields of a struct whose empty value Protobuf cannot represent ([`is_lossy`]), or that
+    /// contain such fields, by name.
+    pub(crate) fn lossy(&self, ty: TypeId) -> &[u16] {
+        self.list(ty, |known| &known.lossy)
     }
 
-    /// The fields of a struct that Protobuf has, by number, with the numbers of the messages that they
-    /// stand in before their own.
+    /// The fields of a struct that Protobuf has, ordered by field number, preceded by the numbers
+    /// of the enclosing messages.
     pub(crate) fn tagged(&self, ty: TypeId) -> &[u16] {
         self.list(ty, |known| &known.tagged)
     }
 
-    /// The field of a struct that has this number in Protobuf, in the struct's own message.
+    /// The field of a struct with this Protobuf field number in the struct's own message.
     #[inline]
     pub(crate) fn rank_of_tag(&self, ty: TypeId, tag: u32) -> Option<u16> {
         let rank = *self.list(ty, |known| &known.by_tag).get(tag as usize)?;
         (rank != FREE).then_some(rank)
     }
 
-    /// Whether the type or anything in it has a default.
+    /// Whether the type or a type in it has a default.
     pub(crate) fn has_defaults(&self, ty: TypeId) -> bool {
         self.known(ty).1.has_defaults
     }
 
-    /// Whether the type or anything in it has a rule or a required field.
+    /// Whether the type or a type in it has a rule or a required field.
     pub(crate) fn has_rules(&self, ty: TypeId) -> bool {
         self.known(ty).1.has_rules
     }
 
-    /// Whether anything in the type is a list or map that is omitted when it is empty.
-    pub(crate) fn has_forgotten(&self, ty: TypeId) -> bool {
-        self.known(ty).1.has_forgotten
+    /// Whether the type contains a field whose empty value Protobuf cannot represent.
+    pub(crate) fn has_lossy(&self, ty: TypeId) -> bool {
+        self.known(ty).1.has_lossy
     }
 
-    /// What is known of a type, and the index that knows it.
+    /// The entry of a type, and the index that contains it.
     #[inline]
     fn known(&self, ty: TypeId) -> (&Self, &TypeIndex) {
         match self.base {
@@ -144,60 +144,59 @@ impl Index {
         &index.ranks[range.start as usize..range.end as usize]
     }
 
-    /// Tells every type of what the types in it have; whether that was news to any.
-    fn spread_flags(&mut self, schema: &Schema) -> bool {
+    /// Propagates the flags of types to the types that contain them. Returns whether anything
+    /// changed.
+    fn propagate_flags(&mut self, schema: &Schema) -> bool {
         let mut news = false;
         for (at, ty) in schema.types().iter().enumerate() {
             let flags = match &ty.shape {
                 Shape::Scalar(_) => [false; 3],
                 Shape::List { item: ty, .. } | Shape::Map { value: ty, .. } => self.flags(*ty),
                 Shape::Struct { fields, .. } => {
-                    fields.iter().fold([false; 3], |[defaults, rules, forgotten], field| {
-                        let [has_defaults, has_rules, has_forgotten] = self.flags(field.ty);
+                    fields.iter().fold([false; 3], |[defaults, rules, lossy], field| {
+                        let [has_defaults, has_rules, has_lossy] = self.flags(field.ty);
                         [
                             defaults || field.default.is_some() || has_defaults,
                             rules || has_rule(field) || has_rules,
-                            forgotten || is_forgotten(schema, field) || has_forgotten,
+                            lossy || is_lossy(schema, field) || has_lossy,
                         ]
                     })
                 }
             };
             let known = &mut self.types[at];
-            news |= [known.has_defaults, known.has_rules, known.has_forgotten] != flags;
-            [known.has_defaults, known.has_rules, known.has_forgotten] = flags;
+            news |= [known.has_defaults, known.has_rules, known.has_lossy] != flags;
+            [known.has_defaults, known.has_rules, known.has_lossy] = flags;
         }
         news
     }
 
-    /// Whether a type has defaults, rules, and fields that are omitted when empty.
+    /// Whether a type has defaults, rules, and lossy fields.
     fn flags(&self, ty: TypeId) -> [bool; 3] {
         let known = self.known(ty).1;
-        [known.has_defaults, known.has_rules, known.has_forgotten]
+        [known.has_defaults, known.has_rules, known.has_lossy]
     }
 
     fn add_struct(&mut self, schema: &Schema, at: usize, fields: &[Field], by_name: &[u16]) {
         let field = |rank: u16| &fields[usize::from(by_name[usize::from(rank)])];
-        // Fields go by 16-bit numbers, so no type has more.
+        // Field indices have 16 bits, so no type has more fields.
         let ranks = 0..u16::try_from(by_name.len()).unwrap_or(FREE);
         let names = self.add_names(ranks.clone().map(|rank| field(rank).name.as_ref()));
-        let filled = self.add(
+        let always_written = self.add(
             ranks
                 .clone()
                 .filter(|rank| matches!(field(*rank).presence, Presence::Always | Presence::Null)),
         );
         let defaulted = self.add(ranks.clone().filter(|rank| field(*rank).default.is_some()));
-        let checked: Vec<u16> = ranks
+        let validated: Vec<u16> = ranks
             .clone()
             .filter(|rank| has_rule(field(*rank)) || self.has_rules(field(*rank).ty))
             .collect();
-        let checked = self.add(checked.into_iter());
-        let forgotten: Vec<u16> = ranks
+        let validated = self.add(validated.into_iter());
+        let lossy: Vec<u16> = ranks
             .clone()
-            .filter(|rank| {
-                is_forgotten(schema, field(*rank)) || self.has_forgotten(field(*rank).ty)
-            })
+            .filter(|rank| is_lossy(schema, field(*rank)) || self.has_lossy(field(*rank).ty))
             .collect();
-        let forgotten = self.add(forgotten.into_iter());
+        let lossy = self.add(lossy.into_iter());
         let mut tagged: Vec<u16> = ranks.filter(|rank| field(*rank).tag != 0).collect();
         tagged.sort_by_cached_key(|rank| [&*field(*rank).inside, &[field(*rank).tag]].concat());
         let mut by_tag = Vec::new();
@@ -212,10 +211,10 @@ impl Index {
         let known = &mut self.types[at];
         *known = TypeIndex {
             names,
-            filled,
+            always_written,
             defaulted,
-            checked,
-            forgotten,
+            validated,
+            lossy,
             tagged,
             by_tag,
             ..known.clone()
@@ -228,7 +227,7 @@ impl Index {
         start..self.ranks.len() as u32
     }
 
-    /// Makes a hash table that is at most half full.
+    /// Creates a hash table that is at most half full.
     fn add_names<'n>(&mut self, names: impl ExactSizeIterator<Item = &'n str>) -> Range<u32> {
         let len = (2 * names.len()).next_power_of_two();
         let mut slots = vec![FREE; len];
@@ -243,11 +242,19 @@ impl Index {
     }
 }
 
+/// Whether a field is a list or a map whose empty value Protobuf cannot represent, although JSON
+/// can.
+pub(crate) fn is_lossy(schema: &Schema, field: &Field) -> bool {
+    matches!(field.presence, Presence::Always | Presence::Distinct)
+        && field.tag != 0
+        && matches!(schema.get(field.ty).shape, Shape::List { .. } | Shape::Map { .. })
+}
+
 fn has_rule(field: &Field) -> bool {
     field.required || !field.rules.is_empty()
 }
 
-/// A few bytes tell the names of a struct apart well enough.
+/// Hashes a name. A few of its bytes suffice to distinguish the names of a struct.
 #[inline]
 fn hash(name: &str) -> u32 {
     let bytes = name.as_bytes();
@@ -264,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_and_no_other() {
+    fn only_declared_names_are_found() {
         let schema = builtin();
         let index = Index::of(schema);
         for (id, ty) in (0..).map(TypeId).zip(schema.types().iter()) {
@@ -279,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_reach_the_types_that_hold_others() {
+    fn flags_propagate_to_containing_types() {
         let schema = builtin();
         let index = Index::of(schema);
         let of = |name: &str| schema.find(name).unwrap();

@@ -1,16 +1,16 @@
-//! The types that are a schema or something else: Protobuf has a message with a field for each.
+//! Decodes the union types (a JSON schema or another value): a message with a field for each.
 
 use pintle_value::{Value, json};
 
 use super::{message::Messages, wire::Fields};
 use crate::{
     Error, TypeId,
-    alternative::{Other, of},
+    props_or::{Other, of},
 };
 
 impl<'b> Messages<'_, 'b> {
-    /// Reads a message of such a type.
-    pub(super) fn alternative(&mut self, ty: TypeId, message: &'b [u8]) -> Result<Value, Error> {
+    /// Decodes a message of a union type.
+    pub(super) fn props_or(&mut self, ty: TypeId, message: &'b [u8]) -> Result<Value, Error> {
         let Some(of) = of(self.schema(), ty) else { return Ok(Value::Null) };
         let (mut schema, mut allows, mut items) = (Vec::new(), false, Vec::new());
         self.open()?;

@@ -1,9 +1,9 @@
-//! The types of `apiextensions.k8s.io` that are a schema or something else: JSON has one or the other,
-//! Protobuf a message with a field for each.
+//! The union types of `apiextensions.k8s.io`: a JSON schema or another value. JSON has either;
+//! Protobuf has a message with a field for each.
 
 use crate::{Schema, Shape, TypeId};
 
-/// What such a type has besides a schema.
+/// The other value of such a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     Schemas,
@@ -11,16 +11,16 @@ pub(crate) enum Other {
     Strings,
 }
 
-/// The types' names, without what they begin with; the field numbers of the schema and of the other.
+/// The type names without package; the field numbers of the schema and of the other value.
 const TYPES: [(&str, Other, u32, u32); 3] = [
     ("JSONSchemaPropsOrArray", Other::Schemas, 1, 2),
     ("JSONSchemaPropsOrBool", Other::Bool, 2, 1),
     ("JSONSchemaPropsOrStringArray", Other::Strings, 1, 2),
 ];
 
-/// A type of this sort.
+/// A union type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alternative {
+pub(crate) struct PropsOr {
     pub(crate) other: Other,
     /// The type of a schema.
     pub(crate) schema: TypeId,
@@ -28,8 +28,8 @@ pub(crate) struct Alternative {
     pub(crate) other_tag: u32,
 }
 
-impl Alternative {
-    /// The type of the items, where the other is a list.
+impl PropsOr {
+    /// The type of the items, if the other value is a list.
     pub(crate) fn item(&self, schema: &Schema) -> Option<TypeId> {
         if self.other == Other::Schemas {
             return Some(self.schema);
@@ -44,10 +44,10 @@ impl Alternative {
     }
 }
 
-/// What the type is, if it is of this sort.
-pub(crate) fn of(schema: &Schema, ty: TypeId) -> Option<Alternative> {
+/// Returns the union type with this id, if it is one.
+pub(crate) fn of(schema: &Schema, ty: TypeId) -> Option<PropsOr> {
     let (package, name) = schema.get(ty).name.rsplit_once('.')?;
     let (_, other, schema_tag, other_tag) = *TYPES.iter().find(|(n, ..)| *n == name)?;
     let schema = schema.find(&format!("{package}.JSONSchemaProps"))?;
-    Some(Alternative { other, schema, schema_tag, other_tag })
+    Some(PropsOr { other, schema, schema_tag, other_tag })
 }
