@@ -1,7 +1,7 @@
 //! Collects the descriptions of the built-in types from `k8s-openapi` into one compressed file.
 //!
-//! The file is a list of records, sorted: a key (`type` or `type` NUL `field`), a unit separator, the
-//! text, a record separator.
+//! The file is a sorted list of records: a key (`type` or `type` NUL `field`), a unit separator,
+//! the text, a record separator.
 
 #[path = "generated/roots.rs"]
 #[rustfmt::skip]

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use pintle_streams::remote_command::{RemoteCommand, Wanted};
+use pintle_streams::remote_command::{Channels, RemoteCommand};
 use pintle_streams::{Coupling, Tunnel};
 
 /// What waits to be sent has a bound, whatever comes: what one side has room for, and a piece.
@@ -12,7 +12,7 @@ const WAITING_BYTES_MAX: usize = 256 * 1024;
 pub(crate) fn streams(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let is = |bit: u8| first >> bit & 1 == 1;
-    let wanted = Wanted { stdin: is(0), stdout: is(1), stderr: is(2), resize: is(3) };
+    let wanted = Channels { stdin: is(0), stdout: is(1), stderr: is(2), resize: is(3) };
     couple(RemoteCommand::new(wanted), rest);
     couple(Tunnel::default(), rest);
 }

@@ -1,4 +1,4 @@
-//! How long rules take, and how much time and memory a hostile one can use:
+//! Measures rules, and the time and memory that a hostile one can use:
 //!
 //!     cargo run --release -p pintle-cel --example rules
 
@@ -13,7 +13,7 @@ use pintle_value::{Value, json};
 
 const ROUNDS: u32 = 100_000;
 
-/// Rules as definitions have them.
+/// Typical rules of definitions.
 const TYPICAL: &[&str] = &[
     "self.min <= self.replicas && self.replicas <= self.max",
     "!has(self.tls) || self.protocol == 'HTTPS'",
@@ -35,7 +35,7 @@ const OBJECT: &str = r#"{"min": 1, "replicas": 3, "max": 9, "protocol": "HTTP", 
     {"name": "p3", "number": 83}, {"name": "p4", "number": 84}, {"name": "p5", "number": 85},
     {"name": "p6", "number": 86}, {"name": "p7", "number": 87}]}"#;
 
-/// Rules that want more than they may have. What is in `LOOP` is done for each of many numbers.
+/// Rules that exceed the limits. The content of `LOOP` is evaluated for many numbers.
 const HOSTILE: &[(&str, &str)] = &[
     ("loops in loops", "self.n.all(a, self.n.all(b, self.n.all(c, a + b + c >= 0)))"),
     ("a text that doubles", "LOOP(self.n.map(a, self.t + self.t).size() > 0)"),
@@ -69,7 +69,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ("URLs", "LOOP(isURL('http://' + self.d))"),
 ];
 
-/// The processor time that this thread took so far, so that other work counts for nothing.
+/// The CPU time of this thread, which is independent of other load.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
     let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());

@@ -1,38 +1,38 @@
-//! IP addresses and ranges of them, read as Go reads them, with its errors.
+//! IP addresses and CIDR ranges, parsed as Go does, with its errors.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pintle_meta::quote::quote;
 
-/// An address and whether a zone was given.
+/// An address, and whether it has a zone.
 pub(crate) struct Parsed {
     pub(crate) ip: IpAddr,
     pub(crate) zone: bool,
 }
 
-/// What is wrong, and the rest of the text at which it was seen.
-struct Wrong<'a> {
+/// The error, and the rest of the text at its position.
+struct ParseError<'a> {
     message: &'static str,
     at: &'a str,
 }
 
-/// Reads an address.
+/// Parses an address.
 pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
     let parsed = match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
         Some(b'.') => parse_v4(text).map(|ip| Parsed { ip: IpAddr::V4(ip.into()), zone: false }),
         Some(b':') => parse_zoned(text),
-        Some(_) => Err(Wrong { message: "missing IPv6 address", at: "" }),
-        None => Err(Wrong { message: "unable to parse IP", at: "" }),
+        Some(_) => Err(ParseError { message: "missing IPv6 address", at: "" }),
+        None => Err(ParseError { message: "unable to parse IP", at: "" }),
     };
-    parsed.map_err(|Wrong { message, at }| {
+    parsed.map_err(|ParseError { message, at }| {
         let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
         format!("ParseAddr({}): {message}{at}", quote(text))
     })
 }
 
-fn parse_v4(text: &str) -> Result<[u8; 4], Wrong<'_>> {
-    let wrong = |message, at| Err(Wrong { message, at });
+fn parse_v4(text: &str) -> Result<[u8; 4], ParseError<'_>> {
+    let wrong = |message, at| Err(ParseError { message, at });
     if text.is_empty() {
         return wrong("unable to parse IP", "");
     }
@@ -69,9 +69,11 @@ fn parse_v4(text: &str) -> Result<[u8; 4], Wrong<'_>> {
     Ok(bytes)
 }
 
-fn parse_zoned(text: &str) -> Result<Parsed, Wrong<'_>> {
+fn parse_zoned(text: &str) -> Result<Parsed, ParseError<'_>> {
     let (address, zone) = match text.split_once('%') {
-        Some((_, "")) => return Err(Wrong { message: "zone must be a non-empty string", at: "" }),
+        Some((_, "")) => {
+            return Err(ParseError { message: "zone must be a non-empty string", at: "" });
+        }
         Some((address, _)) => (address, true),
         None => (text, false),
     };
@@ -79,9 +81,9 @@ fn parse_zoned(text: &str) -> Result<Parsed, Wrong<'_>> {
     Ok(Parsed { ip, zone })
 }
 
-/// Eight fields, of which `::` stands for those that are zero.
-fn parse_v6(text: &str) -> Result<[u8; 16], Wrong<'_>> {
-    let wrong = |message, at| Err(Wrong { message, at });
+/// Parses eight fields; `::` stands for zero fields.
+fn parse_v6(text: &str) -> Result<[u8; 16], ParseError<'_>> {
+    let wrong = |message, at| Err(ParseError { message, at });
     let mut bytes = [0_u8; 16];
     let mut len = 0;
     let mut gap = None;
@@ -151,22 +153,22 @@ fn parse_v6(text: &str) -> Result<[u8; 16], Wrong<'_>> {
     }
 }
 
-/// The IPv4 address that an IPv6 address maps.
+/// Whether an IPv6 address is IPv4-mapped.
 pub(crate) fn is_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-/// An address as Go writes it.
+/// Formats an address as Go does.
 pub(crate) fn text(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::to_string(&ip),
-        // Go writes what looks like a compatible IPv4 address in hexadecimal all the same.
+        // Go formats IPv4-compatible addresses in hexadecimal.
         IpAddr::V6(ip) => compressed(ip.segments()),
     }
 }
 
 fn compressed(fields: [u16; 8]) -> String {
-    // The first of the longest runs of zeros, of two at least.
+    // The first of the longest runs of zeros, at least two.
     let (mut best, mut best_len) = (0, 0);
     let mut at = 0;
     while at < 8 {
@@ -190,7 +192,7 @@ fn compressed(fields: [u16; 8]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cidr {
     pub(crate) ip: IpAddr,
-    /// The length of the prefix in bits.
+    /// The prefix length in bits.
     pub(crate) length: u8,
 }
 
@@ -217,7 +219,7 @@ impl Cidr {
         Self { ip, ..self }
     }
 
-    /// Whether an address of the same family is in the range.
+    /// Whether the range contains an address of the same family.
     pub(crate) fn contains(self, ip: IpAddr) -> bool {
         self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == Self { ip, ..self }.masked()
     }

@@ -1,23 +1,23 @@
-//! The tree of an expression, as the parser makes it: macros are expanded.
+//! The syntax tree of an expression, with macros expanded.
 
 use std::sync::Arc;
 
 use pintle_value::Str;
 
-/// A node's number: nodes of one expression are numbered from 0, and what is found out about them is
-/// kept in tables by number.
+/// The id of a node. The nodes of an expression are numbered from 0, and tables of later phases are
+/// indexed by id.
 pub(crate) type Id = u32;
 
 /// A node.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub(crate) id: Id,
-    /// Where the node stands in the text: its operator, parenthesis or first token.
+    /// The position of the node in the text: its operator, parenthesis or first token.
     pub(crate) at: u32,
     pub(crate) kind: Kind,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Literal(Literal),
@@ -58,14 +58,14 @@ pub(crate) struct Call {
     pub(crate) args: Vec<Expr>,
 }
 
-/// An item of a list; `[?x]` puts in what an optional holds.
+/// An item of a list; `[?x]` inserts the value of an optional, if it has one.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) value: Expr,
     pub(crate) optional: bool,
 }
 
-/// An entry of a map; `{?k: x}` puts in what an optional holds.
+/// An entry of a map; `{?k: x}` inserts the value of an optional, if it has one.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Expr,
@@ -88,12 +88,12 @@ pub(crate) struct Field {
     pub(crate) optional: bool,
 }
 
-/// A fold over a list or map: what macros become.
+/// A fold over a list or map, to which macros expand.
 #[derive(Clone, Debug)]
 pub(crate) struct Comprehension {
     pub(crate) range: Expr,
     pub(crate) var: Arc<str>,
-    /// The second variable of two-variable macros: values beside keys or indices.
+    /// The second variable of two-variable macros: the value besides the key or index.
     pub(crate) var2: Option<Arc<str>>,
     pub(crate) accu: Arc<str>,
     pub(crate) init: Expr,
@@ -102,10 +102,10 @@ pub(crate) struct Comprehension {
     pub(crate) result: Expr,
 }
 
-/// The accumulator of the macros.
+/// The accumulator variable of macros.
 pub(crate) const ACCU: &str = "@result";
 
-/// The accumulator's name of old, which still can't be a loop variable.
+/// The former name of the accumulator, which still cannot be a loop variable.
 pub(crate) const ACCU_OLD: &str = "__result__";
 
 impl Expr {
@@ -123,7 +123,7 @@ impl Expr {
         }
     }
 
-    /// `a.b.c` of names alone, as one dotted name.
+    /// The dotted name of an expression such as `a.b.c`.
     pub(crate) fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.to_string()),
@@ -137,7 +137,7 @@ impl Expr {
 }
 
 impl Comprehension {
-    /// Whether this is a local name for a value (`optMap` and the like), not a loop.
+    /// Whether this binds a name to a value (`optMap` etc.) instead of looping.
     pub(crate) fn is_bind(&self) -> bool {
         matches!(&self.range.kind, Kind::List(items) if items.is_empty())
             && matches!(self.condition.as_literal(), Some(Literal::Bool(false)))

@@ -1,4 +1,4 @@
-//! Who is asked by expressions that ask who may do what: `authorizer` and `authorizer.requestResource`.
+//! Authorization checks by expressions: `authorizer` and `authorizer.requestResource`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,34 +6,34 @@ use std::sync::Arc;
 use crate::types::Type;
 use crate::types::declaration::Declaration;
 
-/// Answers what may be done, by whom an evaluation is about or by a service account.
+/// Decides authorization checks, for the user of the evaluation or for a service account.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// May this be done?
+    /// Decides a check.
     fn authorize(&self, question: &Question<'_>) -> Decision;
 }
 
-/// What is asked.
+/// An authorization check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
-    /// Who would do it, where that is a service account: its namespace and name.
+    /// The namespace and name of a service account; `None` for the user of the evaluation.
     pub account: Option<(&'a str, &'a str)>,
-    /// What would be done.
+    /// The verb.
     pub verb: &'a str,
-    /// To what.
+    /// The path or resource.
     pub subject: Subject<'a>,
 }
 
-/// To what something would be done.
+/// The target of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// A path that is no resource.
+    /// A non-resource path.
     Path(&'a str),
     /// Objects of a resource.
     Resource(&'a ResourceCheck),
 }
 
-/// Objects of a resource, as `authorizer.group('apps').resource('deployments')` and so on tells them.
-/// What is not told is `""`.
+/// Objects of a resource, as specified by `authorizer.group('apps').resource('deployments')` etc.
+/// An unspecified attribute is `""`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceCheck {
     pub group: String,
@@ -45,22 +45,22 @@ pub struct ResourceCheck {
     pub label_selector: String,
 }
 
-/// The answer.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it may be done.
+    /// Whether the action is allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What went wrong when it was found out.
+    /// An error that occurred during the check.
     pub error: Option<String>,
 }
 
-/// Who is asked, about whom.
+/// An authorizer with the user to check.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct UserAuthorizer {
     pub(crate) authorizer: Arc<dyn Authorizer>,
-    /// A service account's namespace and name; `None` for whom the evaluation is about.
+    /// A service account's namespace and name; `None` for the user of the evaluation.
     pub(crate) account: Option<(Arc<str>, Arc<str>)>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 pub(crate) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
-impl Asker {
+impl UserAuthorizer {
     pub(crate) fn ask(&self, verb: &str, subject: Subject<'_>) -> Decision {
         let account = self.account.as_ref().map(|(namespace, name)| (&**namespace, &**name));
         self.authorizer.authorize(&Question { account, verb, subject })
@@ -78,9 +78,9 @@ impl Asker {
 }
 
 impl Declaration {
-    /// Who is asked: `authorizer`.
+    /// The declaration of `authorizer`.
     pub const AUTHORIZER: Self = Self::Typed(Type::Struct(AUTHORIZER));
 
-    /// What a request is about, to be asked about: `authorizer.requestResource`.
+    /// The declaration of `authorizer.requestResource`: a check of the request's resource.
     pub const RESOURCE_CHECK: Self = Self::Typed(Type::Struct(RESOURCE_CHECK));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_value::Value;
 
-use crate::authorizer::{Asker, Authorizer, ResourceCheck};
+use crate::authorizer::{Authorizer, ResourceCheck, UserAuthorizer};
 use crate::value::{Opaque, Val};
 
 /// The values of variables, in the order of their declaration.
@@ -16,33 +16,33 @@ pub struct Bindings<'a> {
 /// The value of a variable.
 #[derive(Clone, Debug)]
 pub(crate) enum Bound<'a> {
-    /// To be read by its declaration.
+    /// A tree that is read according to its declaration.
     Tree(&'a Value),
     Value(Val<'static>),
 }
 
 impl<'a> Bindings<'a> {
-    /// No values yet.
+    /// No values.
     pub const fn new() -> Self {
         Self { values: Vec::new() }
     }
 
-    /// The next variable's value. A variable that is declared as optional may have none.
+    /// Adds the value of the next variable. An optional variable can have none.
     #[must_use]
     pub fn with(mut self, value: impl Into<Option<&'a Value>>) -> Self {
         self.values.push(value.into().map(Bound::Tree));
         self
     }
 
-    /// Who is asked by the next variable, [`Declaration::AUTHORIZER`], about whom the evaluation is about;
-    /// and by the one after it, [`Declaration::RESOURCE_CHECK`], about `resource`.
+    /// Adds the values of the next two variables, [`Declaration::AUTHORIZER`] for the user of the
+    /// evaluation, and [`Declaration::RESOURCE_CHECK`] for `resource`.
     #[must_use]
     pub fn with_authorizer(
         mut self,
         authorizer: &Arc<dyn Authorizer>,
         resource: ResourceCheck,
     ) -> Self {
-        let asker = Asker { authorizer: Arc::clone(authorizer), account: None };
+        let asker = UserAuthorizer { authorizer: Arc::clone(authorizer), account: None };
         let check = Opaque::ResourceCheck(asker.clone(), resource);
         for opaque in [Opaque::Authorizer(asker), check] {
             self.values.push(Some(Bound::Value(Val::Opaque(Arc::new(opaque)))));

@@ -1,10 +1,10 @@
-//! Expressions with names, which those that come after them use as `variables.name` (upstream:
+//! Named expressions that later ones use as `variables.name` (upstream:
 //! `plugin/cel/composition.go`).
 //!
-//! A value is computed on first use, and stored for the evaluations that follow. What it costs is
-//! counted apart from what wants it.
+//! A value is computed on first use and stored for later evaluations. Its cost is accounted
+//! separately from that of the expression that uses it.
 //!
-//! Invariant: an expression knows only those before it, so that none waits for itself.
+//! Invariant: an expression can only refer to earlier ones, so there are no cycles.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,42 +20,43 @@ use crate::types::Type;
 use crate::types::declaration::{Declaration, Object};
 use crate::value::{Eval, Val, to_json};
 
-/// So many values may wait for one another: longer chains are found from their beginning, for which the
-/// stack has room.
+/// The maximum length of a chain of values that is evaluated recursively. Longer chains are
+/// evaluated from their beginning, because the stack is limited.
 const WAITING_MAX: usize = 8;
 
-/// So deep are values nested at most that are made of others: what goes through them has a stack to go on.
+/// The maximum nesting of values that are built from other named values, so that walking them does
+/// not exhaust the stack.
 const NESTED_MAX: usize = 500;
 
-/// Named expressions, in their order.
+/// Named expressions, in order.
 #[derive(Debug, Default)]
 pub struct Composition {
     names: Vec<Str>,
-    /// Where each name stands, in order: a name may be given again.
+    /// The indices of each name, ascending: a name can be redefined.
     indices: HashMap<Str, Vec<usize>>,
-    /// Why it does not compile, for one that does not.
+    /// The compiled expressions, or the errors of those that do not compile.
     programs: Vec<Result<Program, String>>,
-    /// How long the chain is that each begins.
+    /// The length of the longest chain of references from each expression.
     chains: Vec<usize>,
 }
 
-/// The values of one evaluation, or of several about the same.
+/// The values of one evaluation, or of several with the same bindings.
 #[derive(Debug)]
 pub struct Composed<'a> {
     composition: &'a Composition,
     values: RefCell<Vec<Option<Eval<'a>>>>,
-    /// Values that end a long chain have been found.
+    /// Whether the values of long chains have been evaluated.
     is_prepared: Cell<bool>,
     cost: Cell<u64>,
 }
 
 impl Composition {
-    /// Adds an expression, which knows all that were added before.
+    /// Adds an expression, which can refer to all earlier ones.
     pub fn add(&mut self, name: impl Into<Str>, program: Result<Program, String>) {
         let name = name.into();
-        let wanted = program.iter().flat_map(Program::wanted);
+        let used_values = program.iter().flat_map(Program::used_values);
         let chains =
-            wanted.filter_map(|name| Some(self.chains[self.find(name, self.names.len())?]));
+            used_values.filter_map(|name| Some(self.chains[self.find(name, self.names.len())?]));
         let chain = 1 + chains.max().unwrap_or(0);
         self.indices.entry(name.clone()).or_default().push(self.names.len());
         self.names.push(name);
@@ -63,10 +64,10 @@ impl Composition {
         self.chains.push(chain);
     }
 
-    /// The declaration of `variables` for an expression that comes next; `type_name` is for messages.
+    /// The declaration of `variables` for the next expression; `type_name` is used in messages.
     ///
-    /// Only the names that occur in the expression are declared: if all were, many named expressions would
-    /// take the square of their number in time and memory.
+    /// Only the names that occur in the expression are declared; declaring all would take quadratic
+    /// time and memory for many named expressions.
     pub fn declaration(&self, type_name: &'static str, expression: &str) -> Declaration {
         let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let fields = words.filter_map(|word| {
@@ -77,7 +78,7 @@ impl Composition {
         Declaration::Composed(Object::of_identifiers(type_name, fields))
     }
 
-    /// Why expressions do not compile, in their order.
+    /// The compilation errors of the expressions, in order.
     pub fn problems(&self) -> impl Iterator<Item = Option<&str>> {
         self.programs.iter().map(|program| program.as_ref().err().map(String::as_str))
     }
@@ -89,7 +90,7 @@ impl Composition {
     }
 }
 
-/// What is known of the type of a value with a name: of objects nothing.
+/// The declared type of a named value; objects become `dyn`.
 fn stored_type(found: &Type) -> Type {
     match found {
         Type::List(items) => Type::list(stored_type(items)),
@@ -108,23 +109,23 @@ fn stored_type(found: &Type) -> Type {
 }
 
 impl<'a> Composed<'a> {
-    /// No values yet.
+    /// No values evaluated yet.
     pub fn new(composition: &'a Composition) -> Self {
         let values = RefCell::new(vec![None; composition.names.len()]);
         Self { composition, values, is_prepared: Cell::new(false), cost: Cell::new(0) }
     }
 
-    /// What values cost that were found since the last time this was asked.
+    /// Returns the cost of the values evaluated since the last call.
     pub fn take_cost(&self) -> u64 {
         self.cost.take()
     }
 
-    /// The index of the last expression; all names are known before it.
+    /// The number of expressions: the index before which all names are known.
     pub(crate) fn end(&self) -> usize {
         self.composition.names.len()
     }
 
-    /// Finds values where a chain is too long to be followed on the way.
+    /// Evaluates all values in order if a chain is too long for recursion.
     pub(crate) fn prepare(&self, bindings: &Bindings<'a>) {
         if self.is_prepared.replace(true) {
             return;
@@ -169,10 +170,10 @@ impl<'a> Composed<'a> {
 }
 
 impl Program {
-    /// As [`Program::evaluate`], for an expression that uses `variables`.
+    /// Like [`Program::evaluate`], for an expression that uses `variables`.
     ///
     /// # Errors
-    /// What went wrong, in upstream's words.
+    /// The evaluation error, with upstream's message.
     pub fn evaluate_composed<'a>(
         &'a self,
         bindings: &Bindings<'a>,

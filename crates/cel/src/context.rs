@@ -1,37 +1,38 @@
-//! What an evaluation may still spend.
+//! The budget of evaluations.
 
 use std::sync::Arc;
 
 use crate::error::EvalError;
 use crate::pattern::Pattern;
 
-/// The cost that upstream lets one evaluation have.
+/// The maximum cost of one evaluation in upstream.
 pub const COST_MAX: u64 = 1_000_000;
 
-/// The most work of one evaluation beside its cost: visited items, and bytes that are made.
+/// The maximum work of one evaluation in addition to its cost: visited items, and bytes that are
+/// produced.
 const WORK_MAX: u64 = 64_000_000;
 
-/// So many bytes are read in the time that one takes to be made.
+/// The number of bytes that are read in the time in which one is produced.
 const READ: u64 = 16;
 
-/// What evaluations may cost, and what they did. Where several share one budget, each takes from it.
+/// A budget of cost. Several evaluations can share one.
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: u64,
 }
 
 impl Budget {
-    /// So much cost.
+    /// A budget of this cost.
     pub const fn new(cost: u64) -> Self {
         Self { left: cost }
     }
 
-    /// What is left.
+    /// The remaining cost.
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes `cost`; tells whether there was so much.
+    /// Spends `cost`. Returns whether the budget covered it.
     pub fn spend(&mut self, cost: u64) -> bool {
         let enough = cost <= self.left;
         self.left = self.left.saturating_sub(cost);
@@ -39,19 +40,19 @@ impl Budget {
     }
 }
 
-/// The cost of the evaluation that is going on.
+/// The cost of the running evaluation.
 ///
-/// Upstream reckons the cost of a call when it is done; where a call could do much before (a list of
-/// all numbers up to 2^60), work is bounded beforehand.
+/// Upstream charges the cost of a call after it returned. A call can do much work before (a list of
+/// all numbers up to 2^60), so work is bounded in advance.
 #[derive(Debug)]
 pub(crate) struct Context {
     cost: u64,
     limit: u64,
     work: u64,
-    /// The pattern that was compiled last: in a loop, it is mostly the same.
+    /// The pattern that was compiled last; in a loop, it is usually the same.
     pub(crate) pattern: Option<(Box<str>, Arc<Pattern>)>,
-    /// The first of the overloads that the function being called may be, for functions whose result
-    /// depends on declared types where there are no values.
+    /// The first candidate overload of the function being called, for functions whose result
+    /// depends on declared types without having values.
     pub(crate) overload: &'static str,
 }
 
@@ -60,24 +61,24 @@ impl Context {
         Self { cost: 0, limit, work: 0, pattern: None, overload: "" }
     }
 
-    /// Reckons `cost`.
+    /// Adds `cost`.
     pub(crate) fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(EvalError::cost()) } else { Ok(()) }
     }
 
-    /// Says that `amount` items or bytes are going to be visited or made.
+    /// Accounts for `amount` items or bytes that will be visited or produced.
     pub(crate) fn work(&mut self, amount: u64) -> Result<(), EvalError> {
         self.work = self.work.saturating_add(amount);
         if self.work > WORK_MAX { Err(EvalError::cost()) } else { Ok(()) }
     }
 
-    /// Says that so many bytes are going to be read, whatever upstream reckons for it.
+    /// Accounts for bytes that will be read, in addition to upstream's cost.
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), EvalError> {
         if bytes < READ as usize { Ok(()) } else { self.work(bytes as u64 / READ) }
     }
 
-    /// Says that a list of `items` is going to be made, each of which costs one when it is done.
+    /// Accounts for a list of `items` that will be produced; each costs one afterwards.
     pub(crate) fn make(&mut self, items: u64) -> Result<(), EvalError> {
         if items > self.limit.saturating_sub(self.cost) {
             return Err(EvalError::cost());

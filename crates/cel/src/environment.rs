@@ -22,37 +22,37 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// No variables yet.
+    /// An environment without variables.
     pub const fn new() -> Self {
         Self { scope: Scope::new(), bindings: false }
     }
 
-    /// Declares a variable; bindings give the values in the order of declaration.
+    /// Declares a variable. Bindings provide the values in the order of declaration.
     #[must_use]
     pub fn with(mut self, name: impl Into<Str>, declaration: impl Into<Arc<Declaration>>) -> Self {
         self.scope.variables.push((name.into(), declaration.into()));
         self
     }
 
-    /// With `cel.bind`, which gives a value a name. Kubernetes has it where devices are selected, and
-    /// nowhere else.
+    /// Enables `cel.bind`, which names a value. Kubernetes enables it only for device selectors.
     #[must_use]
     pub const fn with_bindings(mut self) -> Self {
         self.bindings = true;
         self
     }
 
-    /// With the types of which patches are made: `Object`, those of its fields, and `JSONPatch`.
+    /// Enables the types from which patches are constructed: `Object`, the types of its fields, and
+    /// `JSONPatch`.
     #[must_use]
     pub const fn with_patches(mut self) -> Self {
         self.scope.patches = true;
         self
     }
 
-    /// Parses, checks and plans an expression, and estimates what it will cost.
+    /// Parses, checks and plans an expression, and estimates its cost.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// The problems of the expression, with upstream's messages.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
         let mut issues = Issues::new(expression);
         let Some(parsed) = parser::parse(expression, self.bindings, &mut issues) else {

@@ -1,21 +1,21 @@
-//! Errors: of compiling an expression, and of evaluating it.
+//! Errors of compilation and of evaluation.
 
 use std::fmt;
 
 use crate::source::Issues;
 
-/// Why an expression can't be used.
+/// Why an expression does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It doesn't parse or its types don't fit.
+    /// It has syntax or type errors.
     #[error(transparent)]
     Issues(#[from] Issues),
-    /// What is constant in it can't be evaluated.
+    /// A constant part of it cannot be evaluated.
     #[error("{0}")]
     Constant(EvalError),
 }
 
-/// Why an evaluation has no value, in upstream's words.
+/// Why an evaluation failed, with upstream's message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EvalError(Box<Inner>);
 
@@ -31,12 +31,12 @@ impl EvalError {
         Self(Box::new(Inner { message: message.into(), cancelled: false, misplaced: false }))
     }
 
-    /// A value was made whose parts are not where their types belong.
+    /// The evaluation constructed an object whose parts have types of another position.
     pub(crate) fn misplaced(message: String) -> Self {
         Self(Box::new(Inner { message, cancelled: false, misplaced: true }))
     }
 
-    /// The cost or the size of values went over the limit: nothing absorbs this error.
+    /// The cost or the size of values exceeded the limit. No operator absorbs this error.
     pub(crate) fn cost() -> Self {
         let message = "operation cancelled: actual cost limit exceeded".to_owned();
         Self(Box::new(Inner { message, cancelled: true, misplaced: false }))
@@ -46,17 +46,18 @@ impl EvalError {
         Self::new("no such overload")
     }
 
-    /// Whether the evaluation was cancelled because it cost too much.
+    /// Whether the evaluation was cancelled because it exceeded its limit.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled
     }
 
-    /// Whether the evaluation went well, but parts of what it made are not where their types belong.
+    /// Whether the evaluation succeeded, but parts of the constructed object have types of another
+    /// position.
     pub fn is_misplaced(&self) -> bool {
         self.0.misplaced
     }
 
-    /// What went wrong.
+    /// The error message.
     pub fn message(&self) -> &str {
         &self.0.message
     }

@@ -1,6 +1,6 @@
-//! Property names as identifiers: what is no identifier in data is escaped in expressions.
+//! Escapes property names that are not identifiers.
 
-/// Words of the language, which can't be identifiers.
+/// Reserved words of the language, which cannot be identifiers.
 const RESERVED: &[&str] = &[
     "true",
     "false",
@@ -25,12 +25,12 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Whether a word is the language's own.
+/// Whether a word is reserved.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// The identifier by which expressions call the property `name`; none if there can't be one.
+/// The identifier that expressions use for the property `name`; `None` if it cannot be escaped.
 pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -55,7 +55,7 @@ pub fn escape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The property that expressions call `identifier`; none if it has an escape that means nothing.
+/// The property to which `identifier` refers; `None` if it has an invalid escape.
 pub fn unescape(identifier: &str) -> Option<String> {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;
@@ -63,7 +63,7 @@ pub fn unescape(identifier: &str) -> Option<String> {
         let inside = &rest[at + 2..];
         let len = inside.find('_').unwrap_or(inside.len());
         if len == 0 || !inside[len..].starts_with("__") {
-            // Not of the form `__word__`: the first underscore stands for itself.
+            // Not of the form `__word__`: the first underscore is literal.
             out.push_str(&rest[..=at]);
             rest = &rest[at + 1..];
             continue;

@@ -1,4 +1,4 @@
-//! Named formats of texts (`dns1123Label`, `uuid`, `date` …).
+//! Named text formats (`dns1123Label`, `uuid`, `date` …).
 
 use pintle_meta::names;
 
@@ -11,9 +11,9 @@ pub(crate) struct Format {
     key: &'static str,
     /// Its name in messages.
     pub(crate) name: &'static str,
-    /// Gives the errors of a text.
+    /// Returns the errors of a text.
     pub(crate) wrong: fn(&str) -> Vec<String>,
-    /// The length of the pattern that the cost is estimated with.
+    /// The length of the pattern, for the cost estimate.
     pub(crate) pattern_length: u64,
 }
 
@@ -44,7 +44,7 @@ static FORMATS: &[Format] = &[
     format("datetime", "datetime", 71, |s| unless(is_date_time(s), "invalid datetime")),
 ];
 
-/// The format that expressions call `key`.
+/// The format with this name in expressions.
 pub(crate) fn find(key: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.key == key)
 }
@@ -53,7 +53,7 @@ fn unless(ok: bool, message: &str) -> Vec<String> {
     if ok { Vec::new() } else { vec![message.to_owned()] }
 }
 
-/// Hexadecimal digits in groups, with or without dashes between.
+/// Hexadecimal digits in groups, optionally separated by dashes.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text.as_bytes();
     for (at, len) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -75,7 +75,7 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && digits.bytes().all(is_digit)
 }
 
-/// A date, `t`, and a time with its zone; the numbers of the time are only compared as text.
+/// A date, `t`, and a time with a zone; the numbers of the time are compared as text.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -90,14 +90,14 @@ fn is_date_time(text: &str) -> bool {
     text.len() >= 4 && time::parse_date(date).is_some() && colons && ok && is_zone_behind(rest)
 }
 
-/// A fraction, if there is one, and `z` or `+01:00`.
+/// An optional fraction, and `z` or `+01:00`.
 fn is_zone_behind(text: &str) -> bool {
     let is_zone = |zone: &str| match zone.as_bytes() {
         b"z" => true,
         [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|d| d.is_ascii_digit()),
         _ => false,
     };
-    // Upstream's pattern lets any character begin the fraction.
+    // Upstream's pattern accepts any character before the fraction.
     let mut chars = text.chars();
     let fraction = chars.next().map_or("", |_| chars.as_str());
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();

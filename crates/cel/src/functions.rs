@@ -1,6 +1,6 @@
-//! What a function is: its overloads, its signature language, and its implementation.
+//! Functions: their overloads, the notation of signatures, and their implementation.
 //!
-//! Must not know: which functions there are; the [`library`](crate::library) has their tables.
+//! Must not know: the set of functions, which is in the tables of [`library`](crate::library).
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::error::EvalError;
 use crate::types::Type;
 use crate::value::{Eval, Val, made};
 
-/// What a function does with its arguments, the receiver being the first.
+/// The implementation of a function; the receiver is the first argument.
 pub(crate) type Native = for<'a> fn(&mut Context, &[Val<'a>]) -> Eval<'a>;
 
-/// A function as the libraries declare it: name, what it does, and its overloads by their names and
-/// signatures. A signature that begins with a dot is a method's.
+/// The declaration of a function in a library: name, guard, implementation, and its overloads by id
+/// and signature. A signature that begins with a dot is that of a method.
 pub(crate) type Row = (&'static str, Guard, Native, &'static [(&'static str, &'static str)]);
 
-/// Who sees to it that arguments have the right types.
+/// Who checks the types of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// The function itself.
     Own,
-    /// Its overloads: the function is only called with arguments that fit one.
+    /// The caller: the function is only called with arguments that match an overload.
     Typed,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Function {
 pub(crate) struct Overload {
     pub(crate) id: &'static str,
     pub(crate) is_member: bool,
-    /// Types with a letter for a name are numbered from 0.
+    /// Type parameters are numbered from 0.
     args: Vec<Type>,
     result: Type,
     params: u32,
 }
 
 impl Overload {
-    /// The types of arguments and result, with fresh types for those that any can be.
+    /// The types of arguments and result, with fresh types for the type parameters.
     pub(crate) fn instantiate(&self, mut fresh: impl FnMut() -> Type) -> (Vec<Type>, Type) {
         if self.params == 0 {
             return (self.args.clone(), self.result.clone());
@@ -68,7 +68,7 @@ fn put_in(t: &Type, params: &[Type]) -> Type {
     }
 }
 
-/// The type that expressions call `name`.
+/// The type with this name in expressions.
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
         "bool" => Type::Bool,
@@ -119,7 +119,7 @@ impl From<&Row> for Function {
     }
 }
 
-/// The error that no overload of `function` takes these arguments.
+/// The error that no overload of `function` matches these arguments.
 pub(crate) fn no_overload_of(function: &str, args: &[Val<'_>]) -> EvalError {
     let names: Vec<&str> = args.iter().map(Val::type_name).collect();
     EvalError::new(format!("no such overload: {function}({})", names.join(", ")))
@@ -140,7 +140,7 @@ fn overload(id: &'static str, signature: &'static str) -> Overload {
     Overload { id, is_member, args, result, params: reader.params.len() as u32 }
 }
 
-/// Reads signatures. They are constants of this crate, so what is no type is told by panic, in tests.
+/// Parses signatures. They are constants of this crate, so an invalid type panics, in tests.
 struct Reader {
     rest: &'static str,
     params: Vec<&'static str>,

@@ -1,28 +1,29 @@
-//! The Common Expression Language as Kubernetes v1.36 has it: expressions are parsed, checked against
-//! declared types, their cost is estimated, and they are evaluated over borrowed trees within a budget.
+//! The Common Expression Language as Kubernetes v1.36 uses it. Expressions are parsed, type-checked
+//! against declarations, and their cost is estimated; they are evaluated over borrowed trees within
+//! a budget.
 //!
-//! The rooms, each of which knows only those before it:
+//! The modules in layers; each depends only on those in rows before it:
 //!
-//! | room | what it is |
+//! | module | content |
 //! |---|---|
 //! | `source`, `error`, `ast`, `escape` | texts, errors, the syntax tree |
-//! | `types` | types, and the declarations of values that callers give |
-//! | `number`, `time`, `url`, `address`, `semver`, `format`, `pattern` | scalars of Kubernetes' types, without values |
-//! | `context`, `authorizer` | the budget of an evaluation; who decides what users may do |
-//! | `value`, `bindings` | values, and those of variables |
-//! | `functions`, `library` | what a function is; the tables of all functions |
+//! | `types` | types, and the declarations of values by callers |
+//! | `number`, `time`, `url`, `address`, `semver`, `format`, `pattern` | scalars of Kubernetes' types, independent of values |
+//! | `context`, `authorizer` | the budget of an evaluation; the interface for authorization checks |
+//! | `value`, `bindings` | values, and the values of variables |
+//! | `functions`, `library` | the definition of a function; the tables of all functions |
 //! | `scope`, `parser`, `checker`, `cost` | names, text to tree, tree to types, types to cost |
-//! | `plan` | what evaluation runs |
-//! | `program`, `composition`, `environment`, `selects` | what callers use |
+//! | `plan` | the executable form of an expression |
+//! | `program`, `composition`, `environment`, `selects` | the public interface |
 //!
-//! Must not know: definitions of resources, requests, storage. Nothing here does I/O or looks at the
-//! clock. Schemas are not known either: callers make [`Declaration`]s of them.
+//! Must not know: definitions of resources, requests, storage. Nothing here does I/O or reads the
+//! clock. Schemas are not known either: callers convert them to [`Declaration`]s.
 //!
 //! Invariants:
-//! - What is accepted, what it costs, and what errors say is upstream's (cel-go v0.26 with Kubernetes'
-//!   libraries); the rows in `tests/` are upstream's outcomes.
-//! - No expression and no data can make an evaluation panic, recurse without bound, or use more than
-//!   its budget of time and memory.
+//! - The accepted expressions, their cost and the error messages are upstream's (cel-go v0.26 with
+//!   Kubernetes' libraries); the rows in `tests/` are upstream's results.
+//! - No expression and no data can make an evaluation panic, recurse without bound, or exceed its
+//!   budget of time and memory.
 
 mod address;
 mod ast;

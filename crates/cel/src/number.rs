@@ -1,27 +1,27 @@
-//! Numbers across types: their order, and how Go writes them.
+//! Numbers: comparison across types, and Go's format.
 
 use std::cmp::Ordering;
 
-/// The order of an integer and a floating-point number; none for NaN.
+/// Compares an integer and a floating-point number; `None` for NaN.
 pub(crate) fn compare(a: i128, b: f64) -> Option<Ordering> {
-    // Upstream makes a float of the integer, and so do we, though great integers lose digits.
+    // As upstream does, the integer is converted to a float, although large integers lose digits.
     (a as f64).partial_cmp(&b)
 }
 
-/// The integer that a floating-point number is after its fraction is cut off, if it fits.
+/// Truncates a floating-point number to an integer, if it fits.
 pub(crate) fn to_int(n: f64) -> Option<i64> {
-    // Go compares strictly: the limits themselves are out, as rounding may have made them.
+    // Go compares strictly: the limits themselves are excluded, as they may result from rounding.
     let ok = n > -9_223_372_036_854_775_808.0 && n < 9_223_372_036_854_775_807.0;
     ok.then_some(n as i64)
 }
 
-/// The same without sign.
+/// Truncates a floating-point number to an unsigned integer, if it fits.
 pub(crate) fn to_uint(n: f64) -> Option<u64> {
     let ok = (0.0..18_446_744_073_709_551_615.0).contains(&n);
     ok.then_some(n as u64)
 }
 
-/// As few digits as tell the number, as Go's `%g` and `%v` write it.
+/// Formats a number with the fewest digits that round-trip, as Go's `%g` and `%v`.
 pub(crate) fn shortest(n: f64) -> String {
     if n.is_nan() {
         return "NaN".to_owned();
@@ -39,12 +39,12 @@ pub(crate) fn shortest(n: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// As few digits as tell the number, without an exponent.
+/// Formats a number with the fewest digits that round-trip, without an exponent.
 pub(crate) fn plain(n: f64) -> String {
     if n.is_finite() { format!("{n}") } else { shortest(n) }
 }
 
-/// Reads a number as Go's `strconv.ParseFloat` does.
+/// Parses a number as Go's `strconv.ParseFloat`.
 pub(crate) fn parse(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
@@ -58,16 +58,16 @@ pub(crate) fn parse(text: &str) -> Option<f64> {
         let magnitude = parse_hex(hex)?;
         return Some(if text.starts_with('-') { -magnitude } else { magnitude });
     }
-    let text = &without_underscores(text)?;
+    let text = &remove_digit_separators(text)?;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    // Rust reads what Go reads but for these.
+    // Rust accepts what Go accepts, except for these characters.
     let plain = unsigned.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
     let number: f64 = text.parse().ok().filter(|_| plain)?;
     number.is_finite().then_some(number)
 }
 
-/// A number without the underscores between its digits.
-fn without_underscores(text: &str) -> Option<String> {
+/// Removes underscores between digits.
+fn remove_digit_separators(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_digit =
         |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -76,7 +76,7 @@ fn without_underscores(text: &str) -> Option<String> {
     ok.then(|| text.replace('_', ""))
 }
 
-/// `1.8p3`: hexadecimal digits times a power of two, which must be there.
+/// Parses `1.8p3`: hexadecimal digits times a power of two, which is mandatory.
 fn parse_hex(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once('p')?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

@@ -1,4 +1,4 @@
-//! Regular expressions as Go has them: the syntax of RE2, in linear time.
+//! Regular expressions with Go's syntax (RE2) in linear time.
 
 use regex::Regex;
 use regex_automata::nfa::thompson;
@@ -6,14 +6,14 @@ use regex_automata::util::syntax;
 
 use crate::error::EvalError;
 
-/// The longest pattern that is compiled.
+/// The maximum length of a pattern.
 const LENGTH_MAX: usize = 64 * 1024;
 
-/// The memory that a compiled pattern may take, and how much slower than one byte after the other it
-/// may then be to match. Most patterns are of the first size; the last is the most that there is.
+/// The memory limits of a compiled pattern, each with the factor by which matching may be slower
+/// than a scan. Most patterns fit the first limit; the last is the maximum.
 const SIZES: &[(usize, u64)] = &[(16 * 1024, 1), (128 * 1024, 8), (2 * 1024 * 1024, 64)];
 
-/// How deep groups and repetitions may nest.
+/// The maximum nesting of groups and repetitions.
 const NESTING_MAX: u32 = 250;
 
 /// A compiled pattern.
@@ -24,11 +24,11 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The memory that the constant patterns of one expression may take together.
+    /// The memory limit for all constant patterns of an expression.
     pub(crate) const ROOM: usize = 32 * 1024 * 1024;
 
-    /// The memory that the states of a pattern take, or why it is none. That is found out at a small part
-    /// of the cost of compiling it, and nothing larger than half of what may be compiled passes.
+    /// The memory of a pattern's states, or the error of the pattern. This takes a small part of
+    /// the time of compiling it, and accepts nothing larger than half of the compilation limit.
     pub fn check(pattern: &str) -> Result<usize, EvalError> {
         if pattern.len() > LENGTH_MAX {
             return Err(too_large());
@@ -45,18 +45,18 @@ impl Pattern {
         })
     }
 
-    /// Compiles what passes [`Pattern::check`].
+    /// Compiles a pattern that passes [`Pattern::check`].
     pub fn compile(pattern: &str) -> Result<Self, EvalError> {
         Self::new(pattern, |_| Ok(()))
     }
 
-    /// Whether a text holds a match.
+    /// Whether a text contains a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// Compiles; errors are in Go's words where they can be. `room` is asked for memory before it is
-    /// taken, and may refuse.
+    /// Compiles a pattern; errors have Go's messages where possible. `room` reserves memory before
+    /// it is used, and may fail.
     pub(crate) fn new(
         pattern: &str,
         mut room: impl FnMut(usize) -> Result<(), EvalError>,
@@ -82,7 +82,7 @@ impl Pattern {
         Err(too_large())
     }
 
-    /// The room that the constant patterns of one expression share.
+    /// A memory limit that the constant patterns of an expression share.
     pub(crate) fn room(left: &mut usize) -> impl FnMut(usize) -> Result<(), EvalError> {
         move |size| {
             *left = left.checked_sub(size).ok_or_else(too_large)?;
@@ -104,8 +104,7 @@ fn too_large() -> EvalError {
     EvalError::new("error parsing regexp: expression too large")
 }
 
-/// The same expression for the engine that runs it: where Go's classes are ASCII, and literal parts
-/// are quoted.
+/// Translates a pattern for the regex engine: Go's classes are ASCII, and `\Q…\E` is quoted.
 fn translate(pattern: &str) -> Result<String, String> {
     let out = String::with_capacity(pattern.len() + 8);
     let mut translator = Translator {
@@ -129,7 +128,7 @@ fn translate(pattern: &str) -> Result<String, String> {
     Ok(translator.out)
 }
 
-/// An error in Go's words, and the part of the pattern that it is about.
+/// An error with Go's message, and the part of the pattern that it refers to.
 fn wrong(what: &str, part: &str) -> String {
     format!("error parsing regexp: {what}: `{part}`")
 }
@@ -138,13 +137,13 @@ struct Translator<'a> {
     pattern: &'a str,
     rest: &'a str,
     out: String,
-    /// The pattern from the beginning of the class that is open.
+    /// The pattern from the beginning of the open class.
     class: Option<&'a str>,
-    /// How many groups are open.
+    /// The number of open groups.
     groups: u32,
-    /// Whether something stands before that can be repeated.
+    /// Whether the previous element can be repeated.
     repeatable: bool,
-    /// The repetition that was read last, if nothing was read since.
+    /// The last repetition, if it directly precedes.
     repetition: Option<&'a str>,
 }
 
@@ -170,7 +169,7 @@ impl<'a> Translator<'a> {
             '\\' => return self.escape(),
             '[' => self.open_class(),
             '(' => return self.open_group(),
-            // Braces that are no repetition are themselves.
+            // Braces that are not a repetition are literal.
             '{' => self.replace(1, r"\{"),
             '}' => self.replace(1, r"\}"),
             ')' => {
@@ -216,7 +215,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// A group begins, which may have a name or flags; Go has no other kinds.
+    /// Reads the beginning of a group, which may have a name or flags; Go has no other kinds.
     fn open_group(&mut self) -> Result<(), String> {
         self.groups += 1;
         let Some(kind) = self.rest.strip_prefix("(?") else {
@@ -232,7 +231,7 @@ impl<'a> Translator<'a> {
                 let shown = &self.rest[..(len + 1).min(self.rest.len())];
                 return Err(wrong("invalid named capture", shown));
             }
-            // Names are not asked for, and Go lets two groups have the same.
+            // Group names are not used, and Go allows two groups with the same name.
             self.replace(len + 1, "(");
             return Ok(());
         }
@@ -265,7 +264,7 @@ impl<'a> Translator<'a> {
         self.rest = &self.rest[len..];
     }
 
-    /// A class begins; a bracket that stands first in it is itself.
+    /// Reads the beginning of a class; a bracket in first position is literal.
     fn open_class(&mut self) {
         self.class = Some(self.rest);
         self.copy(if self.rest.starts_with("[^") { 2 } else { 1 });
@@ -274,7 +273,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// An escape that the engine knows as well, with what belongs to it in braces.
+    /// Copies an escape that the engine supports, including its braces.
     fn known(&mut self, len: usize) -> Result<(), String> {
         let has_braces = matches!(self.rest.as_bytes()[1], b'p' | b'P' | b'x');
         let behind = &self.rest[len..];
@@ -283,7 +282,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// What begins with a backslash.
+    /// Translates an escape.
     fn escape(&mut self) -> Result<(), String> {
         let escaped = self.rest[1..].chars().next();
         let len = 1 + escaped.map_or(0, char::len_utf8);
@@ -322,7 +321,7 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// One character of a class, escaped or not, and the length of its text.
+/// Reads one character of a class, escaped or not, and the length of its text.
 fn character(text: &str) -> Result<(u32, usize), String> {
     let first = text.chars().next().unwrap_or_default();
     if first != '\\' {
@@ -361,8 +360,8 @@ fn character(text: &str) -> Result<(u32, usize), String> {
     Ok((code, len))
 }
 
-/// Up to three octal digits behind a backslash; one alone would refer to a group, which Go doesn't
-/// have.
+/// Reads up to three octal digits after a backslash; a single one would be a backreference, which
+/// Go lacks.
 fn octal(text: &str) -> Result<(u32, usize), String> {
     let digits = text[1..].bytes().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
     let len = 1 + digits;
@@ -372,10 +371,10 @@ fn octal(text: &str) -> Result<(u32, usize), String> {
     Ok((u32::from_str_radix(&text[1..len], 8).unwrap_or(0), len))
 }
 
-/// The most repetitions that can be asked for.
+/// The maximum number of repetitions.
 const REPEAT_MAX: u32 = 1000;
 
-/// The length of `*`, `+?`, `{2,3}` and the like.
+/// The length of `*`, `+?`, `{2,3}` etc.
 fn repetition(text: &str) -> Option<usize> {
     let len = match text.as_bytes()[0] {
         b'*' | b'+' | b'?' => 1,
@@ -393,7 +392,7 @@ fn repetition(text: &str) -> Option<usize> {
     Some(len + usize::from(text[len..].starts_with('?')))
 }
 
-/// Go repeats no repetition (`before`), and nothing more than a thousand times.
+/// Go rejects the repetition of a repetition (`before`), and more than a thousand repetitions.
 fn check_repetition(operator: &str, before: Option<&str>) -> Result<(), String> {
     if let Some(before) = before {
         let operators = format!("{before}{operator}");

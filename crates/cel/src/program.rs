@@ -50,23 +50,23 @@ impl Program {
         &self.output
     }
 
-    /// What an evaluation costs at least and at most.
+    /// The minimum and maximum cost of an evaluation.
     pub const fn estimate(&self) -> Estimate {
         self.estimate
     }
 
-    /// Whether the expression uses the variable.
+    /// Whether the expression refers to the variable.
     pub fn uses(&self, variable: &str) -> bool {
         let index = self.variables.iter().position(|(name, _)| name == variable);
         index.is_some_and(|index| self.used[index])
     }
 
-    /// The values of its composition that the expression may use.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = &str> {
-        self.plan.wanted.iter().map(|name| &**name)
+    /// The named values that the expression may use.
+    pub(crate) fn used_values(&self) -> impl Iterator<Item = &str> {
+        self.plan.used_values.iter().map(|name| &**name)
     }
 
-    /// The expression's value.
+    /// Evaluates the expression.
     pub(crate) fn value<'a>(
         &'a self,
         bindings: &Bindings<'a>,
@@ -77,11 +77,11 @@ impl Program {
         self.plan.root.eval(&mut frame.with_named(named))
     }
 
-    /// The expression's value as data. One evaluation may cost as much as upstream lets it, and all
-    /// that share the budget as much as that has.
+    /// Evaluates the expression to data. The cost is limited by upstream's limit for one evaluation
+    /// and by the budget, which evaluations can share.
     ///
     /// # Errors
-    /// What went wrong, in upstream's words.
+    /// The evaluation error, with upstream's message.
     pub fn evaluate(
         &self,
         bindings: &Bindings<'_>,
@@ -95,7 +95,7 @@ impl Program {
         result
     }
 
-    /// Evaluates, and lets `then` see the value.
+    /// Evaluates the expression and passes the value to `then`.
     pub(crate) fn evaluate_in<'a, T>(
         &'a self,
         bindings: &Bindings<'a>,

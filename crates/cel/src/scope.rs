@@ -1,4 +1,5 @@
-//! What an expression can refer to: declared variables, functions, and types of which values can be made.
+//! The names that an expression can refer to: variables, functions, and types of constructible
+//! values.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::value::made;
 pub(crate) struct Scope {
     /// The variables, in the order of declaration.
     pub(crate) variables: Vec<(Str, Arc<Declaration>)>,
-    /// Whether the types of which patches are made are declared.
+    /// Whether the types of patches are declared.
     pub(crate) patches: bool,
 }
 
@@ -23,12 +24,12 @@ impl Scope {
         Self { variables: Vec::new(), patches: false }
     }
 
-    /// The type of this name that expressions can make values of.
+    /// The type with this name, if expressions can construct its values.
     pub(crate) fn made_type(&self, name: &str) -> Option<Type> {
         (self.patches && made::is_type(name)).then(|| Type::Made(name.into()))
     }
 
-    /// The function of this name that expressions can call.
+    /// The function with this name, if expressions can call it.
     pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
         library::find(name).filter(|_| self.patches || !library::is_of_patches(name))
     }

@@ -1,10 +1,10 @@
-//! Which fields an expression selects, as its text shows before types are checked.
+//! Finds field selections in an expression by its syntax, before type checking.
 
 use crate::ast::{Expr, Kind, Literal};
 use crate::parser;
 use crate::source::Issues;
 
-/// Whether an expression has `operand.field` in it, or `operand.?field`; false if it does not parse.
+/// Whether an expression contains `operand.field` or `operand.?field`; false if it does not parse.
 pub fn selects(expression: &str, operand: &str, field: &str) -> bool {
     let parsed = parser::parse(expression, false, &mut Issues::new(expression));
     parsed.is_some_and(|parsed| has(&parsed.root, operand, field))

@@ -1,11 +1,11 @@
-//! Semantic versions, read as upstream's library reads them, with its errors.
+//! Semantic versions, parsed as by upstream's library, with its errors.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use pintle_meta::quote::quote;
 
-/// A version. Build metadata counts neither for equality nor for order.
+/// A version. Build metadata is ignored in comparisons.
 #[derive(Clone, Debug)]
 pub(crate) struct Semver {
     /// Major, minor, patch.
@@ -14,7 +14,7 @@ pub(crate) struct Semver {
     build: Vec<String>,
 }
 
-/// A part of a pre-release.
+/// An identifier of a pre-release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Identifier {
     Number(u64),
@@ -82,7 +82,7 @@ impl fmt::Display for Semver {
 }
 
 impl Semver {
-    /// Reads a version; errors are those of the library that upstream uses.
+    /// Parses a version, with the errors of upstream's library.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
@@ -104,7 +104,7 @@ impl Semver {
         })
     }
 
-    /// Reads a version that may have a `v` in front, leading zeros, and too few parts.
+    /// Parses a version that may have a leading `v`, leading zeros, or missing parts.
     pub(crate) fn parse_loosely(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();

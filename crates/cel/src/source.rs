@@ -1,29 +1,29 @@
-//! The text of an expression, and how a position in it is shown.
+//! The text of an expression, and positions in it.
 
 use std::fmt::Write as _;
 
-/// A position in an expression: bytes from its start, or none for the whole of it.
+/// A byte offset in an expression; `None` for the expression as a whole.
 pub(crate) type Offset = Option<u32>;
 
-/// The longest line that is shown beside an issue.
+/// The maximum length of a line that is shown with an issue.
 const SNIPPET_MAX: usize = 16_384;
 
-/// The most issues that one compilation tells.
+/// The maximum number of issues that a compilation reports.
 const ISSUES_MAX: usize = 100;
 
-/// One thing that is wrong with an expression, and where.
+/// A problem of an expression, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// The line, from 1; `-1` where the issue is with the whole expression.
+    /// The line, from 1; `-1` for an issue with the whole expression.
     pub line: i32,
-    /// The column in characters, from 0; `-1` where the issue is with the whole expression.
+    /// The column in characters, from 0; `-1` for an issue with the whole expression.
     pub column: i32,
-    /// What is wrong, in upstream's words.
+    /// The message, as in upstream.
     pub message: String,
 }
 
-/// All that is wrong with an expression. Shown as upstream shows it: each issue with its position, the
-/// line and a mark below.
+/// All problems of an expression. Displayed as in upstream: each issue with its position, the line,
+/// and a marker below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issues {
     source: Box<str>,
@@ -48,7 +48,7 @@ impl Issues {
         self.count == 0
     }
 
-    /// The issues in the order of their positions.
+    /// Returns the issues sorted by position.
     pub(crate) fn sorted(mut self) -> Self {
         self.issues.sort_by_key(|issue| (issue.line, issue.column));
         self
@@ -80,7 +80,7 @@ impl std::fmt::Display for Issues {
 impl std::error::Error for Issues {}
 
 impl Issues {
-    /// Shows the line of an issue and a mark below its column; wide characters get wide marks.
+    /// Writes the line of an issue and a marker below its column; wide characters get wide markers.
     fn mark(&self, issue: &Issue, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.source.is_empty() {
             return Ok(());
@@ -104,11 +104,11 @@ impl Issues {
     }
 }
 
-/// Line (from 1) and column (from 0, in characters) of a position.
+/// The line (from 1) and column (from 0, in characters) of an offset.
 fn position(source: &str, at: Offset) -> (i32, i32) {
     let Some(at) = at else { return (-1, -1) };
     if source.is_empty() {
-        // Upstream has no columns in no text.
+        // Upstream has no columns in an empty text.
         return (1, -1);
     }
     let before = source.get(..at as usize).unwrap_or(source);

@@ -1,4 +1,4 @@
-//! Points and lengths of time: reading, writing, calculating.
+//! Timestamps and durations: parsing, formatting, arithmetic.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,17 +7,17 @@ use pintle_meta::{duration, time};
 
 const NANOS: i64 = 1_000_000_000;
 
-/// The first and last second that a timestamp can have: those of the years 1 to 9999.
+/// The range of a timestamp in seconds: the years 1 to 9999.
 const SECONDS_MIN: i64 = -62_135_596_800;
 const SECONDS_MAX: i64 = 253_402_300_799;
 
-/// A point in time. The zone that it was given in counts only when it is written.
+/// A timestamp. Its offset only matters when it is formatted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timestamp {
     /// Seconds since 1970.
     pub(crate) seconds: i64,
     pub(crate) nanos: u32,
-    /// Seconds to the east of Greenwich.
+    /// Seconds east of UTC.
     offset: i32,
 }
 
@@ -45,7 +45,7 @@ impl Timestamp {
     /// Go's zero time.
     pub(crate) const YEAR_ONE: Self = Self { seconds: SECONDS_MIN, nanos: 0, offset: 0 };
 
-    /// The time so many nanoseconds later; none beyond the year 9999 or before the year 1.
+    /// Adds nanoseconds; `None` if the result is outside of the years 1 to 9999.
     pub(crate) fn plus(self, nanos: i128) -> Option<Self> {
         let total = self.total() + nanos;
         let seconds = i64::try_from(total.div_euclid(i128::from(NANOS))).ok()?;
@@ -54,7 +54,7 @@ impl Timestamp {
         ok.then_some(Self { seconds, nanos, ..self })
     }
 
-    /// The nanoseconds from `earlier` to this; none if they are too many.
+    /// The nanoseconds since `earlier`; `None` on overflow.
     pub(crate) fn since(self, earlier: Self) -> Option<i64> {
         i64::try_from(self.total() - earlier.total()).ok()
     }
@@ -63,17 +63,17 @@ impl Timestamp {
         i128::from(self.seconds) * i128::from(NANOS) + i128::from(self.nanos)
     }
 
-    /// The calendar's and the clock's reading so many seconds to the east of Greenwich.
-    pub(crate) fn reading(self, offset: i64) -> Reading {
+    /// The calendar and clock fields at an offset in seconds east of UTC.
+    pub(crate) fn calendar(self, offset: i64) -> CalendarFields {
         let seconds = self.seconds + offset;
         let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
         let (year, month, day) = time::civil_from_days(days);
-        Reading {
+        CalendarFields {
             year,
             month,
             day,
             day_of_year: days - time::days_from_civil(year, 1, 1),
-            // 1970 began with a Thursday.
+            // 1970 began on a Thursday.
             day_of_week: (days + 4).rem_euclid(7),
             hour: second / 3600,
             minute: second / 60 % 60,
@@ -83,8 +83,8 @@ impl Timestamp {
     }
 }
 
-/// What calendar and clock show. Months and days are from 1, days of the year and week from 0.
-pub(crate) struct Reading {
+/// Calendar and clock fields. Months and days count from 1, days of the year and week from 0.
+pub(crate) struct CalendarFields {
     pub(crate) year: i64,
     pub(crate) month: i64,
     pub(crate) day: i64,
@@ -96,11 +96,11 @@ pub(crate) struct Reading {
     pub(crate) millisecond: i64,
 }
 
-/// As RFC 3339 has it, with as many digits as there are.
+/// Displays RFC 3339 with as many fractional digits as needed.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reading = self.reading(i64::from(self.offset));
-        let Reading { year, month, day, hour, minute, second, .. } = reading;
+        let calendar = self.calendar(i64::from(self.offset));
+        let CalendarFields { year, month, day, hour, minute, second, .. } = calendar;
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
         if self.nanos > 0 {
             let fraction = format!("{:09}", self.nanos);
@@ -116,17 +116,17 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Why a text is no point in time.
+/// Why a text is not a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoTime {
+pub(crate) enum TimeError {
     Syntax,
-    /// It is one before the year 1 or after the year 9999.
+    /// The time is before the year 1 or after the year 9999.
     Range,
 }
 
-/// Reads RFC 3339 as Go does.
-pub(crate) fn parse_timestamp(text: &str) -> Result<Timestamp, NoTime> {
-    // The times of the core have microseconds: the fraction is read here.
+/// Parses RFC 3339 as Go does.
+pub(crate) fn parse_timestamp(text: &str) -> Result<Timestamp, TimeError> {
+    // `pintle_meta`'s times have microseconds, so the fraction is parsed here.
     let (head, fraction, tail) = match text.find(['.', ',']) {
         None => (text, "", ""),
         Some(at) => {
@@ -134,24 +134,24 @@ pub(crate) fn parse_timestamp(text: &str) -> Result<Timestamp, NoTime> {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let (fraction, tail) = rest.split_at(digits);
             if fraction.is_empty() {
-                return Err(NoTime::Syntax);
+                return Err(TimeError::Syntax);
             }
             (&text[..at], fraction, tail)
         }
     };
     if head.len() + tail.len() > "2006-01-02T15:04:05+07:00".len() {
-        return Err(NoTime::Syntax);
+        return Err(TimeError::Syntax);
     }
-    let micros = time::parse(&format!("{head}{tail}")).map_err(|_| NoTime::Syntax)?;
+    let micros = time::parse(&format!("{head}{tail}")).map_err(|_| TimeError::Syntax)?;
     let nanos = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanos = nanos.fold(0, |n, digit| n * 10 + u32::from(digit - b'0'));
     let seconds = micros.div_euclid(time::SECOND);
     let offset = offset(if tail.is_empty() { head } else { tail });
-    let time = from_seconds(seconds).ok_or(NoTime::Range)?;
+    let time = from_seconds(seconds).ok_or(TimeError::Range)?;
     Ok(Timestamp { nanos, offset, ..time })
 }
 
-/// The zone at the end of a time that was read.
+/// The offset at the end of a parsed time.
 fn offset(text: &str) -> i32 {
     let zone = text.len().checked_sub(6).and_then(|at| text.get(at..));
     let Some((sign, zone)) = zone.and_then(|zone| zone.split_at_checked(1)) else { return 0 };
@@ -164,18 +164,18 @@ fn offset(text: &str) -> i32 {
     }
 }
 
-/// So many seconds after 1970.
+/// The timestamp at these seconds since 1970.
 pub(crate) fn from_seconds(seconds: i64) -> Option<Timestamp> {
     let ok = (SECONDS_MIN..=SECONDS_MAX).contains(&seconds);
     ok.then_some(Timestamp { seconds, nanos: 0, offset: 0 })
 }
 
-/// Reads OpenAPI's `date`.
+/// Parses OpenAPI's `date`.
 pub(crate) fn parse_date(text: &str) -> Option<Timestamp> {
     parse_timestamp(&format!("{text}T00:00:00Z")).ok().filter(|_| text.len() == 10)
 }
 
-/// Reads OpenAPI's `date-time`: RFC 3339, with or without offset.
+/// Parses OpenAPI's `date-time`: RFC 3339, with or without offset.
 pub(crate) fn parse_open_api_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return from_seconds(0);
@@ -183,12 +183,12 @@ pub(crate) fn parse_open_api_time(text: &str) -> Option<Timestamp> {
     parse_timestamp(text).or_else(|_| parse_timestamp(&format!("{text}Z"))).ok()
 }
 
-/// Reads a duration as Go does: nanoseconds.
+/// Parses a duration as Go does, to nanoseconds.
 pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     duration::parse(text).ok()
 }
 
-/// Units and their names. What begins with a unit's last name is that unit.
+/// Units and their names. A unit that begins with the last name of a row is also accepted.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),
@@ -200,7 +200,7 @@ const UNITS: &[(&[&str], i64)] = &[
     (&["w", "wk", "week"], 604_800 * NANOS),
 ];
 
-/// Reads OpenAPI's `duration`: Go's, or numbers with units in words such as `3 days`.
+/// Parses OpenAPI's `duration`: Go's format, or numbers with unit names such as `3 days`.
 pub(crate) fn parse_open_api_duration(text: &str) -> Option<i64> {
     if let Some(nanos) = parse_duration(text) {
         return Some(nanos);
@@ -232,12 +232,12 @@ pub(crate) fn parse_open_api_duration(text: &str) -> Option<i64> {
     found.then_some(total)
 }
 
-/// Seconds, as many digits as there are.
+/// Formats seconds with as many fractional digits as needed.
 pub(crate) fn duration_text(nanos: i64) -> String {
     format!("{}s", crate::number::plain(seconds_of(nanos)))
 }
 
-/// Seconds with their fraction, as Go reckons them.
+/// The duration in seconds with fraction, as Go computes it.
 pub(crate) fn seconds_of(nanos: i64) -> f64 {
     (nanos / NANOS) as f64 + (nanos % NANOS) as f64 / 1e9
 }

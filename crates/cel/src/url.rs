@@ -1,4 +1,4 @@
-//! Reading URLs as Go does, with its errors.
+//! Parses URLs as Go does, with its errors.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use crate::address;
 #[derive(Clone, Debug, Default)]
 pub struct Url {
     pub(crate) scheme: String,
-    /// What follows the scheme where no slash does.
+    /// The text after the scheme, if no slash follows.
     opaque: String,
     user: Option<(Vec<u8>, Option<Vec<u8>>)>,
     pub(crate) host: String,
     path: Vec<u8>,
-    /// The path as it was written, if it would not be written so again.
+    /// The original path, if encoding would not reproduce it.
     path_written: Option<String>,
     query: Option<String>,
     fragment: Option<String>,
@@ -23,7 +23,7 @@ pub struct Url {
     without_host: bool,
 }
 
-/// In which part of a URL text stands.
+/// The part of a URL that contains a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     Path,
@@ -34,12 +34,12 @@ enum Part {
     Fragment,
 }
 
-/// Reads a URL that a request could ask for.
+/// Parses a URL as in a request line.
 pub(crate) fn parse_request(text: &str) -> Result<Url, String> {
     parse(text, true).map_err(|error| format!("parse {}: {error}", quote(text)))
 }
 
-/// Reads a URL or a reference.
+/// Parses a URL or a reference.
 pub(crate) fn parse_reference(text: &str) -> Result<Url, String> {
     let (before, fragment) = match text.split_once('#') {
         Some((before, fragment)) => (before, Some(fragment)),
@@ -105,7 +105,7 @@ fn parse(text: &str, request: bool) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The scheme, if there is one, and what follows.
+/// Splits off the scheme, if there is one.
 fn scheme(text: &str) -> Result<(&str, &str), String> {
     for (at, c) in text.char_indices() {
         match c {
@@ -120,30 +120,30 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
 }
 
 impl Url {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// Go's words for what is wrong with it.
+    /// Go's error message.
     pub fn parse(text: &str) -> Result<Self, String> {
         parse_reference(text)
     }
 
-    /// In small letters; `""` where there is none.
+    /// The scheme in lower case; `""` if there is none.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// Whether it names a user.
+    /// Whether it has user information.
     pub const fn has_user(&self) -> bool {
         self.user.is_some()
     }
 
-    /// What stands behind `?`.
+    /// The query, as written.
     pub fn written_query(&self) -> &str {
         self.query.as_deref().unwrap_or_default()
     }
 
-    /// What stands behind `#`.
+    /// The fragment.
     pub fn fragment(&self) -> &str {
         self.fragment.as_deref().unwrap_or_default()
     }
@@ -167,7 +167,7 @@ impl Url {
         Ok(())
     }
 
-    /// The host without its port and brackets.
+    /// The host without port and brackets.
     pub(crate) fn hostname(&self) -> &str {
         let (host, _) = split_port(&self.host);
         host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
@@ -177,7 +177,7 @@ impl Url {
         split_port(&self.host).1
     }
 
-    /// The path with escapes, as it was written where that is possible.
+    /// The escaped path, as written if possible.
     pub(crate) fn escaped_path(&self) -> String {
         if let Some(written) = self.path_written.as_ref().filter(|w| is_encoded(w)) {
             return written.clone();
@@ -188,7 +188,7 @@ impl Url {
         escape(&self.path, Part::Path)
     }
 
-    /// Names and values of the query, in their order; what can't be read is passed over.
+    /// The names and values of the query, in order; invalid ones are skipped.
     pub(crate) fn query(&self) -> Vec<(String, String)> {
         let query = self.query.as_deref().unwrap_or("");
         let pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
@@ -255,7 +255,7 @@ fn host(scheme: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a byte can't stand as it is.
+/// Whether a byte must be escaped.
 fn must_escape(byte: u8, part: Part) -> bool {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         return false;
@@ -270,7 +270,7 @@ fn must_escape(byte: u8, part: Part) -> bool {
     !allowed.contains(&byte)
 }
 
-/// Whether a path that was written can stay as it is.
+/// Whether a path is validly encoded as written.
 fn is_encoded(text: &str) -> bool {
     text.bytes().all(|b| b"!$&'()*+,;=:@[]%".contains(&b) || !must_escape(b, Part::Path))
 }
@@ -324,7 +324,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// The URL as Go writes it.
+/// Displays the URL as Go does.
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.scheme.is_empty() {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use pintle_crd::{BuiltIn, Crd, life};
+use pintle_crd::{BuiltIn, Crd, lifecycle};
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
@@ -137,7 +137,7 @@ impl Definitions {
             };
             resources.extend(definitions.make(&stored, &outline));
             let nobody = std::iter::empty();
-            let status = life::status(&outline, &definitions.built_in, nobody, now);
+            let status = lifecycle::status(&outline, &definitions.built_in, nobody, now);
             let is_current = !object::is_terminating(&outline) && status.is_none();
             if let Some(known) = definitions.known.get_mut(object::name(&outline)) {
                 known.is_current = is_current;
@@ -298,7 +298,8 @@ impl Definitions {
         let group = Str::from(Crd(&crd).group());
         let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
         let now = (self.environment.clock)().unix_micros;
-        let status = life::status(&crd, &self.built_in, others.map(|(_, known)| &known.names), now);
+        let status =
+            lifecycle::status(&crd, &self.built_in, others.map(|(_, known)| &known.names), now);
         if let Some(status) = &status {
             crd.make_object().insert("status", status.clone());
         }
@@ -313,7 +314,7 @@ impl Definitions {
             }));
         }
         let cleans_up = object::is_terminating(&crd)
-            && object::finalizers(&crd).any(|f| f == life::CLEANUP_FINALIZER);
+            && object::finalizers(&crd).any(|f| f == lifecycle::CLEANUP_FINALIZER);
         cleans_up.then(|| writer.clean_up(crd))
     }
 

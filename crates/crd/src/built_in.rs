@@ -1,16 +1,20 @@
-//! The built-in resources, which no definition can replace.
+//! The built-in resources, whose names no definition can take.
 //!
-//! Upstream keeps custom objects apart from most built-in ones, and its built-in groups answer before the
-//! custom ones are asked. Here both are kept by group and plural name: a definition with the names of a
-//! built-in resource would take its objects, and its end would be theirs. So no definition is given such
-//! names, and no resource is made of one that claims them, whatever its status says: a status can be
-//! written by clients, and a store can be older than this rule.
+//! Upstream stores custom objects apart from most built-in ones, and its built-in groups take
+//! precedence over custom ones. Here both are stored by group and plural name: a definition with
+//! the names of a built-in resource would take over its objects, and deleting the definition would
+//! delete them. So no definition is given such names, and no resource is created from one that
+//! claims them, whatever its status says: clients can write a status, and a store can be older than
+//! this rule.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use crate::life::Used;
+use pintle_value::Value;
 
-/// The names of a built-in resource, and whether it is switched on.
+use crate::definition::Crd;
+
+/// The names of a built-in resource, and whether it is enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInResource {
     pub group: &'static str,
@@ -22,7 +26,7 @@ pub struct BuiltInResource {
     pub is_on: bool,
 }
 
-/// All built-in resources, those that are switched off among them.
+/// All built-in resources, including disabled ones.
 #[derive(Default)]
 pub struct BuiltIn {
     groups: HashMap<&'static str, Group>,
@@ -31,8 +35,8 @@ pub struct BuiltIn {
 #[derive(Default)]
 pub(crate) struct Group {
     plurals: HashSet<&'static str>,
-    /// All names, which definitions of the group find used.
-    pub(crate) used: Used<'static>,
+    /// All names that definitions of the group cannot take.
+    pub(crate) used: UsedNames<'static>,
     is_on: bool,
 }
 
@@ -54,18 +58,49 @@ impl FromIterator<BuiltInResource> for BuiltIn {
 }
 
 impl BuiltIn {
-    /// Whether a resource is built in, switched on or not.
+    /// Whether a resource is built in, enabled or not.
     pub fn has(&self, group: &str, plural: &str) -> bool {
         self.group(group).is_some_and(|group| group.plurals.contains(plural))
     }
 
-    /// Whether anything of a group is built in and switched on. Custom resources of such a group are
-    /// never served, by upstream neither: the built-in ones answer for the whole group.
+    /// Whether a built-in resource of the group is enabled. Custom resources of such a group are
+    /// never served, as in upstream: the built-in ones serve the whole group.
     pub fn answers_for(&self, group: &str) -> bool {
         self.group(group).is_some_and(|group| group.is_on)
     }
 
     pub(crate) fn group(&self, group: &str) -> Option<&Group> {
         self.groups.get(group)
+    }
+}
+
+/// Names that are in use.
+#[derive(Default)]
+pub(crate) struct UsedNames<'o> {
+    pub(crate) resources: HashSet<Cow<'o, str>>,
+    pub(crate) kinds: HashSet<&'o str>,
+}
+
+impl<'o> UsedNames<'o> {
+    /// The accepted names of these definitions.
+    pub(crate) fn by(others: impl Iterator<Item = &'o Value>) -> Self {
+        let mut used = Self::default();
+        for other in others.map(|crd| Crd(crd).accepted_names()) {
+            used.add([other.plural(), other.singular()], [other.kind(), other.list_kind()]);
+            let short_names = other.short_names().into_iter();
+            used.resources.extend(short_names.map(|name| Cow::Owned(name.to_string())));
+        }
+        used
+    }
+
+    /// Adds the names of a resource and of its kinds.
+    pub(crate) fn add(
+        &mut self,
+        resources: impl IntoIterator<Item = &'o str>,
+        kinds: impl IntoIterator<Item = &'o str>,
+    ) {
+        let is_name = |name: &&str| !name.is_empty();
+        self.resources.extend(resources.into_iter().filter(is_name).map(Cow::Borrowed));
+        self.kinds.extend(kinds.into_iter().filter(is_name));
     }
 }

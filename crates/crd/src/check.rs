@@ -1,7 +1,7 @@
-//! Which definitions are valid (upstream: `pkg/apis/apiextensions/validation`).
+//! Validation of definitions (upstream: `pkg/apis/apiextensions/validation`).
 //!
-//! Paths in errors are those of upstream's internal form, as its clients see them: what all versions
-//! say alike stands at the top (`spec.validation`), what they don't in each version.
+//! Paths in errors are those of upstream's internal version, which its clients see: parts that all
+//! versions share are at the top (`spec.validation`), others in each version.
 
 pub(crate) mod conversion;
 mod defaults;
@@ -13,11 +13,11 @@ use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
+use crate::approval::{Approval, approval_state, is_protected};
 use crate::definition::Crd;
-use crate::life::{Approval, approval_state, is_protected};
 use crate::value::format;
 
-/// What is wrong with a definition; `old` is what an update replaces.
+/// Validates a definition; `old` is the one that an update replaces.
 pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = spec::validate(Crd(new), old.map(Crd));
     errors.extend(stored_versions(Crd(new)));
@@ -34,7 +34,7 @@ pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What a client should hear of a definition that is accepted.
+/// The warnings about an accepted definition.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(|old| unknown_formats(Crd(old))).unwrap_or_default();
     let formats = unknown_formats(Crd(new)).into_iter().filter(|format| !known.contains(format));
@@ -52,7 +52,7 @@ fn stored_versions(crd: Crd<'_>) -> Errors {
     let mut errors = Errors::new();
     let is_stored = |name: &str| stored.iter().any(|v| v.as_str() == Some(name));
     for (i, version) in crd.versions().enumerate() {
-        // A stored version is found once: a second one of its name misses it.
+        // A stored version is matched once: a second version of the same name does not match.
         let is_second = || crd.versions().take(i).any(|other| other.name() == version.name());
         if !version.is_storage() || is_stored(version.name()) && !is_second() {
             continue;
@@ -96,7 +96,7 @@ fn approval(new: &Value, old: Option<&Value>) -> Option<Error> {
     }
 }
 
-/// Looks at a schema and every schema in it.
+/// Visits a schema and all schemas in it.
 pub(crate) fn walk<'s>(schema: &'s Value, visit: &mut dyn FnMut(&'s Value)) {
     if schema.as_object().is_none() {
         return;

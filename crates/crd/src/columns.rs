@@ -1,4 +1,4 @@
-//! The tables of custom resources: a name, and the columns that the definition says.
+//! The tables of custom resources: the name, and the columns of the definition.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use pintle_value::{Str, Value, json};
 
 use crate::json_path::JsonPath;
 
-/// What the two members are for that every table shows.
+/// The descriptions of the two members that every table shows.
 static FIELDS: LazyLock<Excerpt> =
     LazyLock::new(|| Excerpt::of([NAME, AGE].map(|field| (META.to_owned(), field))));
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -24,7 +24,7 @@ fn about(field: &'static str) -> Str {
 /// The printer of a version.
 pub(crate) struct Columns {
     columns: Vec<Column>,
-    /// Of the columns after the name.
+    /// The paths of the columns after the name.
     paths: Vec<JsonPath>,
 }
 
@@ -46,7 +46,8 @@ impl Columns {
         Self { columns, paths }
     }
 
-    /// Reads `additionalPrinterColumns`. From the first that has no path on, upstream shows none.
+    /// Reads `additionalPrinterColumns`. As in upstream, a column with an invalid path hides it and
+    /// all later ones.
     pub(crate) fn read(columns: &[Value]) -> Self {
         let mut table = Self { columns: Vec::new(), paths: Vec::new() };
         table.columns.push(column("Name", "string", "name", about(NAME), 0));
@@ -61,7 +62,7 @@ impl Columns {
             let Some(parsed) = JsonPath::parse(path) else { break };
             let description = match text("description") {
                 "" => format!("Custom resource definition column (in JSONPath format): {path}"),
-                given => given.to_owned(),
+                accepted_map => accepted_map.to_owned(),
             };
             let priority = said.get("priority").and_then(Value::as_int).unwrap_or(0);
             let priority = i32::try_from(priority).unwrap_or(i32::MAX);
@@ -119,9 +120,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_of_their_columns_types() {
+    fn cells_have_the_types_of_their_columns() {
         let value = |text: &str| json::parse(text.as_bytes()).expect("JSON");
-        for (kind, given, expected) in [
+        for (kind, accepted_map, expected) in [
             ("string", r#""a""#, r#""a""#),
             ("string", "3", r#""3""#),
             ("string", r#"{"a":1}"#, r#""{\"a\":1}""#),
@@ -135,13 +136,13 @@ mod tests {
             ("date", r#""1970-01-01T00:00:00Z""#, r#""16m""#),
             ("date", r#""x""#, r#""\u003cinvalid\u003e""#),
         ] {
-            let cell = cell(kind, &value(given));
-            assert_eq!(json::to_string(&cell.at(960)), expected, "{kind} {given}");
+            let cell = cell(kind, &value(accepted_map));
+            assert_eq!(json::to_string(&cell.at(960)), expected, "{kind} {accepted_map}");
         }
     }
 
     #[test]
-    fn without_columns_there_are_a_name_and_an_age() {
+    fn default_columns_are_name_and_age() {
         let table = Columns::read(&[]);
         let names: Vec<_> = table.columns().iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["Name", "Age"]);

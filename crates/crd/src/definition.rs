@@ -1,4 +1,4 @@
-//! A CustomResourceDefinition, read: words for what is asked of its tree.
+//! Accessors for the tree of a CustomResourceDefinition.
 
 use pintle_meta::object;
 use pintle_registry::Definer;
@@ -8,7 +8,7 @@ use pintle_value::{Str, Value, json};
 #[derive(Clone, Copy)]
 pub struct Crd<'a>(pub &'a Value);
 
-/// The names of a resource, of a spec or accepted ones.
+/// The names of a resource: those of a spec, or the accepted ones of a status.
 #[derive(Clone, Copy)]
 pub struct Names<'a>(Option<&'a Value>);
 
@@ -17,7 +17,7 @@ pub struct Names<'a>(Option<&'a Value>);
 pub struct Version<'a>(pub(crate) &'a Value);
 
 impl<'a> Crd<'a> {
-    /// What its resources are defined by: itself.
+    /// The definer of its resources: the definition itself.
     pub(crate) fn definer(self) -> Definer {
         const COLLECTION: &str = "apiextensions.k8s.io/customresourcedefinitions";
         Definer::new(COLLECTION, object::name(self.0), object::uid(self.0))
@@ -28,32 +28,32 @@ impl<'a> Crd<'a> {
         self.0.str_at(&["spec", "group"]).unwrap_or_default()
     }
 
-    /// The names that it asks for.
+    /// The names that the spec requests.
     pub fn names(self) -> Names<'a> {
         Names(self.0.at(&["spec", "names"]))
     }
 
-    /// The names that it was given.
+    /// The accepted names.
     pub fn accepted_names(self) -> Names<'a> {
         Names(self.0.at(&["status", "acceptedNames"]))
     }
 
-    /// Its versions, in its order.
+    /// Its versions, in the order of the spec.
     pub fn versions(self) -> impl ExactSizeIterator<Item = Version<'a>> + Clone {
         self.list(&["spec", "versions"]).iter().map(Version)
     }
 
-    /// The version of that name.
+    /// The version with this name.
     pub fn version(self, name: &str) -> Option<Version<'a>> {
         self.versions().find(|version| version.name() == name)
     }
 
-    /// The version in which objects are kept.
+    /// The storage version.
     pub fn storage_version(self) -> Option<Version<'a>> {
         self.versions().find(|version| version.is_storage())
     }
 
-    /// Whether objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub fn is_namespaced(self) -> bool {
         self.0.str_at(&["spec", "scope"]) == Some("Namespaced")
     }
@@ -63,24 +63,24 @@ impl<'a> Crd<'a> {
         format!("{}/{}", self.group(), self.names().plural())
     }
 
-    /// The condition of that type.
+    /// The condition of this type.
     pub fn condition(self, condition_type: &str) -> Option<&'a Value> {
         let is_it = |c: &&Value| c.str_at(&["type"]) == Some(condition_type);
         self.list(&["status", "conditions"]).iter().find(is_it)
     }
 
-    /// Whether a condition is known to hold.
+    /// Whether the condition of this type is true.
     pub fn has(self, condition_type: &str) -> bool {
         let status = self.condition(condition_type).and_then(|c| c.str_at(&["status"]));
         status == Some("True")
     }
 
-    /// Whether it is on its way out.
+    /// Whether it has a deletion timestamp.
     pub fn is_terminating(self) -> bool {
         object::is_terminating(self.0) || self.has("Terminating")
     }
 
-    /// The list at a path, empty where there is none.
+    /// The list at a path; empty if it is missing.
     pub(crate) fn list(self, path: &[&str]) -> &'a [Value] {
         self.0.at(path).and_then(Value::as_array).unwrap_or_default()
     }
@@ -91,12 +91,12 @@ impl<'a> Names<'a> {
         self.0.and_then(|names| names.str_at(&[key])).unwrap_or_default()
     }
 
-    /// The name in URLs.
+    /// The plural name, as in URLs.
     pub fn plural(self) -> &'a str {
         self.text("plural")
     }
 
-    /// The name for one of it.
+    /// The singular name.
     pub fn singular(self) -> &'a str {
         self.text("singular")
     }
@@ -111,12 +111,12 @@ impl<'a> Names<'a> {
         self.text("listKind")
     }
 
-    /// Short names for kubectl.
+    /// The short names for kubectl.
     pub fn short_names(self) -> Vec<Str> {
         self.texts("shortNames")
     }
 
-    /// Categories for kubectl.
+    /// The categories for kubectl.
     pub fn categories(self) -> Vec<Str> {
         self.texts("categories")
     }
@@ -128,22 +128,22 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Version<'a> {
-    /// `v1`
+    /// The version, such as `v1`.
     pub fn name(self) -> &'a str {
         self.0.str_at(&["name"]).unwrap_or_default()
     }
 
-    /// Whether clients may use it.
+    /// Whether it is served.
     pub fn is_served(self) -> bool {
         self.flag("served")
     }
 
-    /// Whether objects are kept in it.
+    /// Whether it is the storage version.
     pub fn is_storage(self) -> bool {
         self.flag("storage")
     }
 
-    /// Whether using it should warn.
+    /// Whether its use causes a warning.
     pub fn is_deprecated(self) -> bool {
         self.flag("deprecated")
     }
@@ -153,17 +153,17 @@ impl<'a> Version<'a> {
         self.0.at(&["schema", "openAPIV3Schema"])
     }
 
-    /// Whether it has a status that is written apart.
+    /// Whether it has a status subresource.
     pub fn has_status(self) -> bool {
         self.0.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
     }
 
-    /// Where the numbers of its scale are.
+    /// Its scale subresource: the paths of the replica counts.
     pub fn scale(self) -> Option<&'a Value> {
         self.0.at(&["subresources", "scale"]).filter(|scale| !scale.is_null())
     }
 
-    /// The list of that name.
+    /// The list under this key.
     pub(crate) fn list(self, key: &str) -> &'a [Value] {
         self.0.get(key).and_then(Value::as_array).unwrap_or_default()
     }
@@ -173,8 +173,8 @@ impl<'a> Version<'a> {
     }
 }
 
-/// The schema of a version, out of the JSON of a stored definition: of the rest, which is long, nothing
-/// is read.
+/// The schema of a version, read from the JSON of a stored definition without decoding the rest,
+/// which can be large.
 pub fn stored_schema(crd: &[u8], version: &str) -> Option<Value> {
     let spec = &crd[json::member(crd, "spec")?];
     let versions = &spec[json::member(spec, "versions")?];

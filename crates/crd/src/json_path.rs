@@ -1,5 +1,5 @@
-//! Kubernetes' dialect of JSONPath (`k8s.io/client-go/util/jsonpath`): the paths of printer columns
-//! and selectable fields. Missing members are no errors.
+//! Kubernetes' dialect of JSONPath (`k8s.io/client-go/util/jsonpath`), for printer columns and
+//! selectable fields. Missing members are not errors.
 
 use pintle_value::{Str, Value};
 
@@ -8,7 +8,7 @@ use crate::structural::number;
 #[cfg(test)]
 mod tests;
 
-/// A path that was read.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonPath {
     steps: Vec<Step>,
@@ -20,7 +20,7 @@ enum Step {
     Field(Str),
     /// `.*`, `[*]`
     All,
-    /// `..`: the value and everything in it.
+    /// `..`: the value and all its descendants.
     Deep,
     /// `[1]`, `[1:3]`, `[::2]`; negative indices count from the end.
     Slice { from: Option<i64>, to: Option<i64>, by: i64, one: bool },
@@ -32,7 +32,7 @@ enum Step {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
-    /// From the item at hand.
+    /// Relative to the current item.
     Path(JsonPath),
     Constant(Value),
 }
@@ -57,13 +57,13 @@ const OPERATORS: &[(&str, Operator)] = &[
     (">", Operator::Greater),
 ];
 
-/// The deepest nesting of filters.
+/// The maximum nesting of filters.
 const DEPTH_MAX: usize = 16;
-/// The most values that a path gives.
+/// The maximum number of values that a path yields.
 const VALUES_MAX: usize = 10_000;
 
 impl JsonPath {
-    /// Reads a path, `.spec.replicas`; `None` where it is none.
+    /// Parses a path such as `.spec.replicas`; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::parse_at(text, 0)
     }
@@ -119,7 +119,7 @@ impl JsonPath {
         found
     }
 
-    /// The members from the root down, where the path is nothing but those.
+    /// The members from the root, if the path consists only of members.
     pub(crate) fn members(&self) -> Option<Vec<Str>> {
         let member = |step: &Step| match step {
             Step::Field(name) => Some(name.clone()),
@@ -129,7 +129,7 @@ impl JsonPath {
     }
 }
 
-/// A name, up to the next dot or bracket; a backslash takes the next character as it is.
+/// Parses a name up to the next dot or bracket; a backslash escapes a character.
 fn field(text: &str) -> Option<(Step, &str)> {
     let mut name = Str::default();
     let mut letters = text.char_indices();
@@ -153,7 +153,7 @@ fn field(text: &str) -> Option<(Step, &str)> {
     Some((step, &text[end..]))
 }
 
-/// What is in brackets, and what follows them.
+/// The content of brackets, and the rest.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let (mut depth, mut quote) = (1, None);
     let mut letters = text.char_indices();
@@ -203,7 +203,7 @@ fn subscript(text: &str, depth: usize) -> Option<Step> {
     (parts.next().is_none() && by > 0).then_some(Step::Slice { from, to, by, one: false })
 }
 
-/// The text in quotes, if it is nothing else.
+/// The text in quotes, if there is nothing else.
 fn quoted(text: &str) -> Option<Str> {
     let open = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let inside = text.strip_prefix(open)?.strip_suffix(open)?;

@@ -1,23 +1,24 @@
-//! Custom resources: a CustomResourceDefinition becomes resource definitions.
+//! Custom resources: converts a CustomResourceDefinition to resource definitions of the engine.
 //!
-//! Purpose: everything that a definition says, made into what the engine knows: types, defaults and
-//! validation out of structural schemas, tables, selectable fields, subresources, versions and their
-//! conversion; and the rules for definitions themselves: which are valid, which names they are given,
-//! how they go.
+//! This covers types, defaults and validation from structural schemas, tables, selectable fields,
+//! subresources, versions and their conversion; and the rules for definitions themselves:
+//! validation, accepted names, and deletion.
 //!
-//! Must not know: storage, HTTP, the clock, other kinds. Webhooks are reached through a [`Caller`].
+//! Must not know: storage, HTTP, the clock, other kinds. Webhooks are called through a [`Caller`].
 //!
-//! Invariant: nothing here panics on any definition or object, however odd.
+//! Invariant: no definition and no object can make this crate panic.
 
+mod approval;
 mod built_in;
 mod cel;
 mod check;
 mod columns;
 mod definition;
 mod json_path;
-pub mod life;
+pub mod lifecycle;
 mod openapi;
 mod resource;
+mod schemas;
 mod storage;
 mod strategy;
 mod structural;
@@ -28,5 +29,6 @@ mod webhook;
 pub use built_in::{BuiltIn, BuiltInResource};
 pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
-pub use resource::{Source, resources, storage_resource, type_name};
-pub use v1beta1::{V1BETA1, structured, to_v1beta1};
+pub use resource::{resources, storage_resource};
+pub use schemas::{Source, type_name};
+pub use v1beta1::{V1BETA1, adapt_to_v1, to_v1beta1};

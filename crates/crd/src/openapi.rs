@@ -1,7 +1,7 @@
-//! What OpenAPI says of custom resources: a version's schema as its author wrote it, with what every
-//! object has (upstream: `pkg/controller/openapi/builder`).
+//! OpenAPI schemas of custom resources: a version's schema as its author wrote it, completed by the
+//! members of every object (upstream: `pkg/controller/openapi/builder`).
 //!
-//! Must not know: documents, or which of them a definition goes into.
+//! Must not know: documents, or which of them includes a definition.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use pintle_schema::openapi::{Described, Descriptions, Dialect};
 use pintle_value::{Map, Value, json};
 
 use crate::definition::{Crd, Version};
-use crate::resource::{Source, type_name};
+use crate::schemas::{Source, type_name};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// A built-in type whose members have the words that all objects' members have.
+/// A built-in type whose members have the descriptions that all objects share.
 const LIKE_ALL: &str = "io.k8s.api.core.v1.Pod";
 
-/// A version, described. It is written of the definition as it is when a document is asked for.
+/// The description of a version. It is generated from the current definition when a document is
+/// requested.
 pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> Described {
     let names = crd.accepted_names();
     let [kind, list_kind, plural] =
@@ -59,7 +60,7 @@ fn gvk(group: &str, version: &str, kind: &str) -> Value {
     vec![Value::from([("group", group), ("version", version), ("kind", kind)])].into()
 }
 
-/// The fields by which lists of a version can be selected.
+/// The selectable fields of a version.
 fn selectable(version: Version<'_>) -> Option<Value> {
     let fields = version.list("selectableFields").iter().filter_map(|f| f.str_at(&["jsonPath"]));
     let fields = fields.map(|path| path.strip_prefix('.').unwrap_or(path));
@@ -67,18 +68,18 @@ fn selectable(version: Version<'_>) -> Option<Value> {
     (!fields.is_empty()).then(|| fields.into())
 }
 
-/// Writes schemas in one dialect.
+/// Writes schemas in one OpenAPI version.
 struct Writer<'a> {
     dialect: Dialect,
     descriptions: &'a dyn Descriptions,
 }
 
 impl Writer<'_> {
-    /// Writes the schema of a version's objects, with more members.
+    /// Writes the schema of a version's objects with additional members.
     fn object(&self, said: Option<&Value>, more: Vec<(&'static str, Value)>, out: &mut Vec<u8>) {
         let bare = Map::from_iter([("type".into(), "object".into())]);
         let said = said.and_then(Value::as_object);
-        // Clients of the old dialect would take what members it names for all there may be.
+        // Clients of OpenAPI 2 would treat the declared members as all allowed ones.
         let keeps = |said: &Map| said.get(PRESERVE).and_then(Value::as_bool) == Some(true);
         let known = said.filter(|said| self.dialect == Dialect::V3 || !keeps(said));
         let mut node = self.node(known.unwrap_or(&bare));
@@ -89,7 +90,7 @@ impl Writer<'_> {
         self.write(&node, known.is_some(), out);
     }
 
-    /// The schema of lists of it.
+    /// The schema of its lists.
     fn list(&self, item: &str, [kind, list_kind, plural]: [&str; 3]) -> Map {
         let about =
             "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
@@ -118,12 +119,12 @@ impl Writer<'_> {
         Value::from([("$ref", format!("{prefix}{type_name}"))])
     }
 
-    /// The schema of the member `metadata`, in the words of a type that has one.
+    /// The schema of the member `metadata`, with the description of a type that has one.
     fn metadata(&self, type_name: &str, like: &str) -> Value {
         let reference = self.reference(type_name);
         let mut schema = match self.dialect {
             Dialect::V2 => reference,
-            // Beside a reference, OpenAPI 3.0 ignores everything.
+            // OpenAPI 3.0 ignores siblings of a reference.
             Dialect::V3 => Value::from([("allOf", vec![reference])]),
         };
         self.describe(&mut schema, like, "metadata");
@@ -144,7 +145,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A schema as the dialect has it; what is in it is still as it was said.
+    /// A schema adapted to the OpenAPI version; schemas nested in it are not adapted yet.
     fn node<'s>(&self, said: &'s Map) -> Node<'s> {
         let mut node = Node::of(said);
         node.unfold();
@@ -154,10 +155,10 @@ impl Writer<'_> {
         node
     }
 
-    /// Writes a schema within another.
+    /// Writes a nested schema.
     fn schema(&self, said: &Map, out: &mut Vec<u8>) {
         let mut node = self.node(said);
-        // Of those that keep unknown members, as in [`Self::object`].
+        // For those that keep unknown members, as in [`Self::object`].
         let is_object = node.flag("x-kubernetes-embedded-resource")
             && (self.dialect == Dialect::V3 || !keeps_unknown(&node));
         if is_object {
@@ -167,7 +168,7 @@ impl Writer<'_> {
         self.write(&node, is_object, out);
     }
 
-    /// Writes a schema, and what is in it as the dialect has it.
+    /// Writes a schema and adapts the schemas nested in it.
     fn write(&self, node: &Node<'_>, is_object: bool, out: &mut Vec<u8>) {
         let own = |(key, value): &(&str, Cow<'_, Value>), out: &mut Vec<u8>| match (*key, &**value)
         {
@@ -180,7 +181,8 @@ impl Writer<'_> {
         members(&node.0, own, out);
     }
 
-    /// Writes the schemas of an object's members; with those that every object has for `is_object`.
+    /// Writes the schemas of an object's members; with `is_object`, including those of every
+    /// object.
     fn properties(&self, said: &Map, is_object: bool, out: &mut Vec<u8>) {
         let mut of_objects = Map::new();
         if is_object {
@@ -199,7 +201,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes an object of members that are sorted by their names.
+/// Writes an object from members that are sorted by name.
 fn members<T>(all: &[(&str, T)], each: impl Fn(&(&str, T), &mut Vec<u8>), out: &mut Vec<u8>) {
     out.push(b'{');
     for (i, member) in all.iter().enumerate() {
@@ -213,13 +215,13 @@ fn members<T>(all: &[(&str, T)], each: impl Fn(&(&str, T), &mut Vec<u8>), out: &
     out.push(b'}');
 }
 
-/// One schema, sorted by key: what it says, and what it is made to say instead. What is in it is not
-/// copied, for schemas are deep.
+/// One schema, sorted by key, with its changes. Nested schemas are not copied, because schemas are
+/// deep.
 struct Node<'s>(Vec<(&'s str, Cow<'s, Value>)>);
 
 impl<'s> Node<'s> {
     fn of(said: &'s Map) -> Self {
-        let members = said.iter().filter(|(key, value)| says_something(key, value));
+        let members = said.iter().filter(|(key, value)| is_significant(key, value));
         Self(members.map(|(key, value)| (key.as_str(), Cow::Borrowed(value))).collect())
     }
 
@@ -263,7 +265,7 @@ impl<'s> Node<'s> {
         self.set("required", required);
     }
 
-    /// Says in plain words what an integer or text is (upstream: `Structural.Unfold`).
+    /// Writes an integer-or-string schema explicitly (upstream: `Structural.Unfold`).
     fn unfold(&mut self) {
         if !self.flag("x-kubernetes-int-or-string") {
             return;
@@ -282,8 +284,8 @@ impl<'s> Node<'s> {
         self.set("allOf", all);
     }
 
-    /// Takes out what the old dialect, or its clients, do not understand (upstream:
-    /// `ToStructuralOpenAPIV2`, and the pruning of defaults).
+    /// Removes what OpenAPI 2 or its clients do not support (upstream: `ToStructuralOpenAPIV2`, and
+    /// the pruning of defaults).
     fn reduce(&mut self) {
         self.remove(&["allOf", "anyOf", "oneOf", "not", "default"]);
         let (nullable, unknown) = (self.get("nullable").is_some(), keeps_unknown(self));
@@ -324,8 +326,8 @@ fn keeps_unknown(schema: &Node<'_>) -> bool {
     schema.flag(PRESERVE)
 }
 
-/// Whether a member of a schema says anything: Go leaves out what does not.
-fn says_something(key: &str, value: &Value) -> bool {
+/// Whether a member of a schema is significant: Go omits the others.
+fn is_significant(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(truth) => {

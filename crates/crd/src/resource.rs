@@ -1,6 +1,6 @@
-//! A definition becomes resources: one for each version that is served.
+//! Converts a definition to resources, one for each served version.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
 use pintle_registry::table::Printer;
@@ -12,77 +12,18 @@ use pintle_registry::{
 use pintle_value::{Str, Value};
 
 use crate::built_in::BuiltIn;
-use crate::cel::Rules;
 use crate::columns::Columns;
 use crate::definition::{Crd, Version};
 use crate::json_path::JsonPath;
 use crate::openapi;
+use crate::schemas::{Schemas, Source, members, type_name};
 use crate::storage::{Conversion, VersionConverter};
 use crate::strategy::Custom;
-use crate::structural::{Structural, table};
+use crate::structural::table;
 use crate::webhook::Webhook;
 
-/// Gives the schema of a version of a definition as it is stored now (see [`crate::stored_schema`]);
-/// asked when it is first needed, so that a definition whose objects nobody uses costs no memory.
-pub type Source = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
-
-/// The schemas of a definition's versions, each read when it is first needed.
-pub(crate) struct Schemas {
-    source: Source,
-    /// Whether objects keep what their schema does not have, as definitions of v1beta1 usually say.
-    keeps_unknown: bool,
-    by_version: Vec<(Str, OnceLock<Arc<Structural>>)>,
-    /// The compiled rules, in the same order.
-    rules: Vec<OnceLock<Option<Arc<Rules>>>>,
-}
-
-impl Schemas {
-    fn new(crd: Crd<'_>, source: Source) -> Self {
-        let versions = crd.versions().map(|version| (version.name().into(), OnceLock::new()));
-        let rules = crd.versions().map(|_| OnceLock::new()).collect();
-        let keeps = crd.0.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool);
-        let keeps_unknown = keeps == Some(true);
-        Self { source, keeps_unknown, by_version: versions.collect(), rules }
-    }
-
-    /// The schema of a version; one that keeps everything where there is none.
-    pub(crate) fn of(&self, version: &str) -> Arc<Structural> {
-        let read = || {
-            let schema = (self.source)(version).map(|schema| Structural::read(&schema));
-            let mut schema = schema
-                .unwrap_or_else(|| Structural { preserve_unknown: true, ..Structural::default() });
-            if self.keeps_unknown {
-                schema.keep_unknown();
-            }
-            Arc::new(schema)
-        };
-        match self.by_version.iter().find(|(name, _)| name == version) {
-            Some((_, schema)) => schema.get_or_init(read).clone(),
-            None => read(),
-        }
-    }
-
-    /// The rules of a version, if it has any.
-    pub(crate) fn rules(&self, version: &str) -> Option<Arc<Rules>> {
-        let at = self.by_version.iter().position(|(name, _)| name == version)?;
-        let compile = || Rules::of(&self.of(version), true).map(Arc::new);
-        self.rules.get(at)?.get_or_init(compile).clone()
-    }
-
-    /// Whether a version's schema is still to be compiled, or has rules, which may run up to their budget.
-    pub(crate) fn is_expensive(&self, version: &str) -> bool {
-        let at = self.by_version.iter().position(|(name, _)| name == version);
-        let rules = at.and_then(|at| self.rules.get(at)?.get());
-        rules.is_none_or(Option::is_some)
-    }
-
-    /// Whether a version is one of the definition's.
-    pub(crate) fn has(&self, version: &str) -> bool {
-        self.by_version.iter().any(|(name, _)| name == version)
-    }
-}
-
-/// The resources of a definition, under the names that it was given; none where a built-in resource has its name.
+/// The resources of a definition under its accepted names; none if a built-in resource has its
+/// name.
 pub fn resources(
     crd: &Value,
     built_in: &BuiltIn,
@@ -98,8 +39,8 @@ pub fn resources(
     served.filter_map(|version| shared.resource(version)).collect()
 }
 
-/// The resource of a definition's storage version, served or not: what all its objects are kept as.
-/// `None` where they would be those of a built-in resource.
+/// The resource of a definition's storage version, whether it is served or not: all objects are
+/// stored in this version. `None` if a built-in resource has its name.
 pub fn storage_resource(
     crd: &Value,
     built_in: &BuiltIn,
@@ -140,7 +81,7 @@ fn shared<'a>(
     })
 }
 
-/// What a definition's versions have in common.
+/// The parts that a definition's versions share.
 struct Shared<'a> {
     crd: Crd<'a>,
     storage_kind: GroupVersionKind,
@@ -171,7 +112,7 @@ impl Shared<'_> {
         let columns = Columns::read(version.list("additionalPrinterColumns"));
         let printer: Arc<dyn Printer> = Arc::new(columns);
         Some(ResourceDefinition {
-            // The plural name is that of the definition itself; its status says nothing else for long.
+            // The plural name is the definition's; its status only differs for a short time.
             resource: GroupVersionResource::new(crd.group(), version.name(), crd.names().plural()),
             kind: names.kind().into(),
             list_kind: names.list_kind().into(),
@@ -211,7 +152,7 @@ impl Shared<'_> {
         })
     }
 
-    /// The shared fields, of which a version offers its own.
+    /// The shared fields, of which each version offers its own.
     fn selectable(&self, version: Version<'_>) -> Vec<SelectableField> {
         let own: Vec<_> = version.list("selectableFields").iter().filter_map(selectable).collect();
         let shared = self.fields.iter().filter_map(|path| {
@@ -238,14 +179,6 @@ fn fields(crd: Crd<'_>) -> Vec<JsonPath> {
 
 fn selectable(field: &Value) -> Option<JsonPath> {
     JsonPath::parse(field.str_at(&["jsonPath"])?)
-}
-
-/// The name of a version's type, as upstream's OpenAPI has it: `com.example.stable.v1.CronTab`.
-pub fn type_name(group: &str, version: &str, kind: &str) -> String {
-    let mut parts: Vec<&str> = group.split('.').collect();
-    parts.reverse();
-    parts.extend([version, kind]);
-    parts.join(".")
 }
 
 /// In upstream's order.
@@ -291,11 +224,6 @@ fn scale(said: &Value) -> Option<Arc<ScalePaths>> {
         status_replicas: path("statusReplicasPath")?,
         selector: path("labelSelectorPath"),
     }))
-}
-
-/// The members of a simple path: `.spec.replicas`.
-pub(crate) fn members(path: &str) -> Vec<Str> {
-    path.strip_prefix('.').unwrap_or(path).split('.').map(Str::from).collect()
 }
 
 fn deprecation(crd: Crd<'_>, version: Version<'_>) -> String {

@@ -9,7 +9,7 @@ use pintle_registry::StorageConverter;
 use pintle_schema::{Schema, decode};
 use pintle_value::{Str, Value};
 
-use crate::resource::Schemas;
+use crate::schemas::Schemas;
 use crate::structural::table;
 use crate::webhook::Webhook;
 

@@ -1,4 +1,4 @@
-//! How custom resources behave (upstream: `pkg/registry/customresource/strategy.go`).
+//! The strategy of custom resources (upstream: `pkg/registry/customresource/strategy.go`).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use pintle_registry::{Generation, Members, SelectableField, Strategy};
 use pintle_value::{Path, Str, Value};
 
 use crate::cel;
-use crate::resource::{Schemas, members};
+use crate::schemas::{Schemas, members};
 use crate::structural::Structural;
 use crate::value::{self, embedded, lists};
 
@@ -17,7 +17,7 @@ pub(crate) struct Custom {
     pub(crate) schema: (Arc<Schemas>, Str),
     pub(crate) fields: Vec<SelectableField>,
     pub(crate) has_status: bool,
-    /// `subresources.scale`, as the definition has it.
+    /// `subresources.scale` of the definition.
     pub(crate) scale: Option<Value>,
     pub(crate) is_terminating: bool,
 }
@@ -27,7 +27,7 @@ impl Custom {
         self.schema.0.of(&self.schema.1)
     }
 
-    /// What the numbers of a Scale may be, and its selector.
+    /// Validates the replica counts of a Scale, and its selector.
     fn check_scale(&self, new: &Value, part: &str) -> Errors {
         let Some(scale) = &self.scale else { return Errors::new() };
         let path = |key: &str| scale.str_at(&[key]).filter(|path| !path.is_empty());
@@ -47,7 +47,7 @@ impl Custom {
     }
 }
 
-/// Whether an error leaves rules without the types that they count on.
+/// Whether an error makes the evaluation of rules impossible, because types are wrong.
 const fn blocks_rules(error: &Error) -> bool {
     use ErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
     matches!(error.error_type, NotSupported | Required | TooLong | TooMany | TypeInvalid)
@@ -55,7 +55,7 @@ const fn blocks_rules(error: &Error) -> bool {
 
 fn check_replicas(object: &Value, path: &str) -> Option<Error> {
     let steps = members(path);
-    // Upstream's accessor goes no further than to what is no object.
+    // Upstream's accessor stops at a value that is not an object.
     let mut passed = (1..steps.len()).filter_map(|depth| object.at(&steps[..depth]));
     if let Some(other) = passed.find(|value| value.as_object().is_none()) {
         let words = accessor_error(path, other, "map[string]interface{}");
@@ -74,7 +74,7 @@ fn check_replicas(object: &Value, path: &str) -> Option<Error> {
     Some(Error::invalid(&Path::new(path), count, words))
 }
 
-/// What Go's accessor says of a member of another type.
+/// The error of Go's accessor for a member of another type.
 fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
     let found = pintle_meta::quote::go_type(value);
     let shown = pintle_meta::quote::plain(value);
@@ -119,7 +119,8 @@ impl Strategy for Custom {
         let schema = self.schema();
         let status = schema.property("status").filter(|_| self.has_status);
         let default = status.and_then(|status| status.default.as_deref());
-        // Nobody creates a status, but what is kept without one is read with its default.
+        // Clients cannot create a status, but an object that is stored without one is read with its
+        // default.
         if let Some(default) = default
             && object.get("status").is_none()
         {
@@ -162,9 +163,9 @@ impl Strategy for Custom {
                              invalid; correct the existing errors to complete validation";
                 errors.push(Error::invalid(&path, &Value::Null, words));
             } else {
-                let judged = cel::evaluate(&rules, &schema, new, old);
-                errors.extend(judged.errors);
-                warnings.extend(judged.borne.iter().map(ToString::to_string));
+                let input = cel::evaluate(&rules, &schema, new, old);
+                errors.extend(input.errors);
+                warnings.extend(input.borne.iter().map(ToString::to_string));
             }
         }
         errors

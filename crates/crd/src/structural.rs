@@ -1,14 +1,15 @@
-//! A structural schema: what a version of a CustomResourceDefinition says of its objects.
+//! A structural schema: the schema of a version of a CustomResourceDefinition.
 //!
-//! One tree holds the structure (types, members, lists) and the value validations that hang on it;
-//! the schemas under `allOf`, `anyOf`, `oneOf` and `not` are trees of the same kind. Decoding,
-//! ownership and pruning go by the table that [`table`] makes of it; defaults and validation walk the
+//! A tree holds the structure (types, members, lists) and the value validations attached to it; the
+//! schemas under `allOf`, `anyOf`, `oneOf` and `not` are trees of the same kind. Decoding,
+//! ownership and pruning use the table that [`table`] derives; defaulting and validation walk the
 //! tree itself.
 //!
-//! Reading never fails: a stored definition was validated when it was written, and what it says in
-//! words that no longer mean anything is left out.
+//! Reading never fails: a stored definition was validated when it was written, and keywords that
+//! are not supported any more are ignored.
 
 mod default;
+mod expression;
 mod pattern;
 pub(crate) mod table;
 
@@ -16,14 +17,13 @@ use std::sync::Arc;
 
 use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
 
+pub(crate) use expression::Expression;
 use pattern::{Pattern, Patterns};
 
-use crate::cel::Expression;
-
-/// One node of a schema.
+/// A node of a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Structural {
-    /// `None` where any type is welcome.
+    /// `None` if any type is allowed.
     pub(crate) ty: Option<Type>,
     pub(crate) nullable: bool,
     pub(crate) int_or_string: bool,
@@ -65,7 +65,7 @@ impl Type {
         })
     }
 
-    /// Its name in schemas.
+    /// The type's name in schemas.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -90,7 +90,7 @@ pub(crate) enum List {
 /// `additionalProperties`.
 #[derive(Debug)]
 pub(crate) enum Additional {
-    /// Whether there may be any.
+    /// Whether undeclared members are allowed.
     Any(bool),
     Schema(Structural),
 }
@@ -165,12 +165,12 @@ impl Structural {
             read.default = Some(default);
         }
         if read.embedded {
-            read.keep_metadata_sayable();
+            read.drop_unknown_metadata_defaults();
         }
         read
     }
 
-    /// Keeps what the schema does not have, at every level.
+    /// Sets the schema to keep undeclared fields, at every level.
     pub(crate) fn keep_unknown(&mut self) {
         self.preserve_unknown |= matches!(self.ty, None | Some(Type::Object));
         self.properties.iter_mut().for_each(|(_, schema)| schema.keep_unknown());
@@ -180,13 +180,13 @@ impl Structural {
         }
     }
 
-    /// The member of that name.
+    /// The schema of a declared member.
     pub(crate) fn property(&self, name: &str) -> Option<&Self> {
         let at = self.properties.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;
         Some(&self.properties[at].1)
     }
 
-    /// The schema of the members that are not among the properties.
+    /// The schema of undeclared members.
     pub(crate) fn additional(&self) -> Option<&Self> {
         match self.additional.as_deref()? {
             Additional::Schema(schema) => Some(schema),
@@ -194,12 +194,12 @@ impl Structural {
         }
     }
 
-    /// The schema of a member: its own, or that of all others.
+    /// The schema of a member: its own, or that of undeclared members.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         self.property(name).or_else(|| self.additional())
     }
 
-    /// Visits the members or items of a value that have a schema, with the path to each.
+    /// Visits the members or items of a value that have a schema, with their paths.
     pub(crate) fn each_part(
         &self,
         value: &Value,
@@ -239,7 +239,7 @@ impl Structural {
 }
 
 impl Rules {
-    /// Reads the value validations of a schema; `None` where it has none.
+    /// Reads the value validations of a schema; `None` if it has none.
     fn read(schema: &Value, patterns: &mut Patterns, depth: usize) -> Option<Self> {
         if !schema.as_object().is_some_and(|members| members.keys().any(|key| is_rule(key))) {
             return None;
@@ -275,7 +275,7 @@ impl Rules {
     }
 }
 
-/// The words of value validation.
+/// Whether a keyword is a value validation.
 fn is_rule(key: &str) -> bool {
     matches!(
         key,
@@ -304,7 +304,7 @@ fn texts<'s>(schema: &'s Value, key: &str) -> impl Iterator<Item = Str> + 's {
     list.iter().filter_map(Value::as_str).map(Str::from)
 }
 
-/// A number of either kind.
+/// A number, integer or float.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(n) => Some(*n as f64),

@@ -1,8 +1,8 @@
-//! `apiextensions.k8s.io/v1beta1`: the version in which upstream keeps definitions in etcd, though it is
-//! served no longer.
+//! `apiextensions.k8s.io/v1beta1`: the version in which upstream stores definitions in etcd,
+//! although it is not served any more.
 //!
-//! What all versions of a definition have in common stands there once, in its spec
-//! (upstream: `apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go`).
+//! Its spec has the parts that all versions of a definition share (upstream:
+//! `apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go`).
 
 use pintle_registry::UnservedVersion;
 use pintle_schema::{builtin, encode};
@@ -15,12 +15,12 @@ macro_rules! v1 {
     };
 }
 
-/// The version, as etcd has it.
+/// The version as stored in etcd.
 pub static V1BETA1: UnservedVersion =
     UnservedVersion { api_version: "apiextensions.k8s.io/v1beta1", write, read };
 
-/// The members of a version that its spec has where they are the same in all versions: the name in the
-/// spec, and that in the version.
+/// The members of a version that the spec has if they are the same in all versions: the name in the
+/// spec, and the name in the version.
 const SHARED: [(&str, &str); 4] = [
     ("subresources", "subresources"),
     ("validation", "schema"),
@@ -28,19 +28,19 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// What stands in the spec's `conversion`: the name there, and that in `webhook`, where v1 has it.
+/// The members of the spec's `conversion`: the name there, and the name in v1's `webhook`.
 const WEBHOOK: [(&str, &str); 2] = [
     ("webhookClientConfig", "clientConfig"),
     ("conversionReviewVersions", "conversionReviewVersions"),
 ];
 
-/// A column's path in v1beta1, and in v1.
+/// The member for a column's path in v1beta1 and in v1.
 const COLUMN_PATH: (&str, &str) = ("JSONPath", "jsonPath");
 
-/// A member of a struct: its name, and how it is written.
+/// A member of a struct: its name and its shape.
 type Member = (&'static str, Shape);
 
-/// How a member is written. Structs that both versions have in the same order go by the type of v1.
+/// The shape of a member. Structs with the same order in both versions use the type of v1.
 enum Shape {
     Plain,
     Type(&'static str),
@@ -50,7 +50,7 @@ enum Shape {
 
 use Shape::{List, Plain, Struct, Type};
 
-/// The members of a definition in the order in which they are declared.
+/// The members of a definition in declaration order.
 const DEFINITION: &[Member] = &[
     ("kind", Plain),
     ("apiVersion", Plain),
@@ -80,16 +80,16 @@ const SPEC: &[Member] = &[
     ("preserveUnknownFields", Plain),
 ];
 
-/// Turns a definition of v1 into one of v1beta1, `apiVersion` included.
+/// Converts a definition from v1 to v1beta1, `apiVersion` included.
 pub fn to_v1beta1(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", V1BETA1.api_version);
     from_v1(members.entry_object("spec"));
 }
 
-/// Gives a definition of v1 that keeps what is in no schema schemas that say so themselves, and types where
-/// members tell them: v1 takes no other.
-pub fn structured(definition: &mut Value) {
+/// Adapts a converted definition to the rules of v1. If undeclared fields are preserved, its
+/// schemas say so themselves, and schemas with members get types.
+pub fn adapt_to_v1(definition: &mut Value) {
     let spec = definition.object_entry("spec");
     let keeps = spec.remove("preserveUnknownFields") == Some(Value::Bool(true));
     let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
@@ -103,7 +103,7 @@ pub fn structured(definition: &mut Value) {
     }
 }
 
-/// How deep schemas are looked through.
+/// The maximum depth to which schemas are adapted.
 const DEPTH_MAX: usize = 100;
 
 fn give_types(schema: &mut Map, depth: usize) {
@@ -165,7 +165,7 @@ fn write_typed(value: &Value, name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Turns a spec of v1 into one of v1beta1.
+/// Converts a spec from v1 to v1beta1.
 fn from_v1(spec: &mut Map) {
     spec.entry_or("preserveUnknownFields", || Value::Bool(false));
     if let Some(conversion) = spec.get_mut("conversion") {
@@ -195,7 +195,7 @@ fn from_v1(spec: &mut Map) {
     rename_paths(spec, COLUMN_PATH.1, COLUMN_PATH.0);
 }
 
-/// Turns a definition of v1beta1 into one of v1.
+/// Converts a definition from v1beta1 to v1.
 fn read(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", "apiextensions.k8s.io/v1");
@@ -203,7 +203,7 @@ fn read(definition: &mut Value) {
     if spec.get("scope").and_then(Value::as_str).is_none_or(str::is_empty) {
         spec.insert("scope", "Namespaced");
     }
-    // Unlike in v1 this is so unless the definition says otherwise.
+    // Unlike in v1 this is the default.
     spec.entry_or("preserveUnknownFields", || Value::Bool(true));
     if let Some(conversion) = spec.get_mut("conversion") {
         let conversion = conversion.make_object();
@@ -234,12 +234,12 @@ fn read(definition: &mut Value) {
     spec.insert("versions", Value::Array(versions));
 }
 
-/// What `version` stood for before there were `versions`.
+/// The `versions` that correspond to the former `version`.
 fn only_version(name: Value) -> Value {
     Value::from([("name", name), ("served", Value::Bool(true)), ("storage", Value::Bool(true))])
 }
 
-/// Gives the paths of the columns in a struct another name.
+/// Renames the paths of the columns in a struct.
 fn rename_paths(holder: &mut Map, from: &str, to: &'static str) {
     let columns = holder.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
     for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -249,7 +249,7 @@ fn rename_paths(holder: &mut Map, from: &str, to: &'static str) {
     }
 }
 
-/// Moves members from one struct into another, where they have other names.
+/// Moves members from one struct to another under other names.
 fn move_members(from: &mut Map, to: &mut Map, names: [(&str, &'static str); 2]) {
     for (old, new) in names {
         if let Some(value) = from.remove(old) {

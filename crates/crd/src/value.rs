@@ -1,8 +1,8 @@
-//! Validation of values against a structural schema, in the words and by the rules of upstream's
-//! validator (`k8s.io/kube-openapi/pkg/validation/validate`), with ratcheting: what is wrong in a part
-//! of an object that an update leaves as it was is no error.
+//! Validation of values against a structural schema, with the messages and rules of upstream's
+//! validator (`k8s.io/kube-openapi/pkg/validation/validate`) and with ratcheting: errors in parts
+//! of an object that an update does not change are ignored.
 //!
-//! Beside it: the uniqueness of list items ([`lists`]) and the metadata of objects inside of objects
+//! Submodules check the uniqueness of list items ([`lists`]) and the metadata of embedded objects
 //! ([`embedded`]).
 
 pub(crate) mod embedded;
@@ -18,8 +18,8 @@ use pintle_value::{Path, Value};
 
 use crate::structural::{Additional, Rules, Structural, Type};
 
-/// What is wrong with a value. `prefix` is where the value is in its object, which messages do not say;
-/// `old` is what an update replaces.
+/// Validates a value. `prefix` is the path of the value in its object, which messages omit; `old`
+/// is the value that an update replaces.
 pub(crate) fn validate(
     schema: &Structural,
     value: &Value,
@@ -33,7 +33,7 @@ pub(crate) fn validate(
     validator.findings.errors
 }
 
-/// The error of a value that is not of the type of that name.
+/// The error for a value that is not of the named type.
 pub(crate) fn wrong_type(field_path: &Path, wanted: &str, value: &Value) -> Error {
     type_error(field_path, "", wanted, type_of(value))
 }
@@ -43,12 +43,12 @@ fn type_error(field_path: &Path, path: &str, wanted: &str, found: &str) -> Error
     Error::type_invalid(field_path, &found.into(), words)
 }
 
-/// What a schema makes of a value.
+/// The result of validating a value.
 #[derive(Default)]
 struct Findings {
     errors: Errors,
-    /// How many checks were made: of several schemas that all fail, the one that had most to say about
-    /// the value is the one whose errors are told.
+    /// The number of checks made. If several schemas of an `anyOf` fail, the errors of the schema
+    /// with the most checks are reported.
     checks: usize,
 }
 
@@ -61,7 +61,7 @@ impl Findings {
 
 struct Validator<'a> {
     prefix: &'a str,
-    /// Where the value is, as upstream's messages have it: `spec.items[0].name`.
+    /// The path of the value in upstream's messages: `spec.items[0].name`.
     path: String,
     findings: Findings,
 }
@@ -75,7 +75,7 @@ impl Validator<'_> {
             return;
         }
         if let Some(rules) = rules {
-            self.junctors(rules, value, old);
+            self.logical_operators(rules, value, old);
         }
         match value {
             Value::String(text) => self.text(schema, rules, text),
@@ -90,7 +90,7 @@ impl Validator<'_> {
         self.findings.checks += 1;
     }
 
-    /// Checks a value one step further down, unless it is as it was.
+    /// Validates a value at an extended path, unless it is unchanged.
     fn below(
         &mut self,
         step: impl FnOnce(&mut String),
@@ -117,7 +117,7 @@ impl Validator<'_> {
         let found = type_of(value);
         let fits = match value {
             Value::Null => schema.nullable,
-            // Upstream leaves text with a format to the format.
+            // As in upstream, a text with a format is only checked by the format.
             Value::String(_) | Value::Array(_)
                 if format::of(schema).is_some()
                     && !wanted.iter().any(|ty| matches!(ty, Type::Integer | Type::Number)) =>
@@ -133,7 +133,7 @@ impl Validator<'_> {
         }
     }
 
-    /// What was found is shown as text, be it a type or the text itself.
+    /// `found` is a type, or the text itself.
     fn wrong_type(&mut self, wanted: &str, found: &str) {
         let error = type_error(&self.field_path(), &self.path, wanted, found);
         self.findings.errors.push(error);
@@ -218,7 +218,8 @@ impl Validator<'_> {
                 continue;
             }
             let Some(below) = schema.member(name) else { continue };
-            // An object is what its request says, old and new alike: what is wrong with that is told.
+            // The type and object metadata of an embedded object are validated even if they are
+            // unchanged.
             let is_type = self.prefix.is_empty()
                 && self.path.is_empty()
                 && matches!(name.as_str(), "apiVersion" | "kind");
@@ -244,7 +245,7 @@ impl Validator<'_> {
         self.findings.checks += 1;
     }
 
-    fn junctors(&mut self, rules: &Rules, value: &Value, old: Option<&Value>) {
+    fn logical_operators(&mut self, rules: &Rules, value: &Value, old: Option<&Value>) {
         self.findings.checks += 1;
         if !rules.any_of.is_empty() {
             let tried = self.try_each(&rules.any_of, value, old);
@@ -294,14 +295,14 @@ impl Validator<'_> {
         schemas.iter().map(|schema| self.attempt(schema, value, old)).collect()
     }
 
-    /// What a schema alone would make of the value.
+    /// The findings of a schema by itself.
     fn attempt(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) -> Findings {
         let findings = std::mem::take(&mut self.findings);
         self.value(schema, value, old);
         std::mem::replace(&mut self.findings, findings)
     }
 
-    /// Adds the findings of the schema that had most to say about the value.
+    /// Adds the findings of the schema with the most checks.
     fn add_best(&mut self, tried: Vec<Findings>) {
         let best = tried.into_iter().reduce(
             |best, next| {
@@ -313,14 +314,14 @@ impl Validator<'_> {
         }
     }
 
-    /// An error that upstream knows no field of.
+    /// Adds an error without a field, as upstream does.
     fn composite(&mut self, words: &str) {
         let field_path = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
         let words = format!("{} {words}", quote(&self.path));
         self.findings.errors.push(Error::invalid(&field_path, &"".into(), words));
     }
 
-    /// An error whose words begin with the path.
+    /// Adds an error whose message begins with the path.
     fn invalid(&mut self, value: &Value, words: impl std::fmt::Display) {
         let words = format!("{} in body {words}", self.path);
         let error = Error::invalid(&self.field_path(), value, words);

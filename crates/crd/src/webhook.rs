@@ -1,5 +1,5 @@
-//! Conversion by webhook: what is asked, and what of the answer is believed (upstream:
-//! `pkg/apiserver/conversion/webhook_converter.go`). How the request travels is the caller's matter.
+//! Conversion by a webhook: builds the request and validates the response (upstream:
+//! `pkg/apiserver/conversion/webhook_converter.go`). The caller sends the request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::definition::Crd;
 #[cfg(test)]
 mod tests;
 
-/// How long a conversion may take (upstream: the webhook client's timeout).
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of a conversion (upstream: the webhook client's timeout).
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The webhook of a definition.
+/// The conversion webhook of a definition.
 pub(crate) struct Webhook {
     /// The name of the definition.
     definition: Str,
     endpoint: Endpoint,
-    /// The first version of ConversionReview that both know: `v1` or `v1beta1`.
+    /// The first version of ConversionReview that both support: `v1` or `v1beta1`.
     review_version: Option<&'static str>,
     caller: Arc<dyn Caller>,
 }
 
 impl Webhook {
-    /// The webhook of a definition that has one.
+    /// The webhook of a definition, if it has one.
     pub(crate) fn of(crd: Crd<'_>, caller: Arc<dyn Caller>) -> Option<Self> {
         let conversion = crd.0.at(&["spec", "conversion"])?;
         if conversion.str_at(&["strategy"]) != Some("Webhook") {
@@ -39,14 +39,14 @@ impl Webhook {
         let review_version = said.unwrap_or_default().iter().find_map(known);
         let mut endpoint = Endpoint::of(webhook.get("clientConfig")?);
         if endpoint.ca_bundle.trim_ascii().is_empty() {
-            endpoint.ca_bundle.clear(); // nothing but space is no authority
+            endpoint.ca_bundle.clear(); // a bundle of white space counts as none
         }
-        let endpoint = endpoint.within(PATIENCE.as_secs());
+        let endpoint = endpoint.within(TIMEOUT.as_secs());
         let definition = object::name(crd.0).into();
         Some(Self { definition, endpoint, review_version, caller })
     }
 
-    /// Converts objects to a version; those that are in it already are not sent.
+    /// Converts objects to a version; objects that are already in it are not sent.
     pub(crate) async fn convert(
         &self,
         mut objects: Vec<Value>,
@@ -67,13 +67,13 @@ impl Webhook {
             failure: outcome.as_ref().err().map(|(failure, _)| *failure),
         };
         self.caller.converted(&conversion, began);
-        // No reason and no details: upstream answers with the bare error.
+        // Without reason and details, as upstream returns the bare error.
         let fail = |why| Status::failure(Reason::Unknown, format!("{head} {why}"));
         outcome.map_err(|(_, why)| fail(why))?;
         Ok(objects)
     }
 
-    /// Converts objects in place; the error says what became of the call, too.
+    /// Converts objects in place; the second result describes the call, also after an error.
     async fn exchange(
         &self,
         to_convert: &mut [&mut Value],
@@ -89,8 +89,8 @@ impl Webhook {
         }
         let is_list = sent.len() > 1;
         for (i, (object, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
-            **object = believe(object, answer, wanted).map_err(|fault| {
-                (ConversionFailure::InvalidConvertedObject, fault.told(is_list, i))
+            **object = keep_metadata(object, answer, wanted).map_err(|fault| {
+                (ConversionFailure::InvalidConvertedObject, fault.message(is_list, i))
             })?;
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Webhook {
         let body = json::to_string(&review).into_bytes();
         let answer = self
             .caller
-            .call(&self.endpoint, body, PATIENCE)
+            .call(&self.endpoint, body, TIMEOUT)
             .await
             .map_err(|unanswered| (ConversionFailure::Call, unanswered.why))?;
         let answer = json::parse(&answer);
@@ -131,12 +131,12 @@ impl Webhook {
     }
 }
 
-/// The version of an `apiVersion`.
+/// The version part of an `apiVersion`.
 fn version(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
 
-/// The converted objects of an answer, if it says that all went well.
+/// The converted objects of a successful response.
 fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let text = |path: &[&str]| answer.str_at(path).unwrap_or_default();
     if version == "v1" {
@@ -169,9 +169,9 @@ fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>
     })
 }
 
-/// Why a converted object is not believed.
+/// Why a converted object is rejected.
 enum Fault {
-    /// It is of another version or kind.
+    /// It has another version or kind.
     Type(String),
     /// It is another object.
     Object(String),
@@ -179,8 +179,8 @@ enum Fault {
 }
 
 impl Fault {
-    /// In upstream's words, which differ for one object and for several.
-    fn told(self, is_list: bool, index: usize) -> String {
+    /// The message, which in upstream differs for one object and for several.
+    fn message(self, is_list: bool, index: usize) -> String {
         match (self, is_list) {
             (Self::Type(why), false) => format!("returned invalid object at index 0: {why}"),
             (Self::Object(why), false) => format!("returned invalid object: {why}"),
@@ -195,9 +195,9 @@ impl Fault {
     }
 }
 
-/// The converted object with the metadata of the original: a webhook may change labels and annotations,
-/// and nothing else of it.
-fn believe(original: &Value, mut converted: Value, wanted: &str) -> Result<Value, Fault> {
+/// Combines the converted object with the metadata of the original: a webhook may only change
+/// labels and annotations.
+fn keep_metadata(original: &Value, mut converted: Value, wanted: &str) -> Result<Value, Fault> {
     let wrong = |what: &str, expected: &str, got: &str| {
         Err(Fault::Type(format!("{what} (expected {expected}, received {got})")))
     };

@@ -1,4 +1,4 @@
-//! Definitions of well-known projects are valid; where the fixtures are at hand.
+//! Definitions of well-known projects are valid; runs if the fixtures are present.
 
 use std::fs;
 use std::path::Path;

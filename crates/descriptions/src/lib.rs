@@ -1,7 +1,8 @@
-//! What the built-in types and their fields are for, in upstream's words: for `kubectl explain`.
+//! Upstream's descriptions of the built-in types and their fields, for `kubectl explain`.
 //!
-//! The words are no part of this repository: the build takes them from `k8s-openapi` and keeps them
-//! compressed in the binary. This crate alone knows how; that library is not linked into the server.
+//! The texts are not part of this repository: the build takes them from `k8s-openapi` and embeds
+//! them compressed in the binary. Only this crate handles them; that library is not linked into the
+//! server.
 //!
 //! Must not know: anything but names of types and fields.
 
@@ -13,23 +14,23 @@ use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
 
-/// Why descriptions cannot be had.
+/// Why the descriptions are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What the build left behind cannot be inflated.
+    /// The embedded data cannot be inflated.
     #[error("the descriptions in the binary are damaged")]
     Damaged(#[from] std::io::Error),
 }
 
-/// The records that the build script left behind.
+/// The records that the build script embedded.
 static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.z"));
 
-/// All descriptions, inflated: about a megabyte. Made when a document is asked for, and dropped with
-/// it.
+/// All descriptions, inflated: about a megabyte. They are inflated when a document is requested,
+/// and dropped with it.
 #[derive(Clone, Debug)]
 pub struct Descriptions {
     text: String,
-    /// Where each record begins; in the order of their keys.
+    /// The offset of each record, in the order of their keys.
     records: Vec<u32>,
 }
 
@@ -39,18 +40,19 @@ pub fn load() -> Result<Descriptions, Error> {
     ZlibDecoder::new(COMPRESSED).read_to_string(&mut text)?;
     let ends = text.match_indices('\x1e').map(|(at, _)| at as u32 + 1);
     let mut records: Vec<u32> = std::iter::once(0).chain(ends).collect();
-    // Behind the last separator is nothing.
+    // There is nothing after the last separator.
     records.pop();
     Ok(Descriptions { text, records })
 }
 
-/// What a few fields are for: what is wanted again and again, so that not everything is inflated for it.
+/// The descriptions of a few fields that are needed often, so that not everything is inflated for
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt(BTreeMap<(String, &'static str), String>);
 
 impl Excerpt {
-    /// Takes out the descriptions of fields, given by their types' names and their own. What is not
-    /// described has no words, and nothing has if the descriptions in the binary are damaged.
+    /// Extracts the descriptions of fields, given by type name and field name. A missing
+    /// description is absent; all are absent if the embedded data is damaged.
     pub fn of(fields: impl IntoIterator<Item = (String, &'static str)>) -> Self {
         let Ok(all) = load() else { return Self::default() };
         let described = fields.into_iter().filter_map(|(type_name, field)| {
@@ -68,14 +70,15 @@ impl Excerpt {
 
 impl Descriptions {
     fn find(&self, type_name: &str, field: &str) -> Option<&str> {
-        let wanted = (type_name, field);
-        let at = self.records.binary_search_by(|&at| self.key(at).cmp(&wanted)).ok()?;
+        let channels = (type_name, field);
+        let at = self.records.binary_search_by(|&at| self.key(at).cmp(&channels)).ok()?;
         let (_, text) = self.record(self.records[at]);
         Some(text)
     }
 
-    /// What is said of a type, or a field of it, that took the place of one that is served no longer: the
-    /// type of that name in the first version of its group, or of the groups that `extensions` went to.
+    /// The description of the current counterpart of a removed type, or of its field: the type of
+    /// the same name in the first version of its group, or of the groups to which `extensions`
+    /// moved.
     fn of_today(&self, type_name: &str, field: &str) -> Option<&str> {
         let (package, name) = type_name.rsplit_once('.')?;
         let (group, _) = package.rsplit_once('.')?;
@@ -86,7 +89,7 @@ impl Descriptions {
         names.find_map(|name| self.find(&name, field))
     }
 
-    /// The type and field that a record is about.
+    /// The type and field of a record.
     fn key(&self, at: u32) -> (&str, &str) {
         let (key, _) = self.record(at);
         key.split_once('\0').unwrap_or((key, ""))
@@ -105,7 +108,7 @@ impl pintle_schema::openapi::Descriptions for Descriptions {
 
     fn of_field(&self, type_name: &str, field: &str) -> Option<&str> {
         let own = self.find(type_name, field).or_else(|| self.of_today(type_name, field));
-        // Lists are not described; these two say the same everywhere.
+        // Lists have no descriptions; these two members are described equally everywhere.
         let shared = || self.find("io.k8s.api.core.v1.Pod", field);
         own.or_else(|| matches!(field, "apiVersion" | "kind").then(shared).flatten())
     }

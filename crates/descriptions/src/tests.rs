@@ -4,7 +4,7 @@ use pintle_schema::{Shape, builtin};
 use super::load;
 
 #[test]
-fn what_kubectl_explain_shows_is_there() {
+fn kubectl_explain_finds_descriptions() {
     let d = load().expect("sound descriptions");
     let check = |text: Option<&str>, word: &str| {
         assert!(text.is_some_and(|t| t.contains(word)), "{word}: {text:?}");
@@ -19,7 +19,7 @@ fn what_kubectl_explain_shows_is_there() {
 }
 
 #[test]
-fn nearly_every_type_is_described() {
+fn nearly_every_type_has_a_description() {
     let d = load().expect("sound descriptions");
     let schema = builtin();
     let structs = schema
@@ -31,6 +31,6 @@ fn nearly_every_type_is_described() {
         .map(|(name, _)| name.as_ref())
         .filter(|name| !is_list(name) && d.of_type(name).is_none())
         .collect();
-    // Options in queries, tables and what only servers exchange are described nowhere.
+    // Options in queries, tables and types that only servers exchange have no descriptions.
     assert!(lacking.len() < 40, "{lacking:#?}");
 }

@@ -117,7 +117,7 @@ impl Versions {
         if other.kind == "CustomResourceDefinition"
             && pintle_schema::is_builtin(&other.schema, other.ty)
         {
-            pintle_crd::structured(&mut converted);
+            pintle_crd::adapt_to_v1(&mut converted);
             let mut read = converted.clone();
             other.set_defaults(&mut read);
             let errors = other.strategy.validate(&read, None, "", &mut Vec::new());

@@ -1,5 +1,5 @@
-//! The time to encode an object for etcd and to decode it: `cargo run --release -p
-//! pintle-layout --example speed`.
+//! Measures encoding an object for etcd and decoding it: `cargo run --release -p pintle-layout
+//! --example speed`.
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
 use std::hint::black_box;

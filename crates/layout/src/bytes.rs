@@ -1,4 +1,4 @@
-//! The bytes of built-in kinds: messages of the stored version, and JSON where a server keeps that.
+//! The bytes of built-in kinds: Protobuf messages of the stored version, or JSON.
 
 use pintle_registry::{EtcdForm, ResourceDefinition};
 use pintle_schema::{decode, encode, protobuf};
@@ -7,12 +7,12 @@ use pintle_value::{Value, cbor, json};
 
 use crate::{Kind, MediaType};
 
-/// Members that their schema keeps unread.
+/// The path whose raw JSON the schema keeps.
 const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
-/// What encrypted values begin with.
+/// The prefix of encrypted values.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
-/// Whose status is empty in the bytes of a new object: upstream's strategy empties it after defaults were
-/// set, and they are set again when it is read.
+/// Resources whose status is empty in the bytes of a new object: upstream's strategy clears it
+/// after defaulting, and it is defaulted again when the object is read.
 const UNSET_STATUS_WHEN_NEW: &[&str] = &["persistentvolumeclaims"];
 
 impl Kind {
@@ -24,7 +24,7 @@ impl Kind {
         write: Write,
     ) -> Result<Vec<u8>, String> {
         let mut tree = json::parse_with_raw(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
-        forget_place(&mut tree)?;
+        remove_location(&mut tree)?;
         if write == Write::Created && UNSET_STATUS_WHEN_NEW.contains(&&*self.collection) {
             tree.make_object().insert("status", Value::object());
         }
@@ -49,7 +49,7 @@ impl Kind {
     /// Decodes an object's bytes in etcd to JSON.
     pub(crate) fn decode(&self, bytes: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
         let (version, mut tree) = self.read(bytes)?;
-        forget_place(&mut tree)?;
+        remove_location(&mut tree)?;
         version.set_defaults(&mut tree);
         let stored = &self.stored;
         if let Some(conversion) = version.storage.as_ref().and_then(|s| s.conversion) {
@@ -68,7 +68,7 @@ impl Kind {
         Ok(value)
     }
 
-    /// Whether bytes have the version and the encoding in which an object is written now.
+    /// Whether bytes have the current version and encoding.
     pub(crate) fn is_current(&self, bytes: &[u8], media_type: MediaType) -> bool {
         let form = self.stored.storage.as_ref().map(|storage| storage.etcd.form);
         let is_message = match form {
@@ -91,7 +91,7 @@ impl Kind {
         said.is_none_or(|said| said == written)
     }
 
-    /// Reads an object in the version that its bytes name.
+    /// Decodes an object in the version that its bytes name.
     fn read(&self, bytes: &[u8]) -> Result<(&ResourceDefinition, Value), String> {
         if protobuf::is_message(bytes) {
             let (api_version, kind) = protobuf::type_meta(bytes).map_err(|e| e.to_string())?;
@@ -124,13 +124,13 @@ impl Kind {
     }
 }
 
-/// Gives an object the form that a version's objects have when they were read.
+/// Conforms an object to its version and defaults it, as after a read.
 fn conform(version: &ResourceDefinition, tree: &mut Value) -> Result<(), String> {
     let problems = decode::conform(&version.schema, version.ty, tree);
     problems.map(drop).map_err(|error| error.to_string())
 }
 
-/// Reads what is not a message: JSON, or CBOR.
+/// Decodes bytes that are not Protobuf: JSON, or CBOR.
 pub(crate) fn text(bytes: &[u8]) -> Result<Value, String> {
     if bytes.starts_with(ENCRYPTED) {
         return Err("the value is encrypted".to_owned());
@@ -141,9 +141,9 @@ pub(crate) fn text(bytes: &[u8]) -> Result<Value, String> {
     json::parse_with_raw(bytes, OWNED_FIELDS).map_err(|error| error.to_string())
 }
 
-/// Removes the members that say where an object is stored, which upstream leaves out of the bytes
+/// Removes the members that name the storage location, which upstream omits from the bytes
 /// (`apiserver/pkg/storage/api_object_versioner.go`).
-pub(crate) fn forget_place(object: &mut Value) -> Result<(), String> {
+pub(crate) fn remove_location(object: &mut Value) -> Result<(), String> {
     let members = object.as_object_mut().ok_or("the value is not an object")?;
     if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
         metadata.remove("resourceVersion");

@@ -1,16 +1,17 @@
-//! How kube-apiserver v1.36 keeps objects in etcd: its keys, and its bytes, both ways.
+//! The storage layout of kube-apiserver v1.36 in etcd: converts keys and bytes in both directions.
 //!
-//! Purpose: a Pintle and a kube-apiserver on one etcd read what the other wrote, and neither rewrites
-//! what it would not change. So an object is stored as the same bytes that upstream stores.
+//! With it, a Pintle and a kube-apiserver on the same etcd read each other's objects, and neither
+//! rewrites unchanged objects. So an object is stored as the same bytes that upstream stores.
 //!
-//! What is particular to a kind (prefix, encoding, stored version) stands in its definition; here is what
-//! all have in common. Custom resources need no definition: they are JSON under their group and plural.
+//! Facts about a kind (prefix, encoding, stored version) are in its definition; this crate has what
+//! all kinds share. Custom resources need no definition: they are JSON under their group and
+//! plural.
 //!
 //! Must not know: etcd, transactions, requests.
 //!
 //! Invariants:
-//! - `key(path(k)) == k` and `path(key(p)) == p`: no two keys have one path.
-//! - Nothing that a path or bytes say makes anything panic, or nests deeper than objects may.
+//! - `key(path(k)) == k` and `path(key(p)) == p`: no two keys have the same path.
+//! - No path and no bytes can cause a panic, or a result that is nested deeper than objects may be.
 
 mod bytes;
 mod custom;
@@ -33,7 +34,8 @@ pub struct Upstream {
     event_ttl: Duration,
 }
 
-/// The encoding of objects of built-in kinds, except those with an encoding of their own. Either is read.
+/// The encoding of objects of built-in kinds, except those with an encoding of their own. Both are
+/// readable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
     /// `application/vnd.kubernetes.protobuf`
@@ -43,20 +45,20 @@ pub enum MediaType {
     Json,
 }
 
-/// How a built-in kind is stored.
+/// The storage of a built-in kind.
 struct Kind {
     collection: Arc<str>,
-    /// Its stored version, in which Pintle keeps it, too.
+    /// Its stored version, which Pintle's own store uses, too.
     stored: ResourceDefinition,
     /// All its versions: another release may have stored objects in any of them.
     versions: Vec<ResourceDefinition>,
 }
 
-/// How long upstream keeps the address of an API server that does not renew it.
+/// The lifetime of the address of an API server that does not renew it, as in upstream.
 const SERVER_LEASE: Duration = Duration::from_secs(15);
 
 impl Upstream {
-    /// The layout that writes objects with an encoding, and events with a lifetime.
+    /// A layout that writes objects with this encoding, and events with this lifetime.
     pub fn new(media_type: MediaType, event_ttl: Duration) -> Self {
         Self { paths: Paths::of(pintle_kinds::stored()), media_type, event_ttl }
     }

@@ -1,8 +1,8 @@
 //! Keys below the prefix of the database: `services/specs/default/a`.
 //!
-//! A built-in kind's objects stand under its prefix, which has one step or two; custom resources under
-//! group and plural. Groups of custom resources have a dot, prefixes of built-in kinds have none but for
-//! the two that begin with their group.
+//! The objects of a built-in kind are under its prefix of one or two segments, custom resources
+//! under group and plural. Groups of custom resources contain a dot; prefixes of built-in kinds do
+//! not, except for the two that begin with their group.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct Paths {
     by_prefix: HashMap<String, Arc<str>>,
 }
 
-/// Where collections stand that only Pintle has.
+/// The prefix of collections that only Pintle has.
 const OWN: &str = "pintle";
 
 impl Paths {
@@ -69,7 +69,7 @@ impl Paths {
         if let Some(collection) = self.by_prefix.get(prefix) {
             return self.built_in(collection, item);
         }
-        // The objects of a built-in kind stand elsewhere.
+        // Built-in kinds have other paths.
         let is_built_in = self.kinds.contains_key(prefix) || self.kinds.contains_key(second);
         if first == OWN && !is_built_in && !second.is_empty() && !item.is_empty() {
             return Some(Key { collection: second.into(), item: item.into() });
@@ -80,20 +80,20 @@ impl Paths {
         Some(Key { collection: prefix.into(), item: item.into() })
     }
 
-    /// The key of an object of a built-in kind, whose name stands in a namespace or does not.
+    /// The key of an object of a built-in kind, which is namespaced or not.
     fn built_in(&self, collection: &Arc<str>, item: &str) -> Option<Key> {
-        let wanted = if self.kind(collection)?.stored.namespaced() { 2 } else { 1 };
+        let channels = if self.kind(collection)?.stored.namespaced() { 2 } else { 1 };
         let key = || Key { collection: collection.clone(), item: item.into() };
-        (steps(item) == Some(wanted)).then(key)
+        (steps(item) == Some(channels)).then(key)
     }
 }
 
-/// Whether a collection is one of custom resources: their groups have a dot.
+/// Whether a collection is one of custom resources: their groups contain a dot.
 pub(crate) fn is_custom(collection: &str) -> bool {
     collection.split_once('/').is_some_and(|(group, _)| group.contains('.'))
 }
 
-/// How many steps an item has; `None` where one of them is empty.
+/// The number of segments of an item; `None` if one is empty.
 fn steps(item: &str) -> Option<usize> {
     let mut count = 0;
     for step in item.split('/') {

@@ -1,6 +1,6 @@
-//! The bytes of objects: `stored.jsonl` has what kube-apiserver v1.36.3 stored in etcd of an object of each
-//! kind, and, where a client can get the object, what it answered; `stored_as_json.jsonl` what one stored of some
-//! with `--storage-media-type=application/json`.
+//! The bytes of objects: `stored.jsonl` has what kube-apiserver v1.36.3 stored in etcd for an
+//! object of each kind and, where a client can get the object, its response; `stored_as_json.jsonl`
+//! has what one stored with `--storage-media-type=application/json`.
 
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ fn key(collection: &str, item: &str) -> Key {
     Key { collection: collection.into(), item: item.into() }
 }
 
-/// Checks that bytes are read as this object, which is given without the members that say where it is stored.
+/// Checks that bytes decode to this object, which is given without the members that name its
+/// location.
 #[track_caller]
 fn check(collection: &str, stored: &[u8], expected: &str) {
     let decoded = layout().decode(&key(collection, "a"), stored, Revision(7));
@@ -54,7 +55,7 @@ fn check(collection: &str, stored: &[u8], expected: &str) {
     assert_eq!(tree, json::parse(expected.as_bytes()).expect("JSON"), "{collection}");
 }
 
-/// Bytes cannot be read, which the error says, and of which key.
+/// Checks that decoding fails with this error, which names the key.
 #[track_caller]
 fn check_refused(collection: &str, stored: &[u8], why: &str) {
     let mismatch = layout().decode(&key(collection, "a"), stored, Revision(7));
@@ -64,7 +65,7 @@ fn check_refused(collection: &str, stored: &[u8], why: &str) {
 }
 
 #[test]
-fn every_sample_is_read_and_stored_like_upstream() {
+fn every_sample_round_trips_as_upstream() {
     let layout = layout();
     for Sample { path, revision, stored, shown } in samples() {
         let key = layout.key(&path).expect("a key");
@@ -79,7 +80,7 @@ fn every_sample_is_read_and_stored_like_upstream() {
 }
 
 #[test]
-fn objects_are_stored_as_json_like_upstream() {
+fn json_storage_matches_upstream() {
     let layout = Upstream::new(MediaType::Json, Duration::from_secs(3600));
     for Sample { path, revision, stored, .. } in read(include_str!("stored_as_json.jsonl")) {
         let key = layout.key(&path).expect("a key");
@@ -102,12 +103,12 @@ fn every_kind_has_a_sample() {
 }
 
 #[test]
-fn broken_bytes_are_refused_or_read_and_nothing_else() {
+fn damaged_bytes_do_not_panic() {
     let layout = layout();
     for Sample { path, stored, .. } in samples() {
         let key = layout.key(&path).expect("a key");
         for at in 0..stored.len() {
-            // What comes of it is of no interest: that there is an end is.
+            // The result is irrelevant, as long as decoding terminates.
             let _ = layout.decode(&key, &stored[..at], Revision(7));
             let mut broken = stored.clone();
             broken[at] ^= 0xff;
@@ -117,7 +118,7 @@ fn broken_bytes_are_refused_or_read_and_nothing_else() {
 }
 
 #[test]
-fn other_versions_and_encodings_are_read() {
+fn other_versions_and_encodings_are_readable() {
     let map = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"x":"y"}}"#;
     check("configmaps", format!(" {map} ").as_bytes(), map);
     let mut encoded = Vec::new();
@@ -137,7 +138,7 @@ fn other_versions_and_encodings_are_read() {
     );
 }
 
-/// What storage migration writes again.
+/// Values that storage migration rewrites.
 #[test]
 fn other_versions_and_encodings_are_not_current() {
     let mut encoded = Vec::new();
@@ -161,7 +162,7 @@ fn other_versions_and_encodings_are_not_current() {
 }
 
 #[test]
-fn a_definition_of_v1beta1_is_read_as_one_of_v1() {
+fn a_v1beta1_definition_is_converted_to_v1() {
     check(
         "apiextensions.k8s.io/customresourcedefinitions",
         br#"{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition",
@@ -184,7 +185,7 @@ fn a_definition_of_v1beta1_is_read_as_one_of_v1() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn unreadable_bytes_are_errors() {
     let deep = [&b"{\"metadata\":"[..], &[b'['; 100_000]].concat();
     check_refused("configmaps", &deep, "exceeded max depth");
     check_refused("example.com/things", &deep, "exceeded max depth");

@@ -1,4 +1,5 @@
-//! The path and the version of each stored kind: a row for each, as in upstream's `test/integration/etcd/data.go`.
+//! The path and the version of each stored kind: a row for each, as in upstream's
+//! `test/integration/etcd/data.go`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use pintle_schema::protobuf;
 use pintle_store::{Key, Kind, Layout};
 use pintle_value::json;
 
-/// The collection and the item, the path, and what the bytes say of themselves.
+/// The collection and the item, the path, and the type metadata of the bytes.
 const ROWS: &[(&str, &str, &str, &str)] = &[
     (
         "admissionregistration.k8s.io/mutatingadmissionpolicies",
@@ -254,7 +255,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("stable.example.com/crontabs", "a", "stable.example.com/crontabs/a", "x/v1 X"),
 ];
 
-/// Paths that no collection has.
+/// Paths that belong to no collection.
 const FOREIGN: &[&str] = &[
     "",
     "/",
@@ -290,7 +291,7 @@ fn key(collection: &str, item: &str) -> Key {
 }
 
 #[test]
-fn each_kind_has_its_path_and_its_stored_version() {
+fn paths_and_stored_versions_match_upstream() {
     let layout = layout();
     for (collection, item, path, stored) in ROWS {
         let key = key(collection, item);
@@ -314,7 +315,7 @@ fn each_kind_has_its_path_and_its_stored_version() {
 }
 
 #[test]
-fn no_kind_is_without_a_row_and_discovery_says_the_same() {
+fn every_kind_has_a_row_and_matches_discovery() {
     let rows: BTreeMap<&str, &str> = ROWS.iter().map(|(name, _, _, kind)| (*name, *kind)).collect();
     for definition in pintle_kinds::stored() {
         let storage = definition.storage.expect("it is stored");
@@ -325,7 +326,7 @@ fn no_kind_is_without_a_row_and_discovery_says_the_same() {
 }
 
 #[test]
-fn other_paths_belong_to_no_collection() {
+fn foreign_paths_belong_to_no_collection() {
     let layout = layout();
     for path in FOREIGN {
         assert_eq!(layout.key(path), None, "{path:?}");
@@ -333,7 +334,7 @@ fn other_paths_belong_to_no_collection() {
 }
 
 #[test]
-fn what_only_this_program_keeps_stands_apart() {
+fn collections_without_upstream_counterpart_have_their_own_prefix() {
     let (layout, key) = (layout(), key("servicenodeports", "30000"));
     assert_eq!(layout.path(&key), "pintle/servicenodeports/30000");
     assert_eq!(layout.key("pintle/servicenodeports/30000"), Some(key.clone()));
@@ -341,7 +342,7 @@ fn what_only_this_program_keeps_stands_apart() {
 }
 
 #[test]
-fn events_and_leases_of_servers_go_by_themselves() {
+fn events_and_server_leases_expire() {
     let layout = layout();
     let seconds = |collection: &str| layout.lifetime(&key(collection, "a")).map(|d| d.as_secs());
     assert_eq!(seconds("events"), Some(3600));

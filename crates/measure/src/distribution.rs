@@ -1,31 +1,31 @@
-//! How values are distributed over buckets.
+//! Distributions of values over buckets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How values are distributed: how many are in each bucket, and their sum. Durations are values in
+/// A histogram: the number of values in each bucket, and their sum. Durations are values in
 /// nanoseconds.
 #[derive(Debug)]
 pub struct Distribution {
-    /// The upper bounds of the buckets, each included, in their order.
+    /// The upper bounds of the buckets, inclusive and ascending.
     bounds: &'static [u64],
-    /// A cell for each bucket, one for what is beyond the last bound, and the sum.
+    /// A cell for each bucket, one for values beyond the last bound, and the sum.
     cells: Box<[AtomicU64]>,
 }
 
-/// A distribution at one moment.
+/// A snapshot of a distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// The upper bounds of the buckets.
     pub bounds: &'static [u64],
-    /// How many values are in each bucket, and last how many are beyond them all.
+    /// The number of values in each bucket; the last number is that of values beyond all bounds.
     pub buckets: Vec<u64>,
     /// The sum of the values.
     pub sum: u64,
 }
 
 impl Distribution {
-    /// Nothing observed, over buckets with these upper bounds.
+    /// An empty distribution with these upper bounds.
     pub fn new(bounds: &'static [u64]) -> Self {
         debug_assert!(bounds.is_sorted(), "the bounds of buckets are in order");
         Self { bounds, cells: (0..bounds.len() + 2).map(|_| AtomicU64::new(0)).collect() }
@@ -43,7 +43,7 @@ impl Distribution {
         self.observe(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// What was observed so far.
+    /// Returns a snapshot.
     pub fn observed(&self) -> Observed {
         let mut buckets: Vec<u64> =
             self.cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
@@ -53,24 +53,24 @@ impl Distribution {
 }
 
 impl Observed {
-    /// Nothing, over buckets with these upper bounds.
+    /// An empty snapshot with these upper bounds.
     pub fn none(bounds: &'static [u64]) -> Self {
         Self { bounds, buckets: vec![0; bounds.len() + 1], sum: 0 }
     }
 
-    /// How many values there were.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Takes in what was observed elsewhere, over the same buckets.
+    /// Adds another snapshot with the same buckets.
     pub fn add(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(&other.buckets).for_each(|(mine, other)| *mine += other);
         self.sum += other.sum;
     }
 }
 
-/// Bounds of durations, given in seconds.
+/// Converts bounds of durations from seconds.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounds are small")]
 pub const fn nanoseconds<const N: usize>(seconds: [f64; N]) -> [u64; N] {
     let mut bounds = [0; N];
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_fall_into_the_first_bucket_that_has_room_for_them() {
+    fn values_are_counted_in_the_first_matching_bucket() {
         const BOUNDS: [u64; 3] = nanoseconds([0.005, 0.025, 60.0]);
         let distribution = Distribution::new(&BOUNDS);
         for ms in [1, 5, 6, 70_000] {

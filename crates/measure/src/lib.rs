@@ -1,13 +1,13 @@
-//! What is counted where it happens: counters, gauges, distributions, and series of them by labels.
+//! Measures: counters, gauges, distributions, and series of them by labels.
 //!
-//! A crate that does something worth measuring keeps its measures in a struct of its own; the server reads
-//! them and knows under which names they are told.
+//! A crate that has something to measure keeps its measures in a struct of its own; the server
+//! reads them and gives them their metric names.
 //!
-//! Must not know: names of metrics, formats of text, where measures are kept.
+//! Must not know: names of metrics, text formats, where measures are stored.
 //!
 //! Invariants:
-//! - To count takes no lock and allocates nothing. To find a series by its labels may; so whatever happens
-//!   at each request finds its series once.
+//! - Counting takes no lock and allocates nothing. Finding a series by its labels may do both, so
+//!   code on the path of every request looks up its series once.
 //! - The memory of a [`Series`] is bounded, whatever its labels are.
 
 mod distribution;
@@ -25,7 +25,7 @@ pub use shards::Shards;
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts.
+    /// Adds to the count.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
@@ -41,7 +41,7 @@ impl Counter {
 pub struct Gauge(AtomicI64);
 
 impl Gauge {
-    /// Changes the number.
+    /// Adds to the number, which may be negative.
     pub fn add(&self, change: i64) {
         self.0.fetch_add(change, Ordering::Relaxed);
     }
@@ -51,7 +51,7 @@ impl Gauge {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// The number.
+    /// The current number.
     pub fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }

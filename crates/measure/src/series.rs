@@ -1,4 +1,4 @@
-//! Series of measures, by their labels.
+//! Series of measures, by label values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-/// So many series there may be by default.
+/// The default maximum number of series.
 const SERIES_MAX: usize = 4096;
 
-/// Measures by the values of `N` labels. Where there are too many, all further ones are counted together,
-/// with empty labels.
+/// Measures by the values of `N` labels. Beyond the maximum, all further label values share one
+/// measure with empty labels.
 pub struct Series<const N: usize, M> {
     new: fn() -> M,
     max: usize,
@@ -18,12 +18,12 @@ pub struct Series<const N: usize, M> {
 }
 
 impl<const N: usize, M> Series<N, M> {
-    /// No series yet; each is made by `new`.
+    /// An empty map; `new` creates each series.
     pub const fn new(new: fn() -> M) -> Self {
         Self::with_max(SERIES_MAX, new)
     }
 
-    /// At most `max` series.
+    /// An empty map with a maximum number of series.
     pub const fn with_max(max: usize, new: fn() -> M) -> Self {
         Self { new, max, by_labels: RwLock::new(BTreeMap::new()) }
     }
@@ -40,7 +40,7 @@ impl<const N: usize, M> Series<N, M> {
         by_labels.entry(labels).or_insert_with(|| Arc::new((self.new)())).clone()
     }
 
-    /// Every series, by its labels.
+    /// All series with their labels.
     pub fn all(&self) -> Vec<([Box<str>; N], Arc<M>)> {
         let by_labels = self.by_labels.read();
         by_labels.iter().map(|(labels, measure)| (labels.clone(), measure.clone())).collect()

@@ -1,15 +1,15 @@
-//! Measures that many threads count at the same time.
+//! Measures that many threads update concurrently.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A measure in several copies. A thread counts in one of them, so that processors do not take each
-/// other's cache lines at each request; who reads adds them up.
+/// A measure in several copies. Each thread updates one of them, so that processors do not contend
+/// for cache lines; a reader sums them up.
 #[derive(Debug)]
 pub struct Shards<M>(Box<[Padded<M>]>);
 
-/// Two copies are on no cache line together (nor on the pair of lines that is fetched at once).
+/// Two copies never share a cache line (nor the pair of lines that is prefetched together).
 #[derive(Debug)]
 #[repr(align(128))]
 struct Padded<M>(M);
@@ -26,12 +26,12 @@ thread_local! {
 }
 
 impl<M> Shards<M> {
-    /// As many copies as threads can run at the same time, up to a few.
+    /// As many copies as threads can run in parallel, up to the maximum.
     pub fn new(new: impl Fn() -> M) -> Self {
         Self((0..copies()).map(|_| Padded(new())).collect())
     }
 
-    /// The copy that this thread counts in.
+    /// The copy that this thread updates.
     pub fn here(&self) -> &M {
         &self.0[THREAD.get() % self.0.len()].0
     }
@@ -42,7 +42,7 @@ impl<M> Shards<M> {
     }
 }
 
-/// Asked once, as the answer is read from files.
+/// Computed once, because the value is read from files.
 fn copies() -> usize {
     static COPIES: OnceLock<usize> = OnceLock::new();
     *COPIES
@@ -61,7 +61,7 @@ mod tests {
     use crate::Counter;
 
     #[test]
-    fn what_threads_count_adds_up() {
+    fn counts_of_threads_add_up() {
         let counters = Shards::<Counter>::default();
         std::thread::scope(|scope| {
             for _ in 0..8 {

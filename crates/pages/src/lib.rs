@@ -1,23 +1,23 @@
-//! The pages of the program's own code in memory.
+//! Releases the memory pages of the program's own code.
 //!
-//! Purpose: what only the start of the program runs (flags, certificates, tables) stays mapped for ever,
-//! and the kernel maps sixteen pages for each one that is touched. [`release`] unmaps all of them; what
-//! runs on is mapped again from the page cache when it is next executed.
+//! Code that only runs at start-up (flags, certificates, tables) would stay mapped forever, and the
+//! kernel maps sixteen pages for each one that is touched. [`release`] unmaps all of them; code
+//! that still runs is mapped again from the page cache at its next execution.
 //!
 //! Must not know: what the program is.
 
 #[cfg(target_os = "linux")]
 mod linux;
 
-/// Gives the mapped pages of the program's code back to the system, and returns how many bytes they may
-/// take. The error is for systems that do not tell where the code lies, or do not take it back; nothing
-/// has changed then.
+/// Returns the mapped pages of the program's code to the system, and the number of bytes that they
+/// may take. It fails on systems that do not report the location of the code or do not release it;
+/// nothing has changed then.
 #[cfg(target_os = "linux")]
 pub fn release() -> std::io::Result<usize> {
     linux::release()
 }
 
-/// See the other `release`: here the system is not asked.
+/// Does nothing on systems other than Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn release() -> std::io::Result<usize> {
     Err(std::io::ErrorKind::Unsupported.into())

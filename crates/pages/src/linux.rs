@@ -5,22 +5,23 @@ use std::ops::Range;
 
 use rustix::mm::{Advice, madvise};
 
-/// Releases the mapping that this function's code lies in.
+/// Releases the mapping that contains this function's code.
 pub(crate) fn release() -> Result<usize> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let here = release as fn() -> Result<usize> as usize;
     let code = mapping(&maps, here).ok_or(ErrorKind::NotFound)?;
     let begin = std::ptr::with_exposed_provenance_mut(code.start);
-    // SAFETY: The mapping is the program's code: private, backed by the program's file, and not writable
-    // (`mapping` sees to it). So no page of it was changed, the kernel reads the same bytes from the file when
-    // one is next touched, and what any reference points at stays what it was. The file cannot change while
-    // it is executed (ETXTBSY).
+    // SAFETY: The mapping is the program's code: private, backed by the program's file, and not
+    // writable (`mapping` checks it). So no page of it was modified, the kernel reads the same
+    // bytes from the file at the next access, and the target of every reference stays unchanged.
+    // The file cannot change while it is executed (ETXTBSY).
     #[expect(unsafe_code)]
     unsafe { madvise(begin, code.len(), Advice::LinuxDontNeed) }.map_err(Error::from)?;
     Ok(code.len())
 }
 
-/// The mapping with an address in it, if it is of a file, private, executable and not writable.
+/// The mapping that contains an address, if it is file-backed, private, executable and not
+/// writable.
 fn mapping(maps: &str, address: usize) -> Option<Range<usize>> {
     maps.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace();
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_code_of_a_file_is_found() {
+    fn only_file_backed_code_is_found() {
         let maps = "\
 1000-3000 r--p 00000000 fe:00 77 /usr/bin/pintle
 3000-9000 r-xp 00002000 fe:00 77 /usr/bin/pintle
@@ -63,9 +64,9 @@ nonsense
         }
     }
 
-    /// The code that released itself runs on, in other threads, too.
+    /// Code that released itself continues to run, in other threads, too.
     #[test]
-    fn what_is_released_runs_on() {
+    fn released_code_continues_to_run() {
         let sum = || (0..1000_u64).map(std::hint::black_box).sum::<u64>();
         std::thread::scope(|scope| {
             let others: Vec<_> =

@@ -1,49 +1,51 @@
-//! Two connections, each with a protocol of its own.
+//! The coupling of two connections with different protocols.
 
 use bytes::BytesMut;
 
-/// So much may wait to be sent to one side before nothing more is taken from the other.
+/// The number of bytes that may wait for one side before reading from the other pauses.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
 
-/// The bytes of one of the connections.
+/// The buffers of one connection.
 #[derive(Debug, Default)]
 pub struct Wire {
-    /// What was received, and not looked at yet.
+    /// Received bytes that were not processed yet.
     pub incoming: BytesMut,
-    /// What is to be sent.
+    /// Bytes to send.
     pub outgoing: BytesMut,
     /// Whether the peer sends no more.
     pub has_ended: bool,
 }
 
 impl Wire {
-    /// Whether there is room for more to be sent.
+    /// Whether more bytes may be queued for sending.
     pub fn has_room(&self) -> bool {
         self.outgoing.len() < WAITING_BYTES_MAX
     }
 
-    /// Whether more should be received: what was received before has been looked at, but for a beginning.
+    /// Whether more should be received: everything before has been processed, except for an
+    /// incomplete frame.
     pub fn is_wanted(&self) -> bool {
         !self.has_ended && self.incoming.len() < WAITING_BYTES_MAX
     }
 }
 
-/// Makes of what a client sends what a backend understands, and the other way round.
+/// Translates between a client's and a backend's protocol.
 pub trait Coupling: Send {
     /// The client's and the backend's connection.
     fn wires(&mut self) -> (&mut Wire, &mut Wire);
 
-    /// Goes on with what was received, as far as there is room for what comes of it.
+    /// Processes received bytes, as far as there is room for the output.
     fn advance(&mut self);
 
-    /// Some time went by: a few seconds, always the same.
+    /// Called at regular intervals of a few seconds.
     fn tick(&mut self) {}
 
-    /// Whether there is nothing left to do but to send what is to be sent.
+    /// Whether nothing is left to do but to send the queued bytes.
     fn is_over(&self) -> bool;
 }
 
-/// Both sides speak the same: bytes go through as they are. Where one side ends, so does the other.
+/// Forwards bytes unchanged between two sides with the same protocol. When one side ends, the other
+/// one ends, too.
 #[derive(Debug, Default)]
 pub struct Pipe {
     client: Wire,
@@ -56,8 +58,8 @@ impl Coupling for Pipe {
     }
 
     fn advance(&mut self) {
-        hand_on(&mut self.client, &mut self.backend);
-        hand_on(&mut self.backend, &mut self.client);
+        forward(&mut self.client, &mut self.backend);
+        forward(&mut self.backend, &mut self.client);
     }
 
     fn is_over(&self) -> bool {
@@ -66,7 +68,7 @@ impl Coupling for Pipe {
     }
 }
 
-fn hand_on(from: &mut Wire, to: &mut Wire) {
+fn forward(from: &mut Wire, to: &mut Wire) {
     if to.outgoing.is_empty() {
         std::mem::swap(&mut from.incoming, &mut to.outgoing);
     } else if to.has_room() {

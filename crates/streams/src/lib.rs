@@ -1,13 +1,13 @@
-//! The protocols of connections that carry streams: WebSocket frames, SPDY, the channels of remote
-//! commands, SPDY within WebSockets.
+//! Protocols of streaming connections: WebSocket frames, SPDY, the channels of remote commands,
+//! SPDY within WebSockets.
 //!
-//! Purpose: what stands on the wire after a connection has left HTTP, and how the protocol of a client
-//! becomes that of a server ([`Coupling`]). Bytes that were received go in, bytes to be sent come out.
+//! A [`Coupling`] translates between the protocols of a client and of a server after their
+//! connections left HTTP. Received bytes go in, bytes to send come out.
 //!
 //! Must not know: sockets, HTTP, the clock, kinds.
 //!
-//! Invariants: no input panics; what a peer sends is handed on in pieces as it comes, and no more is taken
-//! from one side than the other has room for, so that nothing here grows with what is sent.
+//! Invariants: no input panics. Payload is forwarded in pieces as it arrives, and no more is taken
+//! from one side than the other has room for, so memory does not grow with the amount of data.
 
 mod coupling;
 pub mod remote_command;

@@ -1,5 +1,6 @@
-//! Remote commands (exec, attach): a client's WebSocket with the channels of `v5.channel.k8s.io`, and a
-//! backend that has a SPDY stream for each of them (upstream: `StreamTranslatorHandler`).
+//! Remote commands (exec, attach): translates between a client's WebSocket with the channels of
+//! `v5.channel.k8s.io` and a backend with a SPDY stream for each channel (upstream:
+//! `StreamTranslatorHandler`).
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,7 @@ use crate::coupling::{Coupling, Wire};
 use crate::spdy;
 use crate::websocket::{self, Event, Opcode, Violation, close_code};
 
-/// The channels, by their numbers.
+/// The channel numbers.
 mod channel {
     pub(super) const STDIN: usize = 0;
     pub(super) const STDOUT: usize = 1;
@@ -18,11 +19,11 @@ mod channel {
     pub(super) const ERROR: usize = 3;
     pub(super) const RESIZE: usize = 4;
     pub(super) const COUNT: usize = 5;
-    /// Behind it stands the number of one that ends.
+    /// Its payload is the number of a channel that ends.
     pub(super) const CLOSE: u8 = 255;
 }
 
-/// The order in which a backend expects the streams, and what it calls them.
+/// The order in which a backend expects the streams, and their types.
 const STREAMS: [(usize, &str); channel::COUNT] = [
     (channel::ERROR, "error"),
     (channel::STDIN, "stdin"),
@@ -31,27 +32,27 @@ const STREAMS: [(usize, &str); channel::COUNT] = [
     (channel::RESIZE, "resize"),
 ];
 
-/// A backend has so many ticks to take a stream (upstream: 30 s).
+/// The number of ticks within which a backend must accept a stream (upstream: 30 s).
 const OPENING_TICKS_MAX: u32 = 6;
-/// After so many without a byte the session ends (upstream: 4 h).
+/// The number of ticks without a byte after which the session ends (upstream: 4 h).
 const QUIET_TICKS_MAX: u32 = 4 * 60 * 60 / 5;
-/// What became of a command is a Status; no backend needs more for it.
+/// The maximum size of the Status about a command; no backend needs more.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
-/// Which channels a command has beside the one for errors.
+/// The channels of a command besides the error channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// What the client writes.
+pub struct Channels {
+    /// Input from the client.
     pub stdin: bool,
-    /// What the command writes.
+    /// The command's output.
     pub stdout: bool,
-    /// What the command writes about what it does; a terminal has none.
+    /// The command's error output; absent with a terminal.
     pub stderr: bool,
     /// The size of the client's terminal.
     pub resize: bool,
 }
 
-impl Wanted {
+impl Channels {
     const fn has(self, channel: usize) -> bool {
         match channel {
             channel::STDIN => self.stdin,
@@ -62,8 +63,8 @@ impl Wanted {
         }
     }
 
-    /// The message by which a client learns that its WebSocket serves, before anything else is known: an
-    /// empty one on the lowest channel that is written to.
+    /// The message that tells a client that the WebSocket is established, before any output: an
+    /// empty one on the lowest channel for output.
     pub fn greeting(self) -> BytesMut {
         let lowest = [channel::STDOUT, channel::STDERR].into_iter().find(|c| self.has(*c));
         let mut out = BytesMut::new();
@@ -73,29 +74,29 @@ impl Wanted {
     }
 }
 
-/// What became of a session.
+/// The outcome of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The backend said all that it has to say, at last this about the command.
+    /// The backend completed the session, with this final Status of the command.
     Ended(Vec<u8>),
-    /// The backend broke off: why.
+    /// The backend failed, with this reason.
     BrokenOff(&'static str),
-    /// The client left, or does not speak the protocol.
+    /// The client left, or violated the protocol.
     Left,
 }
 
 /// A session.
 #[derive(Debug)]
 pub struct RemoteCommand {
-    wanted: Wanted,
+    channels: Channels,
     client: Wire,
     backend: Wire,
     frames: websocket::Reader,
     events: spdy::Reader,
     writer: spdy::Writer,
-    /// By channel.
+    /// The streams, by channel.
     streams: [Stream; channel::COUNT],
-    /// How many of [`STREAMS`] the backend has taken, or need not take.
+    /// The number of [`STREAMS`] that the backend has accepted or that are not used.
     opened: usize,
     message: Message,
     error: Vec<u8>,
@@ -105,33 +106,33 @@ pub struct RemoteCommand {
     pings: u32,
 }
 
-/// One of the backend's streams.
+/// A stream of the backend.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// 0 where there is none.
+    /// The stream id; 0 if there is no stream.
     id: u32,
-    /// The backend sends no more.
+    /// Whether the backend has closed its side.
     read: bool,
-    /// The backend is sent no more.
+    /// Whether the client's side is closed.
     written: bool,
 }
 
-/// What is known of the message of which pieces come.
+/// The state of a message that arrives in pieces.
 #[derive(Clone, Copy, Debug)]
 enum Message {
-    /// Not even its channel.
+    /// The channel is not known yet.
     Unknown,
-    /// Its channel.
+    /// The channel.
     On(u8),
-    /// It says that a channel ends, once it is known which.
+    /// A close message; the number of the closed channel follows.
     Closes(Option<u8>),
 }
 
 impl RemoteCommand {
     /// A session whose client was greeted and whose backend waits for streams.
-    pub fn new(wanted: Wanted) -> Self {
+    pub fn new(channels: Channels) -> Self {
         let mut command = Self {
-            wanted,
+            channels,
             client: Wire::default(),
             backend: Wire::default(),
             frames: websocket::Reader::default(),
@@ -150,15 +151,15 @@ impl RemoteCommand {
         command
     }
 
-    /// What became of it, once it is over.
+    /// The outcome, once the session is over.
     pub fn outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
     }
 
-    /// Opens the next stream that is wanted.
+    /// Opens the next stream that is used.
     fn open_next(&mut self) {
         while let Some((channel, name)) = STREAMS.get(self.opened) {
-            if self.wanted.has(*channel) {
+            if self.channels.has(*channel) {
                 let id = 2 * self.opened as u32 + 1;
                 self.streams[*channel] = Stream { id, read: false, written: false };
                 let headers = [("streamtype", *name)];
@@ -169,7 +170,7 @@ impl RemoteCommand {
         }
     }
 
-    /// Whether the backend has taken every stream: it would drop bytes on others.
+    /// Whether the backend has accepted every stream. It would drop data on others.
     const fn is_open(&self) -> bool {
         self.opened == STREAMS.len()
     }
@@ -183,7 +184,7 @@ impl RemoteCommand {
         self.outcome.get_or_insert(outcome);
     }
 
-    /// What a backend says.
+    /// Processes an event of the backend.
     fn take_event(&mut self, event: spdy::Event) {
         match event {
             spdy::Event::Reply(id) => {
@@ -227,7 +228,7 @@ impl RemoteCommand {
         }
     }
 
-    /// What a client says.
+    /// Processes an event of the client.
     fn take_frame(&mut self, event: Event) {
         match event {
             Event::Ping(bytes) => websocket::write(Opcode::Pong, &bytes, &mut self.client.outgoing),
@@ -245,7 +246,7 @@ impl RemoteCommand {
         }
     }
 
-    /// A piece of a message: its first byte says what the rest is.
+    /// Processes a piece of a message; its first byte is the channel.
     fn take_input(&mut self, mut bytes: Bytes) {
         while !bytes.is_empty() {
             match self.message {
@@ -266,13 +267,13 @@ impl RemoteCommand {
                         let id = self.streams[number].id;
                         spdy::data(id, &bytes, false, &mut self.backend.outgoing);
                     }
-                    return; // What no channel takes is passed over, as upstream does.
+                    return; // Data on an unused channel is ignored, as in upstream.
                 }
             }
         }
     }
 
-    /// The client writes no more on a channel. One that there is not ends the session, as upstream has it.
+    /// Closes the client's side of a channel. As in upstream, an unknown channel ends the session.
     fn close(&mut self, which: Option<u8>) {
         match which.map(usize::from) {
             Some(number @ (channel::STDIN | channel::RESIZE)) => {
@@ -286,12 +287,12 @@ impl RemoteCommand {
         }
     }
 
-    /// Takes what the backend sent, while the client has room for what comes of it.
+    /// Processes data from the backend, while the client has room for the output.
     fn advance_backend(&mut self) {
         while self.outcome.is_none() && self.client.has_room() && self.backend.has_room() {
             match self.events.read(&mut self.backend.incoming) {
                 Ok(Some(event)) => self.take_event(event),
-                Ok(None) if self.all_is_said() => {
+                Ok(None) if self.is_output_complete() => {
                     let said = std::mem::take(&mut self.error);
                     self.end(Outcome::Ended(said));
                 }
@@ -304,13 +305,13 @@ impl RemoteCommand {
         }
     }
 
-    /// Whether the command's output and what became of it are there as a whole.
-    fn all_is_said(&self) -> bool {
+    /// Whether the command's output and final Status are complete.
+    fn is_output_complete(&self) -> bool {
         let outputs = [channel::STDOUT, channel::STDERR, channel::ERROR];
         self.is_open() && outputs.iter().all(|channel| self.streams[*channel].read)
     }
 
-    /// Takes what the client sent, while the backend has room for it.
+    /// Processes data from the client, while the backend has room for it.
     fn advance_client(&mut self) {
         while self.outcome.is_none() && self.backend.has_room() && self.client.has_room() {
             match self.frames.read(&mut self.client.incoming) {
@@ -358,8 +359,8 @@ impl Coupling for RemoteCommand {
     }
 }
 
-/// Tells a client by a Status what became of its command, and goodbye.
-pub fn tell(status: &[u8], out: &mut BytesMut) {
+/// Sends the client the final Status of its command, and closes the connection.
+pub fn finish(status: &[u8], out: &mut BytesMut) {
     let number = [channel::ERROR as u8];
     websocket::write_parts(Opcode::Binary, &[&number, status], out);
     websocket::write_close(close_code::NORMAL, out);

@@ -1,23 +1,23 @@
-//! SPDY/3.1 as a client speaks it to a server of streams: streams are opened, data goes both ways.
+//! SPDY/3.1 from the client's side: opens streams, and transfers data in both directions.
 //!
-//! Headers are compressed in SPDY, by one zlib stream for all of a connection. Those that are sent go into
-//! stored blocks of it, which any decompressor reads; those that are received are passed over, for nothing
-//! that a server says in them is needed. There is no flow control, for those that speak SPDY in Kubernetes
-//! (`moby/spdystream`) have none: who reads slowly lets the socket fill.
+//! SPDY compresses headers with one zlib stream per connection. Sent headers use stored blocks,
+//! which every decompressor accepts; received ones are skipped, because the client needs none of
+//! them. There is no flow control, because the SPDY implementation of Kubernetes
+//! (`moby/spdystream`) has none: a slow reader lets the socket's buffer fill up.
 
 #[cfg(test)]
 mod tests;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The first bit of a control frame, and the version of the protocol.
+/// The control bit, and the version of the protocol.
 const CONTROL: u16 = 0x8003;
 const HEAD_BYTES: usize = 8;
-/// The last frame of a stream.
+/// The flag of a stream's last frame.
 const FIN: u8 = 0x01;
-/// What zlib begins with where the dictionary of SPDY/3 is used, and the dictionary's checksum.
+/// The zlib header for the dictionary of SPDY/3, and the dictionary's checksum.
 const ZLIB_HEAD: [u8; 6] = [0x78, 0xbb, 0xe3, 0xc6, 0xa7, 0xc2];
-/// An empty block: Go's decompressor gives what it has read only behind one.
+/// An empty block: Go's decompressor only returns data before one.
 const FLUSH: [u8; 5] = [0x00, 0x00, 0x00, 0xff, 0xff];
 
 /// The types of control frames.
@@ -28,34 +28,34 @@ mod kind {
     pub(super) const PING: u16 = 6;
 }
 
-/// What a server sends, as far as it matters.
+/// A relevant event from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It takes a stream.
+    /// The server accepted a stream.
     Reply(u32),
-    /// It takes no more of a stream, and sends no more on it.
+    /// The server reset a stream.
     Reset(u32),
-    /// To be answered with the same, if it is not an answer itself.
+    /// A ping, to be answered with the same id unless it is an answer itself.
     Ping(u32),
-    /// Bytes on a stream.
+    /// Data on a stream.
     Data {
-        /// On which.
+        /// The stream id.
         stream: u32,
         /// A piece of a frame.
         bytes: Bytes,
-        /// Whether the server sends no more on it.
+        /// Whether the server closed its side of the stream.
         ends: bool,
     },
 }
 
-/// The peer does not speak SPDY/3.1.
+/// The peer violated SPDY/3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation;
 
-/// Reads what a server sends.
+/// Reads frames from a server.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// How much of a control frame is still to be passed over.
+    /// The number of bytes left to skip of a control frame.
     skip: u64,
     /// The data frame that is being read.
     data: Option<Data>,
@@ -69,7 +69,7 @@ struct Data {
 }
 
 impl Reader {
-    /// What comes next in what was received; `None` where more must be received first.
+    /// Reads the next event from the received bytes; `None` if more bytes are needed.
     pub fn read(&mut self, buffer: &mut BytesMut) -> Result<Option<Event>, Violation> {
         loop {
             let passed = usize::try_from(self.skip).unwrap_or(usize::MAX).min(buffer.len());
@@ -106,7 +106,8 @@ impl Reader {
         }
     }
 
-    /// Reads a control frame by its first four bytes, which are a stream or a ping, and passes over the rest.
+    /// Reads a control frame by its first four bytes, which are a stream id or a ping id, and skips
+    /// the rest.
     fn control(
         &mut self,
         kind: u16,
@@ -132,7 +133,7 @@ impl Reader {
     }
 }
 
-/// What became of a control frame.
+/// The result of reading a control frame.
 enum Control {
     Event(Event),
     Passed,
@@ -153,7 +154,7 @@ impl Data {
     }
 }
 
-/// Writes what a client sends.
+/// Writes frames of a client.
 #[derive(Debug, Default)]
 pub struct Writer {
     /// Whether the zlib stream of headers has begun.
@@ -161,7 +162,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a stream; names of headers are in lower case.
+    /// Opens a stream; header names must be in lower case.
     pub fn open(&mut self, stream: u32, headers: &[(&str, &str)], out: &mut BytesMut) {
         let mut block = Vec::with_capacity(64);
         let put = |block: &mut Vec<u8>, text: &str| {
@@ -187,13 +188,13 @@ impl Writer {
         compressed.put_slice(&FLUSH);
         control(kind::SYN_STREAM, 10 + compressed.len(), out);
         out.put_u32(stream);
-        out.put_u32(0); // belongs to no other stream
-        out.put_u16(0); // is as important as all others
+        out.put_u32(0); // no associated stream
+        out.put_u16(0); // the default priority
         out.put_slice(&compressed);
     }
 }
 
-/// Writes bytes on a stream; the last ones end its way to the server.
+/// Writes data on a stream; `ends` closes the client's side.
 pub fn data(stream: u32, bytes: &[u8], ends: bool, out: &mut BytesMut) {
     const LENGTH_MAX: usize = (1 << 24) - 1;
     let (mut frames, is_empty) = (bytes.chunks(LENGTH_MAX).peekable(), bytes.is_empty());
@@ -211,7 +212,7 @@ pub fn data(stream: u32, bytes: &[u8], ends: bool, out: &mut BytesMut) {
     }
 }
 
-/// Writes a ping; those of clients are odd, those of servers even.
+/// Writes a ping; ids of clients are odd, those of servers even.
 pub fn ping(id: u32, out: &mut BytesMut) {
     control(kind::PING, 4, out);
     out.put_u32(id);

@@ -1,10 +1,10 @@
-//! Port-forwarding within a WebSocket: the client's messages hold the bytes of SPDY, which the backend
-//! speaks as it is (upstream: `TunnelingHandler`).
+//! Port-forwarding through a WebSocket: the client's messages carry SPDY bytes, which are forwarded
+//! to the backend unchanged (upstream: `TunnelingHandler`).
 
 use crate::coupling::{Coupling, Wire};
 use crate::websocket::{self, Event, Opcode, Violation, close_code};
 
-/// A client's WebSocket and a backend that knows none.
+/// A client's WebSocket, and a backend without one.
 #[derive(Debug, Default)]
 pub struct Tunnel {
     client: Wire,
@@ -39,7 +39,7 @@ impl Coupling for Tunnel {
         if self.backend.has_ended && self.backend.incoming.is_empty() {
             self.end(close_code::NORMAL);
         }
-        // What was received may wait for room.
+        // Received bytes may wait for room.
         let is_read = self.backend.has_room() && self.client.has_room();
         self.is_over |= self.client.has_ended && is_read;
     }
@@ -61,13 +61,13 @@ impl Tunnel {
 mod tests {
     use super::*;
 
-    /// A message as a client sends it, masked with nothing.
+    /// A message of a client, with a zero mask.
     fn sent(payload: &[u8]) -> Vec<u8> {
         [&[0x82, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
     }
 
     #[test]
-    fn bytes_go_through_whatever_messages_they_are_in() {
+    fn bytes_are_independent_of_message_boundaries() {
         let mut tunnel = Tunnel::default();
         let (client, backend) = tunnel.wires();
         client.incoming.extend_from_slice(&[sent(b"to "), sent(b"the backend")].concat());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_either_side() {
+    fn a_tunnel_ends_with_either_side() {
         let mut tunnel = Tunnel::default();
         tunnel.backend.has_ended = true;
         tunnel.backend.incoming.extend_from_slice(b"rest");

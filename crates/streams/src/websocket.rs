@@ -1,42 +1,42 @@
-//! WebSocket frames (RFC 6455) as a server reads and writes them.
+//! WebSocket frames (RFC 6455) from the server's side.
 
 #[cfg(test)]
 mod tests;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The first bit of a frame that ends its message.
+/// The FIN bit, which marks the last frame of a message.
 const FINAL: u8 = 0x80;
-/// The three bits after it belong to extensions, and none is agreed on.
+/// The reserved bits, which extensions would use; none is negotiated.
 const RESERVED: u8 = 0x70;
-/// The first bit of the second byte: the payload is masked.
+/// The mask bit of the second byte.
 const MASKED: u8 = 0x80;
-/// Lengths above this follow in two or eight bytes; control frames are no longer.
+/// Longer payload lengths follow in two or eight bytes; control frames cannot be longer.
 const SHORT_MAX: usize = 125;
 const MASK_BYTES: usize = 4;
 
-/// Why a connection is closed.
+/// Status codes of close frames.
 pub mod close_code {
-    /// There is nothing more to say.
+    /// Normal closure.
     pub const NORMAL: u16 = 1000;
-    /// The peer broke the protocol.
+    /// Protocol error.
     pub const PROTOCOL_ERROR: u16 = 1002;
 }
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
-    /// More of the message that was begun.
+    /// A continuation of a message.
     Continuation = 0x0,
-    /// A message that is text.
+    /// A text message.
     Text = 0x1,
-    /// A message of bytes.
+    /// A binary message.
     Binary = 0x2,
-    /// The sender leaves.
+    /// A close frame.
     Close = 0x8,
-    /// Who is asked answers with the same bytes …
+    /// A ping, to be answered with a pong of the same payload.
     Ping = 0x9,
-    /// … in this.
+    /// A pong.
     Pong = 0xa,
 }
 
@@ -58,29 +58,29 @@ impl Opcode {
     }
 }
 
-/// What a client sent.
+/// An event from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A piece of a message, text or bytes.
+    /// A piece of a text or binary message.
     Data {
         /// Whether it is the message's first piece.
         begins: bool,
-        /// The piece; a message may have pieces without bytes.
+        /// The piece, which may be empty.
         bytes: Bytes,
         /// Whether it is the message's last piece.
         ends: bool,
     },
-    /// To be answered with a pong of the same bytes.
+    /// A ping, to be answered with a pong of the same payload.
     Ping(Bytes),
-    /// The client leaves.
+    /// The client closes the connection.
     Close,
 }
 
-/// A frame that a client must not send.
+/// The client violated the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation;
 
-/// Writes a whole message, or a control frame, as a server sends it.
+/// Writes a whole message or a control frame, unmasked.
 pub fn write(opcode: Opcode, payload: &[u8], out: &mut BytesMut) {
     write_parts(opcode, &[payload], out);
 }
@@ -104,26 +104,26 @@ pub fn write_parts(opcode: Opcode, payload: &[&[u8]], out: &mut BytesMut) {
     payload.iter().for_each(|part| out.put_slice(part));
 }
 
-/// Writes the frame that ends a connection.
+/// Writes a close frame.
 pub fn write_close(code: u16, out: &mut BytesMut) {
     write(Opcode::Close, &code.to_be_bytes(), out);
 }
 
-/// Reads what comes from a client.
+/// Reads frames of a client.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The frame of data whose payload is being read.
+    /// The data frame whose payload is being read.
     frame: Option<Payload>,
     /// Whether a message has begun and not ended.
     in_message: bool,
 }
 
-/// What is still to come of a frame's payload.
+/// The remaining payload of a frame.
 #[derive(Debug)]
 struct Payload {
     rest: u64,
     mask: [u8; MASK_BYTES],
-    /// Whether nothing of its message was given yet.
+    /// Whether no piece of its message was returned yet.
     begins: bool,
     ends_message: bool,
 }
@@ -132,15 +132,15 @@ struct Payload {
 struct Head {
     opcode: Opcode,
     is_final: bool,
-    /// Of the head itself, the mask included.
+    /// The length of the head, mask included.
     bytes: usize,
-    /// Of the payload.
+    /// The length of the payload.
     length: u64,
     mask: [u8; MASK_BYTES],
 }
 
 impl Reader {
-    /// Takes what comes next out of what was received; `None` where more must be received first.
+    /// Reads the next event from the received bytes; `None` if more bytes are needed.
     pub fn read(&mut self, buffer: &mut BytesMut) -> Result<Option<Event>, Violation> {
         loop {
             if let Some(payload) = &mut self.frame {
@@ -175,7 +175,7 @@ impl Reader {
 }
 
 impl Payload {
-    /// The next piece, if there is one: as much as has come.
+    /// The next piece, if there is one: everything that has arrived.
     fn next(&mut self, buffer: &mut BytesMut) -> Option<Event> {
         if buffer.is_empty() && self.rest > 0 {
             return None;
@@ -203,7 +203,7 @@ fn unmask(bytes: &mut [u8], mask: [u8; MASK_BYTES]) {
 }
 
 impl Head {
-    /// Reads a frame's head, once it is whole. Clients must mask what they send.
+    /// Reads a complete frame head. Clients must mask their frames.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Violation> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
         if second & MASKED == 0 || first & RESERVED != 0 {
@@ -221,7 +221,7 @@ impl Head {
         Ok(Some(Self { opcode, is_final: first & FINAL != 0, bytes, length, mask: *mask }))
     }
 
-    /// A control frame, once it is whole; a pong says nothing.
+    /// Reads a complete control frame; a pong yields no event.
     fn control(&self, buffer: &mut BytesMut) -> Result<Option<Option<Event>>, Violation> {
         if !self.is_final || self.length > SHORT_MAX as u64 {
             return Err(Violation);

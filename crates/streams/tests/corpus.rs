@@ -1,4 +1,4 @@
-//! The fuzzer's corpus, replayed: what was found once stays fixed. See `fuzz/`.
+//! Replays the fuzzers' corpus, so that past findings stay fixed. See `fuzz/`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

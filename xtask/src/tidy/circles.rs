@@ -14,7 +14,6 @@ use super::code::{without_comments_and_literals, without_tests};
 const KNOWN: &[(&str, usize)] = &[
     ("admission", 7),
     ("auth", 3),
-    ("crd", 10),
     ("kinds", 2),
     ("registry", 17),
     ("server", 26),

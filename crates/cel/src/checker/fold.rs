@@ -1,4 +1,4 @@
-//! Types of what macros become.
+//! Types of expanded macros.
 
 use std::sync::Arc;
 
@@ -48,10 +48,10 @@ impl Checker<'_> {
         }
     }
 
-    fn assert_type(&mut self, expr: &Expr, wanted: &Type) {
+    fn assert_type(&mut self, expr: &Expr, used_values: &Type) {
         let found = self.type_of(expr);
-        if !self.unifier.assignable(wanted, &found) {
-            self.mismatch(expr.at, wanted, &found);
+        if !self.unifier.assignable(used_values, &found) {
+            self.mismatch(expr.at, used_values, &found);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What can be seen of literals before evaluation: durations, times and patterns that are none, and
-//! lists and maps of mixed types.
+//! Static checks of literals: invalid durations, timestamps and patterns, and lists and maps of
+//! mixed types.
 
 use super::{Checked, format_strings};
 use crate::ast::{Call, Entry, Expr, Item, Kind, Literal};
@@ -8,7 +8,7 @@ use crate::source::Issues;
 use crate::time;
 use crate::types::Type;
 
-/// Tells what is wrong with literals anywhere in the expression.
+/// Reports invalid literals anywhere in the expression.
 pub(super) fn check(root: &Expr, checked: &Checked, issues: &mut Issues) {
     Literals { checked, issues, room: Pattern::ROOM }.expr(root, false);
 }
@@ -16,12 +16,12 @@ pub(super) fn check(root: &Expr, checked: &Checked, issues: &mut Issues) {
 struct Literals<'a> {
     checked: &'a Checked,
     issues: &'a mut Issues,
-    /// The memory that patterns may still take.
+    /// The memory left for patterns.
     room: usize,
 }
 
 impl Literals<'_> {
-    /// Looks at an expression and what is in it. What is to be formatted may be `mixed`.
+    /// Checks an expression recursively. Arguments of `format` may be `mixed`.
     fn expr(&mut self, expr: &Expr, mixed: bool) {
         match &expr.kind {
             Kind::Literal(_) | Kind::Ident(_) => {}
@@ -62,7 +62,7 @@ impl Literals<'_> {
         }
     }
 
-    /// The first argument, where it is a literal that must be well-formed.
+    /// Checks the first argument, if it is a literal that must be well-formed.
     fn argument(&mut self, call: &Call) {
         let Some(first) = call.args.first() else { return };
         let Some(literal) = first.as_literal() else { return };
@@ -83,13 +83,13 @@ impl Literals<'_> {
 }
 
 fn list(items: &[Item], checked: &Checked, issues: &mut Issues) {
-    let mut wanted = None;
+    let mut used_values = None;
     for item in items {
         let found = inner(checked.type_of(&item.value), item.optional);
-        match wanted {
-            None => wanted = Some(found),
-            Some(wanted) if !wanted.is_exactly(found) => {
-                mismatch(&item.value, wanted, found, issues);
+        match used_values {
+            None => used_values = Some(found),
+            Some(used_values) if !used_values.is_exactly(found) => {
+                mismatch(&item.value, used_values, found, issues);
                 return;
             }
             Some(_) => {}
@@ -98,12 +98,12 @@ fn list(items: &[Item], checked: &Checked, issues: &mut Issues) {
 }
 
 fn map(entries: &[Entry], checked: &Checked, issues: &mut Issues) {
-    let mut wanted: Option<(&Type, &Type)> = None;
+    let mut used_values: Option<(&Type, &Type)> = None;
     for entry in entries {
         let key = checked.type_of(&entry.key);
         let value = inner(checked.type_of(&entry.value), entry.optional);
-        let Some((keys, values)) = wanted else {
-            wanted = Some((key, value));
+        let Some((keys, values)) = used_values else {
+            used_values = Some((key, value));
             continue;
         };
         if !keys.is_exactly(key) {

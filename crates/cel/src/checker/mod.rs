@@ -1,7 +1,7 @@
-//! The types of an expression's parts, and which functions its calls are.
+//! The type checker: finds the types of all nodes, and resolves names and calls.
 //!
-//! Invariants: an expression without issues has a type for each node and a reference for each name and
-//! call; types that could not be found are `dyn`.
+//! Invariants: in an expression without issues every node has a type, and every name and call has a
+//! reference; types that cannot be inferred are `dyn`.
 
 mod fold;
 mod format_strings;
@@ -19,7 +19,7 @@ use crate::types::Type;
 use crate::value::made;
 use unify::Unifier;
 
-/// What a name or call is.
+/// The resolution of a name or call.
 #[derive(Clone, Debug)]
 pub(crate) enum Reference {
     /// A variable of the scope, by its index.
@@ -28,16 +28,16 @@ pub(crate) enum Reference {
     Local,
     /// The name of a type.
     Type(Type),
-    /// A call of a function by those of its overloads that fit.
+    /// A function call with the candidate overloads that match.
     Call {
         function: &'static Function,
         overloads: Box<[&'static Overload]>,
-        /// Whether what stands before the last dot is part of the function's name.
+        /// Whether the text before the last dot is part of the function's name.
         qualified: bool,
     },
 }
 
-/// What is known about a checked expression, by the numbers of its nodes.
+/// The results for a checked expression, indexed by node id.
 pub(crate) struct Checked {
     types: Vec<Type>,
     references: Vec<Option<Reference>>,
@@ -57,13 +57,13 @@ impl Checked {
         self.references.iter().flatten()
     }
 
-    /// What a method is called on: nothing, where that is part of the function's name.
+    /// The receiver of a method call; `None` if it is part of the function's name.
     pub(crate) fn target<'e>(&self, expr: &Expr, call: &'e Call) -> Option<&'e Expr> {
         let is_name = matches!(self.reference(expr), Some(Reference::Call { qualified: true, .. }));
         call.target.as_ref().filter(|_| !is_name)
     }
 
-    /// The name of the function that a call is of.
+    /// The name of the called function.
     pub(crate) fn function(&self, expr: &Expr) -> Option<&'static str> {
         match self.reference(expr) {
             Some(Reference::Call { function, .. }) => Some(function.name),
@@ -71,7 +71,7 @@ impl Checked {
         }
     }
 
-    /// The overloads that a call may be.
+    /// The candidate overloads of a call.
     pub(crate) fn overloads(&self, expr: &Expr) -> &[&'static Overload] {
         match self.reference(expr) {
             Some(Reference::Call { overloads, .. }) => overloads,
@@ -111,7 +111,7 @@ struct Checker<'a> {
     scope: &'a Scope,
     issues: &'a mut Issues,
     unifier: Unifier,
-    /// The variables of macros, the innermost last.
+    /// The variables of macros, innermost last.
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
@@ -132,7 +132,7 @@ impl Checker<'_> {
         self.types[expr.id as usize] = Some(found);
     }
 
-    /// The type that was found for a node.
+    /// The type found for a node.
     fn type_of(&self, expr: &Expr) -> Type {
         self.types[expr.id as usize].clone().unwrap_or(Type::Error)
     }
@@ -154,7 +154,7 @@ impl Checker<'_> {
         self.wrong(at, format!("expected type '{expected}' but found '{found}'"))
     }
 
-    /// What `name` is, be it plain or with dots.
+    /// Resolves a name, plain or dotted.
     fn look_up(&self, name: &str) -> Option<(Type, Reference)> {
         let name = name.strip_prefix('.').unwrap_or(name);
         if let Some((_, t)) = self.scopes.iter().rev().find(|(n, _)| &**n == name) {
@@ -178,7 +178,7 @@ impl Checker<'_> {
     }
 
     fn select(&mut self, expr: &Expr, select: &Select) -> Type {
-        // A dotted name may be one name, of a type for instance.
+        // A dotted name can be a single name, for example of a type.
         if !select.test_only
             && let Some(name) = expr.qualified_name()
             && let Some((t, reference)) = self.look_up(&name)
@@ -245,7 +245,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `operand.?field`, which the parser makes of a name and its literal.
+    /// Checks `operand.?field`, which the parser represents as a call with a string literal.
     fn optional_field(&mut self, expr: &Expr, call: &Call) -> Type {
         let [operand, field] = &call.args[..] else {
             let message = "unsupported optional field selection: incorrect signature.";
@@ -263,7 +263,7 @@ impl Checker<'_> {
         self.unifier.resolve(&result, false)
     }
 
-    /// Which overloads of `function` the arguments fit, and what they return.
+    /// Finds the overloads of `function` that match the arguments, and their result type.
     fn overload(
         &mut self,
         expr: &Expr,
@@ -282,8 +282,8 @@ impl Checker<'_> {
             if overload.is_member != target.is_some() {
                 continue;
             }
-            let (wanted, returned) = overload.instantiate(|| self.unifier.fresh());
-            if !self.unifier.all_assignable(&given, &wanted) {
+            let (used_values, returned) = overload.instantiate(|| self.unifier.fresh());
+            if !self.unifier.all_assignable(&given, &used_values) {
                 continue;
             }
             fitting.push(overload);
@@ -317,7 +317,7 @@ impl Checker<'_> {
         self.wrong(expr.at, message)
     }
 
-    /// `&&` and `||` tell each operand that is no `bool` by itself.
+    /// Checks `&&` and `||`, which report each operand that is not a `bool`.
     fn logic(&mut self, expr: &Expr, function: &'static Function, args: &[Expr]) -> Type {
         let mut ok = true;
         for arg in args {
@@ -364,7 +364,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of what an item or entry puts in.
+    /// The type of the value that an item or entry inserts.
     fn entry_type(&mut self, value: &Expr, optional: bool) -> Type {
         let found = self.type_of(value);
         match found {
@@ -377,17 +377,17 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of a list or map literal's items so far, with one more.
+    /// The common type of the items of a literal so far and one more.
     fn join(&mut self, before: Option<Type>, found: Type) -> Type {
         let Some(before) = before else { return found };
         if self.unifier.assignable(&before, &found) {
             return unify::most_general(&before, &found);
         }
-        // Whether literals may be mixed is looked at when all types are known.
+        // Mixed types in literals are checked when all types are known.
         Type::Dyn
     }
 
-    /// Patches are all that expressions can make.
+    /// Checks a struct literal. Expressions can only construct patches.
     fn make_struct(&mut self, expr: &Expr, made: &Struct) -> Type {
         let result = match self.look_up(&made.name) {
             Some((Type::Type(Some(named)), reference)) => match &*named {
@@ -405,21 +405,22 @@ impl Checker<'_> {
         result
     }
 
-    /// Checks what a field of a made value is to be.
+    /// Checks the value of a field in a struct literal.
     fn init(&mut self, made: &str, field: &Field) {
         self.check(&field.value);
-        let wanted = self.made_field(field.at, made, &field.name);
+        let used_values = self.made_field(field.at, made, &field.name);
         let found = self.entry_type(&field.value, field.optional);
-        if !self.unifier.assignable(&found, &wanted) {
+        if !self.unifier.assignable(&found, &used_values) {
             let name = &field.name;
             let message = format!(
-                "expected type of field '{name}' is '{wanted}' but provided type is '{found}'"
+                "expected type of field '{name}' is '{used_values}' but provided type is '{found}'"
             );
             self.wrong(field.at, message);
         }
     }
 
-    /// The type of a field of what expressions make: all are known of a patch, and none of an object.
+    /// The type of a field of a constructed value. The fields of a JSON patch are known; an object
+    /// has any.
     fn made_field(&mut self, at: u32, made: &str, field: &str) -> Type {
         match made::field_type(made, field) {
             Some(found) => found,

@@ -1,19 +1,19 @@
-//! Which types fit where, and what the types that are still to be found must then be.
+//! Type unification: assignability, and the inference of type parameters.
 
 use std::sync::Arc;
 
 use crate::types::Type;
 
-/// What has been found out about the types that are still to be found.
+/// The inferred types of type parameters.
 #[derive(Default)]
 pub(super) struct Unifier {
     found: Vec<Option<Type>>,
-    /// What was known before each change, to take back what a failed attempt found.
+    /// The previous value of each change, to undo a failed attempt.
     trail: Vec<(u32, Option<Type>)>,
 }
 
 impl Unifier {
-    /// A type that is still to be found.
+    /// A new type parameter.
     pub(super) fn fresh(&mut self) -> Type {
         self.found.push(None);
         Type::Param(self.found.len() as u32 - 1)
@@ -33,13 +33,13 @@ impl Unifier {
         }
     }
 
-    /// Whether a value of type `from` can stand where a `to` is wanted. What that tells about types
-    /// is kept only if so.
+    /// Whether a value of type `from` is assignable to `to`. The inferred types are kept only in
+    /// this case.
     pub(super) fn assignable(&mut self, from: &Type, to: &Type) -> bool {
         self.attempt(|u| u.fits(from, to))
     }
 
-    /// The same for several at once.
+    /// The same for several types at once.
     pub(super) fn all_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
         from.len() == to.len()
             && self.attempt(|u| from.iter().zip(to).all(|(from, to)| u.fits(from, to)))
@@ -80,7 +80,7 @@ impl Unifier {
         }
     }
 
-    /// Whether `candidate` can be what `param` stands for, and whether something was known of it.
+    /// Whether `candidate` can be substituted for `param`, and whether `param` was already bound.
     fn substitutes(&mut self, candidate: &Type, param: &Type) -> (bool, bool) {
         if candidate.is_exactly(param) {
             return (true, true);
@@ -105,7 +105,7 @@ impl Unifier {
         (free, false)
     }
 
-    /// Whether `param` is no part of `within`.
+    /// Whether `param` does not occur in `within`.
     fn is_free_of(&self, param: &Type, within: &Type) -> bool {
         if param.is_exactly(within) {
             return false;
@@ -116,7 +116,7 @@ impl Unifier {
         }
     }
 
-    /// The type with all that was found put in. What was not found stays, or is `dyn` if `or_dyn`.
+    /// Substitutes the inferred types. Free parameters stay, or become `dyn` with `or_dyn`.
     pub(super) fn resolve(&self, t: &Type, or_dyn: bool) -> Type {
         match t {
             Type::Param(_) => match self.get(t) {
@@ -132,7 +132,7 @@ impl Unifier {
     }
 }
 
-/// Upstream keeps these nullable from before there were wrappers.
+/// Types to which upstream assigns null, from before wrapper types existed.
 fn is_nullable(t: &Type) -> bool {
     matches!(
         t,
@@ -147,7 +147,7 @@ fn is_nullable(t: &Type) -> bool {
     )
 }
 
-/// The more general of two types that fit one another.
+/// The more general of two assignable types.
 pub(super) fn most_general(a: &Type, b: &Type) -> Type {
     if is_as_general(a, b) { a.clone() } else { b.clone() }
 }

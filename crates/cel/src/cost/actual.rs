@@ -1,34 +1,35 @@
-//! What calls cost while they run.
+//! The cost of calls at run time.
 
 use super::call::{compares_lengths, is_sort, selector_cost, sets_factor, traversal};
 use super::{Estimate, LIST, PATTERN, TRAVERSAL, scaled};
 use crate::functions::Overload;
 use crate::value::{Text, Val};
 
-/// How the cost of a call follows from its arguments and result. Found when a call is planned.
+/// The rule that computes a call's cost from its arguments and result. It is selected when the call
+/// is planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Actual {
     Fixed(u64),
-    /// Once through the first argument, times a factor.
+    /// A traversal of the first argument, times a factor.
     First(f64),
-    /// Once through the first argument, or what it holds if it is an optional: the language's own
-    /// functions look into these.
+    /// A traversal of the first argument, or of the value that it holds if it is an optional.
+    /// Functions of the language itself do this.
     Target,
-    /// Twice through the result.
+    /// Two traversals of the result.
     Result,
-    /// As many as the second argument has items.
+    /// The number of items of the second argument.
     Second,
-    /// Once through the shorter of both.
+    /// A traversal of the shorter argument.
     Shorter,
-    /// Once through both.
+    /// A traversal of both arguments.
     Both,
-    /// The first by the second: a text by a pattern.
+    /// The product of the first and the second: a text and a pattern.
     Pattern,
     /// The same for the language's own function.
     Matches,
-    /// The first by the second, both as texts.
+    /// The product of the first and the second, both as texts.
     Contains,
-    /// Deep through the first.
+    /// A deep traversal of the first argument.
     Deep,
     /// A selector as second argument.
     Selector,
@@ -37,21 +38,21 @@ pub(crate) enum Actual {
         range: bool,
         text: bool,
     },
-    /// A text by a named format's pattern.
+    /// A text and the pattern of a named format.
     Format,
-    /// Each item of the first with each of the second.
+    /// Each item of the first argument with each of the second.
     Sets(f64),
     /// A list like the result, or like the first argument.
     Made,
     Flatten,
-    /// Each item of an argument with each other.
+    /// Each pair of items of an argument.
     SelfCompare(usize),
 }
 
-/// Costs that depend on nothing.
+/// Fixed costs.
 pub(super) fn fixed(name: &str, overload: &str) -> Option<u64> {
     match name {
-        // Two authorization checks fit in an expression.
+        // An expression can have two authorization checks.
         "check" => Some(350_000),
         "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
         | "allowed" | "reason" | "error" | "errored" => Some(1),
@@ -75,8 +76,8 @@ pub(super) fn fixed(name: &str, overload: &str) -> Option<u64> {
 }
 
 impl Actual {
-    /// The rule for a call of which `overloads` may be meant. Where several may be, upstream doesn't
-    /// look at overloads.
+    /// The rule for a call with these candidate overloads. If there are several, upstream ignores
+    /// overloads.
     pub(crate) fn rule(name: &str, overloads: &[&'static Overload]) -> Self {
         let overload = match overloads {
             [one] => one.id,
@@ -202,7 +203,8 @@ impl Actual {
     }
 }
 
-/// The characters of the text that has fewer. The longer one is not counted where its bytes tell.
+/// The number of characters of the shorter text. The longer one is not counted if its bytes suffice
+/// to tell.
 fn fewer_chars(a: &Text<'_>, b: &Text<'_>) -> u64 {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let count = short.chars_count();
@@ -210,15 +212,15 @@ fn fewer_chars(a: &Text<'_>, b: &Text<'_>) -> u64 {
     (if count <= fewest { count } else { count.min(long.chars_count()) }) as u64
 }
 
-/// The cost of a call that makes a list.
+/// The cost of a call that produces a list.
 fn made(factor: f64, size: u64) -> u64 {
-    // Upstream cuts the fraction off here, and lets negative numbers wrap.
+    // Upstream truncates the fraction here, and lets negative numbers wrap.
     let scaled = size as f64 * factor;
     let scaled = if scaled < 0.0 { scaled as i64 as u64 } else { scaled as u64 };
     scaled.wrapping_add(1 + LIST)
 }
 
-/// Once through all that is in a value.
+/// The cost of a deep traversal of a value.
 fn deep(value: &Val<'_>) -> u64 {
     match value {
         Val::String(text) => (text.len() as f64 * TRAVERSAL) as u64,

@@ -1,11 +1,11 @@
-//! What calls cost, estimated.
+//! The estimated cost of calls.
 
 use super::estimate::Estimator;
 use super::{Estimate, LIST, PATTERN, Part, STRUCT, TRAVERSAL, declared_size, scaled};
 use crate::ast::{Call, Expr, Literal};
 use crate::types::Type;
 
-/// The cost of a call, and the size of its result if that is known.
+/// The cost of a call, and the size of its result if known.
 #[derive(Clone, Copy)]
 pub(super) struct CallEstimate {
     pub(super) cost: Estimate,
@@ -26,16 +26,16 @@ impl CallEstimate {
     }
 }
 
-/// The longest pattern of a named format.
+/// The length of the longest pattern of a named format.
 const FORMAT_PATTERN: f64 = 128.0;
 
-/// The longest name of a format.
+/// The length of the longest name of a format.
 const FORMAT_NAME: u64 = 64;
 
 const ONE: Estimate = Estimate::fixed(1);
 
 impl Estimator<'_> {
-    /// The cost of a call with that of its arguments (not of its target).
+    /// The cost of a call including that of its arguments (but not of its receiver).
     pub(super) fn call_of(
         &mut self,
         expr: &Expr,
@@ -65,7 +65,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The list library's functions, which are reckoned before all others.
+    /// The functions of the list library, which take precedence over all others.
     fn list_call(
         &mut self,
         target: Option<&Expr>,
@@ -110,7 +110,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// Kubernetes' own libraries and the strings', by the function's name.
+    /// The functions of Kubernetes' own libraries and of the string library, by name.
     fn library_call(
         &mut self,
         expr: &Expr,
@@ -173,7 +173,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// Once through a list, and through its items if they are texts; or once through a text.
+    /// Traverses a list, including its items if they are texts, or a text.
     fn traversal(&mut self, target: &Expr) -> CallEstimate {
         let size = self.size_or_unknown(target);
         let Some((t, items)) = self.items_of(target) else {
@@ -186,7 +186,7 @@ impl Estimator<'_> {
         CallEstimate::cost(size.times(item))
     }
 
-    /// The type of the items of a list (of a map, its keys) and their size.
+    /// The type of a list's items (or a map's keys) and their size.
     fn items_of(&self, list: &Expr) -> Option<(Type, Estimate)> {
         let t = self.checked.type_of(list);
         let inner = (*t.parameters().first()?).clone();
@@ -202,7 +202,7 @@ impl Estimator<'_> {
         let from = self.size_or_unknown(from);
         let to = self.size_or_unknown(to);
         let parts = |n: u64, of: u64| (n as f64 / of as f64).ceil() as u64;
-        // The longest result: nothing replaced stands around each character, ...
+        // The longest result: the replacement occurs around each character, ...
         let (count_max, items_max) = if from.min == 0 {
             (size.max.saturating_add(1), size.max)
         } else if to.max <= from.min {
@@ -270,7 +270,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The language's own functions.
+    /// The functions of the language itself.
     fn standard_call(
         &mut self,
         expr: &Expr,
@@ -329,7 +329,7 @@ impl Estimator<'_> {
     }
 }
 
-/// Comparisons that may go through the whole of their shorter operand.
+/// Comparisons that may traverse their whole shorter operand.
 pub(super) fn compares_lengths(overload: &str) -> bool {
     matches!(overload, "equals" | "not_equals")
         || ["less", "less_equals", "greater", "greater_equals"].iter().any(|name| {
@@ -338,7 +338,7 @@ pub(super) fn compares_lengths(overload: &str) -> bool {
         })
 }
 
-/// Selectors become lists of requirements, of which the shortest has two characters.
+/// Selectors become lists of requirements; the shortest requirement has two characters.
 pub(super) fn selector_cost(size: Estimate) -> Estimate {
     let requirements = size.scaled(0.5).scaled((LIST + STRUCT) as f64);
     Estimate::fixed(LIST).plus(size.scaled(TRAVERSAL)).plus(requirements)
@@ -356,7 +356,7 @@ pub(super) fn is_sort(overload: &str, suffix: &str) -> bool {
     overload.starts_with("list_") && overload.ends_with(suffix)
 }
 
-/// Each item with each other; texts have to be gone through for that.
+/// The cost factor of comparing each item with each other; texts are traversed for that.
 fn sort_factor(overload: &str) -> f64 {
     let is_text = overload.starts_with("list_string_") || overload.starts_with("list_bytes_");
     if is_text { 2.0 + TRAVERSAL } else { 2.0 }
@@ -377,7 +377,7 @@ fn int_or(expr: &Expr, otherwise: u64) -> u64 {
     }
 }
 
-/// One traversal of a text of this size.
+/// The cost of one traversal of a text of this size.
 pub(super) fn traversal(size: u64) -> u64 {
     scaled(size, TRAVERSAL)
 }

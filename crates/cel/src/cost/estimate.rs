@@ -1,4 +1,4 @@
-//! The estimated cost of an expression.
+//! The cost estimate of an expression.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::checker::Checked;
 use crate::scope::Scope;
 use crate::types::Type;
 
-/// What evaluating `root` costs at least and at most.
+/// The minimum and maximum cost of evaluating `root`.
 pub(crate) fn estimate(root: &Expr, checked: &Checked, scope: &Scope) -> Estimate {
     let mut estimator = Estimator {
         checked,
@@ -25,7 +25,7 @@ pub(crate) fn estimate(root: &Expr, checked: &Checked, scope: &Scope) -> Estimat
 pub(super) struct Estimator<'a> {
     pub(super) checked: &'a Checked,
     pub(super) scope: &'a Scope,
-    /// The way from a variable to a node's value.
+    /// The path from a variable to a node's value.
     paths: HashMap<Id, Vec<Part>>,
     sizes: HashMap<Id, Estimate>,
     entries: HashMap<Id, Entries>,
@@ -40,7 +40,7 @@ struct Entries {
     value: Estimate,
 }
 
-/// A macro's variable.
+/// A variable of a macro.
 struct Local {
     name: Arc<str>,
     path: Vec<Part>,
@@ -96,7 +96,7 @@ impl Estimator<'_> {
         path
     }
 
-    /// A node's path, if it begins at a variable and not at an accumulator.
+    /// A node's path, if it begins at a variable other than an accumulator.
     pub(super) fn root_path(&self, expr: &Expr) -> Option<Vec<Part>> {
         let path = self.path(expr);
         let is_accu =
@@ -105,7 +105,7 @@ impl Estimator<'_> {
     }
 
     fn select(&mut self, expr: &Expr, select: &Select) -> Estimate {
-        // A name with dots is one name.
+        // A dotted name is a single name.
         if self.checked.reference(expr).is_some()
             && let Some(name) = expr.qualified_name()
         {
@@ -215,7 +215,7 @@ impl Estimator<'_> {
         let sum = self.cost(&fold.range).plus(self.cost(&fold.init));
         self.push_accu(fold);
         self.push_variables(fold);
-        let turn = self.cost(&fold.condition).plus(self.cost(&fold.step));
+        let iterate = self.cost(&fold.condition).plus(self.cost(&fold.step));
         self.locals.truncate(self.locals.len() - 1 - usize::from(fold.var2.is_some()));
         let sum = sum.plus(self.cost(&fold.result));
         self.locals.pop();
@@ -235,7 +235,7 @@ impl Estimator<'_> {
             }
             _ => {}
         }
-        sum.plus(turns.times(turn))
+        sum.plus(turns.times(iterate))
     }
 
     fn push_accu(&mut self, fold: &Comprehension) {
@@ -272,7 +272,7 @@ impl Estimator<'_> {
     }
 }
 
-/// Sizes.
+/// Sizes of values.
 impl Estimator<'_> {
     fn copy_sizes(&mut self, to: &Expr, from: &Expr) {
         if let Some(size) = self.size(from) {
@@ -283,7 +283,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The size of a node's value, as far as it is known.
+    /// The size of a node's value, if known.
     pub(super) fn size(&mut self, expr: &Expr) -> Option<Estimate> {
         if let Some(size) = self.sizes.get(&expr.id) {
             return Some(*size);
@@ -310,7 +310,7 @@ impl Estimator<'_> {
         known.or_else(|| expr.as_ident().and_then(|name| self.local(name)?.entries))
     }
 
-    /// Both branches' entries, or both operands', become those of a node.
+    /// Joins the entries of both branches, or of both operands, to those of a node.
     pub(super) fn join_entries(&mut self, to: &Expr, a: &Expr, b: &Expr) {
         if let (Some(a), Some(b)) = (self.entries_of(a), self.entries_of(b)) {
             self.entries.insert(to.id, a.or(b));
@@ -318,7 +318,7 @@ impl Estimator<'_> {
     }
 }
 
-/// The size of what stands in the expression itself.
+/// The size of a literal.
 fn written_size(expr: &Expr) -> Option<u64> {
     match &expr.kind {
         Kind::Literal(Literal::String(text)) => Some(text.chars().count() as u64),

@@ -1,7 +1,7 @@
-//! What evaluations cost: estimated from types and sizes before, reckoned exactly while they run.
+//! The cost of evaluations: estimated from types and sizes, and computed exactly at run time.
 //!
-//! Both are upstream's numbers: the estimate decides which expressions a definition may have, and any
-//! difference would make one server refuse what the other takes.
+//! Both equal upstream's numbers: the estimate decides which expressions a definition may have, and
+//! any difference would make one server reject what the other accepts.
 
 mod actual;
 mod call;
@@ -13,20 +13,19 @@ use crate::types::declaration::Declaration;
 pub(crate) use actual::Actual;
 pub(crate) use estimate::estimate;
 
-/// A least and a greatest number: of a cost, or of a size. Where a number would be too great, it is
-/// the greatest there is.
+/// A range from a minimum to a maximum: of a cost, or of a size. Overflow saturates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The greatest.
+    /// The maximum.
     pub max: u64,
 }
 
-/// Once through a text, for each character.
+/// The cost of traversing a text, per character.
 const TRAVERSAL: f64 = 0.1;
 
-/// Once through a pattern, for each character.
+/// The cost of traversing a pattern, per character.
 const PATTERN: f64 = 0.25;
 
 const LIST: u64 = 10;
@@ -65,7 +64,7 @@ impl Estimate {
 
 /// `n` times `factor`, rounded up.
 fn scaled(n: u64, factor: f64) -> u64 {
-    // A float that is too great for an integer becomes the greatest.
+    // A float that exceeds the integer range saturates.
     (n as f64 * factor).ceil() as u64
 }
 
@@ -79,14 +78,14 @@ enum Part {
     Indices,
 }
 
-/// The size of what a path leads to, as far as declarations tell it.
+/// The size of the value at a path, as far as declarations specify it.
 fn declared_size(scope: &Scope, path: &[Part]) -> Option<Estimate> {
     let (first, rest) = path.split_first()?;
     let named = match first {
         Part::Name(name) => scope.declaration(name),
         _ => None,
     };
-    // Upstream takes every path to begin at the one declared value, whatever its first name is.
+    // In upstream every path begins at the single declared value, regardless of its first name.
     let root = named.or_else(|| scope.variables.first().map(|(_, d)| &**d))?;
     let mut declaration = root.present();
     let string = Declaration::String { size_max: 0 };

@@ -1,4 +1,4 @@
-//! Functions of IP addresses and ranges of them.
+//! Functions of IP addresses and CIDR ranges.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -95,7 +95,7 @@ const fn is_global_unicast(ip: IpAddr) -> bool {
         && !is_link_local_unicast(ip)
 }
 
-/// Reads an address: neither zones nor mapped IPv4 addresses are taken.
+/// Parses an address; zones and IPv4-mapped addresses are rejected.
 fn parse(text: &str) -> Result<IpAddr, String> {
     let quoted = quote(text);
     let parsed = address::parse(text).map_err(|error| {
@@ -110,7 +110,7 @@ fn parse(text: &str) -> Result<IpAddr, String> {
     Ok(parsed.ip)
 }
 
-/// Reads a range.
+/// Parses a range.
 fn parse_cidr(text: &str) -> Result<Cidr, String> {
     const MESSAGE: &str = "network address parse error during conversion from string:";
     let cidr = prefix(text)
@@ -207,7 +207,7 @@ fn family<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 
 fn contains_ip<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [cidr, other] = args else { return no_overload() };
-    // Upstream doesn't tell why a text is no address here.
+    // Upstream does not report why the text is not an address here.
     let other = ip_of(other).map_err(|_| EvalError::no_such_overload())?;
     Ok(Val::Bool(range(cidr)?.contains(other)))
 }

@@ -1,12 +1,12 @@
-//! Authorization checks. Only expressions of admission have somebody to ask; elsewhere these are names that
-//! are taken.
+//! Authorization checks. Only expressions of admission have an authorizer; elsewhere these names
+//! are merely reserved.
 
 use std::sync::Arc;
 
 use pintle_meta::names;
 
 use super::no_overload;
-use crate::authorizer::{Asker, Decision, ResourceCheck, Subject};
+use crate::authorizer::{Decision, ResourceCheck, Subject, UserAuthorizer};
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Guard::Typed;
@@ -140,8 +140,8 @@ fn opaque<'a>(opaque: Opaque) -> Eval<'a> {
     Ok(Val::Opaque(Arc::new(opaque)))
 }
 
-/// The authorizer that is asked, and the text that it is asked with.
-fn asker<'v>(args: &'v [Val<'_>]) -> Result<(&'v Asker, &'v str), EvalError> {
+/// The authorizer of a check, and the text argument.
+fn asker<'v>(args: &'v [Val<'_>]) -> Result<(&'v UserAuthorizer, &'v str), EvalError> {
     if let [Val::Opaque(opaque), Val::String(text)] = args
         && let Opaque::Authorizer(asker) = &**opaque
     {
@@ -175,7 +175,7 @@ fn service_account<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         return Err(EvalError::new("Invalid service account namespace"));
     }
     let account = Some((Arc::from(&**namespace), Arc::from(&**name)));
-    opaque(Opaque::Authorizer(Asker { account, ..asker.clone() }))
+    opaque(Opaque::Authorizer(UserAuthorizer { account, ..asker.clone() }))
 }
 
 fn resource<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
@@ -189,7 +189,7 @@ fn resource<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     opaque(Opaque::ResourceCheck(asker.clone(), check))
 }
 
-/// A check with more told of what it is about.
+/// Extends a check by an attribute.
 fn with<'a>(args: &[Val<'a>], set: impl FnOnce(&mut ResourceCheck, String)) -> Eval<'a> {
     let [Val::Opaque(of), Val::String(text)] = args else { return no_overload() };
     let Opaque::ResourceCheck(asker, check) = &**of else { return no_overload() };

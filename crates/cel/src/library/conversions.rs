@@ -111,12 +111,12 @@ fn same<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }
 }
 
-/// Text that doesn't say a value of the type.
+/// The error for a text that does not represent a value of the type.
 fn wrong(to: &str) -> EvalError {
     EvalError::new(format!("type conversion error from 'string' to '{to}'"))
 }
 
-/// A text is going to be parsed, which takes longer than to read it.
+/// Accounts for parsing a text, which takes longer than reading it.
 fn parsed(text: &str, context: &mut Context) -> Result<(), EvalError> {
     context.work(text.len() as u64 / 2)
 }
@@ -160,7 +160,7 @@ fn to_double<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 fn to_duration<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     match args {
         [Val::Duration(nanos)] => Ok(Val::Duration(*nanos)),
-        // The overload is declared, but upstream's integers can't be converted.
+        // The overload is declared, but upstream cannot convert integers.
         [Val::Int(_)] => {
             let message = "type conversion error from 'int' to 'google.protobuf.Duration'";
             Err(EvalError::new(message))
@@ -211,8 +211,8 @@ fn to_timestamp<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         [Val::String(text)] => {
             parsed(text, context)?;
             time::parse_timestamp(text).map(Val::Timestamp).map_err(|error| match error {
-                time::NoTime::Syntax => wrong("google.protobuf.Timestamp"),
-                time::NoTime::Range => overflow(),
+                time::TimeError::Syntax => wrong("google.protobuf.Timestamp"),
+                time::TimeError::Range => overflow(),
             })
         }
         _ => no_overload(),
@@ -227,7 +227,7 @@ fn to_uint<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         [Val::Double(n)] => number::to_uint(*n).map(Val::Uint).ok_or_else(overflow),
         [Val::String(text)] => {
             parsed(text, context)?;
-            // Go takes no plus sign here.
+            // Go does not accept a plus sign here.
             let parsed = (!text.starts_with('+')).then(|| text.parse().ok()).flatten();
             parsed.map(Val::Uint).ok_or_else(|| wrong("uint"))
         }

@@ -1,4 +1,4 @@
-//! `"%s is %d".format([a, b])`.
+//! Formatting: `"%s is %d".format([a, b])`.
 
 use pintle_meta::quote::quote;
 
@@ -8,13 +8,13 @@ use crate::error::EvalError;
 use crate::types::Type;
 use crate::value::{Eval, Map, Val};
 
-/// Digits behind the point where a clause names none.
+/// The number of digits after the decimal point if a clause specifies none.
 const PRECISION: usize = 6;
 
-/// The most digits behind the point that are written.
+/// The maximum number of digits after the decimal point.
 const PRECISION_MAX: usize = 1000;
 
-/// How an argument is to be written.
+/// The format of an argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Clause {
     String,
@@ -26,20 +26,20 @@ pub(crate) enum Clause {
     Octal,
 }
 
-/// A piece of a format: text as it stands, or an argument.
+/// A piece of a format: literal text, or an argument.
 #[derive(Debug)]
 pub(crate) enum Piece<'f> {
     Text(&'f str),
     Argument(Clause),
 }
 
-/// Reads a format piece by piece; arguments are counted as they are met.
+/// Parses a format piece by piece, and counts its arguments.
 pub(crate) struct Pieces<'f> {
     rest: &'f str,
-    /// How many arguments there are, and how many were asked for.
+    /// The number of arguments given, and of those used.
     given: usize,
     pub(crate) asked: usize,
-    /// Whether the format is only looked at: then its end is seen before missing arguments are.
+    /// Whether the format is only checked: then errors at its end precede missing arguments.
     checking: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'f> Pieces<'f> {
     }
 }
 
-/// The clause at the beginning, and its length.
+/// Parses the clause at the beginning, and returns its length.
 fn parse(text: &str) -> Result<(Clause, usize), String> {
     let (precision, digits) = match text.strip_prefix('.') {
         None => (PRECISION, 0),
@@ -113,7 +113,7 @@ fn parse(text: &str) -> Result<(Clause, usize), String> {
 }
 
 impl Clause {
-    /// What the clause can't write.
+    /// The error for a value that the clause does not support.
     pub(crate) fn refuses(self, type_name: &str) -> String {
         let what = match self {
             Self::String => {
@@ -130,7 +130,7 @@ impl Clause {
         format!("error during formatting: {what}, was given {type_name}")
     }
 
-    /// Whether values of a type may be written, as far as the type tells.
+    /// Whether the clause supports values of a type, as far as the type tells.
     pub(crate) fn takes(self, t: &Type) -> bool {
         let int = matches!(t, Type::Int | Type::Uint);
         matches!(t, Type::Dyn)
@@ -175,7 +175,7 @@ const fn sign(n: i64) -> &'static str {
     if n < 0 { "-" } else { "" }
 }
 
-/// A double, or the text of one that is no number.
+/// A double, or the text of a special one.
 fn double(value: &Val<'_>) -> Option<f64> {
     match value {
         Val::Double(n) => Some(*n),
@@ -200,7 +200,7 @@ fn hex(value: &Val<'_>) -> Option<String> {
     })
 }
 
-/// What is no number, as English readers write it.
+/// A special number in English notation.
 fn unusual(n: f64) -> Option<&'static str> {
     match n {
         n if n.is_nan() => Some("NaN"),
@@ -210,7 +210,7 @@ fn unusual(n: f64) -> Option<&'static str> {
     }
 }
 
-/// As English readers write it: commas between thousands.
+/// A number in English notation: commas between thousands.
 fn fixed(n: f64, precision: usize) -> String {
     if let Some(unusual) = unusual(n) {
         return unusual.to_owned();
@@ -234,7 +234,8 @@ fn fixed(n: f64, precision: usize) -> String {
     out
 }
 
-/// As English readers write it: `1.5×10⁰³`. Upstream takes the precision for the least width.
+/// A number in English scientific notation: `1.5×10⁰³`. Upstream treats the precision as the
+/// minimum width.
 fn scientific(n: f64, width: usize) -> String {
     if let Some(unusual) = unusual(n) {
         return format!("{unusual:>width$}");
@@ -251,7 +252,7 @@ fn scientific(n: f64, width: usize) -> String {
     format!("{:>width$}", format!("{digits}×10{minus}{raised}"))
 }
 
-/// A value as text, at the top.
+/// A top-level value as text.
 fn string(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     match value {
         Val::List(_) | Val::Map(_) => nested(value, context),
@@ -275,7 +276,7 @@ fn string(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     }
 }
 
-/// A value as text, in a list or map.
+/// A nested value as text.
 fn nested(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     context.work(1)?;
     Ok(match value {
@@ -305,7 +306,7 @@ fn nested(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     })
 }
 
-/// A map as text, in the order of its keys' texts.
+/// A map as text, ordered by the text of its keys.
 fn entries(map: &Map<'_>, context: &mut Context) -> Result<String, EvalError> {
     let mut parts = Vec::new();
     for (key, value) in map.entries()? {

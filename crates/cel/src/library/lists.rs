@@ -140,7 +140,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ),
 ];
 
-/// One list and another: behind one another, or merged, where the first is a set or has keys.
+/// Adds two lists: a concatenation, or a merge if the first is a set or has keys.
 pub(super) fn add<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Eval<'a> {
     let merge = a.merge();
     if *merge == Merge::Atomic {
@@ -160,7 +160,7 @@ pub(super) fn add<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Eval
         let item = item?;
         let name = tell(&item, context)?;
         match known.get(&name) {
-            // A set has the item; of two objects with the same keys the later one counts.
+            // A set has the item already; of two objects with the same keys the later one wins.
             Some(at) if matches!(merge, Merge::Keys(_)) => items[*at] = item,
             Some(_) => {}
             None => {
@@ -172,7 +172,7 @@ pub(super) fn add<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Eval
     Ok(Val::List(List::Owned { items: Arc::new(items), merge: Some(merge) }))
 }
 
-/// The items of a list, to be visited or put in another.
+/// The items of a list, to be visited or put into another one.
 fn items<'a>(list: &List<'a>, context: &mut Context) -> Result<Vec<Val<'a>>, EvalError> {
     context.work(list.len().saturating_mul(32))?;
     list.iter().collect()
@@ -182,7 +182,7 @@ fn is_sorted<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::List(list)] = args else { return no_overload() };
     let items = items(list, context)?;
     for pair in items.windows(2) {
-        // What has no order is in no wrong order.
+        // Incomparable items are not out of order.
         if compare(&pair[0], &pair[1]).is_ok_and(Ordering::is_gt) {
             return Ok(Val::Bool(false));
         }
@@ -202,7 +202,7 @@ fn sum<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     items.into_iter().try_fold(zero, |sum, item| operators::add(context, &[sum, item]))
 }
 
-/// The first item of which none is further in a direction.
+/// The first extreme item in a direction.
 fn extreme<'a>(context: &mut Context, args: &[Val<'a>], name: &str, worse: Ordering) -> Eval<'a> {
     let [Val::List(list)] = args else { return no_overload() };
     let items = items(list, context)?;
@@ -264,7 +264,7 @@ fn flatten_into<'a>(
     context.work(list.len().saturating_mul(32))?;
     for item in list.iter() {
         match item? {
-            // Lists in lists are as deep as data and expressions can be, which is bounded.
+            // The nesting of lists is bounded by that of data and expressions.
             Val::List(inner) if depth > 0 => flatten_into(out, &inner, depth - 1, context)?,
             item => out.push(item),
         }
@@ -301,7 +301,7 @@ fn distinct<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::list(out))
 }
 
-/// Values that can't be compared are not equal.
+/// Incomparable values are unequal.
 fn not_cancelled(error: EvalError) -> Result<bool, EvalError> {
     if error.is_cancelled() { Err(error) } else { Ok(false) }
 }

@@ -1,5 +1,5 @@
-//! The functions that expressions can call: the language's own and those of Kubernetes' libraries. Each
-//! library is a module with a table of names, overloads and implementations.
+//! The functions that expressions can call: those of the language and of Kubernetes' libraries.
+//! Each library is a module with a table of names, overloads and implementations.
 
 mod addresses;
 mod authorization;
@@ -52,17 +52,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
     ALL.get(name)
 }
 
-/// Whether a function is declared only in the environment of patches.
+/// Whether a function is only declared for patches.
 pub(crate) fn is_of_patches(name: &str) -> bool {
     patches::FUNCTIONS.iter().any(|(own, ..)| *own == name)
 }
 
-/// The implementation of functions that the plan evaluates itself: it is never called.
+/// The implementation of functions that the plan evaluates itself; it is never called.
 fn planned<'a>(_: &mut Context, _: &[Val<'a>]) -> Eval<'a> {
     Err(EvalError::no_such_overload())
 }
 
-/// The error that no overload takes these arguments.
+/// The error that no overload matches the arguments.
 fn no_overload<T>() -> Result<T, EvalError> {
     Err(EvalError::no_such_overload())
 }

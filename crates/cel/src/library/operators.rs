@@ -187,7 +187,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ),
     ("_?._", Own, planned, &[("select_optional_field", "dyn, string -> optional_type(V)")]),
     ("@in", Own, is_in, IN),
-    // Names of old.
+    // Former names.
     ("in", Own, is_in, IN),
     ("_in_", Own, is_in, IN),
     (
@@ -205,7 +205,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
             ("string_size", ".string -> int"),
         ],
     ),
-    // What macros of two variables become.
+    // The expansion of two-variable macros.
     (
         "cel.@mapInsert",
         Own,
@@ -233,7 +233,7 @@ fn uint<'a>(n: Option<u64>) -> Eval<'a> {
 }
 
 fn duration<'a>(nanos: Option<i64>) -> Eval<'a> {
-    // Upstream adds the nanoseconds as integers and says so.
+    // Upstream adds the nanoseconds as integers, and its message says so.
     nanos.map(Val::Duration).ok_or_else(|| overflow("integer"))
 }
 
@@ -288,8 +288,8 @@ const TIMESTAMP: &str = "google.protobuf.Timestamp";
 
 const DURATION: &str = "google.protobuf.Duration";
 
-/// The operator can't be applied to `a` at all, or not with the other operand. Upstream names the
-/// operator in the first case, unless `a` is of a type that has methods.
+/// The error for an operator that cannot be applied to `a` at all, or not with the other operand.
+/// Upstream names the operator in the first case, unless the type of `a` has methods.
 fn operand<'a>(a: &Val<'a>, operator: &str, types: &[&str]) -> Eval<'a> {
     let name = a.type_name();
     if types.contains(&name) || ["string", TIMESTAMP, DURATION].contains(&name) {
@@ -380,7 +380,7 @@ fn is_in<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }
 }
 
-/// Whether an item of the list is equal to `item`. Items that can't be compared are not.
+/// Whether the list contains `item`. Incomparable items are unequal.
 pub(crate) fn contains<'a>(
     list: &List<'a>,
     item: &Val<'a>,

@@ -1,4 +1,4 @@
-//! Values that may be absent.
+//! Functions of optional values.
 
 use std::sync::Arc;
 

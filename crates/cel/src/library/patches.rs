@@ -1,4 +1,4 @@
-//! What helps to make patches; known only where patches are made.
+//! Functions for constructing patches; declared only there.
 
 use super::no_overload;
 use crate::context::Context;
@@ -13,7 +13,7 @@ pub(super) const FUNCTIONS: &[Row] = &[(
     &[("string_jsonpatch_escapeKey_string", "string -> string")],
 )];
 
-/// A key as a step of a JSON pointer.
+/// Escapes a key as a segment of a JSON pointer.
 fn escape_key<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::String(key)] = args else { return no_overload() };
     context.work(key.len() as u64 * 2)?;

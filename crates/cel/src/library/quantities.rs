@@ -1,4 +1,4 @@
-//! Quantities of resources.
+//! Functions of resource quantities.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn new<'a>(quantity: Quantity, calculated: bool) -> Val<'a> {
     Val::Opaque(Arc::new(Opaque::Quantity { quantity, calculated }))
 }
 
-/// Reads a quantity; unlike in data, white space around it is wrong here.
+/// Parses a quantity; unlike in data, surrounding white space is an error.
 fn parse(text: &str) -> Result<Quantity, String> {
     if text.trim() != text {
         return "x".parse::<Quantity>().map_err(|error| error.to_string());
@@ -96,7 +96,7 @@ fn is_quantity<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::Bool(parse(text).is_ok()))
 }
 
-/// The quantity that a value is.
+/// The quantity of a value.
 fn read(value: &Val<'_>) -> Result<Quantity, EvalError> {
     match value {
         Val::Opaque(opaque) => match &**opaque {
@@ -112,7 +112,7 @@ fn sign<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::Int(read(value)?.signum().into()))
 }
 
-/// The order of two quantities, or of two versions.
+/// Compares two quantities, or two versions.
 fn order<'a>(args: &[Val<'a>], tell: fn(Ordering) -> Val<'a>) -> Eval<'a> {
     let [Val::Opaque(a), Val::Opaque(b)] = args else { return no_overload() };
     match (&**a, &**b) {

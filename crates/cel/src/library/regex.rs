@@ -29,7 +29,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ),
 ];
 
-/// One of these functions with its pattern compiled beforehand.
+/// Calls one of these functions with a precompiled pattern.
 pub(crate) fn with<'a>(
     pattern: &Pattern,
     function: &str,
@@ -38,7 +38,7 @@ pub(crate) fn with<'a>(
 ) -> Eval<'a> {
     let text = match args.first() {
         Some(Val::String(text)) => text,
-        // Upstream looks into an optional here.
+        // Upstream accepts an optional here.
         Some(Val::Optional(Some(inner))) => match &**inner {
             Val::String(text) => text,
             _ => return no_overload(),
@@ -66,7 +66,7 @@ fn all<'a>(pattern: &Pattern, text: &Text<'a>, limit: usize, context: &mut Conte
     let mut out = Vec::new();
     let mut last_end = None;
     for found in pattern.regex().find_iter(text) {
-        // Go passes over an empty match behind another.
+        // Go skips an empty match directly after another one.
         if found.is_empty() && last_end == Some(found.start()) {
             continue;
         }

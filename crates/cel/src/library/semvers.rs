@@ -56,7 +56,7 @@ fn is_semver<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 fn part<'a>(args: &[Val<'a>], index: usize) -> Eval<'a> {
     match args {
         [Val::Opaque(opaque)] => match &**opaque {
-            // Go takes the number's bits for those of a signed one.
+            // Go reinterprets the unsigned number as a signed one.
             Opaque::Semver(version) => Ok(Val::Int(version.numbers[index] as i64)),
             _ => no_overload(),
         },

@@ -1,4 +1,5 @@
-//! Texts: the language's own functions, and the string library in version 2. Positions are characters.
+//! Functions of strings: the language's own, and the string library in version 2. Positions are in
+//! characters.
 
 use super::no_overload;
 use crate::context::Context;
@@ -103,14 +104,14 @@ fn out_of_range<T>(index: i64) -> Result<T, EvalError> {
     Err(EvalError::new(format!("index out of range: {index}")))
 }
 
-/// The byte at which a character begins; the end, for the index behind the last.
+/// The byte offset of a character; the end for the index after the last.
 fn byte_of(text: &str, index: i64) -> Result<usize, EvalError> {
-    let Ok(wanted) = usize::try_from(index) else { return out_of_range(index) };
+    let Ok(used_values) = usize::try_from(index) else { return out_of_range(index) };
     if text.is_ascii() {
-        return if wanted <= text.len() { Ok(wanted) } else { out_of_range(index) };
+        return if used_values <= text.len() { Ok(used_values) } else { out_of_range(index) };
     }
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    starts.nth(wanted).map_or_else(|| out_of_range(index), Ok)
+    starts.nth(used_values).map_or_else(|| out_of_range(index), Ok)
 }
 
 fn char_at<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
@@ -162,7 +163,7 @@ fn last_index_of<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         return Ok(Val::Int(-1));
     }
     context.work(text.len() as u64)?;
-    // The last that begins at `from` or before.
+    // The last one that begins at `from` or before.
     let end = byte_of(text, from)?.saturating_add(part.len()).min(text.len());
     let end = (end..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let found = text[..end].rmatch_indices(&**part).map(|(at, _)| at);
@@ -170,7 +171,7 @@ fn last_index_of<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::Int(indices.find(|index| *index <= from).unwrap_or(-1)))
 }
 
-/// The first or last index of an item in a list. Items that can't be compared are not equal.
+/// The first or last index of an item in a list. Incomparable items are unequal.
 fn position<'a>(list: &List<'a>, item: &Val<'a>, context: &mut Context, last: bool) -> Eval<'a> {
     context.work(list.len())?;
     let len = list.len();
@@ -213,7 +214,7 @@ fn replace<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         _ => return no_overload(),
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    // Before anything is made: how much that would be.
+    // The size of the result is checked before it is produced.
     context.work(text.len() as u64)?;
     let count = text.matches(&**from).take(limit).count() as u64;
     context.work(count.saturating_mul(to.len() as u64))?;
@@ -239,7 +240,7 @@ fn split<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::list(parts))
 }
 
-/// Where the parts of a text are; an empty separator separates all characters.
+/// The positions of the parts of a text; an empty separator separates all characters.
 fn cuts(
     text: &Text<'_>,
     separator: &str,

@@ -1,4 +1,4 @@
-//! Parts of points and lengths of time.
+//! Functions of timestamps and durations.
 
 use jiff::tz::TimeZone;
 
@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Guard::Typed;
 use crate::functions::Row;
-use crate::time::{Reading, seconds_of};
+use crate::time::{CalendarFields, seconds_of};
 use crate::value::{Eval, Val};
 
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -113,23 +113,23 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ),
 ];
 
-/// A part of a point in time, in a time zone or UTC.
-fn part<'a>(context: &mut Context, args: &[Val<'a>], part: fn(&Reading) -> i64) -> Eval<'a> {
+/// A field of a timestamp, in a time zone or UTC.
+fn part<'a>(context: &mut Context, args: &[Val<'a>], part: fn(&CalendarFields) -> i64) -> Eval<'a> {
     match args {
-        [Val::Timestamp(t)] => Ok(Val::Int(part(&t.reading(0)))),
+        [Val::Timestamp(t)] => Ok(Val::Int(part(&t.calendar(0)))),
         [Val::Timestamp(t), Val::String(zone)] => {
             let offset = offset(zone, t.seconds, context)?;
-            Ok(Val::Int(part(&t.reading(offset))))
+            Ok(Val::Int(part(&t.calendar(offset))))
         }
         _ => no_overload(),
     }
 }
 
-/// A part of a point in time, or the whole of a length in that unit.
+/// A field of a timestamp, or the whole duration in that unit.
 fn part_or_whole<'a>(
     context: &mut Context,
     args: &[Val<'a>],
-    of_time: fn(&Reading) -> i64,
+    of_time: fn(&CalendarFields) -> i64,
     of_length: fn(i64) -> i64,
 ) -> Eval<'a> {
     match args {
@@ -138,7 +138,7 @@ fn part_or_whole<'a>(
     }
 }
 
-/// Seconds to the east of Greenwich in a zone, given as `+02:00` or by name, at a time.
+/// The offset in seconds east of UTC of a zone, given as `+02:00` or by name, at a time.
 fn offset(zone: &str, at: i64, context: &mut Context) -> Result<i64, EvalError> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return named_offset(zone, at, context);
@@ -146,12 +146,12 @@ fn offset(zone: &str, at: i64, context: &mut Context) -> Result<i64, EvalError> 
     let whole = atoi(hours)?;
     let minutes = atoi(minutes)?;
     let minutes = if hours.starts_with('-') { minutes.wrapping_neg() } else { minutes };
-    // Bounded, for zones are given by anyone: no offset is longer than a year.
+    // Bounded, because zones are arbitrary input: no offset is longer than a year.
     let offset = whole.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60);
     Ok(offset.clamp(-31_536_000, 31_536_000))
 }
 
-/// To read a zone's rules takes as long as to visit so many items.
+/// The work of reading a zone's rules, in visited items.
 const ZONE_WORK: u64 = 2000;
 
 fn named_offset(name: &str, at: i64, context: &mut Context) -> Result<i64, EvalError> {
@@ -166,7 +166,7 @@ fn named_offset(name: &str, at: i64, context: &mut Context) -> Result<i64, EvalE
     let zone = found.and_then(|(name, rules)| TimeZone::tzif(name, rules).ok());
     let unknown = || EvalError::new(format!("unknown time zone {name}"));
     let zone = zone.ok_or_else(unknown)?;
-    // The last day of the year 9999 is beyond what jiff has.
+    // The last day of the year 9999 is beyond the range of jiff.
     let (first, last) = (jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
     let at = jiff::Timestamp::from_second(at.clamp(first, last)).map_err(|_| unknown())?;
     Ok(zone.to_offset(at).seconds().into())

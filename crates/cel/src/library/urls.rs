@@ -1,4 +1,4 @@
-//! URLs.
+//! Functions of URLs.
 
 use std::sync::Arc;
 

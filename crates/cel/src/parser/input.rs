@@ -1,16 +1,15 @@
-//! What the parser reads from: its tokens, one after the other, and what is said where another one should
-//! stand.
+//! The token stream of the parser, and its errors about unexpected tokens.
 
 use super::token::{Spanned, Token};
-use super::{Parse, Parser, Told};
+use super::{Parse, Parser, Reported};
 use crate::ast::{Expr, Id, Kind, Literal};
 use crate::source::Offset;
 
-/// The deepest nesting of an expression.
+/// The maximum nesting of an expression.
 const DEPTH_MAX: u32 = 250;
 
-/// What can begin an operand, as errors list it, and (in brackets) what else can stand there in some
-/// positions.
+/// The tokens that can begin an operand, as errors list them; in brackets, other tokens that are
+/// allowed at some positions.
 const OPERAND: &[&str] = &[
     "'['",
     "(']')",
@@ -40,7 +39,7 @@ impl<'a> Parser<'a> {
         self.nodes - 1
     }
 
-    /// Stands for what could not be read; parsing goes on.
+    /// A placeholder for an unparsable expression, so that parsing continues.
     pub(super) fn nothing(&mut self, at: u32) -> Expr {
         Expr { id: self.id(), at, kind: Kind::Literal(Literal::Null) }
     }
@@ -57,7 +56,7 @@ impl<'a> Parser<'a> {
         self.tokens[self.next - 1]
     }
 
-    /// Takes `sign` if it is next, and tells where it stands.
+    /// Consumes `sign` if it is next, and returns its position.
     pub(super) fn take(&mut self, sign: &str) -> Option<u32> {
         let Spanned { token, start, .. } = self.tokens[self.next];
         if !matches!(token, Token::Sign(s) if s == sign) {
@@ -74,7 +73,7 @@ impl<'a> Parser<'a> {
         signs.iter().find_map(|(sign, function)| Some((self.take(sign)?, *function)))
     }
 
-    /// Takes the next token, whatever it is; the end stays.
+    /// Consumes the next token, except for the end.
     pub(super) fn take_text(&mut self) -> &'a str {
         let Spanned { start, end, .. } = self.tokens[self.next];
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -88,9 +87,9 @@ impl<'a> Parser<'a> {
         if self.peek_at(1) == Token::Sign(sign) {
             self.extraneous(expected);
             self.next += 1;
-            return self.take(sign).ok_or(Told);
+            return self.take(sign).ok_or(Reported);
         }
-        // One sign can be missing where what follows could follow it.
+        // A single missing sign is tolerated if the next token could follow it.
         let single = !expected.contains(',');
         let missing = match sign {
             ":" => begins_operand(self.peek()),
@@ -110,14 +109,14 @@ impl<'a> Parser<'a> {
             (Token::End, _) => Ok(()),
             (_, Token::End) => {
                 self.extraneous("<EOF>");
-                Err(Told)
+                Err(Reported)
             }
             _ => self.mismatch("<EOF>"),
         }
     }
 
-    /// Behind `!` and `-` an operand must stand; what is said if none does is what upstream's
-    /// generated parser comes to say.
+    /// Checks that an operand follows `!` or `-`. The error is the one that upstream's generated
+    /// parser reports.
     pub(super) fn operand_behind(&mut self, sign: &str, at: u32) -> Parse<()> {
         if begins_operand(self.peek()) {
             return Ok(());
@@ -132,13 +131,13 @@ impl<'a> Parser<'a> {
         let expected = self.operand_expected();
         self.extraneous(&expected);
         if self.peek() == Token::End {
-            return Err(Told);
+            return Err(Reported);
         }
         self.next += 1;
         Ok(())
     }
 
-    /// What can stand at the next token.
+    /// The tokens that are allowed at the next position.
     pub(super) fn operand_expected(&self) -> String {
         let also = if self.also.0 == self.next { self.also.1 } else { &[] };
         let shown = OPERAND.iter().filter_map(|name| match name.strip_prefix('(') {
@@ -151,7 +150,7 @@ impl<'a> Parser<'a> {
         format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
     }
 
-    /// No operand begins here; one superfluous token is passed over.
+    /// Reports that no operand begins here; skips one superfluous token.
     pub(super) fn no_operand(&mut self) -> Parse<Expr> {
         let expected = self.operand_expected();
         if self.peek() != Token::End && begins_operand(self.peek_at(1)) {
@@ -175,7 +174,7 @@ impl<'a> Parser<'a> {
         self.wrong(Some(at), format!("Syntax error: mismatched input {found} expecting {expected}"))
     }
 
-    /// No name behind a dot; `start` is where the dot stands.
+    /// Reports that no name follows a dot at `start`.
     pub(super) fn no_alternative<T>(&mut self, start: u32) -> Parse<T> {
         let offending = self.tokens[self.next];
         let text = &self.text[start as usize..offending.end as usize];
@@ -196,7 +195,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn wrong<T>(&mut self, at: Offset, message: impl Into<String>) -> Parse<T> {
         self.issues.report(at, message);
-        Err(Told)
+        Err(Reported)
     }
 
     pub(super) fn deepen(&mut self) -> Parse<()> {

@@ -1,10 +1,10 @@
-//! What literals mean.
+//! Parses literals.
 
 use std::sync::Arc;
 
 use crate::ast::Literal;
 
-/// `-12` or `0x1F`.
+/// Parses an integer such as `-12` or `0x1F`.
 pub(super) fn int(text: &str, negative: bool) -> Option<Literal> {
     let sign = if negative { "-" } else { "" };
     let parsed = match text.strip_prefix("0x") {
@@ -14,7 +14,7 @@ pub(super) fn int(text: &str, negative: bool) -> Option<Literal> {
     parsed.ok().map(Literal::Int)
 }
 
-/// `12u` or `0x1Fu`.
+/// Parses an unsigned integer such as `12u` or `0x1Fu`.
 pub(super) fn uint(text: &str) -> Option<Literal> {
     let text = &text[..text.len() - 1];
     let parsed = match text.strip_prefix("0x") {
@@ -24,25 +24,25 @@ pub(super) fn uint(text: &str) -> Option<Literal> {
     parsed.ok().map(Literal::Uint)
 }
 
-/// A decimal number; Go takes one that is too great for an error.
+/// Parses a decimal number; as in Go, one that is too large is an error.
 pub(super) fn double(text: &str, negative: bool) -> Option<Literal> {
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(Literal::Double(if negative { -number } else { number }))
 }
 
-/// A string with its quotes and letters in front.
+/// Parses a string with its quotes and prefix.
 pub(super) fn string(text: &str) -> Result<Literal, &'static str> {
     let bytes = unescape(text, false)?;
     let text = String::from_utf8(bytes).map_err(|_| "invalid unicode code point")?;
     Ok(Literal::String(text.into()))
 }
 
-/// Bytes with their quotes and letters in front.
+/// Parses bytes with their quotes and prefix.
 pub(super) fn bytes(text: &str) -> Result<Literal, &'static str> {
     unescape(&text[1..], true).map(|b| Literal::Bytes(Arc::from(b)))
 }
 
-/// Lines end in `\n` however they end in the text.
+/// Removes the quotes and resolves escapes. All line ends become `\n`.
 fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let (raw, quoted) = match text.strip_prefix(['r', 'R']) {
@@ -72,7 +72,7 @@ fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// Reads what stands behind a backslash; the tokenizer has seen that it is well-formed.
+/// Resolves the escape after a backslash; the tokenizer has validated it.
 fn escape<'a>(text: &'a str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'a str, &'static str> {
     const WRONG: &str = "unable to unescape string";
     let simple = |b: u8| match b {

@@ -1,9 +1,10 @@
-//! Chains of `&&` and `||`: `a && b && c && d` becomes `(a && b) && (c && d)`, so that long chains make
-//! no deep trees.
+//! Chains of `&&` and `||`: `a && b && c && d` becomes `(a && b) && (c && d)`, so that long chains
+//! do not make deep trees.
 
 use crate::ast::{Expr, Id};
 
-/// The balanced tree of `terms`; `signs` are the numbers and positions of the operators between them.
+/// Builds the balanced tree of `terms`; `signs` are the ids and positions of the operators between
+/// them.
 pub(super) fn balance(function: &'static str, terms: Vec<Expr>, signs: &[(Id, u32)]) -> Expr {
     debug_assert_eq!(terms.len(), signs.len() + 1);
     let mut terms: Vec<Option<Expr>> = terms.into_iter().map(Some).collect();

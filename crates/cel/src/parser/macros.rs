@@ -1,4 +1,4 @@
-//! Macros: calls that become other expressions while they are parsed.
+//! Macros: calls that the parser expands to other expressions.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use crate::ast::{
     ACCU, ACCU_OLD, Call, Comprehension, Entry, Expr, Id, Item, Kind, Literal, Select,
 };
 
-/// The most nodes of an expression whose macros are expanded.
+/// The maximum number of nodes of an expression after macro expansion.
 const NODES_MAX: Id = 200_000;
 
-/// A loop variable that nothing can name.
+/// A loop variable that expressions cannot name.
 const UNUSED: &str = "#unused";
 
-/// A macro: its name, how many arguments it has, and what it becomes.
+/// A macro: its name, its number of arguments, and its expansion.
 struct Macro {
     name: &'static str,
     arity: usize,
-    expand: fn(&mut Maker<'_, '_>, Expr, Vec<Expr>) -> Expansion,
+    expand: fn(&mut NodeBuilder<'_, '_>, Expr, Vec<Expr>) -> Expansion,
 }
 
-/// What a macro became, or what is wrong with its arguments and where.
+/// The expansion, or an error about the arguments with its position.
 type Expansion = Result<Expr, (u32, String)>;
 
 const fn receiver(
     name: &'static str,
     arity: usize,
-    expand: fn(&mut Maker<'_, '_>, Expr, Vec<Expr>) -> Expansion,
+    expand: fn(&mut NodeBuilder<'_, '_>, Expr, Vec<Expr>) -> Expansion,
 ) -> Macro {
     Macro { name, arity, expand }
 }
 
-/// The macros that are called on something; `has` is the one that is not.
+/// The macros with a receiver; only `has` has none.
 const MACROS: &[Macro] = &[
     receiver("all", 2, |m, target, args| quantifier(m, target, args, all)),
     receiver("all", 3, |m, target, args| quantifier(m, target, args, all)),
@@ -55,7 +55,7 @@ const MACROS: &[Macro] = &[
 ];
 
 impl Parser<'_> {
-    /// A call, or what it becomes if it is a macro's.
+    /// Returns a call, or its expansion if it calls a macro.
     pub(super) fn call_or_macro(
         &mut self,
         id: Id,
@@ -66,15 +66,17 @@ impl Parser<'_> {
     ) -> Parse<Expr> {
         let expansion = match target {
             None if &*function == "has" && args.len() == 1 => {
-                has(&mut Maker { parser: self, at }, args)
+                has(&mut NodeBuilder { parser: self, at }, args)
             }
             Some(target) if self.bindings && is_bind(&target, &function, &args) => {
-                bind(&mut Maker { parser: self, at }, args)
+                bind(&mut NodeBuilder { parser: self, at }, args)
             }
             Some(target) => {
                 let called = |m: &&Macro| *m.name == *function && m.arity == args.len();
                 match MACROS.iter().find(called) {
-                    Some(found) => (found.expand)(&mut Maker { parser: self, at }, target, args),
+                    Some(found) => {
+                        (found.expand)(&mut NodeBuilder { parser: self, at }, target, args)
+                    }
                     None => {
                         let call = Call { function, target: Some(target), args };
                         return Ok(Expr { id, at, kind: Kind::Call(Box::new(call)) });
@@ -86,7 +88,7 @@ impl Parser<'_> {
                 return Ok(Expr { id, at, kind: Kind::Call(Box::new(call)) });
             }
         };
-        // Some macros copy what they are called on, which doubles with each in a chain.
+        // Some macros copy their receiver, which grows exponentially in a chain.
         if self.nodes > NODES_MAX {
             let message = format!("expression node limit exceeded: {NODES_MAX}");
             return self.wrong(None, message);
@@ -98,26 +100,26 @@ impl Parser<'_> {
     }
 }
 
-/// Whether this is `cel.bind(name, value, result)`, which is called on nothing but a name.
+/// Whether this is `cel.bind(name, value, result)`; its receiver is only a name.
 fn is_bind(target: &Expr, function: &str, args: &[Expr]) -> bool {
     function == "bind" && args.len() == 3 && target.as_ident().is_some_and(|name| &**name == "cel")
 }
 
-fn bind(maker: &mut Maker<'_, '_>, mut args: Vec<Expr>) -> Expansion {
+fn bind(builder: &mut NodeBuilder<'_, '_>, mut args: Vec<Expr>) -> Expansion {
     let message = "cel.bind() variable names must be simple identifiers";
     let name = simple_name(&args[0], message)?.clone();
     let result = args.remove(2);
     let value = args.remove(1);
-    Ok(maker.bind(name, value, result))
+    Ok(builder.bind(name, value, result))
 }
 
-/// Makes nodes that stand where the macro stands.
-struct Maker<'m, 'p> {
+/// Creates nodes at the position of the macro.
+struct NodeBuilder<'m, 'p> {
     parser: &'m mut Parser<'p>,
     at: u32,
 }
 
-impl Maker<'_, '_> {
+impl NodeBuilder<'_, '_> {
     fn node(&mut self, kind: Kind) -> Expr {
         Expr { id: self.parser.id(), at: self.at, kind }
     }
@@ -154,7 +156,7 @@ impl Maker<'_, '_> {
         self.node(Kind::Map(Vec::<Entry>::new()))
     }
 
-    /// A name for `value` in `result`.
+    /// Binds a name to `value` in `result`.
     fn bind(&mut self, name: Arc<str>, value: Expr, result: Expr) -> Expr {
         let range = self.list(Vec::new());
         let condition = self.literal(Literal::Bool(false));
@@ -172,7 +174,7 @@ impl Maker<'_, '_> {
         })))
     }
 
-    /// The same expression with nodes of its own.
+    /// Copies an expression with new node ids.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let mut copy = expr.clone();
         renumber(&mut copy, &mut self.parser.nodes);
@@ -205,7 +207,7 @@ fn simple_name<'e>(arg: &'e Expr, message: &str) -> Result<&'e Arc<str>, (u32, S
     arg.as_ident().ok_or_else(|| (arg.at, message.to_owned()))
 }
 
-/// The loop variable of a macro with one.
+/// The loop variable of a one-variable macro.
 fn var(arg: &Expr, message: &str) -> Result<Vars, (u32, String)> {
     let first = simple_name(arg, message)?;
     not_accu(arg, first)?;
@@ -219,7 +221,7 @@ fn not_accu(arg: &Expr, name: &str) -> Result<(), (u32, String)> {
     Ok(())
 }
 
-/// The loop variables of a macro with two.
+/// The loop variables of a two-variable macro.
 fn two_vars(args: &[Expr]) -> Result<Vars, (u32, String)> {
     const MESSAGE: &str = "argument must be a simple name";
     let first = simple_name(&args[0], MESSAGE)?;
@@ -232,67 +234,67 @@ fn two_vars(args: &[Expr]) -> Result<Vars, (u32, String)> {
     Ok(Vars { first: first.clone(), second: Some(second.clone()) })
 }
 
-fn has(maker: &mut Maker<'_, '_>, mut args: Vec<Expr>) -> Expansion {
+fn has(builder: &mut NodeBuilder<'_, '_>, mut args: Vec<Expr>) -> Expansion {
     let arg = args.remove(0);
     match arg.kind {
         Kind::Select(select) => {
             let Select { operand, field, .. } = *select;
             let select = Select { operand, field, test_only: true };
-            Ok(maker.node(Kind::Select(Box::new(select))))
+            Ok(builder.node(Kind::Select(Box::new(select))))
         }
         _ => Err((arg.at, "invalid argument to has() macro".to_owned())),
     }
 }
 
 fn quantifier(
-    maker: &mut Maker<'_, '_>,
+    builder: &mut NodeBuilder<'_, '_>,
     target: Expr,
     mut args: Vec<Expr>,
-    fold: fn(&mut Maker<'_, '_>, Expr) -> Fold,
+    fold: fn(&mut NodeBuilder<'_, '_>, Expr) -> Fold,
 ) -> Expansion {
     let vars = match args.len() {
         2 => var(&args[0], "argument must be a simple name")?,
         _ => two_vars(&args)?,
     };
     let predicate = args.remove(args.len() - 1);
-    let fold = fold(maker, predicate);
-    Ok(maker.fold(target, vars, fold))
+    let fold = fold(builder, predicate);
+    Ok(builder.fold(target, vars, fold))
 }
 
-fn all(maker: &mut Maker<'_, '_>, predicate: Expr) -> Fold {
-    let init = maker.literal(Literal::Bool(true));
-    let accu = maker.accu();
-    let condition = maker.call("@not_strictly_false", vec![accu]);
-    let accu = maker.accu();
-    let step = maker.call("_&&_", vec![accu, predicate]);
-    Fold { init, condition, step, result: maker.accu() }
+fn all(builder: &mut NodeBuilder<'_, '_>, predicate: Expr) -> Fold {
+    let init = builder.literal(Literal::Bool(true));
+    let accu = builder.accu();
+    let condition = builder.call("@not_strictly_false", vec![accu]);
+    let accu = builder.accu();
+    let step = builder.call("_&&_", vec![accu, predicate]);
+    Fold { init, condition, step, result: builder.accu() }
 }
 
-fn exists(maker: &mut Maker<'_, '_>, predicate: Expr) -> Fold {
-    let init = maker.literal(Literal::Bool(false));
-    let accu = maker.accu();
-    let not = maker.call("!_", vec![accu]);
-    let condition = maker.call("@not_strictly_false", vec![not]);
-    let accu = maker.accu();
-    let step = maker.call("_||_", vec![accu, predicate]);
-    Fold { init, condition, step, result: maker.accu() }
+fn exists(builder: &mut NodeBuilder<'_, '_>, predicate: Expr) -> Fold {
+    let init = builder.literal(Literal::Bool(false));
+    let accu = builder.accu();
+    let not = builder.call("!_", vec![accu]);
+    let condition = builder.call("@not_strictly_false", vec![not]);
+    let accu = builder.accu();
+    let step = builder.call("_||_", vec![accu, predicate]);
+    Fold { init, condition, step, result: builder.accu() }
 }
 
-fn exists_one(maker: &mut Maker<'_, '_>, predicate: Expr) -> Fold {
-    let init = maker.literal(Literal::Int(0));
-    let condition = maker.literal(Literal::Bool(true));
-    let (accu, one) = (maker.accu(), maker.literal(Literal::Int(1)));
-    let more = maker.call("_+_", vec![accu, one]);
-    let same = maker.accu();
-    let step = maker.call("_?_:_", vec![predicate, more, same]);
-    let (accu, one) = (maker.accu(), maker.literal(Literal::Int(1)));
-    let result = maker.call("_==_", vec![accu, one]);
+fn exists_one(builder: &mut NodeBuilder<'_, '_>, predicate: Expr) -> Fold {
+    let init = builder.literal(Literal::Int(0));
+    let condition = builder.literal(Literal::Bool(true));
+    let (accu, one) = (builder.accu(), builder.literal(Literal::Int(1)));
+    let more = builder.call("_+_", vec![accu, one]);
+    let same = builder.accu();
+    let step = builder.call("_?_:_", vec![predicate, more, same]);
+    let (accu, one) = (builder.accu(), builder.literal(Literal::Int(1)));
+    let result = builder.call("_==_", vec![accu, one]);
     Fold { init, condition, step, result }
 }
 
-/// A loop that makes a list or map: `step`, only where `filter` holds.
+/// A loop that builds a list or map by `step`, for the items that match `filter`.
 fn collect(
-    maker: &mut Maker<'_, '_>,
+    builder: &mut NodeBuilder<'_, '_>,
     target: Expr,
     vars: Vars,
     init: Expr,
@@ -300,37 +302,37 @@ fn collect(
     mut step: Expr,
 ) -> Expr {
     if let Some(filter) = filter {
-        let same = maker.accu();
-        step = maker.call("_?_:_", vec![filter, step, same]);
+        let same = builder.accu();
+        step = builder.call("_?_:_", vec![filter, step, same]);
     }
-    let condition = maker.literal(Literal::Bool(true));
-    let result = maker.accu();
-    maker.fold(target, vars, Fold { init, condition, step, result })
+    let condition = builder.literal(Literal::Bool(true));
+    let result = builder.accu();
+    builder.fold(target, vars, Fold { init, condition, step, result })
 }
 
-fn map(maker: &mut Maker<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expansion {
+fn map(builder: &mut NodeBuilder<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expansion {
     let vars = var(&args[0], "argument is not an identifier")?;
     let transform = args.remove(args.len() - 1);
     let filter = (args.len() == 2).then(|| args.remove(1));
-    let init = maker.list(Vec::new());
-    let accu = maker.accu();
-    let item = maker.list(vec![transform]);
-    let step = maker.call("_+_", vec![accu, item]);
-    Ok(collect(maker, target, vars, init, filter, step))
+    let init = builder.list(Vec::new());
+    let accu = builder.accu();
+    let item = builder.list(vec![transform]);
+    let step = builder.call("_+_", vec![accu, item]);
+    Ok(collect(builder, target, vars, init, filter, step))
 }
 
-fn filter(maker: &mut Maker<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expansion {
+fn filter(builder: &mut NodeBuilder<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expansion {
     let vars = var(&args[0], "argument is not an identifier")?;
     let filter = args.remove(1);
     let item = args.remove(0);
-    let init = maker.list(Vec::new());
-    let accu = maker.accu();
-    let item = maker.list(vec![item]);
-    let step = maker.call("_+_", vec![accu, item]);
-    Ok(collect(maker, target, vars, init, Some(filter), step))
+    let init = builder.list(Vec::new());
+    let accu = builder.accu();
+    let item = builder.list(vec![item]);
+    let step = builder.call("_+_", vec![accu, item]);
+    Ok(collect(builder, target, vars, init, Some(filter), step))
 }
 
-/// What a transforming macro makes.
+/// The result of a transforming macro.
 #[derive(Clone, Copy)]
 enum Into {
     List,
@@ -339,7 +341,7 @@ enum Into {
 }
 
 fn transform(
-    maker: &mut Maker<'_, '_>,
+    builder: &mut NodeBuilder<'_, '_>,
     target: Expr,
     mut args: Vec<Expr>,
     into: Into,
@@ -348,26 +350,26 @@ fn transform(
     let transform = args.remove(args.len() - 1);
     let filter = (args.len() == 3).then(|| args.remove(2));
     let init = match into {
-        Into::List => maker.list(Vec::new()),
-        Into::Map | Into::Entries => maker.empty_map(),
+        Into::List => builder.list(Vec::new()),
+        Into::Map | Into::Entries => builder.empty_map(),
     };
-    let accu = maker.accu();
+    let accu = builder.accu();
     let step = match into {
         Into::List => {
-            let item = maker.list(vec![transform]);
-            maker.call("_+_", vec![accu, item])
+            let item = builder.list(vec![transform]);
+            builder.call("_+_", vec![accu, item])
         }
         Into::Map => {
-            let key = maker.ident(&vars.first);
-            maker.call("cel.@mapInsert", vec![accu, key, transform])
+            let key = builder.ident(&vars.first);
+            builder.call("cel.@mapInsert", vec![accu, key, transform])
         }
-        Into::Entries => maker.call("cel.@mapInsert", vec![accu, transform]),
+        Into::Entries => builder.call("cel.@mapInsert", vec![accu, transform]),
     };
-    Ok(collect(maker, target, vars, init, filter, step))
+    Ok(collect(builder, target, vars, init, filter, step))
 }
 
 fn opt_map(
-    maker: &mut Maker<'_, '_>,
+    builder: &mut NodeBuilder<'_, '_>,
     target: Expr,
     mut args: Vec<Expr>,
     name: &str,
@@ -376,18 +378,18 @@ fn opt_map(
     let message = format!("{name}() variable name must be a simple identifier");
     let var = simple_name(&args[0], &message)?.clone();
     let mapped = args.remove(1);
-    let copy = maker.copy(&target);
-    let has_value = maker.method("hasValue", target);
-    let value = maker.method("value", copy);
-    let mut bound = maker.bind(var, value, mapped);
+    let copy = builder.copy(&target);
+    let has_value = builder.method("hasValue", target);
+    let value = builder.method("value", copy);
+    let mut bound = builder.bind(var, value, mapped);
     if wrap {
-        bound = maker.call("optional.of", vec![bound]);
+        bound = builder.call("optional.of", vec![bound]);
     }
-    let none = maker.call("optional.none", Vec::new());
-    Ok(maker.call("_?_:_", vec![has_value, bound, none]))
+    let none = builder.call("optional.none", Vec::new());
+    Ok(builder.call("_?_:_", vec![has_value, bound, none]))
 }
 
-fn sort_by(maker: &mut Maker<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expansion {
+fn sort_by(builder: &mut NodeBuilder<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expansion {
     const SORTED: &str = "@__sortBy_input__";
     let is_sortable = matches!(
         target.kind,
@@ -399,23 +401,23 @@ fn sort_by(maker: &mut Maker<'_, '_>, target: Expr, mut args: Vec<Expr>) -> Expa
         return Err((target.at, message.to_owned()));
     }
     let keys = {
-        let input = maker.ident(SORTED);
+        let input = builder.ident(SORTED);
         let vars = var(&args[0], "argument is not an identifier")?;
         let key = args.remove(1);
-        let init = maker.list(Vec::new());
-        let accu = maker.accu();
-        let item = maker.list(vec![key]);
-        let step = maker.call("_+_", vec![accu, item]);
-        collect(maker, input, vars, init, None, step)
+        let init = builder.list(Vec::new());
+        let accu = builder.accu();
+        let item = builder.list(vec![key]);
+        let step = builder.call("_+_", vec![accu, item]);
+        collect(builder, input, vars, init, None, step)
     };
-    let input = maker.ident(SORTED);
+    let input = builder.ident(SORTED);
     let call =
         Call { function: "@sortByAssociatedKeys".into(), target: Some(input), args: vec![keys] };
-    let sorted = maker.node(Kind::Call(Box::new(call)));
-    Ok(maker.bind(SORTED.into(), target, sorted))
+    let sorted = builder.node(Kind::Call(Box::new(call)));
+    Ok(builder.bind(SORTED.into(), target, sorted))
 }
 
-/// Gives all nodes numbers of their own, from `next`.
+/// Assigns new ids to all nodes, starting at `next`.
 fn renumber(expr: &mut Expr, next: &mut Id) {
     expr.id = *next;
     *next += 1;

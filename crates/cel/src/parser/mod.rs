@@ -1,7 +1,7 @@
-//! Text to tree: recursive descent after the language's grammar.
+//! The parser: recursive descent along the language's grammar.
 //!
-//! Upstream's parser is generated and tries to go on after an error; ours tells the first (and passes
-//! over one superfluous token, as upstream's does), in upstream's words.
+//! Upstream's generated parser recovers after an error. This one reports the first error (and skips
+//! one superfluous token, as upstream does), with upstream's messages.
 
 mod input;
 mod literal;
@@ -17,7 +17,7 @@ use crate::source::Issues;
 use input::begins_operand;
 use token::{Spanned, Token};
 
-/// The most characters of an expression.
+/// The maximum length of an expression in characters.
 const LENGTH_MAX: usize = 100_000;
 
 const RELATIONS: &[(&str, &str)] = &[
@@ -34,13 +34,13 @@ const FACTORS: &[(&str, &str)] = &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")];
 
 const TERMS: &[(&str, &str)] = &[("+", "_+_"), ("-", "_-_")];
 
-/// A parsed expression and how many nodes have a number.
+/// A parsed expression and its number of nodes.
 pub(crate) struct Parsed {
     pub(crate) root: Expr,
     pub(crate) nodes: usize,
 }
 
-/// The tree of `text`, or nothing if issues were told; `bindings` is whether there is `cel.bind`.
+/// Parses `text`; `None` if issues were reported. `bindings` enables `cel.bind`.
 pub(crate) fn parse(text: &str, bindings: bool, issues: &mut Issues) -> Option<Parsed> {
     let length = text.chars().count();
     if length > LENGTH_MAX {
@@ -58,19 +58,19 @@ pub(crate) fn parse(text: &str, bindings: bool, issues: &mut Issues) -> Option<P
     Some(Parsed { root, nodes })
 }
 
-/// The issue was told; parsing ends.
+/// An issue was reported; parsing ends.
 #[derive(Debug)]
-struct Told;
+struct Reported;
 
-type Parse<T> = Result<T, Told>;
+type Parse<T> = Result<T, Reported>;
 
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Spanned>,
     next: usize,
-    /// What beside an operand can stand at a token, for errors.
+    /// The tokens besides an operand that can occur at a position, for error messages.
     also: (usize, &'static [&'static str]),
-    /// How many brackets are open.
+    /// The number of open brackets.
     open: u32,
     nodes: Id,
     depth: u32,
@@ -109,7 +109,7 @@ impl Parser<'_> {
         self.binary(TERMS, |p| p.binary(FACTORS, Self::unary))
     }
 
-    /// A chain of `sign`, which becomes a balanced tree.
+    /// Parses a chain of `sign` to a balanced tree.
     fn logic(
         &mut self,
         sign: &str,
@@ -126,7 +126,7 @@ impl Parser<'_> {
         Ok(logic::balance(function, terms, &signs))
     }
 
-    /// A chain of left-associative operators. Each makes the tree deeper by one.
+    /// Parses a chain of left-associative operators. Each makes the tree one level deeper.
     fn binary(
         &mut self,
         signs: &[(&str, &'static str)],
@@ -147,7 +147,7 @@ impl Parser<'_> {
     fn unary(&mut self) -> Parse<Expr> {
         for (sign, function) in [("!", "!_"), ("-", "-_")] {
             let Some(at) = self.take(sign) else { continue };
-            // A single minus in front of a number is the number's.
+            // A single minus before a number is part of the literal.
             if sign == "-" && matches!(self.peek(), Token::Int | Token::Float) {
                 self.next -= 1;
                 return self.member();
@@ -193,7 +193,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a dot.
+    /// Parses what follows a dot.
     fn select(&mut self, operand: Expr, at: u32) -> Parse<Expr> {
         let optional = self.take("?").is_some();
         let name = self.field_name(optional)?;
@@ -221,7 +221,7 @@ impl Parser<'_> {
         match self.peek() {
             Token::Ident => Ok(self.take_text().into()),
             Token::EscapedIdent => {
-                // Kubernetes' environment doesn't have names in backquotes.
+                // Kubernetes' environment does not support names in backquotes.
                 let at = self.tokens[self.next].start;
                 self.issues.report(Some(at), "unsupported syntax: '`'");
                 let text = self.take_text();
@@ -265,7 +265,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A variable, a call of a function, or the making of a struct.
+    /// Parses a variable, a function call, or the construction of a struct.
     fn name(&mut self, start: u32) -> Parse<Expr> {
         let dot = if self.take(".").is_some() { "." } else { "" };
         if self.peek() != Token::Ident {
@@ -295,7 +295,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Where `{` stands, if names with dots between them stand before it.
+    /// The index of `{`, if a dotted name precedes it.
     fn struct_name_end(&self) -> Option<usize> {
         let mut at = self.next + 1;
         while self.tokens.get(at)?.token == Token::Sign(".")
@@ -335,8 +335,8 @@ impl Parser<'_> {
         Ok(Entry { key, value: self.expr()?, optional })
     }
 
-    /// Items with commas between them, and `close`. Where these are no arguments, a last comma may
-    /// stand before `close`.
+    /// Parses comma-separated items up to `close`. Except for arguments, a trailing comma is
+    /// allowed.
     fn list_until<T>(
         &mut self,
         close: &'static str,
@@ -350,7 +350,7 @@ impl Parser<'_> {
         };
         let mut items = Vec::new();
         let trailing = close != ")";
-        // A comma alone is no item, but may stand where a last one may.
+        // A single comma without items is allowed where a trailing comma is.
         if trailing && self.peek() == Token::Sign(",") {
             self.next += 1;
             self.expect(close, if close == "]" { "']'" } else { "'}'" })?;

@@ -1,11 +1,11 @@
-//! Text to tokens.
+//! The tokenizer.
 
 use crate::source::Issues;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Punctuation or one of the words `in`, `true`, `false` and `null`: as written.
+    /// Punctuation, or one of the words `in`, `true`, `false` and `null`, as written.
     Sign(&'static str),
     Ident,
     /// A name in backquotes.
@@ -18,7 +18,7 @@ pub(super) enum Token {
     End,
 }
 
-/// A token and its bytes in the text.
+/// A token and its byte range in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spanned {
     pub(super) token: Token,
@@ -26,7 +26,7 @@ pub(super) struct Spanned {
     pub(super) end: u32,
 }
 
-/// Signs, longer ones before those that they begin with.
+/// Punctuation; longer signs come before their prefixes.
 const SIGNS: &[&str] = &[
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!",
     "?", ":", "+", "*", "/", "%",
@@ -34,7 +34,7 @@ const SIGNS: &[&str] = &[
 
 const WORDS: &[&str] = &["in", "true", "false", "null"];
 
-/// The tokens of `text`, the last being the end. What is no token is told and passed over.
+/// Tokenizes `text`; the last token is the end. Invalid characters are reported and skipped.
 pub(super) fn tokens(text: &str, issues: &mut Issues) -> Vec<Spanned> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -64,7 +64,7 @@ pub(super) fn tokens(text: &str, issues: &mut Issues) -> Vec<Spanned> {
     tokens
 }
 
-/// The length of white space or a comment at the start.
+/// The length of leading white space or a comment.
 fn hidden(text: &str) -> usize {
     let is_space = |c: char| matches!(c, '\t' | ' ' | '\r' | '\n' | '\u{c}');
     if text.starts_with("//") {
@@ -73,7 +73,7 @@ fn hidden(text: &str) -> usize {
     text.len() - text.trim_start_matches(is_space).len()
 }
 
-/// The token at the start and its length; `Err` with the length of what can't begin one.
+/// The leading token and its length; `Err` with the length of the invalid text.
 fn token(text: &str) -> Result<(Token, usize), usize> {
     let first = text.as_bytes()[0];
     match first {
@@ -90,7 +90,7 @@ fn sign(text: &str) -> Result<(Token, usize), usize> {
     if let Some(sign) = SIGNS.iter().find(|s| text.starts_with(**s)) {
         return Ok((Token::Sign(sign), sign.len()));
     }
-    // A lone `=`, `&` or `|` fails at the character behind it.
+    // A single `=`, `&` or `|` fails at the character after it.
     let mut chars = text.chars();
     let first = chars.next().map_or(0, char::len_utf8);
     match text.as_bytes()[0] {
@@ -107,7 +107,7 @@ fn word(text: &str) -> (Token, usize) {
     }
 }
 
-/// A string or bytes with letters in front. Where it is not closed, the letters are a name.
+/// A string or bytes with prefix letters. If it is not closed, the letters are a name.
 fn prefixed_string(text: &str) -> Option<(Token, usize)> {
     let (token, rest) = match text.strip_prefix(['b', 'B']) {
         Some(rest) => (Token::Bytes, rest),
@@ -124,7 +124,7 @@ fn prefixed_string(text: &str) -> Option<(Token, usize)> {
     Some((token, text.len() - rest.len() + len))
 }
 
-/// The length of a string that begins with its quotes; `Err` with the length up to where it fails.
+/// The length of a string that begins with its quotes; `Err` with the offset of the error.
 fn string(text: &str, raw: bool) -> Result<usize, usize> {
     let quote = &text[..1];
     let triple = quote.repeat(3);
@@ -138,7 +138,7 @@ fn string(text: &str, raw: bool) -> Result<usize, usize> {
     inside_string(&text[1..], quote, raw).map(|len| 1 + len + 1).map_err(|len| 1 + len)
 }
 
-/// The length of what stands before `close`.
+/// The length of the text before `close`.
 fn inside_string(text: &str, close: &str, raw: bool) -> Result<usize, usize> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -156,7 +156,7 @@ fn inside_string(text: &str, close: &str, raw: bool) -> Result<usize, usize> {
     Err(text.len())
 }
 
-/// The length of an escape sequence; `Err` with the length up to where it fails.
+/// The length of an escape sequence; `Err` with the offset of the error.
 fn escape(text: &str) -> Result<usize, usize> {
     let mut chars = text.char_indices().skip(1);
     let Some((_, c)) = chars.next() else { return Err(text.len()) };

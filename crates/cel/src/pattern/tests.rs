@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn patterns_mean_what_they_mean_to_go() {
+fn patterns_match_as_in_go() {
     for (pattern, text, expected) in [
         ("^[a-z]+$", "abc", true),
         ("^[a-z]+$", "abc\n", false),
@@ -30,7 +30,7 @@ fn patterns_mean_what_they_mean_to_go() {
 }
 
 #[test]
-fn what_is_no_pattern_is_refused_in_gos_words() {
+fn pattern_errors_match_go() {
     for (pattern, expected) in [
         ("(", "error parsing regexp: missing closing ): `(`"),
         ("[a", "error parsing regexp: missing closing ]: `[a`"),
@@ -45,9 +45,9 @@ fn what_is_no_pattern_is_refused_in_gos_words() {
     }
 }
 
-/// What passes the check can be compiled: a stored schema has no surprises.
+/// A pattern that passes the check can be compiled, so a stored schema never fails later.
 #[test]
-fn a_check_knows_how_large_a_pattern_becomes() {
+fn checked_patterns_compile() {
     let mut largest = 0;
     for count in [1, 10, 50, 100, 200, 400, 800, 1000] {
         let pattern = format!("^([a-z]{{{count}}}é?){{20}}$");

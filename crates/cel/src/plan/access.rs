@@ -1,4 +1,4 @@
-//! Variables, and what is in values: fields, entries, items.
+//! Access to variables and to fields, entries and items of values.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::types::Type;
 use crate::types::declaration::{Field, Object};
 use crate::value::{Eval, List, Map, Text, Val, lift};
 
-/// A value and the way from it to what is in it.
+/// A value and a path from it.
 ///
-/// Invariant: what upstream plans as one attribute is one access, for each costs one and each step of
-/// its path one.
+/// Invariant: what upstream plans as one attribute is one access, because each access costs one,
+/// and each step of its path one.
 #[derive(Debug)]
 pub(crate) struct Access {
     base: Base,
     path: Vec<Step>,
-    /// Whether all that is asked is if the last step leads to something.
+    /// Whether only the presence of the last step is tested.
     test_only: bool,
 }
 
@@ -36,13 +36,13 @@ enum Base {
 #[derive(Debug)]
 struct Step {
     key: Key,
-    /// Whether it is no error if there is nothing, here and in what follows.
+    /// Whether absence, here and in later steps, is not an error.
     optional: bool,
 }
 
 #[derive(Debug)]
 enum Key {
-    /// A field or text; of a field, the object that declares it, to find it without searching.
+    /// A field or key. For a field, the object that declares it, to find it without searching.
     Text {
         text: Box<str>,
         object: Option<Arc<Object>>,
@@ -66,7 +66,7 @@ impl Planner<'_> {
                 let declared = self.checked.type_of(&select.operand);
                 let key = text_key(&select.field, declared);
                 let operand = self.plan(&select.operand)?;
-                self.note_wanted(&operand, &select.field);
+                self.record_composed_use(&operand, &select.field);
                 Ok(extend(operand, Step { key, optional: false }, select.test_only))
             }
             Kind::Call(call) => {
@@ -84,7 +84,7 @@ impl Planner<'_> {
                 let optional = &*call.function != "_[_]";
                 let operand = self.plan(operand)?;
                 if let Key::Text { text, .. } = &key {
-                    self.note_wanted(&operand, text);
+                    self.record_composed_use(&operand, text);
                 }
                 Ok(extend(operand, Step { key, optional }, false))
             }
@@ -92,11 +92,11 @@ impl Planner<'_> {
         }
     }
 
-    /// Notes which value of a composition a step may lead to.
-    fn note_wanted(&mut self, operand: &Node, name: &str) {
+    /// Records which value of a composition a step may use.
+    fn record_composed_use(&mut self, operand: &Node, name: &str) {
         if matches!(operand, Node::Access(a) if matches!(a.base, Base::Composed) && a.path.is_empty())
         {
-            self.wanted.push(name.into());
+            self.used_values.push(name.into());
         }
     }
 
@@ -124,7 +124,7 @@ fn text_key(text: &str, declared: &Type) -> Key {
     Key::Text { text: text.into(), object, field: field.unwrap_or(0) }
 }
 
-/// A constant that is the index of a list or the key of a map.
+/// A constant that can be a list index or a map key.
 fn constant_key(value: Val<'static>) -> Result<Val<'static>, EvalError> {
     match value {
         Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_) => Ok(value),
@@ -135,7 +135,7 @@ fn constant_key(value: Val<'static>) -> Result<Val<'static>, EvalError> {
     }
 }
 
-/// An access with one more step.
+/// Extends an access by a step.
 fn extend(operand: Node, step: Step, test_only: bool) -> Node {
     let mut access = match operand {
         Node::Access(access) if !access.test_only => access,
@@ -147,16 +147,17 @@ fn extend(operand: Node, step: Step, test_only: bool) -> Node {
 }
 
 impl Access {
-    /// The value, with the cost of the access as a whole.
+    /// Evaluates the access, with its whole cost.
     pub(super) fn eval<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
         let value = self.resolve(frame);
-        // A presence test costs nothing but its path, and neither does what follows a condition.
+        // A presence test costs only its path, and so does an access to the result of a
+        // conditional.
         let is_conditional = matches!(self.base, Base::Node(Node::Conditional(_)));
         frame.context.charge(u64::from(!is_conditional && !self.test_only))?;
         value
     }
 
-    /// The value, with the cost of the path alone.
+    /// Evaluates the access, with the cost of its path only.
     pub(super) fn resolve<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
         let mut path = &self.path[..];
         let mut optional = false;
@@ -196,7 +197,7 @@ impl Access {
             let test = self.test_only && at + 1 == path.len();
             let found = step.find(&value, optional || test, frame);
             let present = matches!(&found, Ok(Some(_)));
-            // Where nothing is found on an optional way, nothing was observed.
+            // Where an optional path finds nothing, no step is charged.
             if present || !optional {
                 frame.context.charge(1)?;
             }
@@ -212,7 +213,7 @@ impl Access {
 }
 
 impl Step {
-    /// What the step leads to. Nothing is an error, unless it may be.
+    /// Follows the step. Absence is an error unless `may_be_absent`.
     fn find<'a>(
         &'a self,
         value: &Val<'a>,
@@ -255,7 +256,7 @@ fn present<'a>(
     }
 }
 
-/// What `key` leads to in any value.
+/// Looks up `key` in any value.
 fn find<'a>(
     value: &Val<'a>,
     key: &Val<'a>,
@@ -271,7 +272,8 @@ fn find<'a>(
                 None if !may_be_absent => {
                     Err(EvalError::new(format!("index out of bounds: {key}")))
                 }
-                // Data take no other number for an index, though it was looked at as one.
+                // Lists of data only accept integers, although other numbers were evaluated as an
+                // index.
                 Some(_) if list.is_of_data() && !matches!(key, Val::Int(_)) => {
                     Err(EvalError::new(format!("unsupported index: {key}")))
                 }
@@ -286,7 +288,7 @@ fn find<'a>(
     Ok(found)
 }
 
-/// The number that a value is as the index of a list.
+/// The list index that a value denotes.
 fn list_index(key: &Val<'_>) -> Result<i64, EvalError> {
     let index = match key {
         Val::Int(n) => Some(*n),
@@ -318,7 +320,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Items of a list, one by one, for loops.
+/// An item of a list, for loops.
 pub(super) fn item<'a>(list: &List<'a>, index: u64) -> Option<Eval<'a>> {
     list.get(index)
 }

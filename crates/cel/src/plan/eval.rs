@@ -1,4 +1,4 @@
-//! Evaluation: values of nodes, and what they cost.
+//! Evaluation of nodes, with their cost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::value::{Eval, Key, Made, Map, Text, Val, lift};
 
 /// Values that expressions use by name (`variables.NAME`), evaluated on first use.
 pub(crate) trait NamedValues<'a>: std::fmt::Debug {
-    /// The value of `name`, for the expression at the index `before`; `None` if no earlier one has the name.
+    /// The value of `name` for the expression with the index `before`; `None` if no earlier one has
+    /// the name.
     fn get(&self, name: &str, before: usize, bindings: &Bindings<'a>) -> Option<Eval<'a>>;
 }
 
@@ -26,7 +27,7 @@ pub(crate) trait NamedValues<'a>: std::fmt::Debug {
 pub(crate) struct Frame<'a, 'c> {
     declared: &'a [(Str, Arc<Declaration>)],
     bindings: &'c Bindings<'a>,
-    /// The named values, and the expression's index in their order.
+    /// The named values, and the index of the expression among them.
     named: Option<(&'c dyn NamedValues<'a>, usize)>,
     locals: Vec<Local<'a>>,
     pub(crate) context: &'c mut Context,
@@ -43,7 +44,7 @@ impl<'a, 'c> Frame<'a, 'c> {
         Self { declared, bindings, named: None, locals, context }
     }
 
-    /// With named values, for the expression at an index in their order.
+    /// Sets the named values, and the index of the expression among them.
     pub(crate) fn with_named(self, named: Option<(&'c dyn NamedValues<'a>, usize)>) -> Self {
         Self { named, ..self }
     }
@@ -54,7 +55,7 @@ impl<'a, 'c> Frame<'a, 'c> {
         found.unwrap_or_else(|| Err(EvalError::new(format!("no such key: {name}"))))
     }
 
-    /// A variable's value by its declaration. To look at it anew each time is as quick as a copy.
+    /// A variable's value, read by its declaration. Reading it again is as fast as copying a value.
     pub(super) fn variable(&self, index: usize) -> Eval<'a> {
         match (self.bindings.get(index), self.declared.get(index).map(|(_, d)| &**d)) {
             (Some(Bound::Tree(value)), Some(declaration)) => lift(value, declaration),
@@ -65,13 +66,13 @@ impl<'a, 'c> Frame<'a, 'c> {
     }
 
     pub(super) fn local(&mut self, slot: usize) -> Eval<'a> {
-        if let Local::Due(node) = self.locals[slot] {
+        if let Local::Lazy(node) = self.locals[slot] {
             let value = node.eval(self);
             self.locals[slot] = Local::Known(value);
         }
         match &self.locals[slot] {
             Local::Known(value) => value.clone(),
-            Local::Due(_) => Err(EvalError::no_such_overload()),
+            Local::Lazy(_) => Err(EvalError::no_such_overload()),
         }
     }
 
@@ -79,14 +80,14 @@ impl<'a, 'c> Frame<'a, 'c> {
         self.locals[slot] = local;
     }
 
-    /// Takes a local's value out, to change it in place.
+    /// Moves a local's value out, to modify it in place.
     pub(super) fn take(&mut self, slot: usize) -> Eval<'a> {
-        if let Local::Due(_) = self.locals[slot] {
+        if let Local::Lazy(_) = self.locals[slot] {
             self.local(slot)?;
         }
         match std::mem::replace(&mut self.locals[slot], Local::Known(Ok(Val::Null))) {
             Local::Known(value) => value,
-            Local::Due(_) => Err(EvalError::no_such_overload()),
+            Local::Lazy(_) => Err(EvalError::no_such_overload()),
         }
     }
 }
@@ -141,7 +142,7 @@ impl Node {
     }
 }
 
-/// Both operands, evaluated even if the first is an error. An error costs as much as a scalar.
+/// Evaluates both operands, even if the first fails. An error costs as much as a scalar.
 fn both<'a>(
     operands: &'a [Node; 2],
     cost: Actual,
@@ -163,7 +164,7 @@ fn both<'a>(
     }
 }
 
-/// `&&` and `||`: one operand can decide, whatever the other is, even an error.
+/// Evaluates `&&` or `||`: one operand can decide the result, even if the other one fails.
 fn logic<'a>(operands: &'a [Node; 2], decides: bool, frame: &mut Frame<'a, '_>) -> Eval<'a> {
     let mut wrong = None;
     for operand in operands {
@@ -181,7 +182,7 @@ fn logic<'a>(operands: &'a [Node; 2], decides: bool, frame: &mut Frame<'a, '_>) 
     }
 }
 
-/// `? :`. A branch that is an access costs its path alone.
+/// Evaluates `? :`. A branch that is an access only costs its path.
 fn conditional<'a>(parts: &'a [Node; 3], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     let [condition, truthy, falsy] = parts;
     let branch = match condition.eval(frame)? {
@@ -203,7 +204,7 @@ fn optional_or<'a>(operands: &'a [Node; 2], unwrap: bool, frame: &mut Frame<'a, 
     }
 }
 
-/// What an optional item or entry puts in: nothing, if it has nothing.
+/// The value that an optional item or entry inserts, if any.
 fn put_in<'a>(value: Val<'a>, optional: bool, what: &str) -> Result<Option<Val<'a>>, EvalError> {
     match value {
         value if !optional => Ok(Some(value)),
@@ -215,7 +216,7 @@ fn put_in<'a>(value: Val<'a>, optional: bool, what: &str) -> Result<Option<Val<'
     }
 }
 
-/// A list costs what it costs even if an item is an error.
+/// Evaluates a list literal, which has its cost even if an item fails.
 fn list<'a>(items: &'a [(Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     let list = made_list(items, frame);
     frame.context.charge(10)?;
@@ -231,7 +232,7 @@ fn made_list<'a>(items: &'a [(Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'
     Ok(Val::list(out))
 }
 
-/// A map costs what it costs even if a key or value is an error.
+/// Evaluates a map literal, which has its cost even if a key or value fails.
 fn map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     let map = made_map(entries, frame);
     frame.context.charge(30)?;
@@ -255,7 +256,7 @@ fn made_map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) ->
     Ok(Val::Map(Map::Owned(Arc::new(out))))
 }
 
-/// An object costs what it costs even if a field is an error.
+/// Evaluates a struct literal, which has its cost even if a field fails.
 fn make<'a>(
     name: &Arc<str>,
     fields: &'a [(Arc<str>, Node, bool)],
@@ -310,8 +311,8 @@ impl Invocation {
         }
     }
 
-    /// More than two arguments: what follows an error is not evaluated, and then the call costs
-    /// nothing.
+    /// Evaluates more than two arguments. Arguments after an error are not evaluated, and then the
+    /// call has no cost.
     fn many<'a>(
         &self,
         args: &'a [Node],
@@ -353,7 +354,7 @@ impl Invocation {
         value: &Eval<'a>,
         frame: &mut Frame<'a, '_>,
     ) -> Result<(), EvalError> {
-        // To reckon the cost of what was cancelled could take as long as the call would have.
+        // Computing the cost of a cancelled call could take as long as the call itself.
         if let Err(error) = value
             && error.is_cancelled()
         {
@@ -363,7 +364,7 @@ impl Invocation {
     }
 }
 
-/// Arguments: few are kept where they are.
+/// Argument values; up to two are stored inline.
 enum Args<'a> {
     None,
     One([Val<'a>; 1]),
@@ -385,7 +386,7 @@ impl<'a> std::ops::Deref for Args<'a> {
 }
 
 impl Val<'_> {
-    /// The value without what it borrows, for constants: those are made of constants alone.
+    /// Converts a constant to a value without borrows; constants are built from constants only.
     pub(super) fn into_static(self) -> Val<'static> {
         match self {
             Self::Null => Val::Null,

@@ -1,12 +1,12 @@
-//! Loops, and names for values.
+//! Loops and name bindings.
 
 use super::{Frame, Node};
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::value::{Eval, Key, List, Map, Val};
 
-/// A loop over a list or map. A loop over nothing is a name for a value, which is evaluated when it is
-/// first used.
+/// A loop over a list or map. A loop over an empty list binds a name to a value, which is evaluated
+/// on first use.
 #[derive(Debug)]
 pub(crate) struct Fold {
     pub(super) range: Node,
@@ -23,14 +23,14 @@ pub(crate) struct Fold {
 #[derive(Clone, Debug)]
 pub(crate) enum Local<'a> {
     /// Not yet evaluated.
-    Due(&'a Node),
+    Lazy(&'a Node),
     Known(Eval<'a>),
 }
 
 impl Fold {
     pub(super) fn eval<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
         let range = self.range.eval(frame)?;
-        frame.set(self.accu, Local::Due(&self.init));
+        frame.set(self.accu, Local::Lazy(&self.init));
         match &range {
             Val::List(list) => self.over_list(list, frame)?,
             Val::Map(map) => self.over_map(map, frame)?,
@@ -60,7 +60,7 @@ impl Fold {
                     frame.set(var2, Local::Known(item));
                 }
             }
-            if !self.turn(frame)? {
+            if !self.iterate(frame)? {
                 break;
             }
         }
@@ -75,16 +75,16 @@ impl Fold {
                 frame.set(var2, Local::Known(value));
             }
             frame.set(self.var, Local::Known(Ok(key)));
-            if !self.turn(frame)? {
+            if !self.iterate(frame)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// One turn; tells whether there is to be another. An error becomes the accumulator's value, which
-    /// a later turn may absorb.
-    fn turn<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Result<bool, EvalError> {
+    /// Runs one iteration; returns whether to continue. An error becomes the accumulator's value,
+    /// which a later iteration may absorb.
+    fn iterate<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Result<bool, EvalError> {
         frame.context.work(1)?;
         match self.condition.eval(frame) {
             Ok(Val::Bool(false)) => return Ok(false),
@@ -102,13 +102,13 @@ impl Fold {
     }
 }
 
-/// The accumulator with one more item. The item is evaluated first, for it can see the accumulator of
-/// an outer loop only.
+/// Appends an item to the accumulator. The item is evaluated first, because it can only refer to
+/// the accumulator of an outer loop.
 pub(super) fn push<'a>(slot: usize, item: &'a Node, frame: &mut Frame<'a, '_>) -> Eval<'a> {
     frame.context.charge(1)?;
     let is_constant = matches!(item, Node::Constant(_));
     let value = item.eval(frame);
-    // The list of one item, unless it is folded, and the addition.
+    // The cost of the list of one item, unless it is folded, and of the addition.
     frame.context.charge(if is_constant { 1 } else { 11 })?;
     let accu = frame.take(slot)?;
     match accu {
@@ -123,7 +123,7 @@ pub(super) fn push<'a>(slot: usize, item: &'a Node, frame: &mut Frame<'a, '_>) -
     }
 }
 
-/// The accumulator with one more entry (key and value), or with those of a map.
+/// Adds an entry (key and value), or those of a map, to the accumulator.
 pub(super) fn insert<'a>(slot: usize, entry: &'a [Node], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     frame.context.charge(1)?;
     let entry: Result<Vec<Val<'a>>, EvalError> = entry.iter().map(|e| e.eval(frame)).collect();
@@ -164,7 +164,7 @@ fn add<'a>(
     Ok(())
 }
 
-/// What Go calls the type of a value.
+/// Go's name of a value's type.
 pub(super) fn go_type(value: &Val<'_>) -> &'static str {
     match value {
         Val::Null => "types.Null",

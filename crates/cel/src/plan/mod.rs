@@ -1,7 +1,6 @@
-//! What evaluation runs: the checked tree with names resolved, functions found and constants folded.
+//! The executable form of an expression: names are resolved, functions bound and constants folded.
 //!
-//! What is folded is what upstream folds, for folded parts cost nothing when an expression is
-//! evaluated.
+//! Exactly what upstream folds is folded, because folded parts have no cost at evaluation.
 
 mod access;
 mod eval;
@@ -22,11 +21,11 @@ use crate::value::{Val, constant};
 pub(crate) use access::Access;
 pub(crate) use eval::{Frame, NamedValues};
 
-/// A step of evaluation.
+/// A node of a plan.
 #[derive(Debug)]
 pub(crate) enum Node {
     Constant(Val<'static>),
-    /// A variable, what is in it, or what is in another value.
+    /// A variable, or a part of a variable or of another value.
     Access(Box<Access>),
     And(Box<[Node; 2]>),
     Or(Box<[Node; 2]>),
@@ -39,12 +38,12 @@ pub(crate) enum Node {
     },
     NotStrictlyFalse(Box<Node>),
     Call(Box<Invocation>),
-    /// A pattern that was compiled beforehand.
+    /// A match against a precompiled pattern.
     Match {
         pattern: Arc<Pattern>,
         call: Box<Invocation>,
     },
-    /// `x in [constants]`, which upstream makes a look-up that costs nothing.
+    /// `x in [constants]`, which upstream turns into a lookup without cost.
     In(Box<Node>, Val<'static>),
     /// `optional.or(other)`, or `orValue`.
     OptionalOr {
@@ -56,12 +55,12 @@ pub(crate) enum Node {
     /// An object or patch, by the name of its type.
     Make(Arc<str>, Box<[(Arc<str>, Node, bool)]>),
     Fold(Box<fold::Fold>),
-    /// The accumulator of a loop with one more item.
+    /// Appends an item to the accumulator of a loop.
     Push {
         slot: usize,
         item: Box<Node>,
     },
-    /// The accumulator of a loop with one more entry, or with those of a map.
+    /// Adds an entry, or those of a map, to the accumulator of a loop.
     Insert {
         slot: usize,
         entry: Box<[Node]>,
@@ -72,19 +71,19 @@ pub(crate) enum Node {
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) function: &'static Function,
-    /// The overloads that may be meant.
+    /// The candidate overloads.
     pub(crate) overloads: Box<[&'static Overload]>,
     pub(crate) args: Box<[Node]>,
     pub(crate) cost: Actual,
 }
 
-/// A plan and how many local variables it needs.
+/// A plan with its number of local variables.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) root: Node,
     pub(crate) slots: usize,
-    /// Which values of a composition may be wanted.
-    pub(crate) wanted: Vec<Box<str>>,
+    /// The values of a composition that may be used.
+    pub(crate) used_values: Vec<Box<str>>,
 }
 
 /// Plans a checked expression.
@@ -93,22 +92,22 @@ pub(crate) fn plan(
     checked: &Checked,
     composed: Option<usize>,
 ) -> Result<Plan, EvalError> {
-    let wanted = Vec::new();
+    let used_values = Vec::new();
     let (scopes, slots, room) = (Vec::new(), 0, Pattern::ROOM);
-    let mut planner = Planner { checked, composed, wanted, scopes, slots, room };
+    let mut planner = Planner { checked, composed, used_values, scopes, slots, room };
     let root = planner.plan(root)?;
-    Ok(Plan { root, slots: planner.slots, wanted: planner.wanted })
+    Ok(Plan { root, slots: planner.slots, used_values: planner.used_values })
 }
 
 struct Planner<'a> {
     checked: &'a Checked,
     /// The variable that is a composition.
     composed: Option<usize>,
-    wanted: Vec<Box<str>>,
-    /// Local variables and their slots, the innermost last.
+    used_values: Vec<Box<str>>,
+    /// Local variables and their slots, innermost last.
     scopes: Vec<(Arc<str>, usize)>,
     slots: usize,
-    /// The memory that constant patterns may still take.
+    /// The memory left for constant patterns.
     room: usize,
 }
 
@@ -202,7 +201,7 @@ impl Planner<'_> {
         Ok(Node::Fold(Box::new(fold)))
     }
 
-    /// `@result + [item]` and its like of maps change the accumulator in place.
+    /// `@result + [item]` and its counterpart for maps modify the accumulator in place.
     fn accumulate(&mut self, function: &str, args: &[Expr]) -> Result<Option<Node>, EvalError> {
         let Some(accu) = args.first().and_then(Expr::as_ident) else { return Ok(None) };
         if &**accu != crate::ast::ACCU {
@@ -226,7 +225,7 @@ impl Planner<'_> {
     }
 }
 
-/// What has a node of its own: operators that don't need all their operands, and the most common ones.
+/// Creates a dedicated node for operators that may skip operands, and for the most common ones.
 fn operator(name: &str, args: Vec<Node>, cost: Actual) -> Result<Node, Vec<Node>> {
     if name == "_?_:_" {
         return <[Node; 3]>::try_from(args).map(|args| Node::Conditional(Box::new(args)));
@@ -252,7 +251,8 @@ fn operator(name: &str, args: Vec<Node>, cost: Actual) -> Result<Node, Vec<Node>
 const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
-/// Calls with constants: conversions are folded, patterns compiled, look-ups in lists prepared.
+/// Optimizes calls with constants: conversions are folded, patterns compiled, lookups in lists
+/// prepared.
 fn simplify(call: Invocation, room: &mut usize) -> Planned {
     let name = call.function.name;
     if CONVERSIONS.contains(&name) && matches!(&call.args[..], [Node::Constant(_)]) {
@@ -273,7 +273,7 @@ fn simplify(call: Invocation, room: &mut usize) -> Planned {
     Ok(Node::Call(Box::new(call)))
 }
 
-/// `x in [1, 2]` of constant scalars.
+/// Plans `x in [1, 2]` with constant scalars.
 fn look_up(mut call: Invocation) -> Node {
     let Some(Node::Constant(Val::List(list))) = call.args.get(1) else {
         return Node::Call(Box::new(call));
@@ -292,7 +292,7 @@ fn look_up(mut call: Invocation) -> Node {
     Node::In(Box::new(item), list)
 }
 
-/// What a node without variables is.
+/// Evaluates a node without variables.
 fn folded(node: &Node) -> Planned {
     let mut context = Context::new(u64::MAX);
     let bindings = Bindings::new();

@@ -1,4 +1,4 @@
-//! Whatever is given, nothing panics, and no evaluation goes beyond its budget.
+//! No input panics, and no evaluation exceeds its budget.
 
 use pintle_value::Value;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn environment() -> Environment {
     Environment::new().with("self", any.clone()).with("oldSelf", any)
 }
 
-/// Evaluates with the greatest budget; tells what happened.
+/// Evaluates with the maximum budget, and returns the outcome as text.
 fn evaluate(expression: &str, value: &Value) -> String {
     let program = match environment().compile(expression) {
         Ok(program) => program,
@@ -28,7 +28,7 @@ fn evaluate(expression: &str, value: &Value) -> String {
 const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
 
 #[test]
-fn what_would_take_too_long_or_grow_too_great_is_cancelled() {
+fn expensive_evaluations_are_cancelled() {
     let grown = |end: &str| {
         let steps = ".optMap(x, x + x + x + x + x + x + x + x)".repeat(8);
         format!("optional.of([1, 2]){steps}.optMap(x, {end}).hasValue()")
@@ -49,9 +49,9 @@ fn what_would_take_too_long_or_grow_too_great_is_cancelled() {
     }
 }
 
-/// Costs that know nothing of a text's length.
+/// Costs that are independent of a text's length.
 #[test]
-fn long_texts_are_not_read_again_and_again() {
+fn repeated_reads_of_long_texts_are_bounded() {
     let numbers: Vec<Value> = (0..50_000).map(Value::Int).collect();
     let long = |letter: &str| Value::from(letter.repeat(1_000_000));
     let data = [("n", numbers.into()), ("t", long("é")), ("u", long("é")), ("d", long("0"))];
@@ -66,13 +66,13 @@ fn long_texts_are_not_read_again_and_again() {
     ] {
         assert_eq!(evaluate(rule, &value), CANCELLED, "{rule}");
     }
-    // What is told from a few characters goes on.
+    // Tests that only read a few characters succeed.
     let rule = "self.n.all(a, self.t != 'a')";
     assert_eq!(evaluate(rule, &value), "a value");
 }
 
 #[test]
-fn the_budget_is_spent_and_shared() {
+fn evaluations_share_a_budget() {
     let program = environment().compile("[1, 2, 3].all(x, x > 0)").expect("compiles");
     let mut budget = Budget::new(40);
     let value = program.evaluate(&Bindings::new(), &mut budget).expect("evaluates");
@@ -84,7 +84,7 @@ fn the_budget_is_spent_and_shared() {
 }
 
 #[test]
-fn depth_is_bounded() {
+fn expression_depth_is_bounded() {
     let nested = |open: &str, close: &str| format!("{}1{}", open.repeat(300), close.repeat(300));
     let deep = "expression recursion limit exceeded: 250";
     for (open, close) in [("(", ")"), ("[", "]"), ("{1: ", "}"), ("size([", "])")] {
@@ -105,13 +105,13 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn chains_of_macros_that_copy_are_bounded() {
+fn macro_expansion_is_bounded() {
     let chain = format!("optional.of(1){}", ".optMap(x, x)".repeat(60));
     assert!(evaluate(&chain, &Value::Null).contains("expression node limit exceeded"));
 }
 
 #[test]
-fn deep_data_are_compared_and_written() {
+fn deep_data_is_compared_and_converted() {
     let mut value = Value::Int(1);
     for _ in 0..pintle_value::DEPTH_MAX - 1 {
         value = Value::Array(vec![value]);
@@ -123,7 +123,7 @@ fn deep_data_are_compared_and_written() {
 }
 
 #[test]
-fn patterns_are_bounded() {
+fn pattern_sizes_are_bounded() {
     for pattern in ["(a{1000}){1000}", "((a{100}){100}){100}", "(\\\\pL{1000}){100}"] {
         let error = evaluate(&format!("'a'.find('{pattern}')"), &Value::Null);
         assert!(error.starts_with("error parsing regexp"), "{pattern}: {error}");
@@ -196,7 +196,7 @@ fn tokens() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
 }
 
-/// Expressions that mostly compile: types are mixed by `dyn`.
+/// Expressions that mostly compile: `dyn` mixes types.
 fn expressions() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(
         &[
@@ -293,17 +293,17 @@ fn data() -> Value {
 
 proptest! {
     #[test]
-    fn any_text_is_compiled_or_refused(text in "\\PC{0,40}") {
+    fn arbitrary_text_does_not_panic(text in "\\PC{0,40}") {
         let _ = evaluate(&text, &data());
     }
 
     #[test]
-    fn any_tokens_are_compiled_or_refused(text in tokens()) {
+    fn arbitrary_tokens_do_not_panic(text in tokens()) {
         let _ = evaluate(&text, &data());
     }
 
     #[test]
-    fn the_cost_stays_within_its_limit(text in expressions(), limit in 0_u64..60) {
+    fn costs_stay_within_the_limit(text in expressions(), limit in 0_u64..60) {
         if let Ok(program) = environment().compile(&text) {
             let value = data();
             let bindings = Bindings::new().with(&value).with(&value);
@@ -315,7 +315,7 @@ proptest! {
     }
 
     #[test]
-    fn names_are_escaped_and_back(name in "[a-z_./-]{1,12}") {
+    fn escaping_round_trips(name in "[a-z_./-]{1,12}") {
         if let Some(escaped) = crate::escape(&name) {
             prop_assert_eq!(crate::unescape(&escaped), Some(name));
         }

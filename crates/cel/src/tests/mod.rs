@@ -1,5 +1,5 @@
-//! Rows of upstream's outcomes: each expression is compiled and evaluated, and issues, type, estimated
-//! and actual cost, value and error must be the same.
+//! Rows of upstream's results: each expression is compiled and evaluated, and issues, type,
+//! estimated and actual cost, value and error must be equal.
 
 mod hostile;
 mod rows;

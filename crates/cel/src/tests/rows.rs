@@ -1,4 +1,4 @@
-//! The rows and their check.
+//! The rows and their comparison.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::show::show;
 use crate::context::Context;
 use crate::{Bindings, CompileError, Environment};
 
-/// What a row says or what came out, in lines that can be compared.
+/// The outcome of a row, expected or actual, in comparable lines.
 fn outcome_of_row(row: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     for key in ["issues", "type", "min", "max", "value", "error", "cost"] {
@@ -42,7 +42,8 @@ fn outcome(row: &Value, objects: &Value) -> Vec<String> {
         Ok(program) => program,
         Err(CompileError::Issues(issues)) => {
             let found = issues.to_string();
-            // Of some broken texts only that they are broken is compared: upstream goes on.
+            // For some malformed texts only the failure is compared, because upstream recovers from
+            // errors.
             let any = text("issues") == Some("Syntax error") && found.contains("Syntax error");
             return vec![if any {
                 "issues: Syntax error".into()
@@ -68,12 +69,12 @@ fn outcome(row: &Value, objects: &Value) -> Vec<String> {
     lines
 }
 
-/// Numbers beyond 64 bits with sign are floats when they are read.
+/// Numbers beyond signed 64 bits are parsed as floats.
 fn as_in_rows(n: u64) -> u64 {
     i64::try_from(n).map_or(n as f64 as u64, |n| n as u64)
 }
 
-/// A constant that can't be evaluated has no cost to compare.
+/// A constant that cannot be evaluated has no cost to compare.
 fn comparable(mut lines: Vec<String>) -> Vec<String> {
     if lines.iter().any(|line| line.starts_with("error: PROGRAM")) {
         lines.retain(|line| line.starts_with("error"));
@@ -82,8 +83,8 @@ fn comparable(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn expressions_do_as_upstream() {
-    // Another folder of rows can be given, for instance of many that were made at random.
+fn expressions_match_upstream() {
+    // Another directory of rows can be given, for example of randomly generated ones.
     let folder = std::env::var_os("CEL_ROWS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rows"),
         std::path::PathBuf::from,

@@ -4,12 +4,12 @@ use pintle_value::{Str, Value};
 
 use crate::{Declaration, Merge, Object, SIZE_MAX};
 
-/// The declaration of a whole resource: what all resources have is known.
+/// The declaration of a whole resource, including the members that all resources have.
 pub(super) fn declare_root(schema: &Value, name: &str) -> Option<Declaration> {
     declare(&with_meta(schema), name).map(|(declaration, _)| declaration)
 }
 
-/// A resource's schema with its kind, version and name.
+/// A resource's schema with kind, version and name.
 fn with_meta(schema: &Value) -> Value {
     let text = || Value::from([("type", "string")]);
     let names = Value::from([("name", text()), ("generateName", text())]);
@@ -27,7 +27,7 @@ fn with_meta(schema: &Value) -> Value {
     schema
 }
 
-/// A declaration and the fewest bytes that its JSON has.
+/// A declaration and the minimum size of its JSON in bytes.
 pub(super) fn declare(schema: &Value, name: &str) -> Option<(Declaration, u64)> {
     if schema.get("x-kubernetes-embedded-resource").and_then(Value::as_bool) == Some(true) {
         let mut schema = with_meta(schema);

@@ -1,4 +1,4 @@
-//! Values as rows write them: with their types, maps by their keys' texts.
+//! Values in the notation of rows: with types, maps ordered by the text of their keys.
 
 use crate::value::Val;
 
@@ -38,7 +38,7 @@ pub(super) fn show(value: &Val<'_>) -> String {
     }
 }
 
-/// As Go's JSON encoder quotes text.
+/// Quotes text as Go's JSON encoder does.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,6 +1,6 @@
 //! The specification's own tests (<https://github.com/google/cel-spec>, `tests/simple/testdata` at
-//! 508bd98efda4), as far as Kubernetes' environment has what they use: no messages, no extensions but
-//! its own. A row whose outcome is another for Kubernetes has it, and `not` says why.
+//! 508bd98efda4), as far as Kubernetes' environment supports them: no messages, and only its own
+//! extensions. If Kubernetes' result differs, the row has it, and `not` says why.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{Bindings, COST_MAX, CompileError, Declaration, Environment, Merge, S
 
 const ROWS: &str = include_str!("../../tests/spec.jsonl");
 
-/// The declaration of a variable by its type's name.
+/// The declaration of a variable by its type name.
 fn declare(t: &str) -> Declaration {
     let inner = |name: &str| t.strip_prefix(name)?.strip_suffix(')');
     match t {
@@ -52,7 +52,7 @@ fn outcome(row: &Value) -> (Result<String, String>, String) {
 }
 
 #[test]
-fn expressions_do_as_the_specification_says() {
+fn expressions_match_the_specification() {
     let mut wrong = Vec::new();
     let mut reasons = BTreeSet::new();
     let (mut file, mut count) = (String::new(), 0);
@@ -68,7 +68,7 @@ fn expressions_do_as_the_specification_says() {
             (Ok(found), Some(expected)) => found == expected,
             (Err(_), Some(_)) => false,
             (Err(_), None) => true,
-            // Of rows that are not evaluated, only the type is told.
+            // For rows that are not evaluated, only the type is compared.
             (Ok(_), None) => row.get("error").is_none(),
         };
         if !is_right || row.str_at(&["type"]).is_some_and(|expected| expected != t) {
@@ -83,7 +83,8 @@ fn expressions_do_as_the_specification_says() {
     assert_eq!(reasons, known, "each reason is explained, and of some row");
 }
 
-/// Why Kubernetes' outcome is not the specification's. Each such outcome is one of upstream's own.
+/// The reasons why Kubernetes' result differs from the specification. Each such result is
+/// upstream's.
 const WHY: &[(&str, &str)] = &[
     ("checked", "the row is meant for who does not check types; Kubernetes checks all expressions"),
     ("format", "how texts are formatted is that of version 2 of the strings' library"),

@@ -1,5 +1,5 @@
-//! What a variable holds: types as a schema declares them, with what evaluation and the cost need to
-//! know beyond the type, such as formats and greatest sizes.
+//! Declarations of variables: types as a schema declares them, with additional information for
+//! evaluation and cost, such as formats and maximum sizes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use pintle_value::Str;
 
 use crate::types::Type;
 
-/// The type of a variable, field, item or value, made by the caller from its schema.
+/// The declaration of a variable, field, item or value, made by the caller from its schema.
 ///
 /// Sizes are upstream's `MaxElements`: characters of text, items of a list, entries of a map. They
 /// bound the estimated cost.
 #[derive(Clone, Debug)]
 pub enum Declaration {
-    /// Any JSON value, its type unknown until evaluation.
+    /// A JSON value whose type is only known at evaluation.
     Dyn {
-        /// The greatest size.
+        /// The maximum size.
         size_max: u64,
     },
     /// An integer or a string.
     IntOrString {
-        /// The greatest size, if it is a string.
+        /// The maximum size, if it is a string.
         size_max: u64,
     },
     /// `true` or `false`.
@@ -32,72 +32,73 @@ pub enum Declaration {
     Double,
     /// Text.
     String {
-        /// The greatest length.
+        /// The maximum length.
         size_max: u64,
     },
-    /// Bytes, written in base64.
+    /// Bytes, in base64.
     Bytes {
-        /// The greatest length.
+        /// The maximum length.
         size_max: u64,
     },
-    /// A duration, written as Go's or as OpenAPI's format has it.
+    /// A duration in Go's format or that of OpenAPI.
     Duration,
-    /// A day, written as RFC 3339's full date.
+    /// A date in the full-date format of RFC 3339.
     Date,
-    /// A point in time, written as RFC 3339 has it.
+    /// A timestamp in the format of RFC 3339.
     DateTime,
     /// A list.
     List(Arc<List>),
-    /// A map with text as keys.
+    /// A map with text keys.
     Map(Arc<Map>),
-    /// An object with known fields.
+    /// An object with declared fields.
     Object(Arc<Object>),
-    /// What may be `null`.
+    /// A nullable value.
     Nullable(Arc<Self>),
-    /// What may be absent: the value of the variable is an optional.
+    /// An optional value.
     Optional(Arc<Self>),
-    /// Named values that are found when they are wanted ([`crate::Composition`]).
+    /// Named values that are evaluated on demand ([`crate::Composition`]).
     Composed(Arc<Object>),
-    /// What an expression comes to, or what only functions look into.
+    /// The result of an expression, or a value that only functions can inspect.
     Typed(Type),
 }
 
 /// A list's declaration.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// What its items are.
+    /// The declaration of its items.
     pub items: Declaration,
-    /// What lists are equal, and what adding one to another does.
+    /// How lists are compared and added.
     pub merge: Merge,
-    /// The greatest number of items.
+    /// The maximum number of items.
     pub size_max: u64,
 }
 
 /// `x-kubernetes-list-type`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// A list as it stands.
+    /// A plain list.
     Atomic,
-    /// A set of scalars: order doesn't count, and adding adds what is missing.
+    /// A set of scalars: the order is irrelevant, and adding inserts the missing items.
     Set,
-    /// Objects with these keys: order doesn't count, and adding replaces those with equal keys.
+    /// Objects with these keys: the order is irrelevant, and adding replaces objects with equal
+    /// keys.
     Keys(Box<[Str]>),
 }
 
 /// A map's declaration.
 #[derive(Clone, Debug)]
 pub struct Map {
-    /// What its values are.
+    /// The declaration of its values.
     pub values: Declaration,
-    /// The greatest number of entries.
+    /// The maximum number of entries.
     pub size_max: u64,
 }
 
-/// An object's declaration. Objects are of the same type if they have the same declaration.
+/// An object's declaration. Objects have the same type if they have the same declaration.
 #[derive(Debug)]
 pub struct Object {
     name: Str,
-    /// By the name that expressions use, sorted.
+    /// The fields sorted by their names in expressions.
     fields: Box<[Field]>,
     /// The indices of fields by their names in data.
     by_name: BTreeMap<Str, usize>,
@@ -106,15 +107,15 @@ pub struct Object {
 /// A field of an object.
 #[derive(Debug)]
 pub struct Field {
-    /// The name that expressions use: escaped where it is no identifier.
+    /// The name in expressions: escaped if the name in data is not an identifier.
     identifier: Str,
     name: Str,
     declaration: Declaration,
 }
 
 impl Object {
-    /// An object type with a name (for messages) and its fields by their names in data. Fields whose
-    /// names can't be escaped are no part of the type.
+    /// An object type with a name (for messages) and its fields by their names in data. Fields
+    /// whose names cannot be escaped are left out.
     pub fn new(
         name: impl Into<Str>,
         fields: impl IntoIterator<Item = (Str, Declaration)>,
@@ -126,7 +127,7 @@ impl Object {
         Self::of_fields(name, fields.into_iter().filter_map(named).collect())
     }
 
-    /// As [`Object::new`], where the names of fields are identifiers, so that none is escaped.
+    /// Like [`Object::new`], for field names that are identifiers, which are not escaped.
     pub fn of_identifiers(
         name: impl Into<Str>,
         fields: impl IntoIterator<Item = (Str, Declaration)>,
@@ -146,22 +147,22 @@ impl Object {
         Arc::new(Self { name: name.into(), fields: fields.into(), by_name })
     }
 
-    /// The name for messages.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The field that expressions call `identifier`. Words of the language can be written as they are.
+    /// The field for `identifier`. Reserved words may be unescaped.
     pub(crate) fn field(&self, identifier: &str) -> Option<&Field> {
         self.field_index(identifier).map(|at| &self.fields[at])
     }
 
-    /// The field with this identifier, which is escaped.
+    /// The field for this escaped identifier.
     pub(crate) fn escaped_field(&self, identifier: &str) -> Option<&Field> {
         self.field(identifier).filter(|field| field.identifier == identifier)
     }
 
-    /// The index of that field, by which it is found without searching.
+    /// The index of that field, for access without searching.
     pub(crate) fn field_index(&self, identifier: &str) -> Option<usize> {
         let find =
             |name: &str| self.fields.binary_search_by(|f| f.identifier.as_str().cmp(name)).ok();
@@ -175,7 +176,7 @@ impl Object {
         &self.fields[index]
     }
 
-    /// The field that data call `name`.
+    /// The field with this name in data.
     pub(crate) fn field_in_data(&self, name: &str) -> Option<&Field> {
         self.by_name.get(name).map(|i| &self.fields[*i])
     }
@@ -209,7 +210,7 @@ impl Declaration {
         Self::Map(Arc::new(Map { values, size_max }))
     }
 
-    /// The declaration without what only says that it may be absent or `null`.
+    /// The declaration without optionality and nullability.
     pub(crate) fn present(&self) -> &Self {
         match self {
             Self::Nullable(inner) | Self::Optional(inner) => inner.present(),
@@ -217,7 +218,7 @@ impl Declaration {
         }
     }
 
-    /// The greatest size.
+    /// The maximum size.
     pub(crate) fn size_max(&self) -> u64 {
         match self.present() {
             Self::Dyn { size_max }
@@ -233,5 +234,5 @@ impl Declaration {
     }
 }
 
-/// The longest text of a request: what a request of 3 MiB has room for between quotes.
+/// The longest text in a request: what fits between quotes in a request of 3 MiB.
 pub const SIZE_MAX: u64 = 3 * 1024 * 1024 - 2;

@@ -1,4 +1,4 @@
-//! The types of expressions, and the declarations of values that callers give.
+//! The types of expressions, and the declarations of values by callers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ pub(crate) use declaration::{Declaration, Object};
 /// The type of an expression.
 #[derive(Clone, Debug)]
 pub enum Type {
-    /// Unknown until evaluation.
+    /// A type that is only known at evaluation.
     Dyn,
-    /// What an expression with an issue has.
+    /// The type of an expression with an issue.
     Error,
     /// `null`.
     Null,
@@ -20,7 +20,7 @@ pub enum Type {
     Bool,
     /// A 64-bit integer.
     Int,
-    /// A 64-bit integer without sign.
+    /// An unsigned 64-bit integer.
     Uint,
     /// A floating-point number.
     Double,
@@ -28,28 +28,28 @@ pub enum Type {
     String,
     /// Bytes.
     Bytes,
-    /// A point in time.
+    /// A timestamp.
     Timestamp,
-    /// A length of time.
+    /// A duration.
     Duration,
-    /// A list of items of one type.
+    /// A list with items of one type.
     List(Arc<Self>),
-    /// A map from keys of one type to values of one type.
+    /// A map with keys of one type and values of one type.
     Map(Arc<(Self, Self)>),
     /// An object with declared fields.
     Object(Arc<Object>),
-    /// A type of Kubernetes' libraries that is declared like an object, but has no fields.
+    /// A type of Kubernetes' libraries that is declared like an object but has no fields.
     Struct(&'static str),
-    /// Another type of Kubernetes' libraries.
+    /// Any other type of Kubernetes' libraries.
     Opaque(&'static str),
-    /// What expressions can make where patches are made: `Object`, `Object.spec` and so on, or
+    /// A type that expressions can construct for patches: `Object`, `Object.spec` etc., or
     /// `JSONPatch`.
     Made(Arc<str>),
-    /// A value that may be absent.
+    /// An optional value.
     Optional(Arc<Self>),
-    /// The type of a type; none for that of all types.
+    /// The type of a type; `None` for the type of all types.
     Type(Option<Arc<Self>>),
-    /// A type that is found while checking.
+    /// A type parameter.
     Param(u32),
 }
 
@@ -64,7 +64,7 @@ impl Type {
         Self::Map(Arc::new((keys, values)))
     }
 
-    /// A value that may be absent.
+    /// An optional value.
     pub fn optional(inner: Self) -> Self {
         Self::Optional(Arc::new(inner))
     }
@@ -73,7 +73,7 @@ impl Type {
         Self::Type(Some(Arc::new(inner)))
     }
 
-    /// The type of what is declared.
+    /// The type of a declaration.
     pub fn of(declared: &Declaration) -> Self {
         match declared {
             Declaration::Dyn { .. } | Declaration::IntOrString { .. } => Self::Dyn,
@@ -98,7 +98,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Error)
     }
 
-    /// Whether both are the same type in all their parts.
+    /// Whether both types are identical in all parts.
     pub(crate) fn is_exactly(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
@@ -118,7 +118,7 @@ impl Type {
         }
     }
 
-    /// Types inside.
+    /// The type arguments.
     pub(crate) fn parameters(&self) -> Vec<&Self> {
         match self {
             Self::List(inner) | Self::Optional(inner) => vec![inner],
@@ -128,7 +128,7 @@ impl Type {
         }
     }
 
-    /// The type with the types inside replaced.
+    /// The type with its arguments replaced.
     pub(crate) fn map_parameters(&self, replace: &mut impl FnMut(&Self) -> Self) -> Self {
         match self {
             Self::List(inner) => Self::list(replace(inner)),
@@ -146,7 +146,7 @@ impl PartialEq for Type {
     }
 }
 
-/// As error messages say it.
+/// Displays the type as in error messages.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Data to values, by their declaration, and values to data.
+//! Conversion of data to values, by declaration, and of values to data.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::error::EvalError;
 use crate::time;
 use crate::types::declaration::Declaration;
 
-/// A node of a tree as its declaration has it. Data that don't fit are an error where they are used.
+/// Reads a node of a tree by its declaration. Data that does not match is an error when it is used.
 pub(crate) fn lift<'a>(value: &'a Value, declaration: &'a Declaration) -> Eval<'a> {
-    let wrong = |wanted: &str, value: &Value| {
-        Err(EvalError::new(format!("invalid data, expected {wanted}, got {}", go_type(value))))
+    let wrong = |used_values: &str, value: &Value| {
+        Err(EvalError::new(format!("invalid data, expected {used_values}, got {}", go_type(value))))
     };
     Ok(match (declaration, value) {
         (Declaration::Dyn { .. }, value) => any(value),
@@ -69,7 +69,7 @@ fn borrowed(text: &str) -> Val<'_> {
     Val::String(Text::Borrowed(text))
 }
 
-/// Text whose format makes another type of it.
+/// Reads text whose format gives it another type.
 fn formatted<'a>(text: &'a str, declaration: &Declaration) -> Eval<'a> {
     let wrong = |what: &str| Err(EvalError::new(format!("Invalid {what} {text}: cannot parse")));
     match declaration {
@@ -93,7 +93,7 @@ fn formatted<'a>(text: &'a str, declaration: &Declaration) -> Eval<'a> {
     }
 }
 
-/// A JSON value of unknown type.
+/// Reads a JSON value of unknown type.
 pub(crate) fn any(value: &Value) -> Val<'_> {
     match value {
         Value::Null => Val::Null,
@@ -107,7 +107,7 @@ pub(crate) fn any(value: &Value) -> Val<'_> {
     }
 }
 
-/// A JSON value that nobody else keeps.
+/// Converts an owned JSON value.
 fn owned(value: Value) -> Val<'static> {
     match value {
         Value::String(text) => Val::String(Text::Shared(text.as_str().into())),
@@ -127,7 +127,7 @@ fn owned(value: Value) -> Val<'static> {
     }
 }
 
-/// A value as data: times and durations as text, bytes in base64.
+/// Converts a value to data: times and durations as text, bytes in base64.
 pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, EvalError> {
     context.work(1)?;
     Ok(match value {
@@ -160,12 +160,12 @@ pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, E
     })
 }
 
-/// What tells a scalar of a set from others.
+/// The identity of a scalar in a set.
 pub(crate) fn identity(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     Ok(format!("{:?}", to_json(value, context)?))
 }
 
-/// What tells an object of a keyed list from others.
+/// The identity of an object in a keyed list.
 pub(crate) fn key_of(
     value: &Val<'_>,
     keys: &[Str],
@@ -178,7 +178,7 @@ pub(crate) fn key_of(
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes in standard base64.
+/// Encodes bytes in standard base64.
 pub(crate) fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -192,8 +192,8 @@ pub(crate) fn to_base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Reads base64 of the URL alphabet (upstream reads the `byte` format so) with its padding; line ends
-/// are passed over.
+/// Decodes base64 in the URL alphabet with padding (as upstream decodes the `byte` format); line
+/// ends are ignored.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let digit = |d: u8| match d {
         b'-' => Some(62),
@@ -218,7 +218,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A constant that the parser read.
+/// Converts a literal.
 pub(crate) fn constant(literal: &crate::ast::Literal) -> Val<'static> {
     use crate::ast::Literal;
     match literal {

@@ -1,5 +1,4 @@
-//! Whether two values are equal. Values of different types are not; numbers are equal if they are the
-//! same number.
+//! Equality of values. Values of different types are unequal, except for numbers with equal values.
 
 use std::collections::HashMap;
 
@@ -30,7 +29,7 @@ impl<'a> Val<'a> {
             (Self::Type(a), Self::Type(b)) => a == b,
             (Self::List(a), Self::List(b)) => return lists(a, b, context),
             (Self::Map(a), Self::Map(b)) => return maps(a, b, context),
-            // Data can't be compared with values of other types.
+            // Data cannot be compared with values of other types.
             (Self::List(list), other) if list.is_of_data() && !matches!(other, Self::Null) => {
                 return Err(EvalError::no_such_overload());
             }
@@ -82,7 +81,7 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, 
     }
 }
 
-/// Sets of scalars are equal if all of the second are in the first, in whatever order.
+/// Sets of scalars are equal if they have the same items, in any order.
 fn sets<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, EvalError> {
     let mut seen = std::collections::HashSet::new();
     for item in a.iter() {
@@ -96,7 +95,7 @@ fn sets<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, E
     Ok(true)
 }
 
-/// Objects with keys are equal if those with the same keys are.
+/// Keyed lists are equal if the objects with the same keys are equal.
 fn keyed<'a>(
     a: &List<'a>,
     b: &List<'a>,
@@ -141,7 +140,7 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>, context: &mut Context) -> Result<bool, Eva
 
 type Members<'a> = (&'a pintle_value::Map, Declared<'a>);
 
-/// Objects of data. What their type doesn't declare is compared as it stands, where both have it.
+/// Compares objects of data. Undeclared members are compared as data, where both have them.
 fn trees<'a>(a: Members<'a>, b: Members<'a>, context: &mut Context) -> Result<bool, EvalError> {
     for (name, value) in a.0.iter() {
         let other = b.0.get(name);
@@ -167,7 +166,7 @@ fn trees<'a>(a: Members<'a>, b: Members<'a>, context: &mut Context) -> Result<bo
     Ok(true)
 }
 
-/// Upstream takes an empty list or map and none at all for the same here.
+/// Upstream treats an empty list or map as equal to an absent one here.
 fn same_data(a: &Value, b: &Value) -> bool {
     a == b
 }

@@ -1,4 +1,4 @@
-//! Lists: of a tree, made by an expression, or two behind one another.
+//! Lists: of a tree, constructed by an expression, or a concatenation of two.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::types::declaration::{self, Merge};
 pub(crate) enum List<'a> {
     /// Items of a tree.
     Tree { items: &'a [Value], declared: Declared<'a> },
-    /// Items that an expression made; those of a set or of objects with keys stay so.
+    /// Items that an expression constructed; those from a set or a keyed list keep its merge type.
     Owned { items: Arc<Vec<Val<'a>>>, merge: Option<&'a Merge> },
-    /// One list behind another. Adding lists costs next to nothing, so nothing is copied.
+    /// A concatenation. Adding lists costs almost nothing, so nothing is copied.
     Chain { parts: Arc<(List<'a>, List<'a>)>, len: u64 },
 }
 
-/// What is known of a list in a tree.
+/// The declaration of a list in a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Declared<'a> {
     Known(&'a declaration::List),
@@ -43,8 +43,8 @@ impl<'a> List<'a> {
         self.len() == 0 && !self.is_of_data()
     }
 
-    /// Whether the list is one of data, or was made by adding to one: upstream's have ways of their
-    /// own.
+    /// Whether the list is one of data, or a concatenation that begins with one; upstream treats
+    /// these differently.
     pub(crate) fn is_of_data(&self) -> bool {
         match self {
             Self::Tree { .. } => true,
@@ -53,7 +53,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The item at `index`, if there is one.
+    /// The item at `index`, if it exists.
     pub(crate) fn get(&self, index: u64) -> Option<Eval<'a>> {
         match self {
             Self::Tree { items, declared } => {
@@ -70,8 +70,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The items in their order. Of chains, the parts are visited one by one, not item by item from
-    /// the whole.
+    /// The items in order. The parts of a concatenation are visited one by one, instead of indexing
+    /// from the whole.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Eval<'a>> + use<'_, 'a> {
         let mut due = vec![self];
         let mut next = 0;
@@ -92,7 +92,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// What the list is as a whole: a set, objects with keys, or just a list.
+    /// The merge type: a set, a keyed list, or a plain list.
     pub(crate) fn merge(&self) -> &'a Merge {
         match self {
             Self::Tree { declared: Declared::Known(list), .. } => &list.merge,
@@ -101,7 +101,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Both lists behind one another.
+    /// Concatenates two lists.
     pub(crate) fn chain(first: Self, second: Self) -> Self {
         if first.len() == 0 {
             return second;

@@ -1,8 +1,8 @@
-//! What expressions make patches of: objects whose type says where they belong (`Object.spec`), and
-//! operations of a JSON patch.
+//! Values from which expressions construct patches: objects whose type names their position
+//! (`Object.spec`), and operations of a JSON patch.
 //!
-//! Upstream knows no schema here: an object may have any field, and whether types are where they belong is
-//! looked at when all is made.
+//! Upstream has no schema here: an object may have any field, and the positions of types are
+//! checked when the whole object is complete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::types::Type;
 const OBJECT: &str = "Object";
 const PATCH: &str = "JSONPatch";
 
-/// A value of a type that expressions make.
+/// A constructed value.
 #[derive(Clone, Debug)]
 pub(crate) struct Made<'a> {
     pub(crate) type_name: Arc<str>,
     pub(crate) fields: BTreeMap<Arc<str>, Val<'a>>,
 }
 
-/// Whether values of a type can be made.
+/// Whether values of a type can be constructed.
 pub(crate) fn is_type(name: &str) -> bool {
     matches!(name, OBJECT | PATCH) || name.starts_with("Object.")
 }
 
-/// What all types of a sort are called where no value is at hand.
+/// The common name of all types of a kind, where there is no value.
 pub(crate) fn kind(name: &str) -> &'static str {
     if name == PATCH { PATCH } else { OBJECT }
 }
 
-/// The type of a field; `None` where there is no such field.
+/// The type of a field; `None` if there is no such field.
 pub(crate) fn field_type(made: &str, field: &str) -> Option<Type> {
     match (made, field) {
         (PATCH, "op" | "path" | "from") => Some(Type::String),
@@ -45,7 +45,7 @@ pub(crate) fn field_type(made: &str, field: &str) -> Option<Type> {
 }
 
 impl<'a> Made<'a> {
-    /// A value with these fields, if they are of the right types.
+    /// Creates a value with these fields, if their types match.
     pub(crate) fn new(
         type_name: Arc<str>,
         fields: BTreeMap<Arc<str>, Val<'a>>,
@@ -61,8 +61,8 @@ impl<'a> Made<'a> {
         Ok(Self { type_name, fields })
     }
 
-    /// A field, as far as it can be looked at: those of a patch can. Its texts are never absent, but where
-    /// it is asked whether they are set.
+    /// A field. Only the fields of a JSON patch can be read. Its texts are never absent, except in
+    /// a presence test.
     pub(crate) fn get(&self, key: &Val<'a>, may_be_absent: bool) -> Option<Val<'a>> {
         let Val::String(name) = key else { return None };
         if kind(&self.type_name) == OBJECT {
@@ -76,7 +76,7 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// As data. Objects in it must be of the types that belong where they are.
+    /// Converts to data. Nested objects must have the types of their positions.
     pub(crate) fn to_json(&self, context: &mut Context) -> Result<Value, EvalError> {
         let mut wrong = Vec::new();
         if self.type_name.as_ref() != PATCH {
@@ -97,7 +97,7 @@ impl<'a> Made<'a> {
     }
 }
 
-/// Compares the types of all objects with their paths. Lists and maps on the way count for nothing.
+/// Compares the types of all objects with their paths. Lists and maps do not add to a path.
 fn check(made: &Made<'_>, path: &str, wrong: &mut Vec<String>) {
     if &*made.type_name != path {
         wrong.push(format!(

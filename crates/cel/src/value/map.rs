@@ -1,4 +1,4 @@
-//! Maps and objects: of a tree, or made by an expression.
+//! Maps and objects: of a tree, or constructed by an expression.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(crate) enum Map<'a> {
     Owned(Arc<Owned<'a>>),
 }
 
-/// What is known of a map in a tree.
+/// The declaration of a map in a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Declared<'a> {
     Object(&'a Object),
@@ -26,15 +26,15 @@ pub(crate) enum Declared<'a> {
     Any,
 }
 
-/// Entries that an expression made.
+/// Entries that an expression constructed.
 pub(crate) type Owned<'a> = BTreeMap<Key<'a>, Val<'a>>;
 
-/// A map's key. Numbers of all types are equal if they are the same number.
+/// A map's key. Numbers of different types are equal if their values are equal.
 #[derive(Clone, Debug)]
 pub(crate) struct Key<'a>(Val<'a>);
 
 impl<'a> Key<'a> {
-    /// The key that a value is, if it can be one.
+    /// The key for a value, if it can be one.
     pub(crate) fn new(value: Val<'a>) -> Option<Self> {
         let ok = matches!(
             value,
@@ -87,7 +87,7 @@ impl<'a> Map<'a> {
         self.len() == 0 && matches!(self, Self::Owned(_))
     }
 
-    /// The value of `key`, if there is one.
+    /// The value of `key`, if it exists.
     pub(crate) fn get(&self, key: &Val<'a>) -> Result<Option<Val<'a>>, EvalError> {
         match self {
             Self::Tree { declared, .. } => match key {
@@ -102,7 +102,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key that is text, or of the field with this identifier.
+    /// The value of a text key, or of the field with this identifier.
     pub(crate) fn get_text(&self, key: &str) -> Result<Option<Val<'a>>, EvalError> {
         match self {
             Self::Tree { members, declared } => declared.get(members, key),
@@ -113,7 +113,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys in their order.
+    /// The keys in order.
     pub(crate) fn keys(&self) -> Vec<Val<'a>> {
         match self {
             Self::Tree { members, declared } => {
@@ -125,7 +125,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Some entry, if there is one.
+    /// An arbitrary entry, if there is one.
     pub(crate) fn first(&self) -> Option<(Val<'a>, Val<'a>)> {
         let key = match self {
             Self::Tree { members, declared } => {
@@ -139,7 +139,7 @@ impl<'a> Map<'a> {
         Some((key, value))
     }
 
-    /// The entries in the order of their keys.
+    /// The entries ordered by key.
     pub(crate) fn entries(&self) -> Result<Vec<(Val<'a>, Val<'a>)>, EvalError> {
         let value = |key: Val<'a>| {
             // A key without a value is a nullable field that is null.
@@ -172,7 +172,7 @@ impl<'a> Declared<'a> {
         found.transpose()
     }
 
-    /// By which key expressions know a member; none for what a schema doesn't declare.
+    /// The key by which expressions access a member; `None` if the schema does not declare it.
     fn key(self, name: &'a str) -> Option<&'a str> {
         match self {
             Self::Object(object) => object.field_in_data(name).map(declaration::Field::identifier),

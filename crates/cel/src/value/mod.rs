@@ -1,5 +1,5 @@
-//! Values while an expression is evaluated. What comes from bindings is borrowed, tree by tree, with
-//! the declaration that says how to read it; nothing is copied until it is used.
+//! Values during evaluation. Values from bindings borrow their trees, together with the declaration
+//! that says how to read them; nothing is copied before it is used.
 
 mod convert;
 mod equal;
@@ -23,7 +23,7 @@ pub(crate) use map::{Key, Map, Owned};
 pub(crate) use opaque::Opaque;
 pub(crate) use order::compare;
 
-/// The outcome of an evaluation step.
+/// The result of an evaluation step.
 pub(crate) type Eval<'a> = Result<Val<'a>, EvalError>;
 
 /// A value.
@@ -39,7 +39,7 @@ pub(crate) enum Val<'a> {
     Timestamp(Timestamp),
     /// Nanoseconds.
     Duration(i64),
-    /// The type of a value: its name.
+    /// A type, by its name.
     Type(&'static str),
     List(List<'a>),
     Map(Map<'a>),
@@ -73,7 +73,7 @@ impl fmt::Debug for Text<'_> {
 }
 
 impl<'a> Text<'a> {
-    /// A part of the text, which must lie within it.
+    /// A part of the text; the range must lie within it.
     pub(crate) fn slice(&self, range: std::ops::Range<usize>) -> Self {
         match self {
             Self::Borrowed(text) => Self::Borrowed(&text[range]),
@@ -81,7 +81,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// How many characters there are.
+    /// The number of characters.
     pub(crate) fn chars_count(&self) -> usize {
         if self.is_ascii() { self.len() } else { self.chars().count() }
     }
@@ -104,7 +104,7 @@ impl<'a> Val<'a> {
         Self::Optional(None)
     }
 
-    /// The name of the value's type, as `type` and errors say it.
+    /// The name of the value's type, as `type` and errors use it.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -125,8 +125,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether the value can stand for a declared argument, as far as that can be seen at run time: of
-    /// lists and maps, the first item is looked at; optionals are not looked into.
+    /// Whether the value matches a declared argument, as far as this can be checked at run time:
+    /// only the first item of lists and maps is checked, and the content of optionals is not.
     pub(crate) fn is_a(&self, t: &Type) -> bool {
         match t {
             Type::Dyn | Type::Error | Type::Param(_) => true,
@@ -157,8 +157,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The size that the cost reckons with: of text in characters, of bytes, lists and maps; one for
-    /// all else.
+    /// The size in the cost model: the length of text in characters, of bytes, lists and maps; one
+    /// for all else.
     pub(crate) fn size(&self) -> u64 {
         match self {
             Self::String(text) => text.chars_count() as u64,
@@ -170,7 +170,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The same, of what an optional holds.
+    /// The size of the value that an optional holds.
     pub(crate) fn inner_size(&self) -> u64 {
         match self {
             Self::Optional(Some(inner)) => inner.inner_size(),
@@ -178,7 +178,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether values are nested deeper than this, beside those of data, which are bounded elsewhere.
+    /// Whether values are nested deeper than `depth`. Data is not counted, as its nesting is
+    /// bounded elsewhere.
     pub(crate) fn is_deeper_than(&self, depth: usize) -> bool {
         let Some(below) = depth.checked_sub(1) else { return true };
         match self {
@@ -194,7 +195,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What `optional.ofNonZeroValue` takes for nothing.
+    /// Whether `optional.ofNonZeroValue` treats the value as zero.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -206,7 +207,7 @@ impl<'a> Val<'a> {
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Timestamp(t) => *t == Timestamp::YEAR_ONE,
             Self::Duration(nanos) => *nanos == 0,
-            // Upstream's lists and maps from data have no such test.
+            // Upstream's lists and maps of data have no such test.
             Self::List(list) => list.is_zero(),
             Self::Map(map) => map.is_zero(),
             Self::Made(made) => made.fields.is_empty(),
@@ -215,7 +216,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// Values as error messages show them.
+/// Displays values as in error messages.
 impl fmt::Display for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use pintle_meta::Quantity;
 
 use crate::address::{self, Cidr};
-use crate::authorizer::{self, Asker, Decision, ResourceCheck};
+use crate::authorizer::{self, Decision, ResourceCheck, UserAuthorizer};
 use crate::error::EvalError;
 use crate::format::Format;
 use crate::semver::Semver;
 use crate::url::Url;
 
-/// A value that only its library's functions look into.
+/// A value that only the functions of its library can inspect.
 #[derive(Clone, Debug)]
 pub(crate) enum Opaque {
-    /// A quantity, and whether it was calculated.
+    /// A quantity, and whether it is the result of arithmetic.
     Quantity {
         quantity: Quantity,
         calculated: bool,
@@ -25,10 +25,10 @@ pub(crate) enum Opaque {
     Ip(IpAddr),
     Cidr(Cidr),
     Format(&'static Format),
-    Authorizer(Asker),
-    PathCheck(Asker, String),
-    GroupCheck(Asker, String),
-    ResourceCheck(Asker, ResourceCheck),
+    Authorizer(UserAuthorizer),
+    PathCheck(UserAuthorizer, String),
+    GroupCheck(UserAuthorizer, String),
+    ResourceCheck(UserAuthorizer, ResourceCheck),
     Decision(Decision),
 }
 
@@ -49,7 +49,7 @@ impl Opaque {
         }
     }
 
-    /// The size that the cost reckons with.
+    /// The size in the cost model.
     pub(super) fn size(&self) -> u64 {
         match self {
             Self::Ip(IpAddr::V4(_)) => 4,
@@ -69,7 +69,7 @@ impl Opaque {
 
     pub(super) fn equals(&self, other: &Self) -> Result<bool, EvalError> {
         match (self, other) {
-            // Upstream doesn't know a quantity that was calculated on the right side.
+            // In upstream, a quantity from arithmetic on the right side is never equal.
             (Self::Quantity { quantity: a, .. }, Self::Quantity { quantity: b, calculated }) => {
                 if *calculated {
                     self.not_equal()
@@ -86,7 +86,7 @@ impl Opaque {
         }
     }
 
-    /// Values of these types can't be compared with those of others.
+    /// Values of these types cannot be compared with values of other types.
     pub(super) fn not_equal(&self) -> Result<bool, EvalError> {
         Err(EvalError::no_such_overload())
     }

@@ -1,4 +1,4 @@
-//! Which of two values comes first.
+//! The order of values.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::Val;
 use crate::error::EvalError;
 use crate::number;
 
-/// The order of two values, if they have one.
+/// Compares two values, if they are ordered.
 pub(crate) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, EvalError> {
     let nan = || EvalError::new("NaN values cannot be ordered");
     match (a, b) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use pintle_crd::{Crd, life};
+use pintle_crd::{Crd, lifecycle};
 use pintle_meta::object;
 use pintle_registry::Resource;
 use pintle_registry::request::{DeleteOptions, ListOptions};
@@ -28,7 +28,7 @@ impl Writer {
             };
             let now = (self.environment.clock)().unix_micros;
             let others: Vec<Value> = object::finalizers(&crd)
-                .filter(|finalizer| *finalizer != life::CLEANUP_FINALIZER)
+                .filter(|finalizer| *finalizer != lifecycle::CLEANUP_FINALIZER)
                 .map(Value::from)
                 .collect();
             self.write(|crd| {
@@ -80,6 +80,6 @@ impl Writer {
 /// Sets the condition `Terminating`: status, reason and message.
 fn set_terminating(crd: &mut Value, (holds, reason, words): (bool, &str, &str), now_micros: i64) {
     let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
-    life::set_condition(&mut status, ("Terminating", holds, reason, words), now_micros);
+    lifecycle::set_condition(&mut status, ("Terminating", holds, reason, words), now_micros);
     crd.make_object().insert("status", status);
 }

@@ -1,4 +1,4 @@
-//! Rules become programs, when a definition is written (with errors) and when it is first used.
+//! Compiles rules, when a definition is written (with errors), and on first use.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Str, Value};
 
 use super::declare::{Declared, REQUEST_BYTES_MAX, declare};
-use super::{Compiled, Expression, Message};
-use crate::structural::{Additional, List, Structural, Type};
+use super::{Compiled, Message};
+use crate::structural::{Additional, Expression, List, Structural, Type};
 
-/// The estimated cost that one rule may have, and all rules of a schema together.
+/// The limits of the estimated cost of one rule, and of all rules of a schema.
 const RULE_COST_MAX: u64 = 10_000_000;
 const SCHEMA_COST_MAX: u64 = 100_000_000;
-/// So many of the most expensive rules are told of.
+/// The maximum number of expensive rules that are reported.
 const EXPENSIVE_MAX: usize = 4;
 
-/// The rules of a schema and of what is in it; nothing where there are none.
+/// The compiled rules of a schema and the schemas in it; absent if there are none.
 #[derive(Default)]
 pub(crate) struct Rules {
     pub(super) own: Vec<Compiled>,
@@ -27,7 +27,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Compiles the rules of a schema, for its whole objects where `is_object` says so.
+    /// Compiles the rules of a schema; with `is_object`, that of a whole object.
     pub(crate) fn of(schema: &Structural, is_object: bool) -> Option<Self> {
         let below = |schema: &Structural| Self::of(schema, schema.embedded);
         let own = match schema.expressions.is_empty() {
@@ -63,7 +63,8 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
         true => Arc::new(Declaration::Optional(declared.clone())),
         false => declared.clone(),
     });
-    // Upstream's word for this failure of a rule, not of a message, is longer by one.
+    // Upstream's message for this failure of a rule, unlike that of a message expression, has one
+    // more word.
     let program = self::program(&environment, &expression.rule).map_err(|why| {
         if why.starts_with("instantiation") { format!("program {why}") } else { why }
     });
@@ -96,9 +97,8 @@ fn program(environment: &Environment, expression: &str) -> Result<Program, Strin
     })
 }
 
-/// What is wrong with the rules of a version's schema. What is wrong with the schema otherwise
-/// (`known`) leaves the rules around it unjudged. The cost of rules that the schema had before
-/// (`unchanged`) is not held against them.
+/// Validates the rules of a version's schema. Rules of parts with other errors (`known`) are
+/// skipped. The cost of `unchanged` rules is not limited.
 pub(crate) fn validate(
     schema: &Structural,
     unchanged: bool,
@@ -124,18 +124,18 @@ pub(crate) fn validate(
 
 struct Checker<'e> {
     errors: Errors,
-    /// Where the schema is wrong, sorted.
+    /// The paths of other errors of the schema, sorted.
     broken: Vec<&'e str>,
     unchanged: bool,
     total: u64,
     expensive: Vec<(u64, Path)>,
 }
 
-/// How often a schema's values can occur in an object, as far as that is known.
+/// How often values of a schema can occur in an object, as far as known.
 struct Repetition {
-    /// At most so often, where anything bounds it.
+    /// The maximum number, if bounded.
     cardinality: Option<u64>,
-    /// The outermost schema in which an old value cannot be told from others.
+    /// The outermost schema in which old values cannot be correlated.
     uncorrelatable: Option<Path>,
 }
 
@@ -200,7 +200,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether nothing is wrong with the schema there, or with one in it.
+    /// Whether neither the schema at the path nor one in it has errors.
     fn is_sound(&self, path: &Path) -> bool {
         let first = self.broken.partition_point(|field| *field < path.as_str());
         !self.broken.get(first).is_some_and(|field| field.starts_with(path.as_str()))

@@ -1,5 +1,5 @@
-//! A schema as expressions see it, and the least size of its values in a request, by which upstream
-//! estimates how many there can be.
+//! The declarations of schemas for expressions, with the minimum size of values in a request, from
+//! which upstream estimates their maximum number.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use pintle_cel::{Declaration, List as ListOf, Map, Merge, Object};
 
 use crate::structural::{List, Structural, Type};
 
-/// What a request may hold, in bytes.
+/// The maximum size of a request in bytes.
 pub(super) const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
 
-/// A declaration, and the least size of its values in JSON.
+/// A declaration, and the minimum size of its values in JSON.
 #[derive(Clone)]
 pub(super) struct Declared {
     pub(super) declaration: Declaration,
@@ -21,7 +21,7 @@ const fn declared(declaration: Declaration, size_min: u64) -> Option<Declared> {
     Some(Declared { declaration, size_min })
 }
 
-/// What expressions see of a schema; `None` for what they do not see.
+/// The declaration of a schema; `None` if expressions cannot access it.
 pub(super) fn declare(schema: &Structural, is_object: bool) -> Option<Declared> {
     let found = declare_plain(schema, is_object)?;
     if !schema.nullable {
@@ -70,8 +70,8 @@ fn declare_plain(schema: &Structural, is_object: bool) -> Option<Declared> {
     }
 }
 
-/// Whether a schema says itself what every object has: then it is taken at its word.
-fn says_all(schema: &Structural) -> bool {
+/// Whether a schema declares all members that every object has; then it is used unchanged.
+fn declares_object_members(schema: &Structural) -> bool {
     let of = |schema: Option<&Structural>, ty| schema.is_some_and(|schema| schema.ty == Some(ty));
     let text = |schema: &Structural, name: &str| of(schema.property(name), Type::String);
     let metadata = schema.property("metadata");
@@ -83,7 +83,7 @@ fn says_all(schema: &Structural) -> bool {
 }
 
 fn object(schema: &Structural, is_object: bool) -> Option<Declared> {
-    let is_object = is_object && !says_all(schema);
+    let is_object = is_object && !declares_object_members(schema);
     let required = schema.rules.as_deref().map_or(&[][..], |rules| &rules.required);
     let mut size_min = 2;
     let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! Rules, evaluated over an object and what it was.
+//! Evaluates rules for an object and its old state.
 
 use pintle_cel::{Bindings, Budget, COST_MAX};
 use pintle_meta::field::{Error, Errors};
@@ -7,66 +7,66 @@ use pintle_value::{Path, Value};
 
 use super::compile::Rules;
 use super::ratchet::Ratchet;
-use super::{Compiled, Expression, Message, field_path};
-use crate::structural::{Structural, Type};
+use super::{Compiled, Message, field_path};
+use crate::structural::{Expression, Structural, Type};
 use crate::value::lists::Correlated;
 
-/// What the rules of one object may cost together.
+/// The cost limit of all rules for one object.
 const BUDGET: u64 = 10_000_000;
-/// The longest text of a message expression that is told.
+/// The maximum length of a text from a message expression.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 const SPENT: &str = "validation failed due to running out of cost budget, no further validation rules \
                      will be run";
 
-/// What rules say of a value.
+/// The result of the rules for a value.
 #[derive(Default)]
-pub(crate) struct Verdict {
-    /// What is wrong.
+pub(crate) struct RuleResults {
+    /// Errors.
     pub(crate) errors: Errors,
-    /// What is wrong with what an update leaves as it was: clients are warned of it.
+    /// Errors in parts that an update does not change; they become warnings.
     pub(crate) borne: Errors,
 }
 
-/// What the rules of a schema say of a value; `old` is what an update replaces.
+/// Evaluates the rules of a schema for a value; `old` is the value that an update replaces.
 pub(crate) fn evaluate(
     rules: &Rules,
     schema: &Structural,
     value: &Value,
     old: Option<&Value>,
-) -> Verdict {
-    let verdict = Verdict::default();
+) -> RuleResults {
+    let verdict = RuleResults::default();
     let mut evaluator = Evaluator { verdict, budget: Budget::new(BUDGET), ended: false };
     let ratchet = old.map(|old| Ratchet { own: true, schema, value, old });
-    evaluator.value(&Judged { rules, schema, value, old, ratchet }, &mut Path::root());
+    evaluator.value(&RuleInput { rules, schema, value, old, ratchet }, &mut Path::root());
     evaluator.verdict
 }
 
 struct Evaluator {
-    verdict: Verdict,
+    verdict: RuleResults,
     budget: Budget,
     ended: bool,
 }
 
-/// A value with the rules about it.
-struct Judged<'v> {
+/// A value with its rules.
+struct RuleInput<'v> {
     rules: &'v Rules,
     schema: &'v Structural,
     value: &'v Value,
-    /// The value that rules know as `oldSelf`.
+    /// The value of `oldSelf`.
     old: Option<&'v Value>,
     ratchet: Option<Ratchet<'v>>,
 }
 
 impl Evaluator {
-    fn value(&mut self, judged: &Judged<'_>, path: &mut Path) {
-        if judged.value.is_null() || self.ended {
+    fn value(&mut self, input: &RuleInput<'_>, path: &mut Path) {
+        if input.value.is_null() || self.ended {
             return;
         }
-        let &Judged { rules, schema, value, ratchet, .. } = judged;
-        let old = judged.old.filter(|old| !old.is_null());
-        let judged = Judged { old, ..*judged };
+        let &RuleInput { rules, schema, value, ratchet, .. } = input;
+        let old = input.old.filter(|old| !old.is_null());
+        let input = RuleInput { old, ..*input };
         for compiled in &rules.own {
-            self.rule(compiled, &judged, path);
+            self.rule(compiled, &input, path);
             if self.ended {
                 return;
             }
@@ -83,7 +83,7 @@ impl Evaluator {
                     path.push_index(i);
                     let old = correlated.item(value);
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
-                    self.value(&Judged { rules, schema: below, value, old, ratchet }, path);
+                    self.value(&RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
             }
@@ -93,13 +93,13 @@ impl Evaluator {
                         continue;
                     };
                     let old = old.and_then(|old| old.get(name));
-                    // These two are the same before and after, whatever they were.
+                    // These two cannot change in an update.
                     let changes =
                         !(path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind"));
                     let ratchet = ratchet.filter(|_| changes);
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
                     path.push_field(name);
-                    self.value(&Judged { rules, schema: below, value, old, ratchet }, path);
+                    self.value(&RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
                 let Some((rules, below)) = rules.additional.as_deref().zip(schema.additional())
@@ -110,7 +110,7 @@ impl Evaluator {
                     path.push_key(name);
                     let old = old.and_then(|old| old.get(name));
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
-                    self.value(&Judged { rules, schema: below, value, old, ratchet }, path);
+                    self.value(&RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
             }
@@ -118,10 +118,10 @@ impl Evaluator {
         }
     }
 
-    fn rule(&mut self, compiled: &Compiled, judged: &Judged<'_>, path: &Path) {
-        let &Judged { schema, value, old, .. } = judged;
+    fn rule(&mut self, compiled: &Compiled, input: &RuleInput<'_>, path: &Path) {
+        let &RuleInput { schema, value, old, .. } = input;
         let expression = &schema.expressions[compiled.index];
-        // A transition needs something to come from, unless it says that it does not.
+        // A transition rule needs an old value, unless `optionalOldSelf` is set.
         if compiled.uses_old_self && old.is_none() && expression.optional_old_self != Some(true) {
             return;
         }
@@ -143,7 +143,7 @@ impl Evaluator {
         let words = expression.words();
         match result {
             Ok(Value::Bool(true)) => {}
-            Ok(_) => self.failure(compiled, judged, &bindings, path),
+            Ok(_) => self.failure(compiled, input, &bindings, path),
             Err(error) if error.is_cancelled() && by_budget => {
                 self.end(Error::invalid(&at, &ty, SPENT));
             }
@@ -168,7 +168,7 @@ impl Evaluator {
         }
     }
 
-    /// Nothing more is looked at.
+    /// Ends the evaluation with an error.
     fn end(&mut self, error: Error) {
         self.verdict.errors.push(error);
         self.ended = true;
@@ -177,11 +177,11 @@ impl Evaluator {
     fn failure(
         &mut self,
         compiled: &Compiled,
-        judged: &Judged<'_>,
+        input: &RuleInput<'_>,
         bindings: &Bindings<'_>,
         path: &Path,
     ) {
-        let &Judged { schema, value, .. } = judged;
+        let &RuleInput { schema, value, .. } = input;
         let expression = &schema.expressions[compiled.index];
         let below = field_path(schema, &expression.field_path).unwrap_or_default();
         let at = match (path.is_empty(), below.as_str()) {
@@ -190,7 +190,7 @@ impl Evaluator {
             (false, below) if below.starts_with('[') => Path::new(&format!("{path}{below}")),
             (false, below) => path.field(below),
         };
-        let error = match self.message(compiled, judged, bindings) {
+        let error = match self.message(compiled, input, bindings) {
             Err(why) => {
                 self.ended = true;
                 Error::invalid(&at, &schema.ty.map_or("", Type::name).into(), why)
@@ -203,24 +203,24 @@ impl Evaluator {
                 failed(expression, schema, value, &at, words)
             }
         };
-        // What an update leaves as it was is no error, unless the rule is of the change.
-        let is_borne = !compiled.uses_old_self && judged.ratchet.is_some_and(Ratchet::is_same);
+        // A failure in an unchanged value is not an error, unless it is that of a transition rule.
+        let is_borne = !compiled.uses_old_self && input.ratchet.is_some_and(Ratchet::is_same);
         let told = if is_borne { &mut self.verdict.borne } else { &mut self.verdict.errors };
         told.push(error);
     }
 
-    /// What the message expression says, if it says anything that can be told. An error ends it all.
+    /// The text of the message expression, if it is usable. An error ends the evaluation.
     fn message(
         &mut self,
         compiled: &Compiled,
-        judged: &Judged<'_>,
+        input: &RuleInput<'_>,
         bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
         let Some(Ok(Message { program: Some(message), .. })) = &compiled.message else {
             return Ok(None);
         };
-        let expression = &judged.schema.expressions[compiled.index];
-        if judged.old.is_none() && message.uses("oldSelf") {
+        let expression = &input.schema.expressions[compiled.index];
+        if input.old.is_none() && message.uses("oldSelf") {
             return Ok(None);
         }
         let by_budget = self.budget.left() < COST_MAX;
@@ -248,7 +248,7 @@ impl Evaluator {
     }
 }
 
-/// The error for a rule that failed.
+/// The error for a failed rule.
 fn failed(
     expression: &Expression,
     schema: &Structural,

@@ -1,8 +1,9 @@
-//! The paths that rules give to their errors (upstream: ValidFieldPath).
+//! The `fieldPath` of rules (upstream: ValidFieldPath).
 
 use crate::structural::Structural;
 
-/// A path of members (`.a.b`) and keys (`['a']`), normalised; `None` where the schema has no such value.
+/// Normalizes a path of members (`.a.b`) and keys (`['a']`); `None` if the schema has no such
+/// value.
 pub(crate) fn field_path(schema: &Structural, text: &str) -> Option<String> {
     let mut node = schema;
     let mut path = String::new();

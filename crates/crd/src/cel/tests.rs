@@ -8,13 +8,13 @@ fn value(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What is wrong with the rules of a schema.
+/// The errors of the rules of a schema.
 fn checked(schema: &Value) -> Errors {
     validate(&Structural::read(schema), false, &[], &Path::new("s"))
 }
 
-/// What is wrong, and what is borne.
-fn judged(schema: &str, new: &str, old: Option<&str>) -> [Vec<String>; 2] {
+/// The errors and the warnings.
+fn input(schema: &str, new: &str, old: Option<&str>) -> [Vec<String>; 2] {
     let schema = Structural::read(&value(schema));
     let rules = Rules::of(&schema, true).expect("rules");
     let old = old.map(value);
@@ -22,8 +22,8 @@ fn judged(schema: &str, new: &str, old: Option<&str>) -> [Vec<String>; 2] {
     [verdict.errors, verdict.borne].map(|list| list.iter().map(ToString::to_string).collect())
 }
 
-fn told(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
-    let [errors, _] = judged(schema, new, old);
+fn errors(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
+    let [errors, _] = input(schema, new, old);
     errors
 }
 
@@ -39,7 +39,7 @@ fn of_spec(rule: &str) -> String {
 }
 
 #[test]
-fn rules_are_judged_in_upstreams_words() {
+fn rule_errors_match_upstream() {
     for (rule, new, old, expected) in [
         (r#"{"rule":"self.a <= self.b"}"#, r#"{"spec":{"a":1,"b":2}}"#, None, &[][..]),
         (
@@ -87,13 +87,13 @@ fn rules_are_judged_in_upstreams_words() {
             &["spec.list[1]: Invalid value: failed rule: self.v >= oldSelf.v"],
         ),
     ] {
-        assert_eq!(told(&of_spec(rule), new, old), expected, "{rule} {new}");
+        assert_eq!(errors(&of_spec(rule), new, old), expected, "{rule} {new}");
     }
 }
 
 /// Upstream's TestMessageExpression.
 #[test]
-fn message_expressions_say_what_they_may() {
+fn message_expressions_match_upstream() {
     let long = format!("'{}'", "a".repeat(5121));
     for (expression, message, expected) in [
         ("'static text'", "", "static text"),
@@ -112,15 +112,15 @@ fn message_expressions_say_what_they_may() {
         let rule = format!(
             r#"{{"rule":"false","messageExpression":"{expression}","message":"{message}"}}"#
         );
-        let found = told(&of_spec(&rule), r#"{"spec":{"a":3}}"#, None);
+        let found = errors(&of_spec(&rule), r#"{"spec":{"a":3}}"#, None);
         assert_eq!(found, [format!("spec: Invalid value: {expected}")], "{expression}");
     }
 }
 
-/// Upstream checks such a message as it does the rule, whose old value is optional, and gives it the old
-/// value itself.
+/// Upstream compiles such a message like the rule, whose `oldSelf` is optional, but passes a value
+/// that is not.
 #[test]
-fn messages_of_rules_with_an_optional_old_value_have_it_as_it_is() {
+fn messages_get_the_plain_old_value() {
     for (expression, old, expected) in [
         ("'was ' + string(oldSelf.?a.orValue(0))", Some(r#"{"spec":{"a":2}}"#), "was 2"),
         ("'was ' + string(oldSelf.?a.orValue(0))", None, "instead"),
@@ -132,13 +132,13 @@ fn messages_of_rules_with_an_optional_old_value_have_it_as_it_is() {
             r#"{{"rule":"oldSelf.hasValue() && false","optionalOldSelf":true,
                 "messageExpression":"{expression}","message":"instead"}}"#
         );
-        let found = told(&of_spec(&rule), r#"{"spec":{"a":3}}"#, old);
+        let found = errors(&of_spec(&rule), r#"{"spec":{"a":3}}"#, old);
         assert_eq!(found, [format!("spec: Invalid value: {expected}")], "{expression} {old:?}");
     }
 }
 
 #[test]
-fn messages_that_cost_too_much_end_it_all() {
+fn expensive_messages_end_the_evaluation() {
     let costly = "self.list.map(x, self.list.map(y, self.list.map(z, x.v + y.v + z.v)))";
     let items: Vec<String> = (0..99).map(|i| format!(r#"{{"k":"{i}","v":1}}"#)).collect();
     let new = format!(r#"{{"spec":{{"list":[{}]}}}}"#, items.join(","));
@@ -147,18 +147,18 @@ fn messages_that_cost_too_much_end_it_all() {
     let expected = format!(
         r#"spec: Invalid value: "object": {ended} due to call cost exceeds limit for messageExpression: "string(size({costly}))""#
     );
-    assert_eq!(told(&of_spec(&rule), &new, None), [expected]);
-    // Ten rules may spend a tenth of the budget each, and then there is nothing left for a message.
+    assert_eq!(errors(&of_spec(&rule), &new, None), [expected]);
+    // Ten rules may each use a tenth of the budget; then none is left for a message.
     let cheaper = "self.list.map(x, self.list.map(y, x.v + y.v)).size() < 0";
     let mut rules = vec![format!(r#"{{"rule":"{cheaper}"}}"#); 80];
     rules.push(r#"{"rule":"false","messageExpression":"'said'"}"#.to_owned());
-    let found = told(&of_spec(&rules.join(",")), &new, None);
+    let found = errors(&of_spec(&rules.join(",")), &new, None);
     let last = found.last().expect("rules failed");
     assert!(last.ends_with(&format!("running out of cost budget, {ended}")), "{last}");
 }
 
 #[test]
-fn what_an_update_leaves_as_it_was_is_borne() {
+fn unchanged_parts_are_ratcheted() {
     let schema = |list: &str, more: &str| {
         format!(
             r#"{{"type":"object","properties":{{"n":{{"type":"integer"}},"l":{{"type":"array",{list}
@@ -171,7 +171,7 @@ fn what_an_update_leaves_as_it_was_is_borne() {
     let wrong = |i: usize| format!("l[{i}]: Invalid value: failed rule: self.v < 2");
     let old = r#"{"n":1,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#;
     for (schema, new, old, expected, borne) in [
-        // A list whose items can't be told apart is the same as a whole, or not.
+        // A list whose items cannot be identified is compared as a whole.
         (
             schema("", ""),
             r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#,
@@ -186,7 +186,7 @@ fn what_an_update_leaves_as_it_was_is_borne() {
             vec![wrong(0)],
             vec![],
         ),
-        // Items with keys are told apart.
+        // Items with keys are identified.
         (
             schema(keyed, ""),
             r#"{"l":[{"k":"b","v":0},{"k":"a","v":5}]}"#,
@@ -201,7 +201,7 @@ fn what_an_update_leaves_as_it_was_is_borne() {
             vec![wrong(0), wrong(1)],
             vec![],
         ),
-        // What the schema doesn't know can't be told to be the same.
+        // Undeclared fields cannot be compared.
         (
             schema(keyed, unknown),
             r#"{"l":[{"k":"a","v":5,"x":1}]}"#,
@@ -210,7 +210,7 @@ fn what_an_update_leaves_as_it_was_is_borne() {
             vec![],
         ),
     ] {
-        assert_eq!(judged(&schema, new, Some(old)), [expected, borne], "{schema} {new}");
+        assert_eq!(input(&schema, new, Some(old)), [expected, borne], "{schema} {new}");
     }
 }
 
@@ -249,9 +249,9 @@ fn messages_are_checked_with_their_rules() {
     assert!(errors.len() == 1 && errors[0].to_string().ends_with(words), "{errors:?}");
 }
 
-/// Upstream's TestValidateCustomResourceDefinitionValidation, what is about estimated costs.
+/// Upstream's TestValidateCustomResourceDefinitionValidation, the cases about estimated costs.
 #[test]
-fn estimated_costs_are_limited_one_by_one_and_together() {
+fn estimated_costs_are_limited_per_rule_and_in_total() {
     let list = |bounds: (&str, &str), rule: &str| {
         format!(
             r#"{{"type":"object","properties":{{"f":{{"type":"array"{},"items":{{"type":"string"{}}},
@@ -274,7 +274,7 @@ fn estimated_costs_are_limited_one_by_one_and_together() {
     let same_case = "self.all(x, self.exists_one(y, x.lowerAscii() == y.lowerAscii()))";
     for (schema, expected) in [
         (list(open, &said(&eight)), &[message][..]),
-        // The size of a conversion's text is not known, so the total is exceeded, too.
+        // The size of a conversion's text is unknown, so the total is exceeded, too.
         (
             list(open, &said("string(self[0]) + string(self[1]) + string(self[2])")),
             &[message, message, "s"],
@@ -284,7 +284,7 @@ fn estimated_costs_are_limited_one_by_one_and_together() {
             named(""),
             &["s.x-kubernetes-validations[0].rule", "s.x-kubernetes-validations[0].rule", "s"],
         ),
-        // What every object has is declared by the schema if that says it all.
+        // The members of every object are declared by the schema if it has all of them.
         (
             named(
                 r#","properties":{"kind":{"type":"string"},"apiVersion":{"type":"string"},
@@ -298,7 +298,7 @@ fn estimated_costs_are_limited_one_by_one_and_together() {
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, expected, "{schema}: {errors:?}");
     }
-    // An update that leaves the schema as it was is not held to the limit of one rule.
+    // An update that does not change the schema is not subject to the limit of one rule.
     let schema = value(&list(open, &said(&eight)));
     assert_eq!(validate(&Structural::read(&schema), true, &[], &Path::new("s")), Errors::new());
 }
@@ -341,7 +341,7 @@ fn rules_are_checked_when_a_definition_is_written() {
 }
 
 #[test]
-fn paths_of_errors_are_members_of_the_schema() {
+fn field_paths_must_exist_in_the_schema() {
     let schema = Structural::read(&value(&of_spec(r#"{"rule":"true"}"#)));
     for (path, expected) in [
         (".spec.a", Some("spec.a")),

@@ -1,4 +1,4 @@
-//! How versions become one another: the strategy, and a webhook that can be called.
+//! Validation of `spec.conversion`: the strategy and the webhook.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut 
         (None, Some(service)) => check_service(service, &path.field("service"), errors),
         _ => errors.push(Error::required(path, "exactly one of url or service is required")),
     }
-    // A definition that was never usable, or is not any more, may still be mended.
+    // A definition whose bundle was invalid before may still be updated.
     let must_hold = old.is_some_and(|old| old.has("Established") && is_bundle(bundle_of(old)));
     let bundle = config.str_at(&["caBundle"]).unwrap_or_default();
     if must_hold && !is_bundle(bundle) {
@@ -61,13 +61,13 @@ fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut 
     }
 }
 
-/// The authority of a definition's webhook, in base64.
+/// The CA bundle of a definition's webhook, in base64.
 pub(crate) fn bundle_of<'a>(crd: Crd<'a>) -> &'a str {
     let ca_bundle = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
     crd.0.str_at(&ca_bundle).unwrap_or_default()
 }
 
-/// Whether base64 holds PEM with a certificate in it; nothing is fine too.
+/// Whether base64 text contains a PEM certificate; an empty text is valid, too.
 pub(crate) fn is_bundle(text: &str) -> bool {
     const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
     text.is_empty()

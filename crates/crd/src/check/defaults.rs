@@ -1,4 +1,4 @@
-//! Defaults are valid values, and say nothing that would be dropped (upstream:
+//! Validation of defaults: they must be valid values without fields that would be pruned (upstream:
 //! `pkg/apiserver/schema/defaulting/validation.go`).
 
 use pintle_meta::field::{Error, Errors};
@@ -7,17 +7,17 @@ use pintle_value::{Path, Value};
 use crate::structural::Structural;
 use crate::value::{self, embedded};
 
-/// What is wrong with the defaults of a schema.
+/// Validates the defaults of a schema.
 pub(super) fn validate(schema: Schema<'_>, path: &Path) -> Errors {
     let mut errors = Errors::new();
     walk(schema, path, false, true, &mut errors);
     errors
 }
 
-/// A schema as it is understood, and as it was written.
+/// A schema as parsed, and as written.
 pub(super) type Schema<'s> = (&'s Structural, &'s Value);
 
-/// `in_meta` where the schema is of an object's own metadata, `is_object` where it is of an object.
+/// `in_meta` for a schema of an object's metadata, `is_object` for that of a whole object.
 fn walk(schema: Schema<'_>, path: &Path, in_meta: bool, is_object: bool, errors: &mut Errors) {
     let (read, written) = schema;
     let is_object = is_object || read.embedded;
@@ -56,7 +56,7 @@ fn check(
             return;
         }
     }
-    // No value is of a type that there is not.
+    // No value matches an unknown type.
     let ty = written.str_at(&["type"]).filter(|ty| !ty.is_empty() && schema.ty.is_none());
     errors.extend(ty.map(|ty| value::wrong_type(path, ty, default)));
     errors.extend(value::validate(schema, default, None, path.as_str()));

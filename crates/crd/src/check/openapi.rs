@@ -1,4 +1,4 @@
-//! What a version's schema may say, beyond being structural (upstream:
+//! Validation of a version's schema beyond its structure (upstream:
 //! ValidateCustomResourceDefinitionOpenAPISchema).
 
 use std::cell::LazyCell;
@@ -12,7 +12,8 @@ use crate::structural::Structural;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
-/// What may stand at the root of a schema whose status is validated apart: Go's name, and the key.
+/// The keywords allowed at the root of a schema with a status subresource: Go's name, and the
+/// keyword.
 const AT_ROOT: &[(&str, &str)] = &[
     ("Description", "description"),
     ("Type", "type"),
@@ -38,8 +39,8 @@ const AT_ROOT: &[(&str, &str)] = &[
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// What is wrong with a schema; `old` is the version's schema before, of which what is unchanged is not
-/// judged by newer rules.
+/// Validates a schema; `old` is the previous schema of the version. Unchanged parts are not checked
+/// against newer rules.
 pub(super) fn validate(
     schema: &Value,
     old: Option<&Value>,
@@ -56,7 +57,7 @@ pub(super) fn validate(
             .push(Error::forbidden(&path.field("nullable"), "nullable cannot be true at the root"));
     }
     let unchanged = old == Some(schema);
-    // What no structure can be made of is not judged as one.
+    // A schema that cannot be converted to a structural one is not checked as such.
     let unreadable = structural::unreadable(schema);
     let wrong = match unreadable {
         Some(_) => Errors::new(),
@@ -73,7 +74,7 @@ pub(super) fn validate(
             defaults::validate((s, schema), &path)
         }
     });
-    // Rules have types where there is structure, and defaults that fit it.
+    // Rules are compiled and defaults checked only if the schema is structural.
     let typed = structural.filter(|_| wrong.is_empty());
     errors.extend(wrong);
     let mut checker = Checker { errors: Errors::new(), depth: 0 };
@@ -90,12 +91,12 @@ pub(super) fn validate(
     errors
 }
 
-/// What upstream's first version of schemas could say and this one cannot.
+/// Keywords that the first version of schemas supported and this one does not.
 const UNSUPPORTED: &[&str] =
     &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
-/// Whether a schema says one of these.
-fn says(schema: &Value, key: &str) -> bool {
+/// Whether a schema has this keyword.
+fn has_keyword(schema: &Value, key: &str) -> bool {
     schema.get(key).is_some_and(|said| match said {
         Value::Null => false,
         Value::String(text) => !text.is_empty() || key == "$ref",
@@ -104,12 +105,12 @@ fn says(schema: &Value, key: &str) -> bool {
     })
 }
 
-/// Whether the schema of items is a list of schemas.
+/// Whether `items` is a list of schemas.
 fn lists_items(schema: &Value) -> bool {
     schema.get("items").and_then(Value::as_array).is_some_and(|items| !items.is_empty())
 }
 
-/// The schema of whole objects, which their default must be.
+/// The schema as that of a whole object, which its default must match.
 fn as_embedded(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Value::Object(members) = &mut schema {
@@ -138,13 +139,13 @@ fn check_root(schema: &Value, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What follows for a schema from the schemas around it.
+/// The context of a nested schema.
 #[derive(Clone, Default)]
 struct Context {
     is_root: bool,
-    /// It is of the metadata of an object.
+    /// Whether it is part of an object's metadata.
     in_meta: bool,
-    /// Why there may be no default.
+    /// Why defaults are forbidden here.
     no_default: Option<String>,
 }
 
@@ -194,7 +195,7 @@ impl Checker {
         if let (Some(reason), Some(_)) = (&context.no_default, schema.get("default")) {
             self.forbid(&path.field("default"), &format!("must not be set {reason}"));
         }
-        for key in UNSUPPORTED.iter().filter(|key| says(schema, key)) {
+        for key in UNSUPPORTED.iter().filter(|key| has_keyword(schema, key)) {
             self.forbid(&path.field(key), &format!("{key} is not supported"));
         }
         if ty == "null" {
@@ -336,7 +337,8 @@ impl Checker {
         };
         if items.as_object().is_none() {
             let words = "must only have a single schema if x-kubernetes-list-type is map";
-            // Upstream shows its own form of what is neither a schema nor schemas.
+            // Upstream shows its internal form if the value is neither a schema nor a list of
+            // schemas.
             let listed = items.as_array().map_or("null", |_| "[]");
             let shown = format!(r#"{{"Schema":null,"JSONSchemas":{listed}}}"#);
             return self.errors.push(Error::invalid_shown(&at, shown, words));
@@ -383,7 +385,7 @@ impl Checker {
         }
     }
 
-    /// The form of rules; their expressions are looked at where everything else is well.
+    /// Validates the form of rules; their expressions are checked only if everything else is valid.
     fn rules(&mut self, schema: &Value, path: &Path) {
         const REASONS: &[&str] = &[
             "FieldValueDuplicate",

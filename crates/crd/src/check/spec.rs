@@ -1,4 +1,4 @@
-//! The spec of a definition: names, versions, and what each version says.
+//! Validation of the spec of a definition: names, versions, and the parts of each version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Errors) {
         let words = "must have exactly one version marked as storage version";
         errors.push(Error::invalid(&path, shown(), words));
     }
-    // Upstream's internal form has the first version's name once more.
+    // Upstream's internal version also has the first version's name at the top.
     let first = crd.versions().next().map(|version| version.name()).unwrap_or_default();
     let wrong = dns1035_label(first);
     if !first.is_empty() && !wrong.is_empty() {
@@ -118,7 +118,7 @@ fn wrong_warning(is_deprecated: bool, warning: &Value) -> Vec<String> {
     wrong
 }
 
-/// Names of a spec, which must be there, or accepted ones, which may be missing.
+/// Validates names: those of a spec, which are required, or the accepted ones, which are optional.
 fn check_names(names: &Value, required: bool, errors: &mut Errors) {
     let path = Path::new("spec").field("names");
     let text = |key: &str| names.str_at(&[key]).unwrap_or_default();
@@ -154,7 +154,8 @@ fn check_names(names: &Value, required: bool, errors: &mut Errors) {
     }
 }
 
-/// What versions say, where it stands: at the top if all say the same, else in each.
+/// The parts of versions at their paths in errors: at the top if all versions share them, else in
+/// each version.
 struct Parts<'a> {
     crd: Crd<'a>,
     old: Option<Crd<'a>>,

@@ -1,6 +1,6 @@
-//! Whether a schema is structural (upstream: `pkg/apiserver/schema/{validation,complete}.go`): types
-//! everywhere, nothing but value validation under `allOf`, `anyOf`, `oneOf` and `not`, and no value
-//! validation of what has no type.
+//! Validation that a schema is structural (upstream:
+//! `pkg/apiserver/schema/{validation,complete}.go`): types everywhere, only value validations under
+//! `allOf`, `anyOf`, `oneOf` and `not`, and no value validation of undeclared fields.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use pintle_cel::{EvalError, Pattern};
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{DEPTH_MAX, Path, Value};
 
-/// The memory that the states of all patterns of a schema may take. Upstream has no such limit; real
-/// schemas stay far below.
+/// The memory limit for the states of all patterns of a schema. Upstream has no such limit; real
+/// schemas stay far below it.
 const PATTERNS_BYTES_MAX: usize = 16 << 20;
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -20,8 +20,8 @@ enum Level {
     Field,
 }
 
-/// What keeps a schema from being structural, sorted by text. One that a version had before
-/// (`unchanged`) may have patterns of any size.
+/// Validates that a schema is structural. Errors are sorted by text. The patterns of an `unchanged`
+/// schema may have any size.
 pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
     let patterns_bytes_max = if unchanged { usize::MAX } else { PATTERNS_BYTES_MAX };
     let mut checker = Checker { patterns_bytes_max, ..Checker::default() };
@@ -32,7 +32,7 @@ pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
     errors
 }
 
-/// Why upstream can make no structure of a schema, in its words (`NewStructural`).
+/// Upstream's error if a schema cannot be parsed as a structural one (`NewStructural`).
 pub(super) fn unreadable(schema: &Value) -> Option<&'static str> {
     const UNSUPPORTED: [(&str, &str); 7] = [
         ("id", "OpenAPIV3Schema 'id' is not supported"),
@@ -63,9 +63,9 @@ pub(super) fn unreadable(schema: &Value) -> Option<&'static str> {
 struct Checker<'s> {
     errors: Errors,
     depth: usize,
-    /// What is wrong with the patterns that were seen, if anything is.
+    /// The patterns seen so far, with their errors.
     patterns: HashMap<&'s str, Option<EvalError>>,
-    /// What they take together, and may take.
+    /// The memory that they use, and its limit.
     patterns_bytes: usize,
     patterns_bytes_max: usize,
 }
@@ -87,7 +87,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&pintle_value::Str, &Valu
     map.into_iter().flat_map(pintle_value::Map::iter)
 }
 
-/// The schema under a key, if there is one.
+/// The schema under a keyword, if there is one.
 fn schema_at<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     schema.get(key).filter(|below| below.as_object().is_some())
 }
@@ -132,7 +132,7 @@ impl<'s> Checker<'s> {
         let any_of = is_int_or_string(list(schema, "anyOf"));
         let all_of =
             list(schema, "allOf").first().is_some_and(|f| is_int_or_string(list(f, "anyOf")));
-        self.junctors(schema, (any_of, all_of), level, path);
+        self.logical_operators(schema, (any_of, all_of), level, path);
         self.own_type(schema, ty, level, path);
         self.object_members(schema, level, path);
         self.depth -= 1;
@@ -178,7 +178,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// The members that every object has.
+    /// Validates the members that every object has.
     fn object_members(&mut self, schema: &Value, level: Level, path: &Path) {
         let is_object = level == Level::Root || flag(schema, EMBEDDED);
         let at = |name: &str| path.field("properties").key(name);
@@ -210,9 +210,15 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// `skip` says whether `anyOf`, or that of the first `allOf`, is the pattern by which old schemas
-    /// say that a value is an integer or a string.
-    fn junctors(&mut self, schema: &'s Value, skip: (bool, bool), level: Level, path: &Path) {
+    /// `skip` says whether `anyOf`, or that of the first `allOf`, is the pattern of old schemas for
+    /// integer-or-string values.
+    fn logical_operators(
+        &mut self,
+        schema: &'s Value,
+        skip: (bool, bool),
+        level: Level,
+        path: &Path,
+    ) {
         for (key, skipped) in [("anyOf", skip.0), ("allOf", false), ("oneOf", false)] {
             for (i, below) in list(schema, key).iter().enumerate().filter(|_| !skipped) {
                 let skip_any_of = key == "allOf" && i == 0 && skip.1;
@@ -225,7 +231,7 @@ impl<'s> Checker<'s> {
         self.pattern(text(schema, "pattern"), &path.field("pattern"));
     }
 
-    /// A schema repeats few patterns in many fields: each is checked once.
+    /// Validates a pattern. Schemas repeat few patterns in many fields, so each is checked once.
     fn pattern(&mut self, pattern: &'s str, path: &Path) {
         if pattern.is_empty() || self.patterns_bytes > self.patterns_bytes_max {
             return;
@@ -251,7 +257,7 @@ impl<'s> Checker<'s> {
             return;
         }
         self.depth += 1;
-        self.junctors(schema, skip, level, path);
+        self.logical_operators(schema, skip, level, path);
         if let Some(items) = schema_at(schema, "items") {
             self.nested(items, (false, false), level, &path.field("items"));
         }
@@ -292,7 +298,7 @@ impl<'s> Checker<'s> {
         self.depth -= 1;
     }
 
-    /// Every value validation is of something that the structure has.
+    /// Checks that every value validation refers to a part of the structure.
     fn completeness(
         &mut self,
         validation: &Value,
@@ -339,7 +345,7 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// `anyOf: [{type: integer}, {type: string}]`, and nothing else.
+/// Whether this is exactly `anyOf: [{type: integer}, {type: string}]`.
 fn is_int_or_string(any_of: &[Value]) -> bool {
     let only = |schema: &Value, ty: &str| {
         schema.as_object().is_some_and(|map| map.len() == 1) && text(schema, "type") == ty
@@ -347,7 +353,7 @@ fn is_int_or_string(any_of: &[Value]) -> bool {
     matches!(any_of, [a, b] if only(a, "integer") && only(b, "string"))
 }
 
-/// A schema of metadata may say something of names only.
+/// Whether a schema of metadata only restricts names.
 fn restricts_names_only(metadata: &Value) -> bool {
     let allowed = |key: &str| matches!(key, "type" | "properties" | "default");
     let members = metadata.as_object();
@@ -356,7 +362,7 @@ fn restricts_names_only(metadata: &Value) -> bool {
         && !members.is_some_and(|map| map.iter().any(|(key, _)| is_rule(key)))
 }
 
-/// Words of value validation.
+/// Whether a keyword is a value validation.
 fn is_rule(key: &str) -> bool {
     matches!(
         key,

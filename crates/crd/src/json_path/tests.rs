@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn paths_find_what_they_name() {
+fn paths_find_values() {
     let object = pintle_value::json::parse(
         br#"{"spec":{"n":3,"list":[{"t":"A","v":1},{"t":"B","v":2},{"t":"C","v":3}],
             "labels":{"a.b/c":"x"},"deep":{"v":9}}}"#,
@@ -40,7 +40,7 @@ fn paths_find_what_they_name() {
 }
 
 #[test]
-fn only_simple_paths_are_members() {
+fn only_simple_paths_have_members() {
     let members = |path| JsonPath::parse(path).and_then(|path| path.members());
     assert_eq!(members(".a.b"), Some(vec!["a".into(), "b".into()]));
     assert_eq!(members(".a[0]"), None);

@@ -1,4 +1,4 @@
-//! Upstream's cases (`builder_test.go`), without the words.
+//! Upstream's cases (`builder_test.go`), without descriptions.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ fn definitions(dialect: Dialect, schema: &str, others: &str) -> Vec<(String, Val
 const GVK: &str =
     r#""x-kubernetes-group-version-kind":[{"group":"bar.k8s.io","kind":"Foo","version":"v1"}]"#;
 
-/// Checks the schema of objects; `expected` has the properties without those that all objects have, or
-/// is `""` where nothing is said of properties at all.
+/// Checks the schema of objects; `expected` has the properties except those of every object, or is
+/// `""` if there are no properties.
 fn check(dialect: Dialect, schema: &str, expected: &str) {
     let found = definitions(dialect, schema, "");
     let expected = match (expected, dialect) {
@@ -70,7 +70,7 @@ fn check(dialect: Dialect, schema: &str, expected: &str) {
 const EITHER: &str = r#"[{"type":"integer"},{"type":"string"}]"#;
 
 #[test]
-fn the_old_dialect_has_less() {
+fn openapi_v2_schemas_are_reduced() {
     let v2 = |schema: &str, expected: &str| check(Dialect::V2, schema, expected);
     v2("null", "");
     v2(
@@ -96,14 +96,14 @@ fn the_old_dialect_has_less() {
             r#"{"a":{"x-kubernetes-int-or-string":true}}"#,
         );
     }
-    // Clients of the old dialect refuse unknown members beside known ones.
+    // Clients of OpenAPI 2 reject undeclared members besides declared ones.
     v2(
         r#"{"type":"object","properties":{"any":{"x-kubernetes-preserve-unknown-fields":true},
             "embedded":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true,"type":"object"}}}"#,
         r#"{"any":{"x-kubernetes-preserve-unknown-fields":true},
             "embedded":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}"#,
     );
-    // What may be null has no type there, and is not required.
+    // A nullable value has no type there, and is not required.
     v2(
         r#"{"type":"object","properties":{"a":{"type":"object","required":["b","c"],"properties":
             {"b":{"type":"array","nullable":true,"items":{"type":"string"}},"c":{"type":"string","default":"x"}}}}}"#,
@@ -112,7 +112,7 @@ fn the_old_dialect_has_less() {
 }
 
 #[test]
-fn the_new_dialect_has_all() {
+fn openapi_v3_schemas_are_complete() {
     let v3 = |schema: &str, expected: &str| check(Dialect::V3, schema, expected);
     v3("null", "");
     v3(
@@ -146,7 +146,7 @@ fn the_new_dialect_has_all() {
 }
 
 #[test]
-fn embedded_resources_have_what_every_object_has() {
+fn embedded_resources_have_object_members() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"object","x-kubernetes-embedded-resource":true}}}"#;
     let found = definitions(Dialect::V3, schema, "");
     let embedded = found[0].1.at(&["properties", "a"]).expect("it is there");
@@ -156,7 +156,7 @@ fn embedded_resources_have_what_every_object_has() {
 }
 
 #[test]
-fn selectable_fields_are_told() {
+fn selectable_fields_are_published() {
     let others = r#","selectableFields":[{"jsonPath":".spec.field"}]"#;
     for (_, schema) in definitions(Dialect::V3, r#"{"type":"object"}"#, others) {
         let told = schema.get("x-kubernetes-selectable-fields").map(json::to_string);

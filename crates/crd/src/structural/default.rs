@@ -1,10 +1,10 @@
-//! Defaults, and nulls where none may be.
+//! Defaulting, and removal of disallowed nulls.
 
 use pintle_value::Value;
 
 use super::Structural;
 
-/// What metadata can say.
+/// The members of metadata.
 const OBJECT_META: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -24,7 +24,7 @@ const OBJECT_META: [&str; 15] = [
 ];
 
 impl Structural {
-    /// Takes away members that are null, may not be, and have no default (upstream:
+    /// Removes members that are null, not nullable, and without default (upstream:
     /// PruneNonNullableNullsWithoutDefaults).
     pub(crate) fn drop_nulls(&self, value: &mut Value) {
         match value {
@@ -44,14 +44,17 @@ impl Structural {
         }
     }
 
-    /// Sets members that are absent, or null and may not be, to their defaults (upstream: Default).
+    /// Sets members that are absent, or null and not nullable, to their defaults (upstream:
+    /// Default).
     pub(crate) fn set_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
                 for (name, schema) in &self.properties {
                     let Some(default) = &schema.default else { continue };
-                    let given = members.get(name);
-                    if given.is_none_or(|given| given.is_null() && !schema.nullable) {
+                    let accepted_map = members.get(name);
+                    if accepted_map
+                        .is_none_or(|accepted_map| accepted_map.is_null() && !schema.nullable)
+                    {
                         members.insert(name.clone(), (**default).clone());
                     }
                 }
@@ -84,7 +87,7 @@ impl Structural {
 }
 
 impl Structural {
-    /// Drops what the metadata of embedded objects cannot say, from a default that has some (upstream:
+    /// Removes unknown members of embedded objects' metadata from a default (upstream:
     /// PruneDefaults).
     pub(super) fn prune_metadata(&self, value: &mut Value) {
         match value {
@@ -92,7 +95,7 @@ impl Structural {
                 if self.embedded
                     && let Some(Value::Object(said)) = members.get_mut("metadata")
                 {
-                    said.retain(|name, _| is_sayable(name));
+                    said.retain(|name, _| is_metadata_member(name));
                 }
                 for (name, member) in members.iter_mut() {
                     if let Some(schema) = self.member(name) {
@@ -108,22 +111,24 @@ impl Structural {
         }
     }
 
-    /// Takes the defaults within an embedded object's metadata away that it cannot say: upstream sets
-    /// them, and then drops them with whatever else is unknown there.
-    pub(super) fn keep_metadata_sayable(&mut self) {
+    /// Removes defaults for unknown members of embedded objects' metadata: upstream sets them, and
+    /// then prunes them.
+    pub(super) fn drop_unknown_metadata_defaults(&mut self) {
         let Some((_, metadata)) = self.properties.iter_mut().find(|(name, _)| name == "metadata")
         else {
             return;
         };
         if let Some(Value::Object(said)) = metadata.default.as_deref_mut() {
-            said.retain(|name, _| is_sayable(name));
+            said.retain(|name, _| is_metadata_member(name));
         }
-        for (_, member) in metadata.properties.iter_mut().filter(|(name, _)| !is_sayable(name)) {
+        for (_, member) in
+            metadata.properties.iter_mut().filter(|(name, _)| !is_metadata_member(name))
+        {
             member.default = None;
         }
     }
 
-    /// Drops what the schema does not know (upstream: `pruning`).
+    /// Removes undeclared fields (upstream: `pruning`).
     pub(crate) fn prune(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.retain(|name, member| {
@@ -147,6 +152,6 @@ impl Structural {
     }
 }
 
-fn is_sayable(name: &str) -> bool {
+fn is_metadata_member(name: &str) -> bool {
     OBJECT_META.contains(&name)
 }

@@ -1,6 +1,6 @@
-//! Patterns of a schema: Go's regular expressions, compiled when they are first needed.
+//! The patterns of a schema: Go's regular expressions, compiled on first use.
 //!
-//! Schemas say the same few patterns again and again: what is read of one shares them.
+//! Schemas repeat few patterns, so equal patterns share one compiled form.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,24 +21,24 @@ impl fmt::Debug for Pattern {
 }
 
 impl Pattern {
-    /// The expression as it was written.
+    /// The expression as written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a text holds a match, or why the expression is none.
+    /// Whether a text contains a match, or the error of the expression.
     pub(crate) fn matches(&self, text: &str) -> Result<bool, &EvalError> {
         let compiled = self.compiled.get_or_init(|| pintle_cel::Pattern::compile(&self.text));
         compiled.as_ref().map(|pattern| pattern.is_match(text))
     }
 }
 
-/// The patterns of one schema, by their text.
+/// The patterns of one schema, by text.
 #[derive(Default)]
 pub(super) struct Patterns(HashMap<Box<str>, Arc<Pattern>>);
 
 impl Patterns {
-    /// Does not look at the text yet.
+    /// Returns the pattern without parsing it yet.
     pub(super) fn get(&mut self, text: &str) -> Arc<Pattern> {
         if let Some(known) = self.0.get(text) {
             return known.clone();

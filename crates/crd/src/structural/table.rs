@@ -1,4 +1,4 @@
-//! The table that a structural schema becomes: what decoding, pruning and ownership go by.
+//! The table derived from a structural schema, for decoding, pruning and ownership.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use pintle_value::{Str, Value};
 
 use super::{Additional, List, Structural, Type};
 
-/// The name of the type of every object's metadata.
+/// The type name of object metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// The members that every object has, whatever its schema says of them.
+/// The members that every object has, regardless of its schema.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The type of the objects of a schema: the first type of the table that [`types`] makes.
+/// The type of a schema's objects: the first type that [`types`] creates.
 pub(crate) fn root() -> TypeId {
     TypeId(builtin().types().len() as u32)
 }
 
-/// A schema's types, the type of its objects first, which has that name.
+/// The types of a schema; the type of its objects comes first and has this name.
 pub(crate) fn types(schema: &Structural, name: &str) -> Types {
     let mut table = Table { types: Vec::new() };
     let root = table.reserve();
@@ -30,7 +30,7 @@ pub(crate) fn types(schema: &Structural, name: &str) -> Types {
     Types { types: table.types.into(), names: vec![(name.to_owned().into(), root)].into() }
 }
 
-/// A schema that is made of a structural one when it is first looked at.
+/// A table that is created from a structural schema on first use.
 pub(crate) fn schema(
     structural: impl Fn() -> std::sync::Arc<Structural> + Send + Sync + 'static,
     name: String,
@@ -75,9 +75,9 @@ impl Table {
                 Some(Additional::Schema(value)) if schema.properties.is_empty() => {
                     Shape::Map { value: self.add(value), map_type: map_type(schema) }
                 }
-                // Nothing is known of the members' own.
+                // Nothing is known about the members of members.
                 Some(Additional::Any(true)) if schema.properties.is_empty() => {
-                    Shape::Map { value: self.nothing(), map_type: map_type(schema) }
+                    Shape::Map { value: self.unspecified(), map_type: map_type(schema) }
                 }
                 _ if schema.ty.is_none() && schema.properties.is_empty() => {
                     Shape::Scalar(Scalar::Any)
@@ -90,7 +90,7 @@ impl Table {
     fn list(&mut self, schema: &Structural) -> Shape {
         let item = match &schema.items {
             Some(items) => self.add(items),
-            None => self.nothing(),
+            None => self.unspecified(),
         };
         let list_type = match &schema.list {
             List::Atomic => ListType::Atomic,
@@ -106,7 +106,8 @@ impl Table {
         Shape::List { item, list_type }
     }
 
-    /// Lets the keys of a list's items know their defaults: an item that leaves one out is found by it.
+    /// Declares the defaults of the keys of a list's items: an item that omits a key is identified
+    /// by its default.
     fn default_keys(&mut self, item: TypeId, items: &Structural, keys: &[Cow<'static, str>]) {
         let Shape::Struct { fields, .. } = &mut self.types[(item.0 - root().0) as usize].shape
         else {
@@ -118,8 +119,8 @@ impl Table {
         }
     }
 
-    /// The type of values of which a schema says nothing: their members are unknown ones.
-    fn nothing(&mut self) -> TypeId {
+    /// The type of unspecified values; all their members are undeclared.
+    fn unspecified(&mut self) -> TypeId {
         let id = self.reserve();
         let shape = Shape::Struct {
             fields: Cow::Borrowed(&[]),
@@ -131,7 +132,7 @@ impl Table {
         id
     }
 
-    /// An object with known members; `is_object` where it is a whole Kubernetes object.
+    /// An object with declared members; `is_object` for a whole Kubernetes object.
     fn structure(&mut self, schema: &Structural, is_object: bool) -> Shape {
         let mut fields: Vec<Field> = Vec::with_capacity(schema.properties.len() + 3);
         for (name, property) in &schema.properties {
@@ -146,7 +147,7 @@ impl Table {
                 self.set(id, String::new(), Shape::Scalar(Scalar::String));
                 fields.push(field(&name.into(), id));
             }
-            // Every built-in schema has it: a test sees to it.
+            // A test ensures that every built-in schema has it.
             if let Some(metadata) = builtin().find(OBJECT_META) {
                 fields.push(field(&"metadata".into(), metadata));
             }

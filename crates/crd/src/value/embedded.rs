@@ -1,4 +1,4 @@
-//! Objects inside of objects (`x-kubernetes-embedded-resource`): what they say of themselves.
+//! Validation of the type and metadata of embedded objects (`x-kubernetes-embedded-resource`).
 
 use pintle_meta::field::{Error, Errors};
 use pintle_meta::{names, object, validation};
@@ -6,8 +6,7 @@ use pintle_value::{Path, Value};
 
 use crate::structural::Structural;
 
-/// What is wrong with the objects that a value holds; the value itself is one only where its schema
-/// says so.
+/// Validates the embedded objects in a value. The value itself is one only if its schema says so.
 pub(crate) fn validate(schema: &Structural, value: &Value, path: &Path) -> Errors {
     let mut errors = Errors::new();
     walk(schema, value, &mut path.clone(), &mut errors);
@@ -54,7 +53,7 @@ fn check(value: &Value, path: &Path, errors: &mut Errors) {
     if value.get("metadata").is_some() {
         let mut named = value.clone();
         if object::name(value).is_empty() {
-            object::set_text(&mut named, "name", "fakename"); // it need not have one
+            object::set_text(&mut named, "name", "fakename"); // an embedded object needs no name
         }
         let namespaced = !object::namespace(value).is_empty();
         let rule = |name: &str, prefix: bool| names::path_segment_rule(name, prefix);

@@ -1,5 +1,5 @@
-//! The formats of texts that upstream knows (`k8s.io/kube-openapi/pkg/validation/strfmt`); others are
-//! not looked at.
+//! The text formats that upstream checks (`k8s.io/kube-openapi/pkg/validation/strfmt`); others are
+//! ignored.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ impl Format {
     }
 }
 
-/// The format of a schema's texts, where it has one that is known.
+/// The format of a schema's texts, if it is known.
 pub(crate) fn of(schema: &Structural) -> Option<Format> {
     let name = schema.rules.as_ref().map(|rules| rules.format.as_str())?;
     if !matches!(schema.ty, None | Some(Type::String)) || name.is_empty() {
@@ -30,7 +30,8 @@ pub(crate) fn of(schema: &Structural) -> Option<Format> {
     named(name)
 }
 
-/// Whether a schema of a type may have a format: any other is accepted, ignored, and warned of.
+/// Whether a format is supported for a type. Any other format is accepted, ignored, and causes a
+/// warning.
 pub(crate) fn is_known(ty: &str, name: &str) -> bool {
     match ty {
         "" | "string" => named(name).is_some(),
@@ -40,7 +41,7 @@ pub(crate) fn is_known(ty: &str, name: &str) -> bool {
     }
 }
 
-/// Dashes in names don't count.
+/// Dashes in names are ignored.
 fn named(name: &str) -> Option<Format> {
     let name = name.replace('-', "");
     let row = FORMATS.iter().find(|(known, _)| *known == name)?;
@@ -81,7 +82,7 @@ const FORMATS: &[Row] = &[
     ("uuid5", |text| UUID5.is_match(text)),
 ];
 
-/// A constant expression.
+/// A compiled constant expression.
 macro_rules! expression {
     ($name:ident, $text:expr) => {
         static $name: LazyLock<Regex> =
@@ -119,7 +120,7 @@ expression!(
 expression!(WORD_DURATION, r"^((\d+)\s*([A-Za-zµ]+)\s*)+$");
 
 fn is_base64(text: &str) -> bool {
-    // Upstream's expression wants padding and at least one group.
+    // Upstream's expression requires padding and at least one group.
     !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok()
 }
 
@@ -194,7 +195,7 @@ fn is_duration(text: &str) -> bool {
             .all(|unit| UNITS.contains(&unit.to_lowercase().as_str()))
 }
 
-/// What a request line may name: an absolute URI, or a path.
+/// Whether the text is a valid request target: an absolute URI, or a path.
 fn is_request_uri(text: &str) -> bool {
     let plain = !text.bytes().any(|b| b.is_ascii_control() || b == b' ' || b == 0x7f);
     let escapes_hold = text.match_indices('%').all(|(at, _)| {
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_hold_for_what_upstream_takes() {
+    fn formats_match_upstream() {
         for (format, good, bad) in [
             ("bsonobjectid", &["507f1f77bcf86cd799439011"][..], &["507f"][..]),
             ("byte", &["aGVsbG8="], &["aGVsbG8", "", "*"]),

@@ -1,5 +1,5 @@
-//! Lists whose items are told apart: no item stands twice, and items of two states of a list belong
-//! together by their keys.
+//! Lists whose items have an identity: uniqueness of items, and the correlation of items of two
+//! states of a list by their keys.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use pintle_value::{Map, Path, Str, Value, json};
 
 use crate::structural::{List, Structural};
 
-/// Items that stand twice in lists that are sets or maps (upstream: `schema/listtype`).
+/// Reports duplicate items in lists that are sets or maps (upstream: `schema/listtype`).
 pub(crate) fn duplicates(schema: &Structural, value: &Value) -> Errors {
     let mut errors = Errors::new();
     walk(schema, value, &mut Path::root(), &mut errors);
@@ -41,7 +41,7 @@ fn check_map(keys: &[Str], items: &[Value], path: &Path, errors: &mut Errors) {
     errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &told_by[i])));
 }
 
-/// The members of an item by which it is told apart.
+/// The key members of an item.
 fn key_of(keys: &[Str], item: &Value) -> Value {
     let members = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     Value::Object(members.collect::<Map>())
@@ -66,8 +66,7 @@ fn repeated(texts: impl Iterator<Item = String>) -> impl Iterator<Item = usize> 
     found.into_iter()
 }
 
-/// The items of a list as it was, by their keys; other lists' items have nothing that says which of
-/// them was which.
+/// The old items of a list by key. The items of other lists cannot be correlated.
 pub(crate) struct Correlated<'v> {
     keys: &'v [Str],
     items: HashMap<String, &'v Value>,
@@ -82,7 +81,7 @@ impl<'v> Correlated<'v> {
         Self { keys, items: items.iter().map(entry).collect() }
     }
 
-    /// What an item was.
+    /// The old state of an item.
     pub(crate) fn item(&self, item: &Value) -> Option<&'v Value> {
         if self.items.is_empty() {
             return None;
@@ -91,7 +90,7 @@ impl<'v> Correlated<'v> {
     }
 }
 
-/// Whether a value is what it was: the order of a list's items counts only where they have no keys
+/// Whether a value is unchanged. The order of a list's items only matters if they have no keys
 /// (upstream: `CorrelatedObject.CachedDeepEqual`).
 pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
     match (new, old) {
@@ -100,7 +99,7 @@ pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
                 return items == olds;
             };
             let correlated = Correlated::new(schema, Some(old));
-            // As many different keys as items: then nothing can be missing.
+            // There are as many distinct keys as items, so none can be missing.
             items.len() == olds.len()
                 && correlated.items.len() == olds.len()
                 && Correlated::new(schema, Some(new)).items.len() == items.len()
@@ -113,7 +112,7 @@ pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
                 && members.iter().all(|(name, member)| {
                     let Some(old) = olds.get(name) else { return false };
                     let below = schema.member(name);
-                    // What the schema doesn't know can't be told to be the same.
+                    // Undeclared fields cannot be compared.
                     below.is_some_and(|below| is_same(below, member, old))
                 })
         }

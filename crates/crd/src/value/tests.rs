@@ -7,7 +7,7 @@ fn value(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn told(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
+fn errors(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
     let schema = Structural::read(&value(schema));
     let old = old.map(value);
     let errors = validate(&schema, &value(new), old.as_ref(), "");
@@ -20,7 +20,7 @@ fn of_x(schema: &str) -> String {
 }
 
 #[test]
-fn values_are_refused_in_upstreams_words() {
+fn validation_errors_match_upstream() {
     for (schema, x, expected) in [
         (
             r#"{"type":"integer"}"#,
@@ -165,12 +165,12 @@ fn values_are_refused_in_upstreams_words() {
         ),
     ] {
         let object = format!(r#"{{"x":{x}}}"#);
-        assert_eq!(told(&of_x(schema), &object, None), expected, "{schema} {x}");
+        assert_eq!(errors(&of_x(schema), &object, None), expected, "{schema} {x}");
     }
 }
 
 #[test]
-fn what_an_update_leaves_as_it_was_is_no_error() {
+fn unchanged_parts_are_ratcheted() {
     let schema = r#"{"type":"object","properties":{
         "a":{"type":"integer","maximum":1},"b":{"type":"string"},
         "set":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
@@ -184,12 +184,12 @@ fn what_an_update_leaves_as_it_was_is_no_error() {
         (r#"{"list":[5]}"#, r#"{"list":[5],"b":"x"}"#, 0),
         (r#"{"list":[5]}"#, r#"{"list":[5,1]}"#, 1),
     ] {
-        assert_eq!(told(schema, new, Some(old)).len(), count, "{old} {new}");
+        assert_eq!(errors(schema, new, Some(old)).len(), count, "{old} {new}");
     }
 }
 
 #[test]
-fn items_that_stand_twice_are_told_once() {
+fn duplicate_items_are_reported_once() {
     let check = |schema: &str, x: &str| {
         let schema = Structural::read(&value(&of_x(schema)));
         let object = value(&format!(r#"{{"x":{x}}}"#));
@@ -206,7 +206,7 @@ fn items_that_stand_twice_are_told_once() {
 }
 
 #[test]
-fn embedded_objects_say_what_they_are() {
+fn embedded_objects_need_type_metadata() {
     let schema = r#"{"type":"object","x-kubernetes-embedded-resource":true,
         "x-kubernetes-preserve-unknown-fields":true}"#;
     let schema = Structural::read(&value(&of_x(schema)));

@@ -5,7 +5,7 @@ fn value(text: &str) -> Value {
 }
 
 #[test]
-fn only_an_answer_to_the_question_is_read() {
+fn only_matching_responses_are_accepted() {
     let ok = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview",
         "response":{"uid":"u","result":{"status":"Success"},"convertedObjects":[{}]}}"#;
     assert_eq!(read_answer(value(ok), "v1", "u").map(|objects| objects.len()), Ok(1));
@@ -27,12 +27,12 @@ fn only_an_answer_to_the_question_is_read() {
 }
 
 #[test]
-fn a_webhook_changes_labels_and_annotations_and_nothing_else_of_metadata() {
+fn a_webhook_only_changes_labels_and_annotations() {
     let original = value(
         r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"n","uid":"u","labels":{"a":"b"},
             "resourceVersion":"7"}}"#,
     );
-    let check = |converted: &str| match believe(&original, value(converted), "g/v2") {
+    let check = |converted: &str| match keep_metadata(&original, value(converted), "g/v2") {
         Ok(object) => Ok(json::to_string(object.get("metadata").expect("metadata"))),
         Err(Fault::Type(why) | Fault::Object(why) | Fault::Metadata(why)) => Err(why),
     };

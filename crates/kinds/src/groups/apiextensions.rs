@@ -61,7 +61,7 @@ const DEFINITION: Strategy = Strategy {
     // The first deletion only begins: the objects go first.
     deletion: Deletion::MarkOnly,
     held: |definition| !object::is_terminating(definition),
-    terminating: pintle_crd::life::begin_deletion,
+    terminating: pintle_crd::lifecycle::begin_deletion,
     validate: pintle_crd::validate,
     warnings: pintle_crd::warnings,
     ..COUNTED_WITH_STATUS

@@ -2,9 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: Wanted = Wanted { stdin: true, stdout: true, stderr: true, resize: true };
+const ALL: Channels = Channels { stdin: true, stdout: true, stderr: true, resize: true };
 
-/// A message as a client sends it, masked with nothing.
+/// A message of a client, with a zero mask.
 fn message(bytes: &[u8]) -> Vec<u8> {
     assert!(bytes.len() < 126);
     [&[0x82, 0x80 | bytes.len() as u8, 0, 0, 0, 0], bytes].concat()
@@ -24,7 +24,7 @@ fn data(id: u32, bytes: &[u8], ends: bool) -> Vec<u8> {
     out.to_vec()
 }
 
-/// A message as the client gets it.
+/// A message to the client.
 fn told(bytes: &[u8]) -> Vec<u8> {
     let mut out = BytesMut::new();
     websocket::write(Opcode::Binary, bytes, &mut out);
@@ -41,9 +41,10 @@ fn from_client(command: &mut RemoteCommand, bytes: &[u8]) {
     command.advance();
 }
 
-/// A session whose backend took every stream: 1 for errors, then stdin 3, stdout 5, stderr 7, resize 9.
-fn opened(wanted: Wanted) -> RemoteCommand {
-    let mut command = RemoteCommand::new(wanted);
+/// A session whose backend accepted every stream: 1 for errors, then stdin 3, stdout 5, stderr 7,
+/// resize 9.
+fn opened(channels: Channels) -> RemoteCommand {
+    let mut command = RemoteCommand::new(channels);
     while !command.is_open() {
         assert!(!command.backend.outgoing.is_empty(), "the next stream is opened");
         command.backend.outgoing.clear();
@@ -54,8 +55,8 @@ fn opened(wanted: Wanted) -> RemoteCommand {
 }
 
 #[test]
-fn streams_are_opened_one_after_the_other() {
-    let mut command = RemoteCommand::new(Wanted { stdout: true, ..Wanted::default() });
+fn streams_are_opened_in_order() {
+    let mut command = RemoteCommand::new(Channels { stdout: true, ..Channels::default() });
     let open = |command: &mut RemoteCommand| command.backend.outgoing.split().to_vec();
     let ends_with =
         |bytes: Vec<u8>, name: &[u8]| bytes.windows(name.len()).any(|window| window == name);
@@ -69,7 +70,7 @@ fn streams_are_opened_one_after_the_other() {
 }
 
 #[test]
-fn channels_are_streams() {
+fn channels_map_to_streams() {
     let mut command = opened(ALL);
     from_client(
         &mut command,
@@ -87,7 +88,7 @@ fn channels_are_streams() {
 }
 
 #[test]
-fn a_command_ends_when_all_is_said() {
+fn a_session_ends_after_output_and_status() {
     let mut command = opened(ALL);
     from_backend(&mut command, &[data(1, b"{\"sta", false), reset(7)].concat());
     from_backend(&mut command, &data(5, b"last words", true));
@@ -98,7 +99,7 @@ fn a_command_ends_when_all_is_said() {
 }
 
 #[test]
-fn a_backend_that_breaks_off_is_no_success() {
+fn a_failing_backend_is_an_error() {
     let broken = |end: fn(&mut RemoteCommand)| {
         let mut command = opened(ALL);
         end(&mut command);
@@ -121,7 +122,7 @@ fn a_backend_that_breaks_off_is_no_success() {
 }
 
 #[test]
-fn clients_leave_as_they_like() {
+fn clients_can_close_at_any_time() {
     for last in [
         &[0x88, 0x80, 0, 0, 0, 0][..],
         &[0x82, 0x00],
@@ -140,7 +141,7 @@ fn clients_leave_as_they_like() {
 }
 
 #[test]
-fn no_more_is_taken_than_the_other_side_has_room_for() {
+fn backpressure_is_propagated() {
     let mut command = opened(ALL);
     let piece = vec![b'x'; 10_000];
     let all = data(5, &piece, false).repeat(100);
@@ -156,8 +157,8 @@ fn no_more_is_taken_than_the_other_side_has_room_for() {
 }
 
 #[test]
-fn the_greeting_goes_to_the_lowest_channel() {
-    let greeting = |stdout, stderr| Wanted { stdout, stderr, ..Wanted::default() }.greeting();
+fn the_greeting_uses_the_lowest_output_channel() {
+    let greeting = |stdout, stderr| Channels { stdout, stderr, ..Channels::default() }.greeting();
     assert_eq!(greeting(true, true), told(&[1]));
     assert_eq!(greeting(false, true), told(&[2]));
     assert_eq!(greeting(false, false), told(&[3]));
@@ -165,7 +166,7 @@ fn the_greeting_goes_to_the_lowest_channel() {
 
 proptest! {
     #[test]
-    fn pieces_make_no_difference(
+    fn splitting_input_makes_no_difference(
         client in prop::collection::vec(prop_oneof![Just(0x82), Just(0x82_u8), Just(0), Just(255), any::<u8>()], 0..100),
         inputs in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..5),
         piece in 1..9_usize,
@@ -174,7 +175,7 @@ proptest! {
         let run = |piece: usize| {
             let mut command = opened(ALL);
             client.chunks(piece).for_each(|piece| from_client(&mut command, piece));
-            // Data frames are as long as the pieces: what they carry counts.
+            // Data frames depend on the pieces; only their content counts.
             let (mut reader, mut carried) = (spdy::Reader::default(), Vec::new());
             let mut outgoing = command.backend.outgoing.split();
             while let Ok(Some(event)) = reader.read(&mut outgoing) {
@@ -189,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn backends_may_send_anything(bytes in prop::collection::vec(prop_oneof![Just(0), Just(0x80), 0..10_u8, any::<u8>()], 0..300)) {
+    fn arbitrary_backend_bytes_do_not_panic(bytes in prop::collection::vec(prop_oneof![Just(0), Just(0x80), 0..10_u8, any::<u8>()], 0..300)) {
         let mut command = opened(ALL);
         from_backend(&mut command, &bytes);
         command.tick();

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A control frame as a server sends it.
+/// A control frame of a server.
 fn sent(kind: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = BytesMut::new();
     control(kind, payload.len(), &mut out);
@@ -16,7 +16,7 @@ fn sent_data(stream: u32, bytes: &[u8], ends: bool) -> Vec<u8> {
     out.to_vec()
 }
 
-/// What was read, pieces of a frame joined, and whether the reader took all of it.
+/// The events with joined pieces, and whether the reader accepted everything.
 fn read(bytes: &[u8], piece: usize) -> (Vec<Event>, Result<(), Violation>) {
     let (mut reader, mut buffer) = (Reader::default(), BytesMut::new());
     let mut events: Vec<Event> = Vec::new();
@@ -50,7 +50,7 @@ fn join(events: &mut Vec<Event>, event: Event) {
 }
 
 #[test]
-fn what_matters_is_read_and_the_rest_passed_over() {
+fn relevant_frames_are_read_and_others_skipped() {
     let bytes = [
         sent(4, &[0; 12]), // settings
         sent(2, b"\0\0\0\x01any compressed headers"),
@@ -70,7 +70,7 @@ fn what_matters_is_read_and_the_rest_passed_over() {
 }
 
 #[test]
-fn what_is_no_spdy_is_told() {
+fn protocol_violations_are_reported() {
     for bytes in [
         &b"\x80\x02\0\x02\0\0\0\x04\0\0\0\x01"[..], // version 2
         b"\x80\x03\0\x06\0\0\0\x03\0\0\0",          // a ping without a number
@@ -80,7 +80,7 @@ fn what_is_no_spdy_is_told() {
 }
 
 #[test]
-fn streams_are_opened_with_headers_that_any_zlib_reads() {
+fn headers_are_valid_zlib() {
     let (mut writer, mut out) = (Writer::default(), BytesMut::new());
     writer.open(1, &[("streamtype", "error")], &mut out);
     let first = out.split();
@@ -98,7 +98,7 @@ fn streams_are_opened_with_headers_that_any_zlib_reads() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_read_alike_in_any_pieces(
+    fn splitting_input_makes_no_difference(
         bytes in prop::collection::vec(prop_oneof![Just(0), Just(0x80), Just(3), any::<u8>()], 0..200),
         piece in 1..20_usize,
     ) {

@@ -10,7 +10,7 @@ fn written(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     out.to_vec()
 }
 
-/// A frame as a client sends it.
+/// A frame of a client.
 fn sent(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = written(Opcode::Text, payload);
     frame[0] = first;
@@ -20,7 +20,7 @@ fn sent(first: u8, payload: &[u8]) -> Vec<u8> {
     [&frame[..head], &MASK, &masked.collect::<Vec<u8>>()].concat()
 }
 
-/// What a reader gives: messages and control frames, and how it ends.
+/// The messages and control frames that a reader returned, and its final state.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     messages: Vec<Vec<u8>>,
@@ -54,7 +54,7 @@ fn read(bytes: &[u8], piece: usize) -> Read {
     read
 }
 
-/// The same comes out, however what comes is cut.
+/// Checks that the result is independent of how the input is split.
 #[track_caller]
 fn check(frames: &[Vec<u8>], expected: Read) {
     let bytes = frames.concat();
@@ -64,7 +64,7 @@ fn check(frames: &[Vec<u8>], expected: Read) {
 }
 
 #[test]
-fn messages_and_control_frames_come_out() {
+fn messages_and_control_frames_are_read() {
     let long = vec![b'x'; 70_000];
     let pings = || vec![b"hello".to_vec()];
     check(&[sent(0x89, b"hello")], Read { pings: pings(), ..Read::default() });
@@ -84,7 +84,7 @@ fn messages_and_control_frames_come_out() {
 }
 
 #[test]
-fn what_clients_must_not_send() {
+fn invalid_client_frames_are_violations() {
     let broken = || Read { broken: true, ..Read::default() };
     for frames in [
         &[written(Opcode::Ping, b"not masked")][..],
@@ -101,7 +101,7 @@ fn what_clients_must_not_send() {
 }
 
 #[test]
-fn lengths_have_three_forms() {
+fn payload_lengths_have_three_encodings() {
     for (length, head) in [
         (0, &[0x81, 0][..]),
         (125, &[0x81, 125]),
@@ -116,7 +116,7 @@ fn lengths_have_three_forms() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_read_alike_in_any_pieces(
+    fn splitting_input_makes_no_difference(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         piece in 1..20_usize,
     ) {
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn messages_arrive_whole(
+    fn messages_are_reassembled(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..400), 0..5),
         piece in 1..50_usize,
     ) {

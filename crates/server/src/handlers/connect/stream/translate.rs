@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
 use pintle_streams::Coupling;
-use pintle_streams::remote_command::{self, Outcome, RemoteCommand, Wanted};
+use pintle_streams::remote_command::{self, Channels, Outcome, RemoteCommand};
 use pintle_value::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -55,7 +55,7 @@ pub(super) fn translate(
     let streams = &call.api.metrics.streams;
     let (subprotocol, handshake) = chosen.inspect_err(|_| streams.translated(400))?;
     let tty = is_on(options, "tty");
-    let wanted = Wanted {
+    let wanted = Channels {
         stdin: is_on(options, "stdin"),
         stdout: is_on(options, "stdout"),
         stderr: is_on(options, "stderr") && !tty,
@@ -66,7 +66,7 @@ pub(super) fn translate(
 }
 
 /// Runs the command, and tells the client what became of it.
-async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, wanted: Wanted) {
+async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, wanted: Channels) {
     let greet = async {
         client.write_all_buf(&mut wanted.greeting()).await?;
         client.flush().await
@@ -85,12 +85,12 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, w
         Err(why) => {
             let (status, mut last) = (Status::internal(why), BytesMut::new());
             streams.translated(status.code);
-            remote_command::tell(&bare_status_json(&status), &mut last);
+            remote_command::finish(&bare_status_json(&status), &mut last);
             return relay::say_last(client, last).await;
         }
     };
     let resize = wanted.resize && version >= FIRST_WITH_RESIZE;
-    let mut command = RemoteCommand::new(Wanted { resize, ..wanted });
+    let mut command = RemoteCommand::new(Channels { resize, ..wanted });
     let mut session = Session::new(client, backend);
     session.run(&mut command, &mut stopping).await;
     let status = match command.outcome() {
@@ -101,7 +101,7 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, w
     if let Some(status) = status {
         // That a command ran and failed is no failure of the server.
         streams.translated(if status.code == 0 { 200 } else { status.code });
-        remote_command::tell(&bare_status_json(&status), &mut command.wires().0.outgoing);
+        remote_command::finish(&bare_status_json(&status), &mut command.wires().0.outgoing);
     }
     session.finish(&mut command, &mut stopping).await;
 }

@@ -1,26 +1,26 @@
-//! The life of a definition: which names it is given, and what its conditions say (upstream:
-//! `pkg/controller/{status,establish,apiapproval,nonstructuralschema}`). Pure: the other definitions
-//! and the time come in.
+//! The lifecycle of a definition: accepted names, and conditions (upstream:
+//! `pkg/controller/{status,establish,apiapproval,nonstructuralschema}`). Pure: the other
+//! definitions and the time are arguments.
 
-use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::HashSet;
 
 use pintle_meta::time;
 use pintle_value::{Map, Value};
 
-use crate::built_in::{self, BuiltIn};
+use crate::approval::{Approval, approval_state, is_protected};
+use crate::built_in::{self, BuiltIn, UsedNames};
 use crate::check::conversion::{bundle_of, is_bundle};
 use crate::definition::{Crd, Names};
 
 #[cfg(test)]
 mod tests;
 
-/// The finalizer by which a definition outlives its objects.
+/// The finalizer that keeps a definition until its objects are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What the status of a definition should be, given what is built in and the other definitions of its
-/// group; `None` where it is so already. The others are not looked at where it has its names.
+/// Computes the status of a definition from the built-in resources and the other definitions of its
+/// group; `None` if it is up to date. If the definition already has its names, the others are not
+/// examined.
 pub fn status<'o>(
     crd: &Value,
     built_in: &BuiltIn,
@@ -30,8 +30,8 @@ pub fn status<'o>(
     let read = Crd(crd);
     let is_built_in = built_in.has(read.group(), read.names().plural());
     let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
-    // Names that are as wanted are not looked at again, whatever somebody has made of the conditions; a new
-    // release may have built in what was free.
+    // Accepted names that equal the requested ones are kept, even if somebody changed the
+    // conditions; but a new release may have built in a name that was free.
     let has_names = built_in.group(read.group()).is_none()
         && read.0.at(&["spec", "names"]) == status.get("acceptedNames");
     let accepted = if has_names {
@@ -59,7 +59,7 @@ pub fn status<'o>(
     (crd.get("status") != Some(&status)).then_some(status)
 }
 
-/// Gives a definition its names, and says whether those are all that it wants.
+/// Accepts the free names of a definition, and returns whether those are all requested ones.
 fn accept_names<'o>(
     status: &mut Value,
     read: Crd<'_>,
@@ -71,17 +71,17 @@ fn accept_names<'o>(
         read.names().choose(read.accepted_names(), built_in.group(read.group()), others);
     let categories = read.0.at(&["spec", "names", "categories"]).cloned();
     match categories.filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
-        Some(categories) => _ = names.given.insert("categories", categories),
-        None => _ = names.given.remove("categories"),
+        Some(categories) => _ = names.accepted_map.insert("categories", categories),
+        None => _ = names.accepted_map.remove("categories"),
     }
-    status.make_object().insert("acceptedNames", names.given);
+    status.make_object().insert("acceptedNames", names.accepted_map);
     let accepted = names.conflict.is_none();
     let (reason, message) = names.conflict.unwrap_or(("NoConflicts", "no conflicts found".into()));
     set_condition(status, ("NamesAccepted", accepted, reason, &message), now_micros);
     accepted
 }
 
-/// Sets a condition, given with its type, whether it holds, its reason and its message.
+/// Sets a condition, given by its type, status, reason and message.
 pub fn set_condition(
     status: &mut Value,
     (condition_type, holds, reason, message): (&str, bool, &str, &str),
@@ -111,55 +111,25 @@ pub fn set_condition(
     }
 }
 
-/// Names as they are given.
-struct Given {
-    given: Map,
-    /// The last name that another definition has, as a reason and a message.
+/// The accepted names.
+struct AcceptedNames {
+    accepted_map: Map,
+    /// The last conflict with another definition, as a reason and a message.
     conflict: Option<(&'static str, String)>,
 }
 
-/// Names that are used.
-#[derive(Default)]
-pub(crate) struct Used<'o> {
-    resources: HashSet<Cow<'o, str>>,
-    kinds: HashSet<&'o str>,
-}
-
-impl<'o> Used<'o> {
-    fn by(others: impl Iterator<Item = &'o Value>) -> Self {
-        let mut used = Self::default();
-        for other in others.map(|crd| Crd(crd).accepted_names()) {
-            used.add([other.plural(), other.singular()], [other.kind(), other.list_kind()]);
-            let short_names = other.short_names().into_iter();
-            used.resources.extend(short_names.map(|name| Cow::Owned(name.to_string())));
-        }
-        used
-    }
-
-    /// Adds the names of a resource, and those of its kinds.
-    pub(crate) fn add(
-        &mut self,
-        resources: impl IntoIterator<Item = &'o str>,
-        kinds: impl IntoIterator<Item = &'o str>,
-    ) {
-        let is_name = |name: &&str| !name.is_empty();
-        self.resources.extend(resources.into_iter().filter(is_name).map(Cow::Borrowed));
-        self.kinds.extend(kinds.into_iter().filter(is_name));
-    }
-}
-
 impl Names<'_> {
-    /// Gives each wanted name that is not built in, and is this definition's already or nobody's.
+    /// Accepts each requested name that is not built in, and is this definition's already or free.
     fn choose<'o>(
         self,
         accepted: Names<'_>,
         built_in: Option<&built_in::Group>,
         others: impl Iterator<Item = &'o Value>,
-    ) -> Given {
-        let used = LazyCell::new(|| Used::by(others));
-        let mut result = Given { given: Map::new(), conflict: None };
+    ) -> AcceptedNames {
+        let used = LazyCell::new(|| UsedNames::by(others));
+        let mut result = AcceptedNames { accepted_map: Map::new(), conflict: None };
         let taken = |name: &str| format!("{} is already in use", pintle_meta::quote::quote(name));
-        // What is built in is in use even where the status says that the definition has it.
+        // Built-in names are in use even if the status claims them for the definition.
         let of_resource = |wanted: &str, had: &str| {
             built_in.is_some_and(|group| group.used.resources.contains(wanted))
                 || wanted != had && used.resources.contains(wanted)
@@ -179,7 +149,7 @@ impl Names<'_> {
             } else {
                 wanted
             };
-            result.given.insert(key, name);
+            result.accepted_map.insert(key, name);
         };
         give("plural", "PluralConflict", self.plural(), accepted.plural(), &of_resource);
         give("singular", "SingularConflict", self.singular(), accepted.singular(), &of_resource);
@@ -196,7 +166,7 @@ impl Names<'_> {
             .collect();
         had.retain(|name| !of_resource(name, name));
         let short_names = if conflicts.is_empty() { wanted } else { had };
-        // A conflict of kinds is told rather than one of short names.
+        // A conflict of kinds is reported rather than one of short names.
         match conflicts.as_slice() {
             [] => {}
             [one] => _ = result.conflict.get_or_insert(("ShortNamesConflict", one.clone())),
@@ -206,59 +176,15 @@ impl Names<'_> {
             }
         }
         if !short_names.is_empty() {
-            result.given.insert("shortNames", short_names);
+            result.accepted_map.insert("shortNames", short_names);
         }
-        if result.given.get("singular").and_then(Value::as_str) == Some("") {
-            result.given.remove("singular");
+        if result.accepted_map.get("singular").and_then(Value::as_str) == Some("") {
+            result.accepted_map.remove("singular");
         }
-        if result.given.get("listKind").and_then(Value::as_str) == Some("") {
-            result.given.remove("listKind");
+        if result.accepted_map.get("listKind").and_then(Value::as_str) == Some("") {
+            result.accepted_map.remove("listKind");
         }
         result
-    }
-}
-
-const APPROVED: &str = "api-approved.kubernetes.io";
-
-/// What the annotation of a definition in a group of Kubernetes' own says.
-pub(crate) enum Approval {
-    Approved,
-    Bypassed,
-    Missing,
-    Invalid,
-}
-
-/// Whether only Kubernetes may define APIs in a group.
-pub(crate) fn is_protected(group: &str) -> bool {
-    let within = |domain: &str| {
-        group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    within("k8s.io") || within("kubernetes.io")
-}
-
-/// The state of a definition's approval, and words for it.
-pub(crate) fn approval_state(crd: &Value) -> (Approval, String) {
-    let said = crd.str_at(&["metadata", "annotations", APPROVED]).unwrap_or_default();
-    let quoted = pintle_meta::quote::quote;
-    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let is_url = said.split_once("://").is_some_and(|(scheme, rest)| {
-        !scheme.is_empty() && rest.split('/').next().is_some_and(|host| !host.is_empty())
-    });
-    if said.is_empty() {
-        let words =
-            format!("protected groups must have approval annotation {}, {see}", quoted(APPROVED));
-        (Approval::Missing, words)
-    } else if said.starts_with("unapproved") {
-        (Approval::Bypassed, format!("not approved: {}", quoted(said)))
-    } else if is_url {
-        (Approval::Approved, format!("approved in {said}"))
-    } else {
-        let words = format!(
-            "protected groups must have approval annotation {} with either a URL or a reason \
-             starting with \"unapproved\", {see}",
-            quoted(APPROVED)
-        );
-        (Approval::Invalid, words)
     }
 }
 
@@ -275,7 +201,7 @@ fn approval(crd: Crd<'_>) -> Option<(bool, &'static str, String)> {
     })
 }
 
-/// Marks a definition that is about to go: its objects go first (upstream: REST.Delete).
+/// Prepares a definition for deletion: its objects are deleted first (upstream: REST.Delete).
 pub fn begin_deletion(crd: &mut Value) {
     let since = crd.str_at(&["metadata", "deletionTimestamp"]).unwrap_or_default();
     let now = time::parse(since).unwrap_or(0);

@@ -21,22 +21,22 @@ fn condition(status: &Value, condition_type: &str) -> String {
 }
 
 #[test]
-fn free_names_are_given_at_once() {
+fn free_names_are_accepted() {
     let mut first = crd("tabs", "Tab", "t");
-    let given = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
-    assert_eq!(condition(&given, "NamesAccepted"), "True NoConflicts: no conflicts found");
+    let accepted_map = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    assert_eq!(condition(&accepted_map, "NamesAccepted"), "True NoConflicts: no conflicts found");
     let established = "True InitialNamesAccepted: the initial names have been accepted";
-    assert_eq!(condition(&given, "Established"), established);
-    assert_eq!(given.str_at(&["acceptedNames", "plural"]), Some("tabs"));
-    first.make_object().insert("status", given);
+    assert_eq!(condition(&accepted_map, "Established"), established);
+    assert_eq!(accepted_map.str_at(&["acceptedNames", "plural"]), Some("tabs"));
+    first.make_object().insert("status", accepted_map);
     assert_eq!(status(&first, &BuiltIn::default(), [].iter(), 99), None, "nothing is left to say");
 }
 
 #[test]
-fn names_that_are_taken_are_not() {
+fn names_in_use_conflict() {
     let mut first = crd("tabs", "Tab", "t");
-    let given = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
-    first.make_object().insert("status", given);
+    let accepted_map = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    first.make_object().insert("status", accepted_map);
     for (second, expected) in [
         (crd("others", "Tab", "o"), r#"False KindConflict: "Tab" is already in use"#),
         (crd("others", "Other", "t"), r#"False ShortNamesConflict: "t" is already in use"#),
@@ -46,7 +46,7 @@ fn names_that_are_taken_are_not() {
             status(&second, &BuiltIn::default(), [&first].into_iter(), 0).expect("a change");
         let shown = condition(&status, "NamesAccepted");
         if expected.contains("Kind") {
-            // The list's kind is in use too, and is told last.
+            // The list's kind is in use, too, and is reported last.
             assert_eq!(shown, r#"False ListKindConflict: "TabList" is already in use"#);
         } else {
             assert_eq!(shown, expected);
@@ -69,15 +69,15 @@ fn built_in() -> BuiltIn {
     }])
 }
 
-/// A definition with a status that gives it all that it asks for.
+/// A definition with a status that accepts all its names.
 fn served(mut crd: Value) -> Value {
-    let given = status(&crd, &BuiltIn::default(), [].iter(), 0).expect("a change");
-    crd.make_object().insert("status", given);
+    let accepted_map = status(&crd, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    crd.make_object().insert("status", accepted_map);
     crd
 }
 
 #[test]
-fn built_in_names_are_not_given() {
+fn built_in_names_conflict() {
     for (plural, kind, short, expected) in [
         ("secrets", "Secret", "s", r#"False ListKindConflict: "SecretList" is already in use"#),
         ("secrets", "Other", "s", r#"False PluralConflict: "secrets" is already in use"#),
@@ -86,28 +86,31 @@ fn built_in_names_are_not_given() {
         ("others", "Other", "sec", r#"False ShortNamesConflict: "sec" is already in use"#),
         ("others", "Other", "secret", r#"False ShortNamesConflict: "secret" is already in use"#),
     ] {
-        // Whether they are asked for, or the status claims that they were given.
+        // Whether they are requested, or the status claims them.
         let asked = crd(plural, kind, short);
         for crd in [asked.clone(), served(asked)] {
             let status = status(&crd, &built_in(), [].iter(), 0).expect("a change");
             assert_eq!(condition(&status, "NamesAccepted"), expected, "{plural} {kind} {short}");
-            let given = json::to_string(status.get("acceptedNames").expect("names"));
+            let accepted_map = json::to_string(status.get("acceptedNames").expect("names"));
             for name in ["secrets", "Secret", "SecretList", "sec"] {
-                assert!(!given.contains(&format!("{name:?}")), "{given}");
+                assert!(!accepted_map.contains(&format!("{name:?}")), "{accepted_map}");
             }
         }
     }
 }
 
 #[test]
-fn the_place_of_a_built_in_resource_is_not_established() {
+fn a_built_in_resource_prevents_establishment() {
     let claimed = served(crd("secrets", "Other", "o"));
-    let given = status(&claimed, &built_in(), [].iter(), 0).expect("a change");
-    assert_eq!(condition(&given, "Established"), "False NotAccepted: not all names are accepted");
+    let accepted_map = status(&claimed, &built_in(), [].iter(), 0).expect("a change");
+    assert_eq!(
+        condition(&accepted_map, "Established"),
+        "False NotAccepted: not all names are accepted"
+    );
 }
 
 #[test]
-fn groups_of_kubernetes_need_approval() {
+fn protected_groups_need_approval() {
     for (group, expected) in
         [("k8s.io", true), ("a.k8s.io", true), ("kubernetes.io", true), ("xk8s.io", false)]
     {
