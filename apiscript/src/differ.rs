@@ -1,13 +1,13 @@
-//! The same questions to two servers, and what they answer differently.
+//! Sends the same requests to two servers and reports where the responses differ.
 //!
-//! Questions come from three places: scripts without expectations (`differ/scenarios`), scripts that are
-//! run for each kind (`differ/each`), and rules that take the kinds' objects and schemas apart
-//! (`mutants`), make roles and ask who may do what by them (`rights`), or have several writers at once
-//! followed by watches (`histories`). Each scenario has a namespace of its own, of the same name on both
-//! servers, and names that carry the same suffix, so answers can be compared as they are but for what
-//! servers make up (`alike`).
+//! Requests come from three places: scripts without expectations (`differ/scenarios`), scripts that
+//! run for each kind (`differ/each`), and generators that vary the kinds' objects and schemas
+//! (`mutants`), create roles and review access (`rights`), or run several writers followed by
+//! watches (`histories`). Each scenario has its own namespace, with the same name on both servers,
+//! and names with the same suffix, so responses can be compared directly except for values that
+//! servers choose (`alike`).
 //!
-//! Without a reference the answers are compared with recorded verdicts.
+//! Without a reference the responses are compared with recorded verdicts.
 
 mod alike;
 mod compare;

@@ -1,13 +1,13 @@
-//! Hostile requests by the thousand: whatever comes, the server answers properly and lives.
+//! Thousands of hostile requests: the server sends a valid response to each and stays alive.
 //!
-//! A request is made of a seed and its number alone, so any one can be sent again. What must hold of
-//! every answer:
-//! - there is one (only raw bytes that are no HTTP may cost the connection);
-//! - it is no 5xx except 501, 503 and 504, and 500 in a few words that are upstream's own;
-//! - an error is a `Status` with the code of the status line, or one of the few plain texts;
+//! A seed and a number determine a request, so any one can be sent again. Requirements for every
+//! response:
+//! - there is one (only bytes that are not HTTP may cost the connection);
+//! - it is not 5xx, except 501, 503 and 504, and 500 with a few of upstream's messages;
+//! - an error is a `Status` with the code of the status line, or one of a few plain texts;
 //! - the server is alive after it.
 //!
-//! Never point this at a server that anybody needs.
+//! Never run this against a server that is in use.
 
 mod generate;
 mod mutate;

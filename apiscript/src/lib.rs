@@ -1,8 +1,9 @@
-//! API scripts: black-box conversations with an API server, as data files, and their runner.
+//! API scripts: requests to an API server and the expected responses, as data files, and their
+//! runner.
 //!
-//! A script says what is asked and what must be answered; the runner asks any server: Pintle inside
-//! a test, or a kube-apiserver far away. It knows HTTP and JSON and nothing of how Pintle works. A
-//! script that a kube-apiserver of the release we follow would fail is a wrong script.
+//! The runner runs a script against any server: Pintle in a test's process, or a remote
+//! kube-apiserver. It knows HTTP and JSON and nothing of Pintle's implementation. A script that
+//! fails on a kube-apiserver of the same release is wrong.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -15,13 +15,13 @@ use clap::{Args, Parser, Subcommand};
 #[command(version, about, args_conflicts_with_subcommands = true)]
 struct Program {
     #[command(subcommand)]
-    command: Option<Deed>,
+    command: Option<Task>,
     #[command(flatten)]
     run: Options,
 }
 
 #[derive(Subcommand)]
-enum Deed {
+enum Task {
     /// Sends the same requests to two servers, or compares one server with recorded responses
     Differ(Differ),
     /// Sends hostile requests; never use it on a server that is in use
@@ -213,12 +213,12 @@ struct Options {
 fn main() -> ExitCode {
     let program = Program::parse();
     let result = match program.command {
-        Some(Deed::Differ(options)) => run_differ(options),
-        Some(Deed::Fuzz(options)) => run_fuzz(&options),
-        Some(Deed::Siege(options)) => run_siege(options),
-        Some(Deed::Replicas(options)) => run_replicas(&options),
-        Some(Deed::Projects(options)) => run_projects(&options),
-        Some(Deed::Sweep(options)) => run_sweep(options),
+        Some(Task::Differ(options)) => run_differ(options),
+        Some(Task::Fuzz(options)) => run_fuzz(&options),
+        Some(Task::Siege(options)) => run_siege(options),
+        Some(Task::Replicas(options)) => run_replicas(&options),
+        Some(Task::Projects(options)) => run_projects(&options),
+        Some(Task::Sweep(options)) => run_sweep(options),
         None => run(&program.run),
     };
     result.unwrap_or_else(|error| {

@@ -1,9 +1,9 @@
-//! Whether a body is what a script expects, and if not, where it differs.
+//! Compares a body with a script's expectation, and names the differences.
 //!
-//! Expected members must be there; more may be, unless the comparison is exact. Lists must have the
-//! expected elements, in order, and no more. Where a list stands in the body, the script may instead
-//! give an object: `length`, an index such as `0`, `some` (each of these matches an element),
-//! `every` and `none` (this matches all, or none). Texts can be patterns, and words in `<…>`.
+//! Expected members must be present; there may be more, unless the comparison is exact. Lists must
+//! have exactly the expected elements, in order. In place of a list the script may have an object:
+//! `length`, an index such as `0`, `some` (each of these matches an element), `every` and `none`
+//! (this matches all, or none). Texts can be patterns, and words in `<…>`.
 
 use regex::Regex;
 use serde_json::{Map, Value};

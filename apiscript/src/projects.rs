@@ -1,10 +1,10 @@
-//! Other projects' objects: their definitions are created, their sample objects stored, and what is
-//! broken about those refused. A project without definitions has samples of the server's own kinds.
+//! Other projects' objects: creates their definitions and sample objects, and checks that broken
+//! copies are refused. A project without definitions has samples of built-in kinds.
 //!
-//! Nothing of theirs is kept here, only where it is (`apiscript/projects.yaml`). What a broken object is
-//! follows from the definition's schema by a few plain rules (`breaking`), which know nothing of how a
-//! server checks it; the schemas of the server's own kinds are those that it publishes (`own`). Whoever
-//! reads the remarks judges whether a sample or the server is wrong.
+//! The repository has only their paths (`apiscript/projects.yaml`). A definition's schema and a few
+//! simple rules determine the broken copies (`breaking`), independently of how a server validates;
+//! the schemas of built-in kinds are those that the server publishes (`own`). The reader of the
+//! remarks decides whether a sample or the server is wrong.
 
 mod breaking;
 mod documents;

@@ -1,9 +1,9 @@
-//! Several servers of one database: random clients write and read by any of them, and what they were
-//! answered must fit one history, which is what every server's watch tells.
+//! Several servers of one database: random clients write to and read from any of them, and all
+//! responses must fit one history, which every server's watch reports.
 //!
-//! Clients write leases with few names, so that they meet; they read objects, lists, and pages of
-//! which each comes from another server. Everything follows from a seed but the order in which servers
-//! answer. What each answer allows is judged by [`history`], when the history is known.
+//! Clients write leases with few names, so that they compete. They read objects, lists, and paged
+//! lists with each page from another server. A seed determines everything except the order in which
+//! servers respond. [`history`] checks each response when the history is known.
 
 mod client;
 mod history;

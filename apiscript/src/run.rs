@@ -1,8 +1,8 @@
-//! Runs scripts: fills variables, sends requests, compares answers, follows watches.
+//! Runs scripts: replaces variables, sends requests, checks responses, follows watches.
 //!
-//! Each script has its own connection, its own variables and, if it mentions `$ns`, a namespace of
-//! its own, so scripts run side by side on any server. Nothing here sleeps except between two tries
-//! of a step with `within`, and everything has a deadline.
+//! Each script has its own connection, its own variables and, if it mentions `$ns`, its own
+//! namespace, so scripts can run in parallel on any server. The runner only sleeps between two
+//! attempts of a step with `within`, and everything has a deadline.
 
 mod histories;
 mod watches;

@@ -1,8 +1,8 @@
-//! What a script is: the YAML form of a conversation with an API server.
+//! The YAML form of scripts.
 //!
 //! A file is a list of scripts; a script is a list of steps that share variables and run in order.
-//! scripts/README.md explains the words for those who write scripts; unknown words are refused. This
-//! module knows no requests and no servers.
+//! scripts/README.md explains the words; unknown words are refused. This module knows no requests
+//! and no servers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -194,14 +194,14 @@ impl Step {
             &self.head,
             &self.options,
         ];
-        let deeds = requests.iter().filter(|path| path.is_some()).count()
+        let actions = requests.iter().filter(|path| path.is_some()).count()
             + usize::from(self.events.is_some())
             + usize::from(self.end.is_some())
             + usize::from(self.close.is_some())
             + usize::from(self.compact)
             + usize::from(!self.steps.is_empty());
-        if deeds != 1 {
-            bail!("a step does one thing, not {deeds}");
+        if actions != 1 {
+            bail!("a step does one thing, not {actions}");
         }
         if self.watch.is_some() && self.get.is_none() {
             bail!("a watch is a GET");

@@ -1,13 +1,13 @@
-//! A siege: hostile peers by the hundred, and an ordinary user who must not notice.
+//! A siege: hundreds of hostile clients, and an ordinary user who must not notice them.
 //!
-//! The peers are rows of `siege.yaml`. One row comes after the other, and those that came stay, as long as
-//! the server lets them. Meanwhile a user without special rights gets and writes, over connections old and
-//! new, and somebody asks `/livez`. What must hold:
-//! - all of these are answered, and soon;
-//! - connections that only cost are closed by the server;
-//! - when the peers have left, so have their descriptors and most of their memory.
+//! The clients are rows of `siege.yaml`. One row follows another, and their connections stay as
+//! long as the server keeps them. Meanwhile a user without special rights reads and writes over old
+//! and new connections, and `/livez` is polled. Requirements:
+//! - all of these requests get a response in time;
+//! - the server closes hostile connections;
+//! - when the clients have left, their descriptors and most of their memory are released.
 //!
-//! Never point this at a server that anybody needs.
+//! Never run this against a server that is in use.
 
 mod frames;
 mod ordinary;

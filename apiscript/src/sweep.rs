@@ -1,12 +1,12 @@
-//! Everything that can be made large, made large: no request may cost the server much, or keep others
-//! waiting.
+//! Sends requests in which everything is as large as possible: none may cost the server much, or
+//! delay others.
 //!
-//! What can be made large is taken from the server's own OpenAPI documents: every list, map and text of
-//! every kind, and objects with several lists, whose product could be taken. Each is created, updated,
-//! patched and applied. Beside fields there are the other axes of a request: patches of many operations,
-//! selectors, headers, documents in YAML and Protobuf.
+//! The server's OpenAPI documents say what can be large: every list, map and text of every kind,
+//! and several lists of one object together, to find quadratic work. Each object is created,
+//! updated, patched and applied. Other large parts of requests follow: patches with many
+//! operations, selectors, headers, documents in YAML and Protobuf.
 //!
-//! Never point this at a server that anybody needs.
+//! Never run this against a server that is in use.
 
 mod axes;
 mod fill;

@@ -1,9 +1,9 @@
-//! `$name` in scripts: what it stands for and where it may stand.
+//! `$name` in scripts.
 //!
-//! A string that is nothing but `$name` becomes the variable's value, whatever its type; elsewhere
-//! `$name` or `${name}` becomes text. `$$` is a dollar sign, and so is a `$` before anything that is
-//! no name. In the keys of objects only `${name}` counts, for the strategic merge patch has keys
-//! such as `$patch`. In a pattern (`~…`) the text of a variable stands for itself.
+//! A string that consists of `$name` becomes the variable's value, of any type; elsewhere `$name`
+//! or `${name}` is replaced by text. `$$` is a dollar sign, and so is a `$` before anything that is
+//! not a name. In the keys of objects only `${name}` is replaced, because strategic merge patches
+//! have keys such as `$patch`. In a pattern (`~…`) the text of a variable is quoted.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! The crash campaign: a server is killed in a storm of writes and started again on the same data.
+//! The crash campaign: kills a server under load and restarts it on the same data.
 //!
-//! What must hold, round after round:
-//! - what was acknowledged is there, with exactly that content (the store loses nothing, halves nothing);
-//! - what was under way at the kill happened wholly or not at all;
-//! - resource versions only grow, over restarts too;
-//! - watchers that go on from their last version see every change exactly once, in order.
+//! Requirements after every round:
+//! - every acknowledged write is there with its exact content;
+//! - a write that was in flight at the kill happened completely or not at all;
+//! - resource versions only grow, also over restarts;
+//! - watchers that resume from their last version see every change exactly once, in order.
 
 mod history;
 mod watcher;

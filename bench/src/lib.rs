@@ -1,8 +1,8 @@
-//! Measures any Kubernetes API server over HTTPS, and kills one again and again to see what it keeps.
+//! Measures any Kubernetes API server over HTTPS, and runs the crash campaign.
 //!
-//! Everything goes through the public API, so the same run compares any servers on one machine. The
-//! generator shares the cores with the server: it sends requests that were made before and reads no
-//! more of an answer than it must. It knows nothing of how Pintle works.
+//! Everything uses the public API, so the same run compares any servers on one machine. The load
+//! generator shares the cores with the server: it sends requests that were built before and reads
+//! only the necessary part of a response. It knows nothing of Pintle's implementation.
 
 pub mod call;
 pub mod cases;

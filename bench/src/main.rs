@@ -38,13 +38,13 @@ const CASES: [&str; 14] = [
 #[command(version, about, args_conflicts_with_subcommands = true)]
 struct Options {
     #[command(subcommand)]
-    command: Option<Deed>,
+    command: Option<Task>,
     #[command(flatten)]
     measure: Measure,
 }
 
 #[derive(Subcommand)]
-enum Deed {
+enum Task {
     /// Kills a server under load, again and again, and checks that nothing was lost
     Crash(Crash),
 }
@@ -146,7 +146,7 @@ fn run(options: Options) -> Result<ExitCode> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     runtime.block_on(async {
         match options.command {
-            Some(Deed::Crash(crash)) => run_crash(crash).await,
+            Some(Task::Crash(crash)) => run_crash(crash).await,
             None => run_measure(options.measure).await,
         }
     })

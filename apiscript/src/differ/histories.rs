@@ -83,7 +83,7 @@ impl Writer<'_> {
     fn write(&mut self, count: usize) -> Question {
         let object = self.random.below(OBJECTS);
         let state = self.objects[object];
-        let deed = *self.random.pick(if state.is_there { &CHANGES[..] } else { &BEGINNINGS[..] });
+        let verb = *self.random.pick(if state.is_there { &CHANGES[..] } else { &BEGINNINGS[..] });
         let name = format!("w{}-o{object}", self.number);
         let path = format!("{}/{name}", self.collection);
         let colour = *self.random.pick(COLOURS);
@@ -98,7 +98,7 @@ impl Writer<'_> {
             request("PATCH", &path, media, Some(&json!({"metadata": metadata})))
         };
         let json = "application/json";
-        let request = match deed {
+        let request = match verb {
             "create" => request("POST", self.collection, json, Some(&whole)),
             "apply" => {
                 let path = format!("{path}?fieldManager=applier&force=true");
@@ -111,7 +111,7 @@ impl Writer<'_> {
             "finalizers" => patch(json!({"finalizers": ["x.io/held"]})),
             _ => request("DELETE", &path, json, None),
         };
-        self.objects[object] = state.after(deed);
+        self.objects[object] = state.after(verb);
         let body = request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
         (format!("{} {} {body}", request.method, request.target), request)
     }
@@ -119,9 +119,9 @@ impl Writer<'_> {
 
 impl State {
     /// The state after a write. A deleted object gets no new finalizer.
-    fn after(self, deed: &str) -> Self {
+    fn after(self, verb: &str) -> Self {
         let State { is_there, is_held, is_going } = self;
-        match deed {
+        match verb {
             "create" | "apply" => Self { is_there: true, ..self },
             // The replacement has no finalizers.
             "replace" if is_going => Self { is_there: false, is_held: false, is_going: false },

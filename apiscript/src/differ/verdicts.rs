@@ -1,9 +1,9 @@
-//! What the reference answered, in short: enough to notice without it that an answer has changed.
+//! Short forms of the reference's responses, which are enough to notice a changed response without
+//! the reference.
 //!
-//! A verdict is the status, the reason and the fields of the causes. The file groups questions by verdict;
-//! a question is a number, so that the file stays small, and a sum of all questions says whether the
-//! numbers still mean the same. Questions that are answered differently, and not on purpose, are left
-//! out: they are not yet won.
+//! A verdict is the status, the reason and the fields of the causes. The file groups requests by
+//! verdict. A request is a number, so that the file stays small, and a checksum of all requests
+//! detects changed numbers. Requests with an unintended difference are left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
-//! The one history that all servers tell, and which answers fit it.
+//! The one history that all servers report, and the check of responses against it.
 //!
-//! A linearizable answer shows a state at some revision between the newest that anybody was answered before
-//! the request began and the end of the request. So a state that was replaced before that is a stale read,
-//! and a refusal that no state of that time explains is wrong.
+//! A linearizable response shows a state at some revision between the newest one in any response
+//! before the request began, and the end of the request. So a state that was replaced before that
+//! is a stale read, and a refusal that no state of that time explains is wrong.
 
 use std::collections::{BTreeMap, HashMap};
 

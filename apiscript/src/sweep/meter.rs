@@ -1,8 +1,8 @@
-//! What requests cost the server, in its own processor time, and who had to wait meanwhile.
+//! Measures the server's processor time for requests, and the delay of other requests.
 //!
-//! The time on the clock says nothing on a machine that does other things; the processor time is the
-//! server's `process_cpu_seconds_total`, read before and after a request, while nobody else asks it for
-//! anything but `/livez`.
+//! Wall-clock time means little on a machine with other work. The processor time is the server's
+//! `process_cpu_seconds_total`, read before and after a request, while only `/livez` is requested
+//! besides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// A change of an object.
+/// The verb of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Verb {
     Create,
     Update,
     Delete,
 }
 
-impl Deed {
+impl Verb {
     /// The type of its event.
     pub(super) fn event(self) -> &'static str {
         match self {
@@ -24,7 +24,7 @@ impl Deed {
 /// A change that happened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    pub(super) deed: Deed,
+    pub(super) verb: Verb,
     /// The number of the object's content since then, or of its last content.
     pub(super) sequence: u64,
     /// Its resource version, if a response had it.
@@ -48,7 +48,7 @@ impl History {
     /// The last change of an object that exists.
     pub(super) fn there(&self, name: &str) -> Option<Change> {
         let last = self.changes.get(name)?.last()?;
-        (last.deed != Deed::Delete).then_some(*last)
+        (last.verb != Verb::Delete).then_some(*last)
     }
 
     pub(super) fn add(&mut self, name: &str, change: Change) {

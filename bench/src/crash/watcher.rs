@@ -95,7 +95,7 @@ impl Watcher {
             let events = self.events.get(name).map_or(&[][..], Vec::as_slice);
             for (index, change) in changes.iter().enumerate() {
                 let fits = |event: &Event| {
-                    event.kind == change.deed.event()
+                    event.kind == change.verb.event()
                         && event.sequence == change.sequence
                         && change.version.is_none_or(|version| version == event.version)
                 };
@@ -126,7 +126,7 @@ fn gone(end: Option<u64>) -> Result<()> {
 mod tests {
     use serde_json::json;
 
-    use super::super::history::{Change, Deed, filler};
+    use super::super::history::{Change, Verb, filler};
     use super::*;
 
     fn event(kind: &str, sequence: u64, version: u64) -> Value {
@@ -138,9 +138,9 @@ mod tests {
     /// Checks these events, as kind, content and version.
     fn check(events: &[(&str, u64, u64)]) -> Result<()> {
         let mut history = History::default();
-        history.add("w0-1", Change { deed: Deed::Create, sequence: 1, version: Some(10) });
-        history.add("w0-1", Change { deed: Deed::Update, sequence: 2, version: Some(12) });
-        history.add("w0-1", Change { deed: Deed::Delete, sequence: 2, version: None });
+        history.add("w0-1", Change { verb: Verb::Create, sequence: 1, version: Some(10) });
+        history.add("w0-1", Change { verb: Verb::Update, sequence: 2, version: Some(12) });
+        history.add("w0-1", Change { verb: Verb::Delete, sequence: 2, version: None });
         let mut watcher = Watcher::from(9);
         for (kind, sequence, version) in events {
             watcher.take(&event(kind, *sequence, *version))?;

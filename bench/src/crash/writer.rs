@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use super::history::{Change, Deed, History, Uncertain, filler};
+use super::history::{Change, History, Uncertain, Verb, filler};
 use super::{NAMESPACE, Random, demand, resource_version};
 use crate::call::Call;
 use crate::server::Server;
@@ -83,27 +83,27 @@ impl Writer {
         let path = format!("{collection}/{name}");
         let data = json!({"sequence": sequence.to_string(), "filler": filler(sequence)});
         let mut object = json!({"metadata": {"name": name}, "data": data});
-        let uncertain = |deed, sequence| Uncertain {
+        let uncertain = |verb, sequence| Uncertain {
             name: name.clone(),
-            change: Change { deed, sequence, version: None },
+            change: Change { verb, sequence, version: None },
         };
         let Some(last) = there else {
             let call = server.call("POST", &collection, "application/json", &object.to_string());
-            return (call, uncertain(Deed::Create, sequence));
+            return (call, uncertain(Verb::Create, sequence));
         };
         match self.random.below(8) {
-            0 => (server.call("DELETE", &path, "", ""), uncertain(Deed::Delete, last.sequence)),
+            0 => (server.call("DELETE", &path, "", ""), uncertain(Verb::Delete, last.sequence)),
             1..=3 => {
                 let patch = json!({"data": data}).to_string();
                 let call = server.call("PATCH", &path, "application/merge-patch+json", &patch);
-                (call, uncertain(Deed::Update, sequence))
+                (call, uncertain(Verb::Update, sequence))
             }
             kind => {
                 if let Some(version) = last.version.filter(|_| kind > 5) {
                     object["metadata"]["resourceVersion"] = json!(version.to_string());
                 }
                 let call = server.call("PUT", &path, "application/json", &object.to_string());
-                (call, uncertain(Deed::Update, sequence))
+                (call, uncertain(Verb::Update, sequence))
             }
         }
     }
@@ -137,9 +137,9 @@ impl Writer {
     fn settle(&mut self, under_way: &Uncertain, object: Option<&Value>) {
         let Uncertain { name, change } = under_way;
         let has_it = object.is_some_and(|object| sequence(object) == Some(change.sequence));
-        let happened = match change.deed {
-            Deed::Create | Deed::Update => has_it,
-            Deed::Delete => object.is_none(),
+        let happened = match change.verb {
+            Verb::Create | Verb::Update => has_it,
+            Verb::Delete => object.is_none(),
         };
         if happened {
             let version = object.and_then(resource_version);
@@ -182,14 +182,14 @@ mod tests {
 
     /// Whether a writer is content that made content 1 at version 10 and changed it to 2 at version 12,
     /// with this under way, when the server has this object and is at this version.
-    fn check(under_way: Option<Deed>, object: Option<&Value>, version: u64) -> Result<usize> {
+    fn check(under_way: Option<Verb>, object: Option<&Value>, version: u64) -> Result<usize> {
         let mut writer = Writer::new(0, 1);
-        for (deed, sequence, version) in [(Deed::Create, 1, 10), (Deed::Update, 2, 12)] {
-            writer.history.add("w0-1", Change { deed, sequence, version: Some(version) });
+        for (verb, sequence, version) in [(Verb::Create, 1, 10), (Verb::Update, 2, 12)] {
+            writer.history.add("w0-1", Change { verb, sequence, version: Some(version) });
         }
-        writer.under_way = under_way.map(|deed| {
-            let sequence = if deed == Deed::Delete { 2 } else { 3 };
-            Uncertain { name: "w0-1".to_owned(), change: Change { deed, sequence, version: None } }
+        writer.under_way = under_way.map(|verb| {
+            let sequence = if verb == Verb::Delete { 2 } else { 3 };
+            Uncertain { name: "w0-1".to_owned(), change: Change { verb, sequence, version: None } }
         });
         writer.compare(&object.map(|object| ("w0-1", object)).into_iter().collect(), version)?;
         Ok(writer.history.changes["w0-1"].len())
@@ -200,10 +200,10 @@ mod tests {
         let (survivor, next) = (object(2, 12), object(3, 13));
         assert_eq!(check(None, Some(&survivor), 12).unwrap(), 2);
         // The write in flight may be committed or not.
-        assert_eq!(check(Some(Deed::Update), Some(&survivor), 12).unwrap(), 2);
-        assert_eq!(check(Some(Deed::Update), Some(&next), 13).unwrap(), 3);
-        assert_eq!(check(Some(Deed::Delete), Some(&survivor), 12).unwrap(), 2);
-        assert_eq!(check(Some(Deed::Delete), None, 13).unwrap(), 3);
+        assert_eq!(check(Some(Verb::Update), Some(&survivor), 12).unwrap(), 2);
+        assert_eq!(check(Some(Verb::Update), Some(&next), 13).unwrap(), 3);
+        assert_eq!(check(Some(Verb::Delete), Some(&survivor), 12).unwrap(), 2);
+        assert_eq!(check(Some(Verb::Delete), None, 13).unwrap(), 3);
 
         let mut half = survivor.clone();
         half["data"]["filler"] = json!("000000000002.");

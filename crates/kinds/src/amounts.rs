@@ -125,7 +125,7 @@ pub(crate) fn parse(field: &Field<'_>) -> Option<Quantity> {
     field.text().parse().ok()
 }
 
-/// How two amounts compare, if both are there.
+/// Compares two amounts, if both are present.
 pub(crate) fn compare(a: &Field<'_>, b: &Field<'_>) -> Option<Ordering> {
     Some(parse(a)?.cmp(&parse(b)?))
 }

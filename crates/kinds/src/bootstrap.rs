@@ -26,15 +26,16 @@ pub use rbac::node_role;
 /// The configuration that the objects of a server depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Which API versions and features are on.
+    /// The enabled API versions and features.
     pub config: &'a RuntimeConfig,
     /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.
     pub service_ranges: &'a [&'a str],
-    /// Where clients in the cluster reach the server; `None` where several servers say it together.
+    /// The address at which clients in the cluster reach the server; `None` if several servers
+    /// share the endpoints.
     pub advertise_address: Option<IpAddr>,
     /// The port at which clients in the cluster reach the server.
     pub secure_port: u16,
-    /// The authorities of client certificates as PEM, if there are any.
+    /// The CAs of client certificates as PEM, if there are any.
     pub client_ca: Option<&'a str>,
     /// The configuration of front proxies, if there is one.
     pub request_header: Option<RequestHeader<'a>>,
@@ -43,18 +44,19 @@ pub struct Settings<'a> {
 /// The configuration of front proxies: the `--requestheader-*` flags.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHeader<'a> {
-    /// The authorities of the proxy's certificates as PEM.
+    /// The CAs of the proxy's certificates as PEM.
     pub client_ca: &'a str,
     /// The names that the certificates may have.
     pub allowed_names: &'a [&'a str],
-    /// The headers with the user's name, uid, groups, and the beginning of those with more.
+    /// The headers with the user's name, uid and groups, and the prefixes of headers with extra
+    /// values.
     pub username_headers: &'a [&'a str],
     pub uid_headers: &'a [&'a str],
     pub group_headers: &'a [&'a str],
     pub extra_headers_prefix: &'a [&'a str],
 }
 
-/// An object that the server makes.
+/// An object that the server creates.
 #[derive(Clone, Debug)]
 pub struct BootstrapObject {
     /// Its resource.
@@ -65,7 +67,7 @@ pub struct BootstrapObject {
     pub reconcile: Reconcile,
 }
 
-/// How an existing object is reconciled with the wanted state.
+/// How an existing object is reconciled with the desired state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconcile {
     /// It is not changed.
@@ -78,8 +80,8 @@ pub enum Reconcile {
     /// Its spec is set to the desired one while its annotation `apf.kubernetes.io/autoupdate-spec`
     /// is `true` (without the annotation, until another client changes it).
     WhileOurs,
-    /// Missing certificates and list items are added to each entry of its data; those of other servers of the
-    /// cluster stay.
+    /// Missing certificates and list items are added to each entry of its data; those of other
+    /// servers in the cluster stay.
     United,
     /// These members are set to the desired ones; others stay.
     WithMembers(&'static [&'static str]),
@@ -98,7 +100,7 @@ pub enum Step {
     Replace,
 }
 
-/// The objects, in the order in which they are to be made.
+/// The objects, in the order of their creation.
 pub fn objects(settings: &Settings<'_>) -> Vec<BootstrapObject> {
     let mut objects = cluster::namespaces();
     objects.extend(cluster::priority_classes());
@@ -236,7 +238,7 @@ fn contains(stored: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Sets the entries of a map to what they are in another object.
+/// Copies the entries of a map from another object.
 fn merge(to: &mut Value, from: &Value, path: &[&str]) {
     let Some(entries) = from.at(path).and_then(Value::as_object) else { return };
     let map = path.iter().fold(to.make_object(), |map, member| map.entry_object(member));

@@ -19,7 +19,7 @@ pub(crate) struct Frozen {
     /// The message, if upstream reports the change as forbidden; `None` if it reports an invalid
     /// value.
     pub forbidden: Option<&'static str>,
-    /// Whether it is a text to Go, and no pointer to one: what is absent is shown as an empty one.
+    /// Whether Go has a string here and not a pointer: an absent value is shown as an empty one.
     pub is_text: bool,
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> 
         .collect()
 }
 
-/// Whether two values are the same to Go, at any depth: what is absent equals what is null or empty
-/// (upstream: `Semantic.DeepEqual`).
+/// Whether Go's `Semantic.DeepEqual` finds two values equal, at any depth: an absent value equals
+/// null and an empty one.
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     fn visible(value: Option<&Value>) -> Option<&Value> {
         value.filter(|value| match value {

@@ -35,7 +35,7 @@ impl<'a> Field<'a> {
         Self { value: object, parent: None, step: Step::Same }
     }
 
-    /// The member of that name; where it is absent, a field whose value is null.
+    /// The member of that name; a field with the value null if it is absent.
     pub(crate) fn get<'s>(&'s self, member: &'s str) -> Field<'s> {
         self.step(self.value.get(member), Step::Member(member))
     }
@@ -45,7 +45,7 @@ impl<'a> Field<'a> {
         self.step(self.value.at(members), Step::Members(members))
     }
 
-    /// The member of that name, if it is there.
+    /// The member of that name, if it is present.
     pub(crate) fn find<'s>(&'s self, member: &'s str) -> Option<Field<'s>> {
         Some(self.get(member)).filter(Field::is_set)
     }

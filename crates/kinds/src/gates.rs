@@ -1,5 +1,5 @@
-//! Fields of features that are off by default: what clients say of them is dropped, unless the feature is on
-//! or the object that they replace uses them (upstream: `dropDisabledFields`).
+//! Fields of features that are off by default. They are dropped from writes, unless the feature is
+//! on or the stored object uses them (upstream: `dropDisabledFields`).
 
 use pintle_value::Value;
 
@@ -24,10 +24,10 @@ pub(crate) const fn of(feature: Feature, fields: &'static [&'static [&'static st
     Gate { feature: Some(feature), fields }
 }
 
-/// Gates, and what the paths of their fields are relative to.
+/// Gates, and the path to which the paths of their fields are relative.
 pub(crate) type Gated = (&'static [&'static str], &'static [Gate]);
 
-/// Drops what is switched off.
+/// Drops the fields of disabled features.
 pub(crate) fn drop(new: &mut Value, old: Option<&Value>, gated: &[Gated], on: Features) {
     for (field, gates) in gated {
         let old = old.and_then(|old| old.at(field));

@@ -1,11 +1,11 @@
-//! A kind's entry: what the generated table of resources does not say about it.
+//! A kind's entry: its behaviour, which the generated table of resources does not have.
 
 use pintle_value::Value;
 
 use crate::strategy::Strategy;
 
-/// The behaviour of one resource in all its versions. The resource's names, verbs and subresources
-/// stand in the generated table; the two are joined by group and plural name.
+/// The behaviour of one resource in all its versions. The generated table has the resource's names,
+/// verbs and subresources; group and plural name join the two.
 pub(crate) struct Kind {
     /// The API group, `""` for the core group.
     pub group: &'static str,

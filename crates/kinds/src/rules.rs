@@ -30,7 +30,7 @@ pub(crate) enum Rule {
     Within(&'static str, i64, i64),
     /// The number of a port; 0 means no port.
     Port(&'static str),
-    /// The text is one of these, if the member is there.
+    /// The text is one of these, if the member is present.
     OneOf(&'static str, &'static [&'static str]),
     /// The text is one of these; an absent one counts as empty.
     Supported(&'static str, &'static [&'static str]),
@@ -46,7 +46,7 @@ pub(crate) enum Rule {
     Selector(&'static str),
     /// The labels of a map.
     Labels(&'static str),
-    /// The rules of a member, if it is there.
+    /// The rules of a member, if it is present.
     At(&'static str, Rules),
     /// The rules of each item of a list.
     Each(&'static str, Rules),

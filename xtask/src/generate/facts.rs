@@ -1,9 +1,9 @@
 //! The front end for a directory of extracted facts (`openapi-facts.json`, `proto-facts.json`,
-//! `go-facts.json`, `strategies.json`), and for what they lack, which stands in `xtask/facts/`.
+//! `go-facts.json`, `strategies.json`), and for the supplement in `xtask/facts/`.
 //!
-//! The extracted Go facts have no order of members (their JSON is sorted), no `omitzero`, no mark of
-//! which string types are `+enum`, and no structs outside `types.go`. The supplement has those;
-//! [`supplement`] makes it from upstream's sources.
+//! The extracted Go facts lack the order of members (their JSON is sorted), `omitzero`, the `+enum`
+//! marks of string types, and structs outside `types.go`. The supplement has those; [`supplement`]
+//! makes it from upstream's sources.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
-//! The back end that writes down the types of versions that the release serves no longer:
+//! The back end for the types of removed versions:
 //! `crates/schema/src/builtin/generated/removed.txt`.
 //!
-//! They are text, not constants, for constants that point to each other cost every start, and these are
-//! hardly ever wanted. The reader of the file (`pintle_schema::removed`) says what its lines are.
+//! They are text, not constants, because constants with pointers cost every start, and these types
+//! are rarely needed. The parser of the file (`pintle_schema::removed`) describes its lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

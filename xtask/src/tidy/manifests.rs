@@ -1,4 +1,4 @@
-//! Crates: who depends on whom, and that each inherits the workspace's lints.
+//! Manifests of crates: the direction of dependencies, and the workspace's lints.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,7 +80,8 @@ fn code_map(page: &str) -> BTreeMap<&str, usize> {
     crates.enumerate().map(|(place, name)| (name, place)).collect()
 }
 
-/// The crate that has lints of its own, as one of its blocks is unsafe: docs/decisions/0008-code-pages.md.
+/// The crate with its own lints, because one of its blocks is unsafe:
+/// docs/decisions/0008-code-pages.md.
 const UNSAFE: &str = "pintle-pages";
 
 fn inherits_lints(manifest: &str) -> bool {

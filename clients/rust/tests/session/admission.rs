@@ -207,7 +207,7 @@ async fn a_dry_run_calls_no_webhook_with_side_effects() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
     let hooks = [
-        hook(&webhook, "/deeds", json!({"sideEffects": "NoneOnDryRun"})),
+        hook(&webhook, "/side-effects", json!({"sideEffects": "NoneOnDryRun"})),
         hook(&webhook, "/words", json!({"sideEffects": "None"})),
     ];
     validate(&world, json!(hooks)).await?;

@@ -61,13 +61,13 @@ pub(crate) fn to_v2(autoscaler: &mut Value) {
 /// From v2.
 pub(crate) fn from_v2(autoscaler: &mut Value) {
     set_api_version(autoscaler, "autoscaling/v1");
-    // The annotations are ours to make; an object that came with them has them from elsewhere.
+    // The server makes these annotations, so an object's own ones are dropped.
     take_annotations(autoscaler);
     let mut annotations = Vec::new();
     let spec = autoscaler.object_entry("spec");
     if let Some(Value::Array(metrics)) = spec.remove("metrics") {
         let target = metrics.iter().find_map(|metric| cpu_utilization(metric, "target")).cloned();
-        // The use of CPU needs no annotation, wherever it stands.
+        // CPU utilization needs no annotation, at whatever index.
         let others = metrics.into_iter().filter(|m| cpu_utilization(m, "target").is_none());
         annotations.push((METRICS, to_annotation(&others.collect::<Vec<_>>(), &SPEC)));
         if let Some(target) = target {
@@ -106,7 +106,7 @@ fn in_internal_form(behavior: Value) -> Value {
     behavior
 }
 
-/// The members of what stands in annotations, in the order in which upstream declares them.
+/// The members in annotations, in the order in which upstream declares them.
 const ORDER: &[&str] = &[
     "type",
     "status",
@@ -168,7 +168,7 @@ fn in_order(value: &Value) -> String {
 /// A metric's member in v2, as a path, and in the annotation.
 type Names = (&'static [&'static str], &'static str);
 
-/// How the metrics of a kind stand in an annotation: their member, and its members.
+/// The forms of metrics in an annotation: their member, and its members.
 type Shapes = [(&'static str, &'static [Names]); 5];
 
 const SPEC: Shapes = [
@@ -259,7 +259,7 @@ const STATUS: Shapes = [
     ),
 ];
 
-/// Metrics as they stand in an annotation; `None` for no metrics.
+/// Metrics as an annotation; `None` without metrics.
 fn to_annotation(metrics: &[Value], shapes: &Shapes) -> Option<Value> {
     if metrics.is_empty() {
         return None;
@@ -295,7 +295,7 @@ fn flatten(source: &mut Map, names: &[Names]) {
     }
 }
 
-/// A metric as it is in v2.
+/// A metric of an annotation in its v2 form.
 fn from_annotation(mut metric: Value, shapes: &Shapes) -> Value {
     for (member, names) in shapes {
         let Some(Value::Object(source)) = metric.get_mut(member) else { continue };
@@ -351,7 +351,7 @@ fn set_cpu_target(metrics: &mut Vec<Value>, target: Option<Value>) {
     }
 }
 
-/// The use of CPU, if that is what the metric is about.
+/// The CPU utilization, if the metric is about that.
 fn cpu_utilization<'a>(metric: &'a Value, part: &str) -> Option<&'a Value> {
     let is_cpu = metric.str_at(&["type"]) == Some("Resource")
         && metric.str_at(&["resource", "name"]) == Some("cpu");
@@ -413,7 +413,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_array().is_some_and(<[Value]>::is_empty)
 }
 
-/// The same tree with other names of members, and without what is null.
+/// The same tree with renamed members, without nulls.
 fn with_names(value: Value, name: fn(&str) -> Str) -> Value {
     match value {
         Value::Object(members) => Value::Object(

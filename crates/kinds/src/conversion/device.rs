@@ -61,7 +61,7 @@ fn request_from_v1(request: &mut Map) {
     request.entry_or("deviceClassName", || "".into());
 }
 
-/// Puts a member's members beside it, and takes it away.
+/// Moves a member's members up to the object, and removes the member.
 fn lift(object: &mut Map, member: &str) {
     if let Some(Value::Object(members)) = object.remove(member) {
         for (name, value) in members {

@@ -1,4 +1,4 @@
-//! `apiextensions.k8s.io/v1`. That a definition makes a resource is `pintle-crd`'s matter.
+//! `apiextensions.k8s.io/v1`. `pintle-crd` turns a definition into a resource.
 
 use pintle_meta::{names, object};
 use pintle_registry::{Deletion, NameRule};

@@ -40,7 +40,7 @@ const SIGNING_REQUEST: Strategy = Strategy {
     name: NameRule::PathSegment,
     fields: &[SIGNER],
     note_origin: |request, origin| note_requester(request, origin.author),
-    // A request is not changed once it is made: only its metadata is.
+    // After the create only the metadata of a request can change.
     prepare_update: |new, old| {
         let spec = old.get("spec").cloned().unwrap_or_default();
         new.make_object().insert("spec", spec);

@@ -103,7 +103,7 @@ const CANDIDATE_RULES: Rules = &[At(
     ],
 )];
 
-/// A candidate is not older than what it acts as.
+/// A candidate's binary version is not older than its emulation version.
 fn check_versions(spec: &Field<'_>, errors: &mut Errors) {
     const WORDS: &str = "must be a valid semantic version";
     let (emulated, binary) = (spec.get("emulationVersion"), spec.get("binaryVersion"));
@@ -123,7 +123,7 @@ fn check_versions(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A semantic version without what may follow its three numbers.
+/// A semantic version of three numbers, without suffix.
 fn version(text: &str) -> Option<[u64; 3]> {
     let numbers = text.split(['-', '+']).next()?;
     let mut parts = numbers.split('.').map(|part| {

@@ -72,7 +72,7 @@ fn drop_topology(slice: &mut Value, hosts: &BTreeSet<String>) {
     }
 }
 
-/// The hosts that stand in the topology of a slice.
+/// The hosts in the topology of a slice.
 fn hosts(slice: &Value) -> BTreeSet<String> {
     let endpoints = items(slice, &["endpoints"]).iter();
     let hosts = endpoints.filter_map(|one| one.str_at(&["deprecatedTopology", HOST]));
@@ -117,7 +117,7 @@ fn too_many(field: &Field<'_>, max: usize, errors: &mut Errors) {
     }
 }
 
-/// Addresses that are stored already are taken as they are.
+/// Stored addresses are accepted.
 fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let endpoints = slice.get("endpoints");
     if slice.items("endpoints").len() > ENDPOINTS_MAX {

@@ -82,7 +82,7 @@ const EVENT: Strategy = Strategy {
                     check_series(new, &mut errors);
                 }
                 errors.extend(unchanged(new, Some(old), FROZEN));
-                // Its name in this group.
+                // The name of the member in this group.
                 if !same(new.get("reportingComponent"), old.get("reportingComponent")) {
                     let new = new.get("reportingComponent").unwrap_or(&Value::Null);
                     let path = Path::new("reportingController");
@@ -112,7 +112,7 @@ const FROZEN: &[Frozen] = &[
     frozen(&["related"]),
 ];
 
-/// The component, of the old way to say it or of the new.
+/// The component, from the old member or the new one.
 fn source(event: &Value) -> Str {
     let component = text(event, &["source", "component"]);
     if component.is_empty() { text(event, &["reportingComponent"]) } else { component }

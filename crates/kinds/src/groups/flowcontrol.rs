@@ -1,4 +1,5 @@
-//! `flowcontrol.apiserver.k8s.io/v1`: the objects are kept; priority and fairness is yet to come.
+//! `flowcontrol.apiserver.k8s.io/v1`: the validation and defaults of flow schemas and priority
+//! levels.
 
 mod mandatory;
 mod rules;

@@ -1,4 +1,4 @@
-//! `rbac.authorization.k8s.io/v1`. Who may grant what is the authorizer's matter.
+//! `rbac.authorization.k8s.io/v1`. The authorizer checks who may grant what.
 
 use pintle_meta::{labels::Selector, names, validation};
 use pintle_registry::NameRule;
@@ -68,7 +68,7 @@ fn check_rules(role: &Value, is_namespaced: bool) -> Errors {
     for rule in role.items("rules") {
         check_rule(&rule, is_namespaced, &mut errors);
     }
-    // A cluster role that gathers others selects them.
+    // An aggregated cluster role has selectors.
     let aggregation = role.get("aggregationRule");
     if aggregation.is_set() {
         let words = "at least one clusterRoleSelector required if aggregationRule is non-nil";

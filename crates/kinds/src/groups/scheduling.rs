@@ -22,7 +22,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(SCHEDULING, "workloads", groups::WORKLOAD),
 ];
 
-/// The classes that the server makes, and their values.
+/// The classes that the server creates, and their values.
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 const USER_VALUE_MAX: i64 = 1_000_000_000;

@@ -186,7 +186,7 @@ fn check_drivers(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A driver that is there already may change nothing but how many volumes it can attach.
+/// Of a stored driver only the number of attachable volumes may change.
 fn check_drivers_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
@@ -335,7 +335,7 @@ fn parameters(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Where volumes may be made: terms that differ, each of labels and the values they may have.
+/// Checks the allowed topologies: distinct terms, each of labels with values.
 fn check_topologies(class: &Field<'_>, errors: &mut Errors) {
     let count = class.items("allowedTopologies").len();
     let mut terms: Vec<BTreeMap<String, BTreeSet<String>>> = Vec::new();

@@ -68,7 +68,7 @@ pub(super) fn check_lasting(spec: &Field<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// A workload's selector stays what it is.
+/// A workload's selector is immutable.
 pub(super) fn check_same_selector(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let selector = spec.get("selector");
     let is_changed = |old: &Value| old.at(&["spec", "selector"]) != selector.some();
@@ -113,7 +113,7 @@ pub(super) struct Counts {
     pub(super) members: &'static [&'static str],
     /// Pairs of members, the first of which may not be greater than the second, with the message.
     pub(super) within: &'static [(&'static str, &'static str, &'static str)],
-    /// Whether `collisionCount` is there, which only grows.
+    /// Whether there is a `collisionCount`, which may only grow.
     pub(super) collisions: bool,
 }
 

@@ -31,7 +31,8 @@ fn tag(reference: &str) -> Option<&str> {
 /// The longest path of an image, without its registry.
 const PATH_BYTES_MAX: usize = 255;
 
-/// `[registry[:port]/]path/…`; upstream takes no bare identifier of 64 hexadecimal digits.
+/// Whether the text has the form `[registry[:port]/]path/…`; upstream refuses a bare identifier of
+/// 64 hexadecimal digits.
 fn is_name(name: &str) -> bool {
     let is_identifier = name.len() == 64 && name.bytes().all(is_lower_hex);
     let path = match name.split_once('/') {

@@ -36,7 +36,7 @@ fn begin_status(pod: &mut Value) {
     pod.make_object().insert("status", status);
 }
 
-/// Keys of the pod's own labels become requirements of the selectors that they stand beside.
+/// Adds requirements for the pod's own labels to the selectors that have `matchLabelKeys`.
 fn merge_label_keys(pod: &mut Value) {
     let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).cloned();
     let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { return };

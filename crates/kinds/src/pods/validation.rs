@@ -1,6 +1,6 @@
 //! The rules for pods and pod templates, in upstream's order.
 //!
-//! [`Spec`] is what the rules know of the pod as a whole; each room has its part of the spec.
+//! [`Spec`] has the facts of the whole pod; each submodule has its part of the spec.
 
 mod affinity;
 mod annotations;
@@ -53,7 +53,7 @@ pub(crate) struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// A spec of which nothing has been checked.
+    /// A spec whose parts have not been checked yet.
     pub(crate) fn of(field: &'a Field<'a>, options: Options) -> Self {
         let claims = field.items("resourceClaims").map(|claim| claim.str("name"));
         Self {

@@ -1,4 +1,4 @@
-//! The kinds with which API servers keep house: what is served, stored and migrated, and how fairly.
+//! The kinds about API servers: APIServices, storage versions, migrations, flow control.
 
 use std::cmp::Ordering;
 

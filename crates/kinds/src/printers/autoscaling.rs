@@ -1,4 +1,4 @@
-//! autoscaling: what a HorizontalPodAutoscaler aims at, and the Scale that it turns.
+//! autoscaling: HorizontalPodAutoscalers and Scales.
 
 use std::borrow::Cow;
 

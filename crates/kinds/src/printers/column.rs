@@ -89,9 +89,9 @@ pub(super) const NAME: Column = string("Name", Cell::Text("metadata.name"), NAME
 pub(super) const NAME_TEXT: Description = Field("meta.v1.ObjectMeta", "name");
 /// The description of a column with the time of the object's creation.
 pub(super) const AGE_TEXT: Description = Field("meta.v1.ObjectMeta", "creationTimestamp");
-/// How long ago the object was made.
+/// The time since the creation of the object.
 pub(super) const AGE: Column = string("Age", Cell::Age("metadata.creationTimestamp"), AGE_TEXT);
-/// All that there is to say of kinds whose objects say it themselves.
+/// The columns of kinds that have nothing else to show.
 pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
 
 /// The names of the containers in a pod's spec.

@@ -77,7 +77,7 @@ fn message(event: &Value) -> Value {
     str_at(event, "message").trim().into()
 }
 
-/// How often it was observed; what was observed once has no count in the newer way to write events.
+/// How often it was observed; an events.k8s.io event without a series has no count.
 fn count(event: &Value) -> Value {
     match at(event, "series") {
         Some(series) => int_at(series, "count").into(),

@@ -1,15 +1,16 @@
-//! The tables of the built-in kinds: which columns each has, and what its cells say.
+//! The Tables of the built-in kinds: their columns, and how cells are computed.
 //!
-//! A kind is an entry in the `KINDS` of its group's file; most of its cells are a path and a word for
-//! how to print what is there ([`column::Cell`]), and a function is for what is particular to one
-//! kind. Kinds without an entry have the default table, a name and a time of creation.
+//! A kind is an entry in the `KINDS` of its group's file. Most cells are a path and a way to print
+//! the value ([`column::Cell`]); functions compute special ones. Kinds without an entry have the
+//! default Table, a name and a creation time.
 //!
-//! The cells are those of `kubectl get` on a v1.36 server in its wide form, which is the only one
-//! that servers print: all columns and cells, always (TBL-04). Versions of a kind share a table.
+//! The cells are those of `kubectl get -o wide` on a v1.36 server: servers always send all columns
+//! and cells (TBL-04). Versions of a kind share a Table.
 //!
-//! Must not know: how tables are asked for or encoded, lists, the clock.
+//! Must not know: requests for Tables and their encodings, lists, the clock.
 //!
-//! Invariant: a printer has a row for every object tree, whatever is missing or of the wrong type.
+//! Invariant: a printer returns a row for every object tree, whatever is missing or of the wrong
+//! type.
 
 mod admission;
 mod apiserver;

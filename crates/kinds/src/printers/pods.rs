@@ -181,7 +181,7 @@ impl<'a> Summary<'a> {
         (summary, sidecars, true)
     }
 
-    /// Adds the containers: the first one with something to say has the word.
+    /// Adds the containers: the first one with a reason determines the status.
     fn with_containers(mut self, pod: &'a Value) -> Self {
         let mut running = false;
         let mut error: Option<Cow<'a, str>> = None;

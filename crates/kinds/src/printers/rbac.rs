@@ -1,4 +1,4 @@
-//! rbac.authorization.k8s.io: who has which role. The roles themselves have the default table.
+//! rbac.authorization.k8s.io: bindings. Roles have the default Table.
 
 use pintle_value::Value;
 

@@ -1,4 +1,4 @@
-//! scheduling.k8s.io, and what else bears on where pods run and stay: policy and node.k8s.io.
+//! scheduling.k8s.io, policy and node.k8s.io.
 
 use pintle_value::Value;
 

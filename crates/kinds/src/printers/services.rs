@@ -1,4 +1,4 @@
-//! Services, and where their traffic goes: Endpoints and EndpointSlices.
+//! Services, Endpoints and EndpointSlices.
 
 use pintle_value::Value;
 

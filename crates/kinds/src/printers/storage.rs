@@ -1,4 +1,4 @@
-//! storage.k8s.io: classes of volumes, and what drivers say of themselves.
+//! storage.k8s.io: storage classes, and objects about drivers.
 
 use pintle_value::Value;
 

@@ -1,8 +1,8 @@
 //! The rows of every kind (TBL-04, TBL-06, TBL-07, RES-01 to RES-69), as data.
 //!
-//! `tests/*.yaml` has, by kind (with its group before a slash, if it has one), objects and the cells
-//! that they have, and conditions where there are any. Texts such as `now-5m` in an object stand for
-//! the time so long before the one that tables are printed at.
+//! `tests/*.yaml` has, by kind (`GROUP/KIND`, or `KIND` in the core group), objects with their
+//! cells and, if there are any, conditions. A text such as `now-5m` in an object is that time
+//! before the time at which the Table is printed.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn cells(row: Row, now: UnixSeconds) -> Cells {
     (row.cells.iter().map(|cell| cell.at(now)).collect(), row.conditions)
 }
 
-/// Every row of the files: the kind, the object, and what its row should tell.
+/// Every row of the files: the kind, the object, and its expected cells.
 fn examples() -> Vec<(String, Value, Cells)> {
     let files = FILES.map(|text| yaml::parse(text.as_bytes()).expect("test data are YAML"));
     let kinds = files.iter().flat_map(|file| file.as_object().expect("a map of kinds").iter());
@@ -132,7 +132,7 @@ fn flow_schemas_are_in_the_order_of_their_precedence() {
     assert!(printer("", "Pod").order().is_none());
 }
 
-/// The facts of the release, which are beside the project while it is being made.
+/// The extracted facts of the release, if they are present.
 fn facts() -> Option<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference/v1.36/tables.json");
     let text = std::fs::read(path).ok()?;
@@ -144,8 +144,8 @@ fn name(kind: &str) -> &str {
     kind.strip_prefix("core/").or_else(|| kind.strip_prefix("meta/")).unwrap_or(kind)
 }
 
-/// Upstream has columns for it, and its storage asks for the default ones
-/// (pkg/registry/storage/csistoragecapacity/storage): that is what clients see.
+/// Upstream has columns for it, but its storage uses the default ones
+/// (pkg/registry/storage/csistoragecapacity/storage), so clients see those.
 const DEFAULT_AFTER_ALL: &str = "storage.k8s.io/CSIStorageCapacity";
 
 #[test]

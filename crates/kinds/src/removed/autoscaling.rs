@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers, in v2beta1 and v2beta2 (MIG-45).
 //!
-//! v2beta2 is v2 but for the tolerance of scaling, which it does not know. Metrics of v2beta1 stand in
-//! annotations of v1 to this day.
+//! v2beta2 is v2 without the tolerance of scaling. The annotations of v1 still have the metrics of
+//! v2beta1.
 
 use super::{Removed, same};
 use crate::{

@@ -105,8 +105,8 @@ fn stored_versions(definition: &mut Map) {
     }
 }
 
-/// Definitions of v1beta1 need no schema, and not a type at each of its levels, and may keep what is in
-/// none.
+/// Drops errors of v1 for a missing schema, for missing types in it, and for preserved unknown
+/// fields: v1beta1 allows them.
 fn definition(new: &Value, old: Option<&Value>) -> Errors {
     let kind = ("apiextensions.k8s.io", "customresourcedefinitions");
     lenient(kind, new, old, |field, words| {

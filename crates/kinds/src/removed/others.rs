@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Removed] = &[
     ),
     Removed {
         form: Form { version: "v1beta1", to_stored: slice_to_v1, from_stored: slice_from_v1 },
-        // Only v1 takes no topology from clients.
+        // Only v1 ignores the topology that clients send.
         strategy: |today| Strategy {
             prepare_create: |_| {},
             prepare_update: |_, _| {},
@@ -379,7 +379,7 @@ fn on_label(operator: &'static str) -> Value {
     Value::from([("matchExpressions", vec![requirement])])
 }
 
-/// Users' own selectors do not get the label.
+/// Removes the label that v1beta1 has for an empty selector; selectors of users never have it.
 fn strip_label(selector: &mut Value) {
     let selector = selector.make_object();
     if let Some(labels) = selector.get_mut("matchLabels").and_then(Value::as_object_mut) {

@@ -1,22 +1,22 @@
-//! Rows of validation: an object that is right, one change to it, and what is found of that.
+//! Validation by example: a valid object, one change to it, and the errors and warnings.
 //!
-//! The rows are files of YAML under `cases`, so that they can be read and added to by themselves:
+//! The rows are YAML files under `cases`:
 //!
 //! ```yaml
 //! resource: apps/v1/deployments
-//! base: {metadata: {name: a}, spec: …}       # what a client would send
+//! base: {metadata: {name: a}, spec: …}       # a valid object
 //! rows:
-//! - set: {spec.replicas: -1}                 # what is changed; null takes a member out
+//! - set: {spec.replicas: -1}                 # the change; null removes a member
 //!   says: ['FieldValueInvalid spec.replicas: Invalid value: -1: must be …']
-//! - was: {spec.paused: true}                 # an update: how the stored object differs from the base
+//! - was: {spec.paused: true}                 # an update: the stored object's difference from the base
 //!   set: {spec.paused: false}
-//!   part: status                             # the subresource that is written, if it is one
+//!   part: status                             # the subresource that is written, if there is one
 //! - set: {metadata.name: a.b}
 //!   warns: [metadata.name: …]
 //! ```
 //!
-//! A row without `says` must be accepted. Objects come to the rules as the engine has them: decoded,
-//! defaulted and prepared.
+//! A row without `says` must be accepted. A test decodes, defaults and prepares objects as the engine
+//! does.
 
 use std::{fmt::Write, fs, path::PathBuf};
 
@@ -115,7 +115,7 @@ fn created(definition: &ResourceDefinition, mut tree: Value) -> Value {
     tree
 }
 
-/// Decodes and defaults, and gives the object what the server gives it.
+/// Decodes and defaults an object, and sets the members that the server sets.
 fn complete(definition: &ResourceDefinition, tree: &mut Value) {
     decode::conform(&definition.schema, definition.ty, tree)
         .unwrap_or_else(|error| panic!("{error}: {}", pintle_value::json::to_string(tree)));

@@ -23,7 +23,7 @@ const POD_SPEC: &str = r#""dnsPolicy":"ClusterFirst","restartPolicy":"Always","s
 const CONTAINER: &str = r#""imagePullPolicy":"Always",
     "terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File""#;
 
-/// A template of one container, as it is sent and as it becomes.
+/// A template with one container, as it is sent and with its defaults.
 fn template(restart: &str) -> (String, String) {
     let restart_sent = if restart == "Always" {
         String::new()

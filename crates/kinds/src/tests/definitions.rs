@@ -290,7 +290,7 @@ fn check_fields(key: &str, entry: &Value, labels: impl Iterator<Item = &'static 
     assert_eq!(offered.collect::<BTreeSet<_>>(), expected, "{key} selectable fields");
 }
 
-/// SSAI-05: what a write to each part resets, and so nobody owns by it.
+/// SSAI-05: writes to a subresource own no fields that they reset.
 fn check_owned(key: &str, entry: &Value, strategy: &Strategy) {
     let parts = entry.get("resetFields").and_then(Value::as_object);
     for (part, by_version) in parts.into_iter().flat_map(pintle_value::Map::iter) {
@@ -355,8 +355,8 @@ fn kinds_with_spec_and_status_have_no_other_members() {
     assert!(seen > 20, "only {seen}");
 }
 
-/// An object's index is made once, by whichever version wrote it: all must select by the same values in
-/// the same order.
+/// An object's index is computed once, by the version that wrote it, so all versions must select by
+/// the same values in the same order.
 #[test]
 fn versions_that_share_objects_share_their_index() {
     let event = super::json(

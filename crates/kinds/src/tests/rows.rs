@@ -126,8 +126,8 @@ fn find<'a>(definitions: &'a [ResourceDefinition], kind: &Value) -> &'a Resource
     definitions.iter().find(is).unwrap_or_else(|| panic!("no resource {named}"))
 }
 
-/// Runs a row: `set` and `change` make the object from the valid one; with `old`, it is an update of
-/// what `old` makes of the valid one.
+/// Runs a row: `set` and `change` make the object from the valid one. With `old` it is an update;
+/// `old` makes the stored object from the valid one.
 fn check(definition: &ResourceDefinition, valid: &Value, row: &Value, wrong: &mut String) {
     let part = row.str_at(&["part"]).unwrap_or_default();
     let mut stored = valid.clone();

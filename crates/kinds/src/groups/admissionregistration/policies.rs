@@ -1,6 +1,6 @@
 //! The rules for admission policies and their bindings, in upstream's order.
 //!
-//! Whether an expression is one of CEL is not looked at here: `pintle-admission` adds what is wrong with those.
+//! Expressions are not parsed here: `pintle-admission` adds the errors of CEL.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ pub(super) fn validate_mutating(policy: &Value) -> Errors {
     errors
 }
 
-/// Only what a write leaves behind can be changed. Upstream's paths do not say which rule it is.
+/// A mutating policy cannot match deletions. Upstream's paths do not have the index of the rule.
 fn check_mutating(constraints: &Field<'_>, errors: &mut Errors) {
     const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
     let path = constraints.at(&["resourceRules", "operations"]);

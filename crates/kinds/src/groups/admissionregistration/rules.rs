@@ -38,7 +38,7 @@ pub(super) const RULE: Rules = &[
     OneOf("scope", &["*", "Cluster", "Namespaced"]),
 ];
 
-/// A list that must be filled, and where a star stands alone.
+/// Checks a list that must not be empty, and in which `*` must be alone.
 fn stars(rule: &Field<'_>, list: &str, what: &str, errors: &mut Errors) {
     let field = rule.get(list);
     required(&field, "", errors);

@@ -60,7 +60,7 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
     ..COUNTED_WITH_STATUS
 };
 
-/// Where the versions that are served say how often the template has changed.
+/// The annotation with the number of template changes, in the served versions.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn template_generation(object: &Value) -> i64 {

@@ -50,7 +50,7 @@ const DEFAULTS: Defaults = &[In(
         In(
             "updateStrategy",
             &[
-                // Only where the type is left out too is an absent `rollingUpdate` made.
+                // An absent `rollingUpdate` is created only if the type is absent, too.
                 When(NotFilled("type"), &[In("rollingUpdate", &[])]),
                 ROLLING,
                 PARTITION,
@@ -167,7 +167,7 @@ fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A template that was wrong when it was stored may stay so but for its metadata.
+/// A template that was stored with errors may keep them, except in its metadata.
 fn check_template(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let selector = spec.get("selector");
     let Ok(labels) = Selector::from_label_selector(selector.some()) else {
@@ -240,7 +240,7 @@ const FROZEN: &str = "updates to statefulset spec for fields other than 'replica
     'template', 'updateStrategy', 'revisionHistoryLimit', \
     'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
-/// Whether two specs are the same but for these members.
+/// Whether two specs are equal except for these members.
 fn same_but_for(new: &Value, old: &Value, members: &[&str]) -> bool {
     let rest = |object: &Value| {
         let mut spec = object.get("spec").cloned().unwrap_or_default();
@@ -255,7 +255,7 @@ fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     let spec = object.get("spec");
     let mut warnings = pods::warn_of_template(&spec.get("template"));
     for claim in spec.items("volumeClaimTemplates") {
-        // Upstream's path of an update is not quite that of a new object.
+        // Upstream's path differs between updates and creates.
         let part = claim.get("spec");
         let part = part.called(if old.is_some() { "Spec" } else { "spec" });
         warnings.extend(pods::warn_of_claim(&part));

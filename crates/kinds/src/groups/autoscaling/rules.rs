@@ -23,7 +23,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let autoscaler = Field::root(new);
     let spec = autoscaler.get("spec");
-    // HPAScaleToZero is off, but what sleeps may go on sleeping.
+    // HPAScaleToZero is off, but a stored minimum of 0 may stay.
     let sleeps = old.and_then(|old| old.at(&["spec", "minReplicas"])?.as_int()) == Some(0);
     let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
     let bound = i64::from(!sleeps);
@@ -78,7 +78,7 @@ enum Group {
     Unchecked,
 }
 
-/// Only ReplicationControllers of the core group can be scaled; what does not change may be wrong.
+/// Only ReplicationControllers of the core group can be scaled; an unchanged reference is accepted.
 fn group_of_scaled(scaled: &Field<'_>, old: Option<&Value>) -> Group {
     let is_unchanged = |old: &Value| {
         let old = old.at(&["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);

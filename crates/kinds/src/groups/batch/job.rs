@@ -93,7 +93,7 @@ pub(super) const ON_CONDITIONS: Row = At(
     &[Each("rules", &[Each("onPodConditions", &[Empty("status", Text("True"))])])],
 );
 
-/// A job without labels takes those of its pods.
+/// A job without labels gets those of its pod template.
 fn labels_from_template(job: &mut Map) {
     if let Some(labels) = pods::template_labels(job) {
         let metadata = job.entry_object("metadata");
@@ -103,8 +103,8 @@ fn labels_from_template(job: &mut Map) {
     }
 }
 
-/// A job tells its pods by its own uid, unless it has a selector of its own (META-34). Labels that say
-/// something else are left to be refused.
+/// A job selects its pods by its own uid, unless it has its own selector (META-34). Contradicting
+/// labels are left for validation to refuse.
 fn select_own_pods(job: &mut Value) {
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
@@ -156,7 +156,8 @@ fn check_selecting_spec(spec: &Field<'_>, old: Option<&Value>, errors: &mut Erro
     }
 }
 
-/// The labels and the selector are those that were made for the job, unless it has its own.
+/// Checks that the labels and the selector are the generated ones, unless the job has its own
+/// selector.
 fn check_generated(job: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let spec = job.get("spec");
     let selector = spec.get("selector");

@@ -1,4 +1,5 @@
-//! The rules for PodCertificateRequests, in upstream's order, but for what keys and certificates say.
+//! The rules for PodCertificateRequests, in upstream's order, except the contents of keys and
+//! certificates.
 
 use pintle_meta::{field::Error, names, time};
 use pintle_value::Value;

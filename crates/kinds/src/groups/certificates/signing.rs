@@ -49,7 +49,7 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// When conditions came to be is written down where their writers do not say it.
+/// Sets the times of conditions whose writers omit them.
 pub(super) fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
     let Some(old) = old else { return };
     let now = Value::from(time::format(now.unix_seconds() * time::SECOND));
@@ -150,7 +150,7 @@ pub(super) enum May {
     Issue,
 }
 
-/// Writers of `status` send the verdict back as they know it; what is stored counts.
+/// Restores the stored approval: writers of `status` cannot change it.
 pub(super) fn keep_approval(new: &mut Value, old: &Value) {
     let of = |object: &Value, kind: &str| -> Vec<Value> {
         let list = items(object, &["status", "conditions"]).iter();
@@ -238,7 +238,7 @@ fn check_conditions(status: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// The text that base64 text stands for.
+/// Decodes base64 text.
 fn decoded(field: &Field<'_>) -> String {
     let bytes = BASE64.decode(field.text()).unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_default()

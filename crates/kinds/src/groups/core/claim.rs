@@ -46,8 +46,8 @@ pub(super) const CLAIM: Strategy = Strategy {
 
 const DEFAULTS: Defaults = &[PENDING, In("spec", pods::CLAIM_SPEC)];
 
-/// Where a claim's data comes from has two members, of which the old one can name less. What stands in
-/// one is copied to the other; what cannot be is dropped, as what is off is: data of other namespaces.
+/// A claim's data source has two members, and the old one can express less. Each is copied to the
+/// other if possible. Data sources in other namespaces are dropped, because their feature is off.
 fn settle_sources(claim: &mut Value, old: Option<&Value>) {
     let stored = |member: &str| {
         old.and_then(|old| old.at(&["spec", member])).is_some_and(|value| !value.is_null())

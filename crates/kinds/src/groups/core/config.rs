@@ -16,7 +16,7 @@ use crate::{
     strategy::{PLAIN, Strategy, selectable},
 };
 
-/// All values of a ConfigMap or Secret together may be so long, in bytes.
+/// The maximal length of all values of a ConfigMap or Secret together, in bytes.
 const DATA_LENGTH_MAX: usize = 1024 * 1024;
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
@@ -192,7 +192,7 @@ fn length(data: &Map, of: fn(&str) -> usize) -> usize {
     data.values().filter_map(Value::as_str).map(of).sum()
 }
 
-/// How many bytes base64 text stands for.
+/// The number of bytes that base64 text encodes.
 fn decoded_length(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }

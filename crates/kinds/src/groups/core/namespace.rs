@@ -1,4 +1,4 @@
-//! Namespaces (DEF-04). What happens in a terminating one is `pintle-controllers`' matter.
+//! Namespaces (DEF-04). `pintle-controllers` empties terminating ones.
 
 use pintle_meta::{
     field::{Error, Errors},

@@ -33,7 +33,7 @@ pub(super) const POD: Strategy = Strategy {
         selectable!("spec.hostNetwork" by |pod| truth(pod, &["spec", "hostNetwork"]), of "spec"."hostNetwork"),
         selectable!("status.phase" at "status"."phase"),
         selectable!("status.podIP" by first_ip, of "status"."podIPs"),
-        // Upstream takes the label, but no pod has the field: it is always empty.
+        // Upstream accepts the label, but no pod has the field, so it is always empty.
         selectable!("status.podIPs" by |_| Str::default()),
         selectable!("status.nominatedNodeName" at "status"."nominatedNodeName"),
         // The old name of spec.nodeName.
@@ -84,7 +84,7 @@ fn grace_period(pod: &Value) -> GracePeriod {
     let seconds = pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int);
     match seconds {
         None | Some(0) => GracePeriod::Seconds(0),
-        // Upstream takes any negative period for the shortest.
+        // Upstream treats a negative period as the shortest.
         Some(seconds) => GracePeriod::Seconds(seconds.max(1)),
     }
 }

@@ -44,7 +44,7 @@ const DEFAULTS: Defaults = &[
     In("spec", &[Unset("replicas", Int(1)), At("template", pods::POD_TEMPLATE)]),
 ];
 
-/// A controller without labels or without a selector takes those of its pods (META-35).
+/// A controller without labels or without a selector gets those of its pod template (META-35).
 fn labels_from_template(controller: &mut Map) {
     let Some(labels) = pods::template_labels(controller) else { return };
     for (part, member) in [("spec", "selector"), ("metadata", "labels")] {

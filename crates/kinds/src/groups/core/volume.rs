@@ -66,7 +66,7 @@ pub(super) fn pending(object: &mut Value) {
     object.object_entry("status").insert("phase", "Pending");
 }
 
-/// Since when a volume has its phase is written down where the writer of the phase does not say it.
+/// Sets the time of a volume's phase if its writer omits it.
 fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
     const MEMBER: &str = "lastPhaseTransitionTime";
     let at = |object: &Value, member: &str| {
@@ -239,7 +239,7 @@ fn check_changes(volume: &Field<'_>, old: &Value, errors: &mut Errors) {
         source
     };
     let (stored, mut new) = (source(old.get("spec")), source(spec.some()));
-    // The secret to grow a volume with may come later.
+    // The secret for expansion may be added later.
     if stored.get("csi").is_some_and(|csi| csi.get("controllerExpandSecretRef").is_none())
         && let Some(csi) = new.get_mut("csi").and_then(Value::as_object_mut)
     {

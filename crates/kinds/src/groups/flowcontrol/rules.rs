@@ -122,7 +122,7 @@ fn has_star(rule: &Field<'_>, list: &str) -> bool {
     rule.items(list).any(|item| item.text() == "*")
 }
 
-/// A list that must be filled, and where a star stands alone.
+/// Checks a list that must not be empty, and in which `*` must be alone.
 fn check_list(rule: &Field<'_>, list: &str, empty: &str, others: &str, errors: &mut Errors) {
     let field = rule.get(list);
     if field.is_empty() {
@@ -226,7 +226,7 @@ pub(super) fn validate_level(level: &Value) -> Errors {
     errors
 }
 
-/// The levels that are always there are as they are, but for what `exempt` reserves.
+/// The mandatory levels are fixed, except what `exempt` reserves.
 fn check_mandatory_level(name: &str, spec: &Field<'_>, errors: &mut Errors) {
     let Some(mandatory) = mandatory::spec("priorityLevels", name) else { return };
     let (mut found, mut but) = (spec.value().clone(), "");
@@ -313,7 +313,7 @@ fn check_queuing(queuing: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// How many bits it takes to deal a hand from a deck.
+/// The number of bits of randomness that a hand from a deck needs.
 fn entropy_bits(deck: i64, hand: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "sizes are at most ten millions")]
     let bits: f64 = (0..hand.min(64)).map(|dealt| ((deck - dealt).max(1) as f64).log2()).sum();

@@ -116,7 +116,7 @@ pub(super) fn odd_ranges(policy: &Value) -> Vec<String> {
     ranges(policy).flat_map(odd).collect()
 }
 
-/// The ranges of a policy, with where they stand.
+/// The ranges of a policy, with their paths.
 fn ranges(policy: &Value) -> impl Iterator<Item = (String, &str)> {
     let directions = [("ingress", "from"), ("egress", "to")];
     directions.into_iter().flat_map(move |(direction, peers)| {

@@ -1,4 +1,4 @@
-//! The rules for what claims ask for, in upstream's order.
+//! The rules for the requests of claims, in upstream's order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

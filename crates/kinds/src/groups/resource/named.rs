@@ -33,7 +33,7 @@ pub(super) fn pool(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The name of an attribute or of what a device has much of: an identifier, with a domain or without.
+/// Checks the name of an attribute or capacity: an identifier, with or without a domain.
 pub(super) fn qualified(field: &Field<'_>, name: &str, errors: &mut Errors) {
     match name.split_once('/') {
         None => identifier(field, name, errors),

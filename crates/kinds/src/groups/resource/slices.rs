@@ -1,4 +1,4 @@
-//! The rules for what drivers have to give, in upstream's order.
+//! The rules for the devices that drivers offer, in upstream's order.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn check_pool(pool: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether devices have what makes them dear to look through.
+/// Whether devices have taints, consumed counters or list attributes, for which lower limits hold.
 fn is_advanced(spec: &Field<'_>) -> bool {
     const LISTS: &[&str] = &["bools", "ints", "strings", "versions"];
     spec.items("devices").any(|device| {

@@ -1,4 +1,4 @@
-//! The rules for what claims were given, in upstream's order.
+//! The rules for the allocations of claims, in upstream's order.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ fn joined([driver, pool, device, share]: Device<'_>) -> String {
     name
 }
 
-/// Only what is allocated can be reserved, and what is going is reserved no more.
+/// Only an allocated claim can be reserved, and a terminating one gets no new reservation.
 fn check_reserved(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     let status = claim.get("status");
     let reserved = status.get("reservedFor");

@@ -1,5 +1,5 @@
-//! Pod groups and workloads, which are off by default. What the schema declares is checked there; what
-//! belongs to features that are off is dropped.
+//! Pod groups and workloads, which are off by default. The table of types has the declared rules;
+//! fields of disabled features are dropped.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ pub(crate) fn difference(name: &str, old: &Value, new: &Value) -> String {
     text
 }
 
-/// One line: the sign of a change, the depth, and what is there.
+/// One line: the sign of a change, the depth, and the value.
 fn line(text: &mut String, sign: char, depth: usize, what: &str) {
     let indent = "\t".repeat(depth);
     writeln!(text, "{sign} {indent}{what}").expect("writing to a String cannot fail");
@@ -61,7 +61,7 @@ fn write_count(text: &mut String, same: &mut usize, unit: &str, depth: usize) {
     }
 }
 
-/// A label, and what is there in the one and in the other.
+/// A label, with the old and the new value.
 type Pair<'a> = (String, Option<&'a Value>, Option<&'a Value>);
 
 fn member_pairs<'a>(old: &'a Map, new: &'a Map) -> Vec<Pair<'a>> {
@@ -78,7 +78,7 @@ fn item_pairs<'a>(old: &'a [Value], new: &'a [Value]) -> Vec<Pair<'a>> {
     (0..old.len().max(new.len())).map(pair).collect()
 }
 
-/// Go's name of a member begins with a capital letter; keys of maps are shown as they are.
+/// Go's name of a member has an initial capital; keys of maps stay as they are.
 fn go_name(member: &str) -> String {
     let mut letters = member.chars();
     match letters.next() {

@@ -103,7 +103,7 @@ fn check_pod_resources(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Containers stay, as they are called and in their order; whether they do.
+/// Checks that containers keep their names and order; returns whether they do.
 fn check_containers(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     for list in LISTS {
@@ -141,7 +141,8 @@ fn check_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &mut Erro
     }
 }
 
-/// Only CPU and memory can be resized, and those of what ends by itself only without a restart.
+/// Only CPU and memory can be resized, and those of containers that run to completion only without
+/// a restart.
 fn check_only_resizable(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     for (container, old) in spec.items("containers").zip(old.items("containers")) {
         if !is_only_resized(container.value(), old.value()) {

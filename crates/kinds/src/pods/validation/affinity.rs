@@ -1,4 +1,4 @@
-//! Where a pod would like to run, and beside which pods.
+//! Node affinity, pod affinity and anti-affinity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ fn check_weight(term: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a NodeSelector, in whatever it stands.
+/// Checks a NodeSelector, wherever it is embedded.
 pub(crate) fn check_node_selector(selector: &Field<'_>, any_values: bool, errors: &mut Errors) {
     let terms = selector.get("nodeSelectorTerms");
     if terms.is_empty() {

@@ -1,11 +1,11 @@
-//! Files of one volume that stand in each other's way.
+//! Warnings about files of one volume whose paths overlap.
 
 use pintle_meta::quote::quote;
 use pintle_value::Value;
 
 use crate::field::Field;
 
-/// A file of a volume, and what of a projected volume it comes from.
+/// A file of a volume, and its source in a projected volume.
 struct File<'a> {
     path: &'a str,
     source: String,

@@ -94,7 +94,7 @@ fn check_range(range: &str, field: &Field) -> Result<(), String> {
     let step = match steps.as_slice() {
         [_] => 1,
         [_, step] => {
-            // A single value with a step goes on to the end.
+            // A single value with a step is a range to the maximum.
             if ends.len() == 1 {
                 end = most;
             }

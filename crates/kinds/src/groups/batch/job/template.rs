@@ -1,5 +1,5 @@
-//! A job's template stays what it is, but for where its pods may run and what they may use while the
-//! job is suspended.
+//! A job's template is immutable, except for scheduling directives and resources while the job is
+//! suspended.
 
 use pintle_value::Value;
 
@@ -8,12 +8,12 @@ use crate::{
     field::{Errors, Field},
 };
 
-/// Members of the pods' spec that say where pods may run. Upstream compares no other metadata than it
-/// lets change, so metadata is not looked at at all.
+/// Scheduling directives of the pods' spec. Upstream compares only the metadata that may change, so
+/// metadata is not compared at all.
 const DIRECTIVES: &[&[&str]] =
     &[&["spec", "nodeSelector"], &["spec", "tolerations"], &["spec", "schedulingGates"]];
 
-/// Checks that the template is the old one but for what may change.
+/// Checks that only the mutable members of the template have changed.
 pub(super) fn check_change(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let template = spec.get("template");
     let mut allowed = old.at(&["spec", "template"]).cloned().unwrap_or_default();

@@ -42,7 +42,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// Upstream's paths say `metadata` for `spec`.
+/// Upstream's paths have `metadata` instead of `spec`.
 fn check_taints(node: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let spec = node.get("spec");

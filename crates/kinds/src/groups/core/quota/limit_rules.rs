@@ -1,4 +1,4 @@
-//! The rules for LimitRanges: what is limited, and that the limits of one thing go together.
+//! The rules for LimitRanges: the limited resources, and the consistency of their limits.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -69,7 +69,7 @@ fn check_names(limit: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The limits of one resource, each where it stands.
+/// The limits of one resource, each with its path.
 struct Limits<'a> {
     name: &'a str,
     lists: &'a [Field<'a>; 5],

@@ -1,4 +1,4 @@
-//! The rules for ResourceQuotas: what can be limited, and within which scopes.
+//! The rules for ResourceQuotas: resources that can be limited, and scopes.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ fn check_scopes(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's paths do not say which of the expressions is meant.
+/// Upstream's paths do not have the index of the expression.
 fn check_selector(spec: &Field<'_>, errors: &mut Errors) {
     let selector = spec.get("scopeSelector");
     let at = path(&["spec", "scopeSelector", "matchExpressions"]);

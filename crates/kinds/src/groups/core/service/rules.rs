@@ -199,8 +199,7 @@ fn check_affinity(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The cluster's addresses, their families and how they go together. Addresses that are stored already
-/// are taken as they are.
+/// Checks cluster IPs, families and policy together. Stored addresses are accepted.
 fn check_addresses(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let old = old.and_then(|old| old.get("spec")).unwrap_or(&Value::Null);
     let known = |member: &str| -> BTreeSet<&str> {

@@ -1,5 +1,5 @@
-//! A service that becomes one of another type loses what it had only for the old one and does not
-//! change in the same write (upstream: `dropTypeDependentFields`).
+//! A service that changes its type loses the members that only the old type has, unless they change
+//! in the same write (upstream: `dropTypeDependentFields`).
 
 use pintle_value::{Map, Value};
 

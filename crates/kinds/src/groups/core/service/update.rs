@@ -8,7 +8,7 @@ use crate::field::{Errors, Field};
 
 const STAYS: &str = "may not change once set";
 
-/// Checks a spec against what is stored.
+/// Checks a spec against the stored one.
 pub(super) fn check(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let is_external = |spec: &Field<'_>| spec.str("type") == "ExternalName";
     if !is_external(new) && !is_external(old) {

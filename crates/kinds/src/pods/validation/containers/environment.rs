@@ -106,7 +106,7 @@ const FROM: Rules = &[
     At("secretRef", &[Named("name", name_or_prefix)]),
 ];
 
-/// Upstream takes the name for the beginning of one.
+/// Upstream checks the name as a prefix.
 fn name_or_prefix(name: &str) -> Vec<String> {
     names::subdomain_rule(name, true)
 }

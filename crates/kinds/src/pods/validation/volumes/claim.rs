@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A PersistentVolumeClaimSpec, in whatever it stands.
+/// A PersistentVolumeClaimSpec, wherever it is embedded.
 pub(crate) const SPEC: Rules = &[
     Needed("accessModes", "at least 1 access mode is required"),
     Do(|spec, errors| {

@@ -52,7 +52,7 @@ pub(crate) fn not_reserved(path: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The files of a downward API volume. Upstream does not say which of them is wrong.
+/// Checks the files of a downward API volume. Upstream's paths do not have the index of the file.
 pub(super) fn downward_files(source: &Field<'_>, errors: &mut Errors) {
     for file in source.items("items") {
         check_downward_file(source, &file, errors);

@@ -1,5 +1,5 @@
-//! The sources of PersistentVolumes. They are those of pods, but for what they say of the namespaces
-//! of others.
+//! The sources of PersistentVolumes: those of pods, except that secret references can name another
+//! namespace.
 
 use pintle_meta::names;
 
@@ -81,7 +81,7 @@ pub(crate) fn check_persistent_sources(spec: &Field<'_>, name: &str, errors: &mu
     let mut is_found = false;
     for source in SOURCES {
         let Some(field) = spec.find(source.member) else { continue };
-        // Upstream forgets to refuse one of these that stands beside others.
+        // Upstream does not refuse this one in addition to others.
         if is_found && source.member != "flexVolume" {
             let words = "may not specify more than 1 volume type";
             errors.push(field.called(source.names[0]).forbidden(words));

@@ -67,7 +67,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// `shown` is what errors show, and not always the path.
+    /// `shown` is the value in errors, which is not always the path.
     fn add(&mut self, path: &str, shown: &str, errors: &mut Errors) {
         if !path.is_empty() && !self.paths.insert(path.to_owned()) {
             errors.push(self.volume.invalid_as(shown, "conflicting duplicate paths"));

@@ -243,7 +243,7 @@ fn publish_secret(source: &Field<'_>, errors: &mut Errors) {
         let name = secret.get("name");
         required(&name, "", errors);
         if !name.is_empty() {
-            // Upstream forgets to name the reference.
+            // Upstream's path lacks the reference.
             let name = source.get("name").path();
             let text = secret.str("name");
             let wrong = names::dns1123_subdomain(text).into_iter();
@@ -252,7 +252,7 @@ fn publish_secret(source: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The claim that is made for the volume: labels, annotations and a spec.
+/// Checks the claim template of an ephemeral volume: labels, annotations and a spec.
 fn ephemeral(source: &Field<'_>, errors: &mut Errors) {
     let template = source.get("volumeClaimTemplate");
     if !template.is_set() {
@@ -273,7 +273,7 @@ pub(crate) fn check_claim_metadata(metadata: &Field<'_>, errors: &mut Errors) {
     for member in metadata.value().as_object().into_iter().flat_map(Map::keys) {
         let field = metadata.get(member);
         if !matches!(member.as_str(), "annotations" | "labels") && !field.is_empty() {
-            // Upstream makes the first letter of Go's name small, and that is `UID`.
+            // Upstream lowers the first letter of Go's name, which is `UID`.
             let name = if member == "uid" { "uID" } else { member.as_str() };
             errors.push(field.called(name).forbidden("cannot be set"));
         }
@@ -291,14 +291,14 @@ pub(super) fn check_target(name: &Field<'_>, forms: &str, errors: &mut Errors) {
     }
 }
 
-/// Upstream tells who asks by a name without capitals.
+/// Upstream's path has the member's name in lower case.
 pub(super) fn check_initiator(source: &Field<'_>, forms: &str, errors: &mut Errors) {
     if let Some(name) = source.find("initiatorName") {
         check_form(&name.called("initiatorname"), forms, errors);
     }
 }
 
-/// `forms` is what to say of a name of no known form.
+/// `forms` is the message for a name of an unknown form.
 fn check_form(name: &Field<'_>, forms: &str, errors: &mut Errors) {
     if !has_known_form(name.text()) {
         errors.push(name.invalid(forms));
