@@ -1,5 +1,6 @@
 //! Events: the record of one stage of one request.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ pub struct Request {
     /// The path and the query, as the client sent them.
     pub uri: String,
     /// The verb; for a path that is not a resource, the method in lower case.
-    pub verb: &'static str,
+    pub verb: Cow<'static, str>,
     /// The user; `None` if authentication failed.
     pub user: Option<Arc<User>>,
     /// The addresses of the client and the proxies. The client can forge all but the last.

@@ -42,7 +42,7 @@ impl Event {
         event.text("auditID", &request.audit_id);
         event.text("stage", self.stage.name());
         event.text("requestURI", &request.uri);
-        event.text("verb", request.verb);
+        event.text("verb", &request.verb);
         event.member("user", |out| user(request.user.as_deref(), out));
         if let Some(impersonated) = &self.impersonated {
             event.member("impersonatedUser", |out| user(Some(impersonated), out));

@@ -23,7 +23,7 @@ impl Event {
             ("id", request.audit_id.clone()),
             ("stage", self.stage.name().to_owned()),
             ("ip", request.source_ips.first().map_or("<unknown>", String::as_str).to_owned()),
-            ("method", request.verb.to_owned()),
+            ("method", request.verb.to_string()),
             ("user", user.map_or("<none>", |user| &user.name).to_owned()),
             ("groups", groups.map_or_else(|| "<none>".to_owned(), |groups| quoted(groups))),
             ("as", impersonated.map_or("<self>", |user| &user.name).to_owned()),

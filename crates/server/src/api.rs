@@ -19,7 +19,7 @@ use http::{Method, Request, StatusCode};
 use pintle_auth::{Attributes, Authorizer, Decision, Ruling, User};
 use pintle_meta::Status;
 use pintle_registry::request::{Now, Warnings};
-use pintle_registry::{Registry, Resource};
+use pintle_registry::{Registry, Resource, Verb};
 
 use crate::aggregation::{Aggregation, ApiService, Handed};
 use crate::audit::{Audit, Received, Record};
@@ -296,7 +296,8 @@ impl Api {
         }
         let user = self.impersonate(user, asked, progress.record.as_ref()).await?;
         let asked_at = Instant::now();
-        let question = Attributes { user: &user, verb: info.verb, subject: info.subject() };
+        let question =
+            Attributes { user: &user, verb: info.verb.as_str(), subject: info.subject() };
         if !info.connects() {
             let fairness = self.fairness.as_ref();
             progress.class = fairness.and_then(|fairness| fairness.classify(&question));
@@ -307,7 +308,7 @@ impl Api {
         progress.record.iter().for_each(|record| record.authorized(&ruling));
         match ruling.error {
             Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),
-            _ => allowed(&user, info.verb, info, &ruling)?,
+            _ => allowed(&user, info.verb.as_str(), info, &ruling)?,
         }
         Ok(Permitted { user, now, timeout })
     }
@@ -445,7 +446,7 @@ impl Api {
             };
             let seat = fairness.admit(wanting).await.inspect_err(|_| progress.was_rejected())?;
             *progress.seat.get_mut() = Some(seat);
-            if info.verb == "watch" {
+            if info.verb.is(Verb::Watch) {
                 progress.watch = fairness.begin_watch(info);
             }
             return Ok(());
@@ -475,8 +476,8 @@ impl Api {
             return Ok(None);
         }
         let asked = request_timeout(query)?.unwrap_or(self.settings.request_timeout);
-        let longest = match info.verb {
-            "create" | "update" | "patch" | "delete" => {
+        let longest = match info.verb.on_resource() {
+            Some(Verb::Create | Verb::Update | Verb::Patch | Verb::Delete) => {
                 self.settings.request_timeout.min(WRITE_TIMEOUT)
             }
             _ => self.settings.request_timeout,
@@ -488,10 +489,10 @@ impl Api {
     pub(crate) async fn authorize(
         &self,
         user: &User,
-        verb: &str,
+        verb: Verb,
         info: &RequestInfo,
     ) -> Result<(), Status> {
-        allowed(user, verb, info, &self.rule(user, verb, info).await)
+        allowed(user, verb.as_str(), info, &self.rule(user, verb.as_str(), info).await)
     }
 
     /// What an authorizer says of it.
@@ -574,7 +575,9 @@ fn destination(
     }
     match &info.resource {
         None => Ok(None),
-        Some(named) => target::find(resource, named, info.verb, &head.method).map(Some),
+        Some(named) => {
+            target::find(resource, named, info.verb.on_resource(), &head.method).map(Some)
+        }
     }
 }
 
@@ -587,14 +590,14 @@ async fn dispatch(
     match destination {
         None => paths::handle(call).await,
         Some(found) => {
-            if let Some(route) = found.route(call.info.verb) {
+            if let Some(route) = found.route(call.info.verb.on_resource()) {
                 call.preferences().routed(route)?;
             }
             if found.connects() {
                 return Box::pin(handlers::connect::connect(call, &found, body)).await;
             }
             let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
-            if let Some(verb) = WriteVerb::of(call.info.verb) {
+            if let Some(verb) = call.info.verb.on_resource().and_then(WriteVerb::of) {
                 let resource = &found.target.resource;
                 call.api.metrics.requests.of(resource).body(verb, body.len());
             }

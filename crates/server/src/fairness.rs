@@ -22,7 +22,7 @@ use pintle_fairness::{CATCH_ALL, Demand, FlowSchema, Level, Limits, Watches};
 use pintle_fairness::{WorkEstimate, estimate};
 use pintle_measure::{Gauge, Series};
 use pintle_meta::GroupVersionResource;
-use pintle_registry::{Feed, Registry, Resource};
+use pintle_registry::{Feed, Registry, Resource, Verb};
 
 use level::ServedLevel;
 pub(crate) use level::{InitialSeat, Rejected, Seat};
@@ -253,9 +253,10 @@ impl Fairness {
     fn estimate(&self, wanting: &Wanting<'_>) -> WorkEstimate {
         let Wanting { class, info, query, resource, .. } = wanting;
         let Some(named) = &info.resource else { return WorkEstimate::seats(1) };
-        match info.verb {
-            "watch" if !begins_with_state(query) => WorkEstimate::seats(1),
-            "list" | "watch" => {
+        let Some(verb) = info.verb.on_resource() else { return WorkEstimate::seats(1) };
+        match verb {
+            Verb::Watch if !begins_with_state(query) => WorkEstimate::seats(1),
+            Verb::List | Verb::Watch => {
                 let extent = resource.map(|resource| resource.extent()).unwrap_or_default();
                 let limit = query.get("limit").and_then(|limit| limit.parse().ok());
                 let listed = estimate::Listed {
@@ -267,15 +268,15 @@ impl Fairness {
                 estimate::list(&listed, class.max_seats)
             }
             // A token is no event.
-            "create" if named.resource == "serviceaccounts" && named.subresource == "token" => {
+            Verb::Create if named.resource == "serviceaccounts" && named.subresource == "token" => {
                 WorkEstimate::seats(1)
             }
-            "create" | "update" | "patch" | "delete" => {
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete => {
                 let watches = watched::interested(&self.watches, named);
                 class.measures.watch_count.observe(watches as u64);
                 estimate::write(watches, class.max_seats)
             }
-            _ => WorkEstimate::seats(1),
+            Verb::Get | Verb::DeleteCollection => WorkEstimate::seats(1),
         }
     }
 }

@@ -22,9 +22,9 @@ use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_measure::Counter;
 use pintle_meta::Status;
-use pintle_registry::SubresourceBehaviour;
 use pintle_registry::admission::Waited;
 use pintle_registry::request::{Context, MayCreate, Now, Recorder, Refusal, Warnings};
+use pintle_registry::{SubresourceBehaviour, Verb};
 
 use crate::api::Api;
 use crate::audit::Record;
@@ -70,30 +70,35 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
             }
         }
     }
-    match call.info.verb {
-        "create" if found.target.resource.action.is_some() => {
+    let Some(verb) = call.info.verb.on_resource() else { return Err(Status::wrong_method()) };
+    match verb {
+        Verb::Create if found.target.resource.action.is_some() => {
             write::create(call, &found, body).await
         }
         _ if found.is(&SubresourceBehaviour::Token) => token::create(call, &found, body).await,
         _ if found.target.resource.storage.is_none() => {
-            Box::pin(virtual_resource(call, &found, body)).await
+            Box::pin(virtual_resource(call, &found, verb, body)).await
         }
-        "get" => read::get(call, &found).await,
-        "list" => Box::pin(read::list(call, &found)).await,
-        "watch" => Box::pin(watch::watch(call, &found)).await,
-        "create" => write::create(call, &found, body).await,
-        "update" => write::update(call, &found, body).await,
-        "patch" => write::patch(call, &found, body).await,
-        "delete" => delete::delete(call, &found, body).await,
-        "deletecollection" => delete::delete_collection(call, &found, body).await,
-        _ => Err(Status::wrong_method()),
+        Verb::Get => read::get(call, &found).await,
+        Verb::List => Box::pin(read::list(call, &found)).await,
+        Verb::Watch => Box::pin(watch::watch(call, &found)).await,
+        Verb::Create => write::create(call, &found, body).await,
+        Verb::Update => write::update(call, &found, body).await,
+        Verb::Patch => write::patch(call, &found, body).await,
+        Verb::Delete => delete::delete(call, &found, body).await,
+        Verb::DeleteCollection => delete::delete_collection(call, &found, body).await,
     }
 }
 
-/// Resources that are answered and not kept.
-async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result<Response, Status> {
-    match call.info.verb {
-        "get" | "list" => component::read(call, found).await,
+/// Answers a request for a resource whose objects are computed and not stored.
+async fn virtual_resource(
+    call: &Call<'_>,
+    found: &Found,
+    verb: Verb,
+    body: Bytes,
+) -> Result<Response, Status> {
+    match verb {
+        Verb::Get | Verb::List => component::read(call, found).await,
         _ => review::create(call, found, body).await,
     }
 }
@@ -101,7 +106,7 @@ async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result
 /// Whether the client may create what it asked to change.
 impl MayCreate for Call<'_> {
     fn ask(&self) -> Waited<'_, ()> {
-        Box::pin(self.api.authorize(self.user, "create", self.info))
+        Box::pin(self.api.authorize(self.user, Verb::Create, self.info))
     }
 }
 

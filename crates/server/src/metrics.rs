@@ -46,7 +46,7 @@ pub(crate) use families::{CONDITION_BOUNDS, JWT_BOUNDS, NODE_GRAPH_BOUNDS, WEBHO
 use family::{Family, Page};
 use requests::Requests;
 pub(crate) use requests::{Answered, ResourceRequests, Route};
-pub(crate) use route::{Key, Verb, WriteVerb};
+pub(crate) use route::{Key, VerbLabel, WriteVerb};
 use streams::Streams;
 
 /// What others measure, and what is told of the configuration.

@@ -1,23 +1,26 @@
-//! What a URL asks for, in the API's terms: the verb, the resource, the namespace, the name.
+//! The request info: the verb, resource, subresource, namespace and name that a method, a path and a query
+//! name.
 //!
-//! Pure; made once for each request, and everything after it (authorization, limits, metrics, dispatch)
-//! looks at this and never at the path again. The rules are upstream's `RequestInfoFactory`.
+//! Parsed once for each request, without I/O. Everything after it (authorization, limits, metrics, dispatch)
+//! reads the request info and never the path. The rules are upstream's `RequestInfoFactory`.
+
+mod verb;
 
 use http::Method;
 use pintle_auth::{Objects, Subject};
 use pintle_meta::{fields, labels};
+use pintle_registry::Verb;
 
 use crate::query::{Query, percent_decode};
+pub(crate) use verb::RequestVerb;
 
-/// What is asked.
+/// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestInfo {
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths that
-    /// are no resources the method in lower case.
-    pub(crate) verb: &'static str,
+    pub(crate) verb: RequestVerb,
     /// The decoded path.
     pub(crate) path: String,
-    /// The resource, if the path is one's.
+    /// The parts of the path, if it names a resource.
     pub(crate) resource: Option<ResourceInfo>,
 }
 
@@ -62,15 +65,17 @@ impl RequestInfo {
     pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Result<Self, InvalidPath> {
         let path = percent_decode(path).ok_or(InvalidPath)?.into_owned();
         let Some(mut resource) = ResourceInfo::parse(&path) else {
-            return Ok(Self { verb: method_in_lower_case(method), path, resource: None });
+            return Ok(Self { verb: RequestVerb::of_path(method), path, resource: None });
         };
         let verb = resource_verb(method, &mut resource, query);
-        if matches!(verb, "list" | "watch" | "deletecollection") && !resource.watch_prefix {
+        let selects = matches!(verb, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
+        if selects && !resource.watch_prefix {
             let selector = fields::Selector::parse(query.text("fieldSelector"));
             resource.fields = selector.unwrap_or_default(); // what cannot be read is the handler's to refuse
             let selector = labels::Selector::parse(query.text("labelSelector"));
             resource.labels = selector.map_or_else(|_| Vec::new(), |s| s.requirements().to_vec());
         }
+        let verb = verb.map_or(RequestVerb::None, RequestVerb::Resource);
         Ok(Self { verb, path, resource: Some(resource) })
     }
 
@@ -99,7 +104,7 @@ impl RequestInfo {
 
     /// Whether the answer takes as long as the client stays, or whoever the client is connected to.
     pub(crate) fn long_running(&self) -> bool {
-        self.verb == "watch" || self.connects()
+        self.verb.is(Verb::Watch) || self.connects()
     }
 
     /// Whether the client is to be connected to something else.
@@ -110,7 +115,7 @@ impl RequestInfo {
 
     /// Whether the request changes nothing.
     pub(crate) fn read_only(&self) -> bool {
-        matches!(self.verb, "get" | "list" | "watch" | "head" | "options")
+        self.verb.is_read_only()
     }
 }
 
@@ -156,25 +161,26 @@ fn subpath(parts: &[&str], ends_with_slash: bool) -> String {
     path
 }
 
-fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> &'static str {
+/// The verb on a resource, if the method has one. A field selector that selects one name sets `info.name`.
+fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> Option<Verb> {
     if info.watch_prefix {
-        return "watch";
+        return Some(Verb::Watch);
     }
-    match *method {
-        Method::GET | Method::HEAD if info.named => "get",
+    Some(match *method {
+        Method::GET | Method::HEAD if info.named => Verb::Get,
         Method::GET | Method::HEAD => {
             if let Some(name) = selected_name(query.text("fieldSelector")) {
                 name.clone_into(&mut info.name);
             }
-            if flag(query.get("watch")) { "watch" } else { "list" }
+            if flag(query.get("watch")) { Verb::Watch } else { Verb::List }
         }
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if info.named => "delete",
-        Method::DELETE => "deletecollection",
-        _ => "",
-    }
+        Method::POST => Verb::Create,
+        Method::PUT => Verb::Update,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE if info.named => Verb::Delete,
+        Method::DELETE => Verb::DeleteCollection,
+        _ => return None,
+    })
 }
 
 /// A truth value in a query: anything but `false` and `0` is true, as upstream's conversion has it.
@@ -190,21 +196,6 @@ fn selected_name(selector: &str) -> Option<&str> {
     })?;
     let is_segment = !matches!(name, "" | "." | "..") && !name.contains(['/', '%', '\\', '!']);
     is_segment.then_some(name)
-}
-
-fn method_in_lower_case(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "get",
-        Method::HEAD => "head",
-        Method::POST => "post",
-        Method::PUT => "put",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        Method::OPTIONS => "options",
-        Method::CONNECT => "connect",
-        Method::TRACE => "trace",
-        _ => "",
-    }
 }
 
 #[cfg(test)]

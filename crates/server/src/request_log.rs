@@ -14,7 +14,7 @@ use http::{HeaderValue, Method, Uri};
 use tracing::Level;
 
 use crate::header_text;
-use crate::metrics::{Key, Verb};
+use crate::metrics::{Key, VerbLabel};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 
@@ -26,7 +26,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// What the line of a request says, as far as the request has come.
 pub(crate) struct RequestLog {
     began: Instant,
-    verb: Option<Verb>,
+    verb: Option<VerbLabel>,
     method: Method,
     uri: Uri,
     user_agent: Option<HeaderValue>,
@@ -103,7 +103,7 @@ impl RequestLog {
     pub(crate) fn write(&self, code: u16, webhooks: Duration) {
         let took = self.began.elapsed();
         let verb = match self.verb {
-            None | Some(Verb::Other) => self.method.as_str(),
+            None | Some(VerbLabel::Other) => self.method.as_str(),
             Some(verb) => verb.name(),
         };
         let uri = self.uri.path_and_query().map_or("/", |it| it.as_str());

@@ -30,7 +30,7 @@ pub(crate) fn resource(registry: &Registry, info: &ResourceInfo) -> Option<Arc<R
 pub(crate) fn find(
     resource: Option<Arc<Resource>>,
     info: &ResourceInfo,
-    verb: &str,
+    verb: Option<Verb>,
     method: &Method,
 ) -> Result<Found, Status> {
     let resource = resource.ok_or_else(Status::no_such_path)?;
@@ -51,7 +51,7 @@ pub(crate) fn find(
         let why = misnamed.join(";");
         return Err(Status::bad_request(format!("Name parameter invalid: {:?}: {why}", info.name)));
     }
-    let says_name = verb != "create" || subresource.is_some();
+    let says_name = verb != Some(Verb::Create) || subresource.is_some();
     let target = Target {
         namespace,
         name: if says_name { info.name.as_str().into() } else { Str::default() },
@@ -94,7 +94,7 @@ fn no_such_part(resource: &Resource, info: &ResourceInfo) -> Status {
 }
 
 /// The namespace that is meant, `""` for the cluster and for all.
-fn scope(resource: &Resource, info: &ResourceInfo, verb: &str) -> Result<Str, Status> {
+fn scope(resource: &Resource, info: &ResourceInfo, verb: Option<Verb>) -> Result<Str, Status> {
     if resource.namespaced() {
         if !info.namespace.is_empty() {
             return Ok(info.namespace.as_str().into());
@@ -103,7 +103,7 @@ fn scope(resource: &Resource, info: &ResourceInfo, verb: &str) -> Result<Str, St
         return match verb {
             // What can only be created is nowhere but in namespaces.
             _ if !lists => Err(Status::no_such_path()),
-            "list" | "watch" => Ok(Str::default()),
+            Some(Verb::List | Verb::Watch) => Ok(Str::default()),
             // Whoever serves custom resources does not know the path at all.
             _ if info.named || resource.typed_items => Err(Status::no_such_path()),
             _ => Err(Status::wrong_method()),
@@ -122,7 +122,7 @@ fn check_verb(
     resource: &Resource,
     subresource: Option<&Subresource>,
     info: &ResourceInfo,
-    verb: &str,
+    verb: Option<Verb>,
 ) -> Result<(), Status> {
     if let Some(subresource) = subresource {
         if subresource.behaviour == SubresourceBehaviour::Unserved {
@@ -139,28 +139,29 @@ fn check_verb(
     if info.named && subresource.is_none() && !resource.verbs.iter().any(of_one) {
         return Err(Status::no_such_path());
     }
-    if verb == "watch" && !resource.verbs.contains(&Verb::Watch) && info.watch_prefix {
+    if verb == Some(Verb::Watch) && !resource.verbs.contains(&Verb::Watch) && info.watch_prefix {
         return Err(Status::no_such_path());
     }
     // A name in the path goes with the verbs on one object, and only with them.
     let needs_name = match verb {
-        "get" | "update" | "patch" | "delete" => Some(true),
+        Some(Verb::Get | Verb::Update | Verb::Patch | Verb::Delete) => Some(true),
         // Custom resources are created at the path of an object, too, which says nothing.
-        "create" if resource.typed_items && subresource.is_none() => None,
-        "create" => Some(subresource.is_some()),
-        "list" | "deletecollection" => Some(false),
-        _ => None,
+        Some(Verb::Create) if resource.typed_items && subresource.is_none() => None,
+        Some(Verb::Create) => Some(subresource.is_some()),
+        Some(Verb::List | Verb::DeleteCollection) => Some(false),
+        Some(Verb::Watch) | None => None,
     };
     if needs_name.is_some_and(|needed| needed != info.named) {
         return Err(Status::wrong_method());
     }
     let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
-    let knows = |verb: &str| verbs.iter().any(|known: &Verb| known.as_str() == verb);
+    let knows = |verb: &Verb| verbs.contains(verb);
     match verb {
-        _ if knows(verb) => Ok(()),
-        "" if subresource.is_some_and(is_proxy) => Ok(()),
+        Some(verb) if knows(&verb) => Ok(()),
+        None if subresource.is_some_and(is_proxy) => Ok(()),
         // Custom resources have one route for all; what lists has one that finds that it cannot watch.
-        _ if resource.typed_items || verb == "watch" && knows("list") => {
+        _ if resource.typed_items || verb == Some(Verb::Watch) && knows(&Verb::List) => {
+            let verb = verb.map_or("", Verb::as_str);
             Err(Status::method_not_allowed(&resource.group_resource(), verb))
         }
         _ => Err(Status::wrong_method()),
@@ -180,12 +181,12 @@ impl Found {
 
     /// Its route for a verb, where there is one: custom resources have none, and what connects takes
     /// everything, but for logs.
-    pub(crate) fn route(&self, verb: &str) -> Option<Route> {
+    pub(crate) fn route(&self, verb: Option<Verb>) -> Option<Route> {
         let named = |name: &str| self.subresource.as_ref().is_some_and(|part| part.name == name);
         match verb {
             _ if self.target.resource.typed_items => None,
             _ if self.connects() => named("log").then_some(Route::LOG),
-            "list" | "watch" => Some(Route::COLLECTION),
+            Some(Verb::List | Verb::Watch) => Some(Route::COLLECTION),
             _ => Some(Route::OBJECT),
         }
     }

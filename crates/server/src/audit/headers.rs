@@ -29,7 +29,7 @@ impl Received<'_> {
         Request {
             audit_id: text(self.audit_id).into_owned(),
             uri: uri.path_and_query().map_or("", |path| path.as_str()).to_owned(),
-            verb: "",
+            verb: "".into(),
             user: None,
             source_ips: source_ips(&self.head.headers, self.from),
             user_agent: user_agent(&self.head.headers),

@@ -60,7 +60,8 @@ impl Record {
         info: &RequestInfo,
         user: Option<&Arc<User>>,
     ) -> Self {
-        let request = Request { verb: info.verb, user: user.cloned(), ..received.request() };
+        let request =
+            Request { verb: info.verb.to_text(), user: user.cloned(), ..received.request() };
         let object = info.resource.as_ref().map(reference);
         Self {
             audit,

@@ -140,7 +140,7 @@ impl Fairness {
 
 fn request_row(level: &str, request: &RequestState<'_, Known>, began: SystemTime) -> Row {
     let Known { class, user, info, .. } = request.known_by;
-    let asked = Attributes { user, verb: info.verb, subject: info.subject() };
+    let asked = Attributes { user, verb: info.verb.as_str(), subject: info.subject() };
     let flow = if class.has_queues { class.schema.distinguisher_of(&asked) } else { "" };
     let index = |index: Option<usize>| index.map_or_else(|| "-1".to_owned(), |i| i.to_string());
     let at = |since: Duration| instant(began + since);
@@ -169,7 +169,7 @@ fn details(known: &Known) -> Row {
     };
     let texts = [
         known.user.name.as_str(),
-        known.info.verb,
+        known.info.verb.as_str(),
         &known.info.path,
         &named.namespace,
         &named.name,

@@ -9,6 +9,7 @@ use pintle_fairness::{
     Arrival, Arriving, Discipline, Finished, Observed, QueueSet, Rejection, RetryAfter, Ticket,
     WorkEstimate, flow_hash,
 };
+use pintle_registry::Verb;
 use tokio::sync::oneshot;
 
 use super::Class;
@@ -85,7 +86,12 @@ pub(super) async fn admit(
     let arrived = Instant::now();
     let seat = |ticket| {
         measures.dispatched.add(1);
-        Seat { class: class.clone(), ticket, since: Instant::now(), is_watch: info.verb == "watch" }
+        Seat {
+            class: class.clone(),
+            ticket,
+            since: Instant::now(),
+            is_watch: info.verb.is(Verb::Watch),
+        }
     };
     let flow_hash = flow_hash_of(class, user, info);
     match level.arrive(Arriving { user: &user.name, flow_hash, estimate, known_by: known }) {
@@ -120,7 +126,7 @@ fn flow_hash_of(class: &Class, user: &User, info: &RequestInfo) -> u64 {
     if !class.has_queues {
         return 0;
     }
-    let asked = Attributes { user, verb: info.verb, subject: info.subject() };
+    let asked = Attributes { user, verb: info.verb.as_str(), subject: info.subject() };
     flow_hash(&class.schema.name, class.schema.distinguisher_of(&asked))
 }
 

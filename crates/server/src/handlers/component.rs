@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use pintle_meta::{GroupResource, Status};
+use pintle_registry::Verb;
 use pintle_value::{Value, json};
 
 use super::Call;
@@ -18,7 +19,7 @@ const COMPONENTS: [(&str, Option<u16>); 3] =
 /// GET of a component, or of all.
 pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    if call.info.verb == "get" {
+    if call.info.verb.is(Verb::Get) {
         let name = found.target.name.as_str();
         let component = COMPONENTS.into_iter().find(|(known, _)| *known == name);
         let component = component

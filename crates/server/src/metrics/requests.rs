@@ -295,26 +295,33 @@ pub(super) fn total<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::route::{DryRun, Scope, Verb};
+    use crate::metrics::route::{DryRun, Scope, VerbLabel};
 
-    fn key(subresource: &str, verb: Verb) -> Key<'_> {
+    fn key(subresource: &str, verb: VerbLabel) -> Key<'_> {
         let (scope, dry_run) = (Scope::Resource, DryRun::No);
-        Key { component: "apiserver", subresource, verb, scope, dry_run, reads: verb == Verb::Get }
+        Key {
+            component: "apiserver",
+            subresource,
+            verb,
+            scope,
+            dry_run,
+            reads: verb == VerbLabel::Get,
+        }
     }
 
     #[test]
     fn a_route_is_found_again() {
         let requests = Requests::new();
-        let first = requests.one_of(&requests.others, &key("", Verb::Get));
-        let other = requests.one_of(&requests.others, &key("status", Verb::Get));
+        let first = requests.one_of(&requests.others, &key("", VerbLabel::Get));
+        let other = requests.one_of(&requests.others, &key("status", VerbLabel::Get));
         assert!(!Arc::ptr_eq(&first, &other));
-        assert!(Arc::ptr_eq(&first, &requests.one_of(&requests.others, &key("", Verb::Get))));
+        assert!(Arc::ptr_eq(&first, &requests.one_of(&requests.others, &key("", VerbLabel::Get))));
         assert_eq!(requests.others.routes().count(), 2);
     }
 
     #[test]
     fn answers_are_counted_by_their_codes() {
-        let route = Route::new(&key("", Verb::Get));
+        let route = Route::new(&key("", VerbLabel::Get));
         for code in [200, 200, 418] {
             let took = Duration::from_millis(30);
             let waited = Duration::from_millis(10);
@@ -324,7 +331,7 @@ mod tests {
         assert_eq!((route.duration().count(), route.duration().sum), (3, 90_000_000));
         assert_eq!(route.sli().unwrap().sum, 60_000_000);
         assert_eq!(route.size().unwrap().buckets[1], 3);
-        let writes = Route::new(&key("", Verb::Post));
+        let writes = Route::new(&key("", VerbLabel::Post));
         assert_eq!(writes.size(), None);
     }
 
@@ -334,6 +341,6 @@ mod tests {
         requests.routes.store(ROUTES_MAX, Ordering::Relaxed);
         let resource = ResourceRequests::new(GroupVersionResource::new("g", "v1", "things"));
         let has_room = || requests.routes.fetch_add(1, Ordering::Relaxed) < ROUTES_MAX;
-        assert!(resource.route(&key("", Verb::Get), has_room).is_none());
+        assert!(resource.route(&key("", VerbLabel::Get), has_room).is_none());
     }
 }

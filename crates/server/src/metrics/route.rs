@@ -2,6 +2,7 @@
 
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap};
+use pintle_registry::Verb;
 
 use crate::query::Query;
 use crate::request_info::{CONNECTIONS, RequestInfo, ResourceInfo};
@@ -14,7 +15,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) struct Key<'a> {
     pub(crate) component: &'static str,
     pub(crate) subresource: &'a str,
-    pub(crate) verb: Verb,
+    pub(crate) verb: VerbLabel,
     pub(crate) scope: Scope,
     pub(crate) dry_run: DryRun,
     /// Whether the sizes of its answers are told: those of gets and lists, also where they watch.
@@ -25,7 +26,7 @@ pub(crate) struct Key<'a> {
 pub(crate) struct Labels {
     pub(super) component: &'static str,
     pub(super) subresource: Box<str>,
-    pub(super) verb: Verb,
+    pub(super) verb: VerbLabel,
     pub(super) scope: Scope,
     pub(super) dry_run: DryRun,
     reads: bool,
@@ -33,7 +34,7 @@ pub(crate) struct Labels {
 
 /// Verbs as they are counted: the method's, but for some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum VerbLabel {
     Get,
     List,
     Watch,
@@ -82,21 +83,21 @@ impl<'a> Key<'a> {
         headers: &HeaderMap,
         query: &Query,
     ) -> Self {
-        let scope = Scope::of(info.verb, resource, resource.named);
+        let scope = Scope::of(info, resource, resource.named);
         let reads = matches!(*method, Method::GET | Method::HEAD);
         let verb = match *method {
-            _ if CONNECTIONS.contains(&&*resource.subresource) => Verb::Connect,
-            _ if reads && watches(resource, query) => Verb::Watch,
-            _ if reads && matches!(scope, Scope::Namespace | Scope::Cluster) => Verb::List,
-            _ if reads => Verb::Get,
-            Method::POST => Verb::Post,
-            Method::PUT => Verb::Put,
-            Method::DELETE => Verb::Delete,
+            _ if CONNECTIONS.contains(&&*resource.subresource) => VerbLabel::Connect,
+            _ if reads && watches(resource, query) => VerbLabel::Watch,
+            _ if reads && matches!(scope, Scope::Namespace | Scope::Cluster) => VerbLabel::List,
+            _ if reads => VerbLabel::Get,
+            Method::POST => VerbLabel::Post,
+            Method::PUT => VerbLabel::Put,
+            Method::DELETE => VerbLabel::Delete,
             Method::PATCH if headers.get(CONTENT_TYPE).is_some_and(|said| said == APPLY) => {
-                Verb::Apply
+                VerbLabel::Apply
             }
-            Method::PATCH => Verb::Patch,
-            _ => Verb::Other,
+            Method::PATCH => VerbLabel::Patch,
+            _ => VerbLabel::Other,
         };
         Self {
             component: "apiserver",
@@ -104,13 +105,13 @@ impl<'a> Key<'a> {
             verb,
             scope,
             dry_run: DryRun::of(query),
-            reads: reads && verb != Verb::Connect && !resource.watch_prefix,
+            reads: reads && verb != VerbLabel::Connect && !resource.watch_prefix,
         }
     }
 
     /// The key that a watch is counted with while it is open: what it selects by name is one object's.
     pub(crate) fn while_open(self, info: &RequestInfo, resource: &ResourceInfo) -> Self {
-        let scope = Scope::of(info.verb, resource, !resource.name.is_empty());
+        let scope = Scope::of(info, resource, !resource.name.is_empty());
         Self { scope, dry_run: DryRun::No, ..self }
     }
 
@@ -119,7 +120,7 @@ impl<'a> Key<'a> {
         Self {
             component,
             subresource: path,
-            verb: Verb::Get,
+            verb: VerbLabel::Get,
             scope: Scope::None,
             dry_run: DryRun::No,
             reads: true,
@@ -140,7 +141,7 @@ impl<'a> Key<'a> {
 
     /// Whether a service level is measured by it.
     pub(super) fn has_sli(&self) -> bool {
-        self.dry_run == DryRun::No && self.verb != Verb::Watch
+        self.dry_run == DryRun::No && self.verb != VerbLabel::Watch
     }
 }
 
@@ -173,7 +174,7 @@ impl Labels {
     }
 }
 
-impl Verb {
+impl VerbLabel {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -191,8 +192,8 @@ impl Verb {
 }
 
 impl Scope {
-    fn of(verb: &str, resource: &ResourceInfo, is_of_one: bool) -> Self {
-        if is_of_one || verb == "create" {
+    fn of(info: &RequestInfo, resource: &ResourceInfo, is_of_one: bool) -> Self {
+        if is_of_one || info.verb.is(Verb::Create) {
             Self::Resource
         } else if !resource.namespace.is_empty() {
             Self::Namespace
@@ -236,14 +237,14 @@ impl WriteVerb {
         [Self::Create, Self::Update, Self::Patch, Self::Delete, Self::DeleteCollection];
 
     /// The verb of a request, if it has a body.
-    pub(crate) fn of(verb: &str) -> Option<Self> {
+    pub(crate) fn of(verb: Verb) -> Option<Self> {
         Some(match verb {
-            "create" => Self::Create,
-            "update" => Self::Update,
-            "patch" => Self::Patch,
-            "delete" => Self::Delete,
-            "deletecollection" => Self::DeleteCollection,
-            _ => return None,
+            Verb::Create => Self::Create,
+            Verb::Update => Self::Update,
+            Verb::Patch => Self::Patch,
+            Verb::Delete => Self::Delete,
+            Verb::DeleteCollection => Self::DeleteCollection,
+            Verb::Get | Verb::List | Verb::Watch => return None,
         })
     }
 

@@ -13,12 +13,12 @@ fn check(request: &str, expected: &str) {
     let r = info.resource.expect("the path is a resource's");
     let parts = [&r.group, &r.version, &r.namespace, &r.resource, &r.name, &r.subresource]
         .map(|part| if part.is_empty() { "-" } else { part.as_str() });
-    assert_eq!(format!("{} {}", info.verb, parts.join(" ")), expected, "{request}");
+    assert_eq!(format!("{} {}", info.verb.as_str(), parts.join(" ")), expected, "{request}");
 }
 
 fn check_path(request: &str, verb: &str) {
     let info = info(request);
-    assert_eq!((info.verb, info.resource), (verb, None), "{request}");
+    assert_eq!((info.verb.as_str(), info.resource), (verb, None), "{request}");
 }
 
 #[test]
@@ -106,6 +106,7 @@ fn other_paths_are_no_resources() {
         check_path(&format!("GET {path}"), "get");
     }
     check_path("POST /healthz", "post");
+    check_path("BREW /healthz", "brew");
     check_path("GET /apix/v1/pods", "get");
     check_path("GET /api/v1/watch", "get");
 }

@@ -112,7 +112,7 @@ impl Asking<'_> {
     /// Asks everything: about the request, the name, the uid, the groups, what else is known.
     async fn all(&self, wanted: &Wanted, info: &RequestInfo) -> Result<(), Status> {
         if self.is_constrained() {
-            let verb = format!("impersonate-on:{}:{}", self.way, info.verb);
+            let verb = format!("impersonate-on:{}:{}", self.way, info.verb.as_str());
             self.ask(&verb, info.subject()).await?;
         }
         self.name(&wanted.user).await?;

@@ -12,6 +12,7 @@ use http::header::HeaderMap;
 use http_body_util::Empty;
 use pintle_effects::{Destination, destination};
 use pintle_meta::Status;
+use pintle_registry::Verb;
 use pintle_value::Value;
 
 use super::failed;
@@ -70,10 +71,10 @@ struct Remote {
 /// A client that opens a WebSocket sends GET; it needs the right to POST, too
 /// (`AuthorizePodWebsocketUpgradeCreatePermission`).
 async fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
-    if call.info.verb == "create" {
+    if call.info.verb.is(Verb::Create) {
         return Ok(());
     }
-    let ruling = call.api.rule(call.user, "create", call.info).await;
+    let ruling = call.api.rule(call.user, Verb::Create.as_str(), call.info).await;
     if ruling.allowed() {
         return Ok(());
     }
