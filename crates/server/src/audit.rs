@@ -103,7 +103,8 @@ impl Audit {
         info: &RequestInfo,
         user: Option<&Arc<User>>,
     ) -> Option<Arc<Record>> {
-        let recording = self.policy.recording(user.map(|user| &**user), info.verb.as_str(), &info.subject());
+        let recording =
+            self.policy.recording(user.map(|user| &**user), info.verb.as_str(), &info.subject());
         self.measures.cells.here().levels[recording.level as usize].add(1);
         (recording.level != Level::None)
             .then(|| Arc::new(Record::new(self.clone(), recording, received, info, user)))

@@ -1,7 +1,8 @@
-//! What is done for each verb on a resource: options in, a call on the registry, an answer out.
+//! The handlers of the verbs on resources: they read options, call the registry, and write a
+//! response.
 //!
-//! Nothing here knows a particular kind, except [`review`] and [`component`], which answer questions
-//! about this server itself, and [`connect`].
+//! Must not know any kind, except [`review`] and [`component`], which answer questions about this
+//! server, and [`connect`].
 
 mod component;
 pub(crate) mod connect;
@@ -36,27 +37,28 @@ use crate::request_info::RequestInfo;
 use crate::respond::{Rendering, Response};
 use crate::target::Found;
 
-/// A request that may be done.
+/// An authorized request.
 pub(crate) struct Call<'a> {
     pub(crate) api: &'a Arc<Api>,
     pub(crate) head: &'a Parts,
     pub(crate) query: &'a Query,
     pub(crate) info: &'a RequestInfo,
     pub(crate) user: &'a Arc<User>,
-    /// The address that it comes from.
+    /// The client's address.
     pub(crate) from: IpAddr,
     pub(crate) now: Now,
-    /// What the client should hear.
+    /// The warnings for the client.
     pub(crate) warnings: &'a Warnings,
-    /// What is recorded of it, if it is audited.
+    /// The audit record, if the request is audited.
     pub(crate) record: Option<&'a Arc<Record>>,
-    /// How long it waited for webhooks, in nanoseconds; nothing where it asks none.
+    /// The nanoseconds that the request waited for webhooks; unset if it called none.
     pub(crate) waited: &'a OnceLock<Arc<Counter>>,
-    /// The seats that it has, where seats are counted; whoever takes them gives them back.
+    /// The seats of the request under priority and fairness. A watch takes them and gives them back
+    /// once its initial events are written.
     pub(crate) seat: &'a Mutex<Option<Seat>>,
 }
 
-/// Does what is asked.
+/// Calls the handler of the request's verb.
 pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result<Response, Status> {
     if let Some(deprecation) = &found.target.resource.deprecation {
         call.warnings.add(deprecation.warning.as_str()); // DEP-12
@@ -103,7 +105,7 @@ async fn virtual_resource(
     }
 }
 
-/// Whether the client may create what it asked to change.
+/// Authorizes the create that an update or apply of a missing object becomes.
 impl MayCreate for Call<'_> {
     fn ask(&self) -> Waited<'_, ()> {
         Box::pin(self.api.authorize(self.user, Verb::Create, self.info))
@@ -111,13 +113,13 @@ impl MayCreate for Call<'_> {
 }
 
 impl Call<'_> {
-    /// What the client says of the answer's encoding.
+    /// The `Accept` header and the other preferences of the client.
     pub(crate) fn preferences(&self) -> Preferences<'_> {
         let preferences = Preferences::new(&self.head.headers, self.query);
         preferences.with_cbor(self.api.settings.cbor)
     }
 
-    /// The answer's encoding and form, or 406.
+    /// Negotiates the response's encoding and form, or returns 406.
     fn negotiate(&self, found: &Found) -> Result<(Negotiated, Rendering), Status> {
         let negotiated = self.preferences().answer(found.forms(), found.encodings())?;
         Ok((negotiated, self.rendering(found, negotiated)?))
@@ -140,7 +142,7 @@ impl Call<'_> {
         })
     }
 
-    /// Who asks, and when.
+    /// The context of a call on the registry: user, user agent, time, warnings, audit.
     fn context(&self) -> Context {
         let agent = self.head.headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
         Context {

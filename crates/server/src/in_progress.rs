@@ -1,4 +1,5 @@
-//! A request from when it is read to when its answer has been sent: what it is counted as, and what it holds.
+//! A request from the parsing of its head to the last byte of its response: the counts, the permit
+//! and the seats that it holds.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,36 +19,36 @@ use crate::request_info::RequestInfo;
 use crate::request_log::RequestLog;
 use crate::target::Found;
 
-/// What is counted and held while a request is worked on and its answer is sent.
+/// What is counted and held while a request is handled and its response is sent.
 pub(crate) struct InProgress {
     api: Arc<Api>,
     began: Instant,
-    /// What it is counted as, once it is known where it goes; nothing for what has no route.
+    /// The metrics of its route, once the route is known; `None` for a request without a route.
     route: Option<Arc<Route>>,
-    /// What it is counted as while it is open.
+    /// The gauge of long-running requests that it is counted in.
     long_running: Option<Arc<Route>>,
-    /// What it says of unknown fields.
+    /// The parameter `fieldValidation`.
     field_validation: Option<String>,
     pub(crate) code: u16,
-    /// How long it waited for webhooks, in nanoseconds; nothing where it asks none.
+    /// The nanoseconds that it waited for webhooks; unset if it called none.
     pub(crate) waited: OnceLock<Arc<Counter>>,
     sent_bytes: u64,
-    /// What is recorded of it, if it is audited.
+    /// The audit record, if the request is audited.
     pub(crate) record: Option<Arc<Record>>,
-    /// Its line of the log, if requests are logged.
+    /// The request's log line, if requests are logged.
     pub(crate) log: Option<Box<RequestLog>>,
-    /// Returned when the handler has returned; for a long answer, when the answer was sent.
+    /// Given back when the handler returns; with a long response, when it has been sent.
     pub(crate) permit: Option<Permit>,
-    /// What it is by the flow schemas, where those count.
+    /// The flow schema and priority level, where priority and fairness are on.
     pub(crate) class: Option<Arc<Class>>,
-    /// Returned likewise; those of a watch, when its initial events are made.
+    /// Given back likewise; a watch gives its seats back when its initial events are written.
     pub(crate) seat: Mutex<Option<Seat>>,
-    /// A watch that writes know of.
+    /// Counts a watch among those that make a write more expensive.
     pub(crate) watch: Option<WatchGuard>,
 }
 
 impl InProgress {
-    /// A request that has just been read.
+    /// A request whose head has just been parsed.
     pub(crate) fn new(api: &Arc<Api>, query: &Query, began: Instant) -> Self {
         Self {
             api: api.clone(),
@@ -67,8 +68,8 @@ impl InProgress {
         }
     }
 
-    /// It is known where the request goes, and so what it is counted as.
-    pub(crate) fn take_route(
+    /// Sets the metrics' route, when the request's destination is known.
+    pub(crate) fn set_route(
         &mut self,
         found: Option<&Found>,
         info: &RequestInfo,
@@ -89,17 +90,17 @@ impl InProgress {
         }
     }
 
-    /// It runs long from now on.
+    /// Counts the request as long-running from now on.
     pub(crate) fn runs_long(&self) {
         self.long_running.iter().for_each(|route| route.runs_long(1));
     }
 
-    /// The request got no permit.
+    /// Counts the request as rejected by a limit.
     pub(crate) fn was_rejected(&self) {
         self.route.iter().for_each(|route| route.rejected.add(1));
     }
 
-    /// The request timed out.
+    /// Counts the request as timed out.
     pub(crate) fn timed_out(&self) {
         self.route.iter().for_each(|route| route.timed_out.add(1));
     }

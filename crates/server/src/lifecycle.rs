@@ -1,4 +1,4 @@
-//! Whether the server starts, serves, or stops.
+//! The phases of a server: starting, serving, draining, stopping.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The server's phases, told to everything that must know them.
+/// The current phase.
 pub(crate) struct Lifecycle {
     started_at: Instant,
-    /// Everything that is done once at start is done.
+    /// The start has finished.
     started: AtomicBool,
-    /// The server is to stop soon: it is no longer ready, and still serves (HLT-08).
+    /// The server will stop soon: it is not ready, and still serves (HLT-08).
     draining: AtomicBool,
     /// The server stops: watches end, connections close.
     stopping: watch::Sender<bool>,
 }
 
-/// Tells when the server stops.
+/// Waits for the server to stop.
 #[derive(Clone)]
 pub(crate) struct Stopping(watch::Receiver<bool>);
 
@@ -37,32 +37,32 @@ impl Lifecycle {
         self.started_at.elapsed()
     }
 
-    /// Everything that is done once at start is done.
+    /// Marks the start as finished.
     pub(crate) fn start(&self) {
         self.started.store(true, Ordering::Release);
     }
 
-    /// Whether everything that is done once at start is done.
+    /// True once the start has finished.
     pub(crate) fn is_started(&self) -> bool {
         self.started.load(Ordering::Acquire)
     }
 
-    /// The server is to stop soon.
+    /// Begins to drain: the server is not ready from now on.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
 
-    /// Whether the server is to stop soon.
+    /// True while the server drains.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// The server stops.
+    /// Stops the server.
     pub(crate) fn stop(&self) {
         self.stopping.send_replace(true);
     }
 
-    /// Something to wait on for the server's end.
+    /// Returns a future of the server's stop.
     pub(crate) fn stopping(&self) -> Stopping {
         Stopping(self.stopping.subscribe())
     }

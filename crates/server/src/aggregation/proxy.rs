@@ -139,7 +139,7 @@ impl Handed<'_> {
             request
         });
         let answer = match request {
-            Ok(request) => upgrade::hand_on(client, backend, request, self.stopping).await,
+            Ok(request) => upgrade::forward(client, backend, request, self.stopping).await,
             Err(why) => Err(why),
         };
         answer.unwrap_or_else(|why| unavailable(&why))

@@ -1,5 +1,5 @@
-//! `componentstatuses`: how this server's store is, and the components that upstream expects beside a
-//! server.
+//! `componentstatuses`: the health of this server's store, and of the components that upstream
+//! expects beside a server.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -12,11 +12,12 @@ use crate::probe;
 use crate::respond::{self, Item, Response};
 use crate::target::Found;
 
-/// The components in the order of their names, and where to ask them; the store is this server's own.
+/// The components, sorted by name, with the local port of their `/healthz`; `None` for this
+/// server's own store.
 const COMPONENTS: [(&str, Option<u16>); 3] =
     [("controller-manager", Some(10257)), ("etcd-0", None), ("scheduler", Some(10259))];
 
-/// GET of a component, or of all.
+/// Serves GET of one component status or of all.
 pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     if call.info.verb.is(Verb::Get) {

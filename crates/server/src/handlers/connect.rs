@@ -1,4 +1,4 @@
-//! Subresources that connect to something else: logs, exec, attach, port-forward, proxies.
+//! The subresources that connect a client to a backend: log, exec, attach, portforward, proxy.
 
 mod log;
 mod proxy;
@@ -14,7 +14,7 @@ use crate::request_info::flag;
 use crate::respond::Response;
 use crate::target::Found;
 
-/// Connects. What comes of it is the client's to pause.
+/// Serves a connecting subresource. Its response is a session: the client may pause it for hours.
 pub(crate) async fn connect(
     call: &Call<'_>,
     found: &Found,
@@ -25,7 +25,7 @@ pub(crate) async fn connect(
     Ok(response)
 }
 
-/// Options, admission, and then what the subresource is.
+/// Reads the options, runs admission on them, and calls the subresource's handler.
 async fn answer(
     call: &Call<'_>,
     found: &Found,
@@ -49,14 +49,14 @@ async fn answer(
     }
 }
 
-/// How a member of options stands in a URL.
+/// The type of an option in the query.
 enum Form {
     Bool,
     Text,
     Texts,
-    /// Numbers, each perhaps with others behind commas.
+    /// Port numbers; one value may hold several, separated by commas.
     Ports,
-    /// The rest of the path, behind that of the subresource, whatever the query says.
+    /// The path behind the subresource; the query has no say.
     Path,
 }
 
@@ -71,7 +71,7 @@ const STREAMS: &[(&str, Form)] = &[
 const PORTS: &[(&str, Form)] = &[("ports", Form::Ports)];
 const PATH: &[(&str, Form)] = &[("path", Form::Path)];
 
-/// The kinds of options by which connections are made, which admission sees, and their members.
+/// The option kinds that admission sees, with their members.
 const OPTIONS: &[(&str, &[(&str, Form)])] = &[
     ("NodeProxyOptions", PATH),
     ("PodAttachOptions", STREAMS),
@@ -81,7 +81,7 @@ const OPTIONS: &[(&str, &[(&str, Form)])] = &[
     ("ServiceProxyOptions", PATH),
 ];
 
-/// The options of a connection as an object; what is not said is left out.
+/// Builds the options object; absent options are left out.
 fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Result<Value, Status> {
     let mut object = Map::new();
     for (name, form) in members {
@@ -108,7 +108,7 @@ fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Result<Value, Status> {
     Ok(object.into())
 }
 
-/// A port, or 400 in upstream's words.
+/// Parses a port, or returns upstream's 400.
 fn port(text: &str) -> Result<Value, Status> {
     let number = text.parse::<u16>().map_err(|error| {
         let why = number_error("ParseUint", text, error.kind());
@@ -117,7 +117,7 @@ fn port(text: &str) -> Result<Value, Status> {
     Ok(Value::Int(i64::from(number)))
 }
 
-/// A backend that cannot be asked, or does not answer as it must, in upstream's words.
+/// The error of a backend that is unreachable or breaks its protocol; the text is upstream's.
 fn failed(why: String) -> Status {
     Status::failure(Reason::Unknown, why)
 }

@@ -11,7 +11,7 @@ use crate::options::{delete_options, list_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// DELETE of one object.
+/// Serves DELETE of one object.
 pub(super) async fn delete(
     call: &Call<'_>,
     found: &Found,
@@ -26,7 +26,7 @@ pub(super) async fn delete(
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
-/// DELETE of a collection.
+/// Serves DELETE of a collection.
 pub(super) async fn delete_collection(
     call: &Call<'_>,
     found: &Found,
@@ -47,7 +47,7 @@ pub(super) async fn delete_collection(
 }
 
 fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
-    // Only a body that is there has to say what it is.
+    // An empty body needs no `Content-Type`.
     let encoding =
         if body.is_empty() { Encoding::Json } else { call.preferences().body(Encodings::ALL)? };
     let mut options = delete_options(call.query, body, encoding, call.warnings)?;
@@ -61,7 +61,8 @@ fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     Ok(options)
 }
 
-/// Deleting what cannot be read takes a permission of its own (upstream: `authorizeUnsafeDelete`).
+/// Requires the permission to delete an object that cannot be decoded (upstream:
+/// `authorizeUnsafeDelete`).
 async fn permit_unsafe_deletion(call: &Call<'_>, found: &Found) -> Result<(), Status> {
     const VERB: &str = "unsafe-delete-ignore-read-errors";
     if let Some(record) = call.record {
@@ -76,7 +77,8 @@ async fn permit_unsafe_deletion(call: &Call<'_>, found: &Found) -> Result<(), St
     Err(Status::forbidden(&target.resource.group_resource(), &target.name, &why))
 }
 
-/// Nothing can be asked of an object that cannot be read (upstream: `ValidateIgnoreStoreReadError`).
+/// Refuses options that need the stored object, which cannot be decoded (upstream:
+/// `ValidateIgnoreStoreReadError`).
 fn refuse_other_options(options: &DeleteOptions) -> Result<(), Status> {
     let has_preconditions = options.uid.is_some() || options.resource_version.is_some();
     let others = [
@@ -91,7 +93,7 @@ fn refuse_other_options(options: &DeleteOptions) -> Result<(), Status> {
     if whys.is_empty() { Ok(()) } else { Err(refused(&whys)) }
 }
 
-/// Refuses the option for what is wrong with it.
+/// The 422 about `ignoreStoreReadErrorWithClusterBreakingPotential`, with these reasons.
 fn refused(whys: &[&str]) -> Status {
     let path = Path::new(IGNORE_READ_ERRORS);
     let error = |why: &&str| field::Error::invalid(&path, &Value::Bool(true), *why);

@@ -9,7 +9,7 @@ use crate::options::list_options;
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// GET of one object.
+/// Serves GET of one object.
 pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let revision = call.query.text("resourceVersion");
@@ -22,7 +22,7 @@ pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Stat
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
-/// GET of a collection.
+/// Serves GET of a collection.
 pub(super) async fn list(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let mut options = list_options(call.query)?;

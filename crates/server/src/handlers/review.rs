@@ -1,4 +1,5 @@
-//! Reviews: questions about who asks and what they may do. They are answered and not kept (PATH-13).
+//! Reviews: questions about who the user is and what a user may do. They are answered and not
+//! stored (PATH-13).
 
 mod rules;
 
@@ -13,29 +14,29 @@ use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// What a review asks.
+/// The question of a review.
 #[derive(Clone, Copy)]
 enum Question {
-    /// Who asks, or what that user may do in a namespace.
+    /// Who the user is, or what the user may do in a namespace.
     Own(fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>),
-    /// Whose a token is.
+    /// The user of a token.
     Token,
-    /// Whether somebody may do something: by what is wrong with the review, and who that is.
+    /// Whether a user may do something: the function validates the review.
     Access(fn(&Found, &mut Value) -> Result<(), Status>, Whose),
 }
 
-/// Whom a review is about.
+/// The user that a review is about.
 #[derive(Clone, Copy)]
 enum Whose {
-    /// Who asks.
+    /// The requesting user.
     Own,
-    /// Whom it names.
+    /// The user that the review names.
     Named,
 }
 
 use Question::{Access, Own, Token};
 
-/// The reviews that there are.
+/// The reviews by group and resource.
 const REVIEWS: &[(&str, &str, Question)] = &[
     ("authentication.k8s.io", "selfsubjectreviews", Own(self_subject)),
     ("authentication.k8s.io", "tokenreviews", Token),
@@ -45,7 +46,7 @@ const REVIEWS: &[(&str, &str, Question)] = &[
     ("authorization.k8s.io", "subjectaccessreviews", Access(check_named, Whose::Named)),
 ];
 
-/// POST of a review.
+/// Serves POST of a review.
 pub(super) async fn create(
     call: &Call<'_>,
     found: &Found,
@@ -75,7 +76,7 @@ pub(super) async fn create(
     Ok(respond::object(201, json, rendering.type_name(), negotiated))
 }
 
-/// Upstream answers with a review of its own, not with the one that was asked.
+/// Fills in a SelfSubjectReview. Upstream returns a new review, not the posted one.
 fn self_subject(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
     let created = pintle_meta::time::format(call.now.unix_micros);
     let review = review.make_object();
@@ -130,7 +131,7 @@ fn check_local(found: &Found, review: &mut Value) -> Result<(), Status> {
     refuse(found, &rules::local(review))
 }
 
-/// What is posted in a namespace says no other.
+/// Refuses a posted object whose namespace is not the request's.
 pub(super) fn check_namespace(found: &Found, posted: &Value) -> Result<(), Status> {
     let said = object::namespace(posted);
     if said.is_empty() || said == found.target.namespace {
@@ -146,7 +147,7 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    // Upstream answers with a review of its own, which does not repeat what was asked.
+    // Upstream returns a new review, which does not repeat the posted spec.
     let members = review.make_object();
     members.insert("metadata", Map::new());
     members.insert("spec", Map::new());
@@ -180,7 +181,7 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
     Ok(())
 }
 
-/// Asks the authorizer what a review asks.
+/// Authorizes the attributes of an access review and writes the ruling to its status.
 async fn access(call: &Call<'_>, whose: Whose, review: &mut Value) {
     let user = match whose {
         Whose::Own => call.user,
@@ -226,7 +227,7 @@ async fn access(call: &Call<'_>, whose: Whose, review: &mut Value) {
     review.make_object().insert("status", status);
 }
 
-/// The user that a review asks about.
+/// Reads the user from the spec of an access review.
 fn subject(review: &Value) -> User {
     let extra = review.at(&["spec", "extra"]).and_then(Value::as_object);
     User {
@@ -267,7 +268,7 @@ fn refuse(found: &Found, errors: &[field::Error]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())
     } else {
-        // Upstream names the group of reviews, and no kind.
+        // Upstream's error names the group of reviews and no kind.
         let group = found.target.resource.resource.group.clone();
         Err(Status::invalid(&GroupKind::new(group, ""), "", errors))
     }

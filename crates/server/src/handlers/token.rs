@@ -1,4 +1,4 @@
-//! POST to `serviceaccounts/NAME/token`: a TokenRequest is answered with a token and not kept.
+//! POST to `serviceaccounts/NAME/token`: answers a TokenRequest with a token. Nothing is stored.
 
 use bytes::Bytes;
 use pintle_meta::{Status, uid};
@@ -10,7 +10,7 @@ use crate::respond::{self, Response};
 use crate::target::Found;
 use crate::token_issuer::Asked;
 
-/// Under which name audit records the id of a token.
+/// The audit annotation that holds a token's id.
 const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
 
 pub(super) async fn create(

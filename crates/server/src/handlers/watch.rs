@@ -1,8 +1,8 @@
-//! Watches: one JSON document a line, each batch of events in one frame; or each event as a message on a
-//! WebSocket (WS-08).
+//! Watches. The response is one JSON document a line, and each batch of events is one frame; on a
+//! WebSocket each event is a message (WS-08).
 //!
-//! A thousand watchers of one change send the same bytes: where an object has its frame ready made, and
-//! the watcher wants it as it is, nothing is encoded or copied here.
+//! A thousand watchers of one change send the same bytes: where an object has a cached frame in the
+//! watcher's encoding and form, nothing is encoded or copied here.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -35,12 +35,13 @@ use crate::respond::{
 use crate::target::Found;
 use crate::websocket::{self, Handshake, Opcode};
 
-/// How often a client that wants bookmarks gets one, about (BM-01) …
+/// The approximate interval of bookmarks (BM-01).
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// … and how long before the end of the watch, so that it goes on from as near to now as can be.
+/// The last bookmark comes this long before the end of the watch, so that the client resumes at a
+/// recent revision.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// GET of a collection with `watch`.
+/// Serves GET of a collection with `watch`.
 pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let mut options = list_options(call.query)?;
@@ -87,7 +88,7 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     if on_socket {
         let (messages, opcode) = messages(Box::pin(frames), negotiated.encoding);
         let handshake = Handshake::read(call.head)?;
-        // Watches know no subprotocol, and so repeat the only one.
+        // A watch has no subprotocol of its own: it accepts the only one that the client offers.
         let subprotocol = match handshake.offered.as_slice() {
             [] => String::new(),
             [one] => one.clone(),
@@ -102,7 +103,7 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     Ok(response)
 }
 
-/// Frames of one event each as messages on a WebSocket, where a message says itself how long it is.
+/// Wraps frames of one event each as WebSocket messages.
 fn messages(frames: Frames, encoding: Encoding) -> (Frames, Opcode) {
     const LENGTH_BYTES: usize = 4;
     match encoding {
@@ -114,7 +115,7 @@ fn messages(frames: Frames, encoding: Encoding) -> (Frames, Opcode) {
     }
 }
 
-/// What the initial events of a watch are about, for metrics.
+/// The scope label of the metric of initial events.
 fn list_scope(call: &Call<'_>) -> &'static str {
     match &call.info.resource {
         Some(info) if !info.name.is_empty() => "resource",
@@ -123,33 +124,33 @@ fn list_scope(call: &Call<'_>) -> &'static str {
     }
 }
 
-/// The initial events of a streaming list, while they are sent.
+/// The start and scope of a streaming list, until its initial events are sent.
 struct List {
     began: Instant,
     scope: &'static str,
     api: Arc<Api>,
 }
 
-/// A watch on its way to a client.
+/// The body of a watch.
 struct Stream {
     watch: Watch,
-    /// A frame of so many bytes is sent, though there be more events.
+    /// A frame of at least so many bytes is sent before further events are added.
     frame_bytes: usize,
     encoder: Encoder,
-    /// Events that did not go into the last frame.
+    /// Events left over from the last frame.
     pending: std::vec::IntoIter<Event>,
-    /// Resolves when the watch has lasted long enough or the server stops.
+    /// Resolves when the watch's timeout has passed or the server stops.
     end: Pin<Box<dyn Future<Output = ()> + Send>>,
     bookmarks: Bookmarks,
     measures: Arc<ResourceRequests>,
-    /// Kept until the initial events are made.
+    /// Held until the initial events are written.
     seat: Option<InitialSeat>,
     list: Option<List>,
     ended: bool,
 }
 
 impl Stream {
-    /// The next frame; `None` at the end.
+    /// Returns the next frame; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if self.ended {
             return None;
@@ -166,7 +167,7 @@ impl Stream {
                     let events: Vec<_> = events?.into_iter().map(Event::checked).collect();
                     self.pending = events.into_iter();
                 }
-                // There is nothing (more) that the watch begins with.
+                // All initial events are written.
                 () = std::future::ready(()), if self.seat.is_some() => self.seat = None,
                 () = self.bookmarks.due() => {
                     self.bookmarks.schedule();
@@ -180,7 +181,7 @@ impl Stream {
         Some(self.frame())
     }
 
-    /// How much work the next frame is ([`work::ahead`]).
+    /// The bytes of work of the next frame ([`work::ahead`]).
     fn work(&self) -> usize {
         let Encoder { rendering, encoding, .. } = &self.encoder;
         let is_stored = *encoding == Encoding::Json && rendering.resource.is_stored_version();
@@ -197,15 +198,16 @@ impl Stream {
         bytes
     }
 
-    /// What is pending, as one frame; a long batch (the initial events) goes out in several. A long frame
-    /// that is ready made goes alone: all its watchers share it, however long they take.
+    /// Writes the pending events as one frame. A long batch (the initial events) becomes several
+    /// frames. A long cached frame is sent alone: its watchers share the bytes, however slowly they
+    /// read.
     fn frame(&mut self) -> Bytes {
         let mut frame = Vec::new();
         let measures = self.measures.watch();
         while let Some(event) = self.pending.as_slice().first() {
             let before = frame.len();
             let is_long = |bytes: &Bytes| bytes.len() >= self.frame_bytes;
-            match self.encoder.ready_made(event) {
+            match self.encoder.cached_frame(event) {
                 Some(bytes) if frame.is_empty() && (self.pending.len() == 1 || is_long(&bytes)) => {
                     self.pending.next();
                     measures.sent(bytes.len());
@@ -235,10 +237,10 @@ fn bookmark_event(revision: Revision) -> std::vec::IntoIter<Event> {
     vec![Event::Bookmark { revision, initial_end: false }].into_iter()
 }
 
-/// When the next bookmark is due.
+/// The times of bookmarks.
 struct Bookmarks {
     timer: Pin<Box<Sleep>>,
-    /// The last one.
+    /// The time of the last bookmark.
     before_end: Instant,
 }
 
@@ -249,37 +251,37 @@ impl Bookmarks {
         Self { timer: Box::pin(sleep_until(first)), before_end }
     }
 
-    /// Returns when it is time for one. Cancel safe.
+    /// Returns when the next bookmark is due. Cancel safe.
     async fn due(&mut self) {
         self.timer.as_mut().await;
     }
 
-    /// Whether the end is near, and the one before it was not sent: by a server that was too busy.
+    /// True if the time of the last bookmark has passed and a busy server has not sent it.
     fn owe_the_last(&self) -> bool {
         Instant::now() >= self.before_end && self.timer.deadline() <= self.before_end
     }
 
-    /// Sets the time for the next one.
+    /// Schedules the next bookmark.
     fn schedule(&mut self) {
         let now = Instant::now();
         let next = now + BOOKMARK_INTERVAL;
-        // After the one before the end there is no other.
+        // No other bookmark follows the last one.
         let next = if now < self.before_end { next.min(self.before_end) } else { next };
         self.timer.as_mut().reset(next);
     }
 }
 
-/// Writes events.
+/// Encodes events.
 struct Encoder {
     rendering: Rendering,
     encoding: Encoding,
-    /// Only the first Table of a watch has columns, of most kinds (OAS-14).
+    /// Of most kinds, only the first Table of a watch has columns (OAS-14).
     columns_sent: bool,
 }
 
 impl Encoder {
-    /// The bytes of an event that need no further work.
-    fn ready_made(&self, event: &Event) -> Option<Bytes> {
+    /// The cached frame of an event, if it has one.
+    fn cached_frame(&self, event: &Event) -> Option<Bytes> {
         let (kind, object) = match event {
             Event::Added(object) => (Kind::Created, object),
             Event::Modified(object) => (Kind::Updated, object),
@@ -297,7 +299,7 @@ impl Encoder {
         }
     }
 
-    /// Writes an event that is not ready made; `Break` after the last one.
+    /// Encodes an event without a cached frame; `Break` after the last one.
     fn write(&mut self, event: &Event, out: &mut Vec<u8>) -> ControlFlow<()> {
         match event {
             Event::Added(object) => self.write_object(Kind::Created, object, out),
@@ -364,8 +366,8 @@ impl Encoder {
         }
     }
 
-    /// The zero object of the resource's kind with nothing but a resource version (BM-02), and the mark that
-    /// ends the initial events (SL-02).
+    /// The object of a bookmark: nothing but kind and resource version (BM-02), with the annotation
+    /// that ends the initial events (SL-02).
     fn bookmark(&self, revision: Revision, initial_end: bool) -> Vec<u8> {
         let resource = &self.rendering.resource;
         let mut tree = resource.zero();

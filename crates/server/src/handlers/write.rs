@@ -9,7 +9,7 @@ use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// POST to a collection, or to a subresource.
+/// Serves POST to a collection or to a subresource.
 pub(super) async fn create(
     call: &Call<'_>,
     found: &Found,
@@ -23,7 +23,7 @@ pub(super) async fn create(
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
-/// PUT.
+/// Serves PUT.
 pub(super) async fn update(
     call: &Call<'_>,
     found: &Found,
@@ -38,7 +38,7 @@ pub(super) async fn update(
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
-/// PATCH.
+/// Serves PATCH.
 pub(super) async fn patch(
     call: &Call<'_>,
     found: &Found,

@@ -39,7 +39,7 @@ pub(crate) fn client(head: &Parts) -> Option<OnUpgrade> {
 }
 
 /// Lets a backend answer a client's own upgrade. The error is in upstream's words.
-pub(crate) async fn hand_on(
+pub(crate) async fn forward(
     client: OnUpgrade,
     backend: &Backend,
     request: Request<Empty<Bytes>>,

@@ -22,13 +22,13 @@ use crate::target::Found;
 use crate::websocket::{self, Handshake, Opcode};
 use options::LogOptions;
 
-/// How much of a kubelet's refusal is read (upstream's bound).
+/// The bytes of a kubelet's error response that are read (upstream's bound).
 const REFUSAL_BYTES_MAX: usize = 50_000;
 /// The subprotocols in which a log is sent over a WebSocket.
 const SUBPROTOCOLS: &[&str] = &["", "binary.k8s.io", BASE64];
 const BASE64: &str = "base64.binary.k8s.io";
 
-/// GET of a pod's `log`.
+/// Serves GET of a pod's `log`.
 pub(super) async fn log(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let options = LogOptions::read(call.query)?;
     let verification =
@@ -39,7 +39,7 @@ pub(super) async fn log(call: &Call<'_>, found: &Found) -> Result<Response, Stat
     let preferred = &call.api.kubelets.preferred_address_types;
     let to = destination(&call.api.registry, &found.target, container, preferred)?;
     let Destination::Kubelet { kubelet, container } = to else {
-        // Nobody runs it yet, and so nobody has a log.
+        // A pod without a node has no log.
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
@@ -53,7 +53,7 @@ pub(super) async fn log(call: &Call<'_>, found: &Found) -> Result<Response, Stat
     answer(call, pieces(log, call.api.lifecycle.stopping()))
 }
 
-/// Asks a kubelet.
+/// Requests the log from the kubelet.
 async fn ask(
     call: &Call<'_>,
     kubelet: &Kubelet,
@@ -80,7 +80,7 @@ async fn ask(
     Ok(answer)
 }
 
-/// What a kubelet says instead of a log.
+/// Returns the error of a kubelet's response.
 async fn refusal(answer: backends::Response, pod: &str) -> Status {
     let code = answer.status().as_u16();
     let mut said = Vec::new();
@@ -96,7 +96,8 @@ async fn refusal(answer: backends::Response, pod: &str) -> Status {
     }
 }
 
-/// A log as it comes. Where it breaks it ends, as upstream has it; so it does when the server stops.
+/// The log as it arrives. It ends where the kubelet's connection breaks, as upstream's does, and
+/// when the server stops.
 fn pieces(log: backends::Response, stopping: Stopping) -> Frames {
     let pieces = stream::unfold((log.into_body(), stopping), |(mut body, mut stopping)| async {
         loop {
@@ -112,7 +113,7 @@ fn pieces(log: backends::Response, stopping: Stopping) -> Frames {
     Box::pin(pieces)
 }
 
-/// The log as a body, or on the WebSocket that the client asks for, behind an empty message.
+/// Sends the log as a body, or after an empty message on a WebSocket if the client asks for one.
 fn answer(call: &Call<'_>, pieces: Frames) -> Result<Response, Status> {
     if !websocket::is_asked_for(&call.head.headers) {
         let mut response = Response::new(Body::frames(pieces));

@@ -1,4 +1,4 @@
-//! Proxies: requests that a pod, a node or what is behind a service answers (upstream: `ProxyREST` and
+//! Proxied requests: a pod, a node or a service's endpoint answers them (upstream: `ProxyREST` and
 //! `UpgradeAwareHandler`).
 
 use bytes::Bytes;
@@ -27,7 +27,7 @@ use crate::target::Found;
 
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
-/// Any method on `proxy`, and on paths below it.
+/// Serves any method on `proxy` and on paths below it.
 pub(super) async fn proxy(
     call: &Call<'_>,
     found: &Found,
@@ -37,10 +37,10 @@ pub(super) async fn proxy(
     let path = call.info.resource.as_ref().map_or("", |info| info.subpath.as_str());
     let path = if path.is_empty() { String::new() } else { join("", path) };
     if let Some(client) = upgrade::client(call.head) {
-        // Upstream leaves the query out.
+        // Upstream drops the query of an upgrade.
         let request = request(call, &path, None, relayed_headers(call), Empty::<Bytes>::new())?;
         let stopping = call.api.lifecycle.stopping();
-        let answer = upgrade::hand_on(client, &to.backend, request, stopping).await;
+        let answer = upgrade::forward(client, &to.backend, request, stopping).await;
         return answer.map_err(failed);
     }
     if path.is_empty() && matches!(call.head.method, Method::GET | Method::HEAD) {
@@ -52,11 +52,11 @@ pub(super) async fn proxy(
 /// The backend of a proxied request.
 struct Remote {
     backend: Backend,
-    /// The backend's host in its own links.
+    /// The host that links in the backend's pages name.
     host: String,
 }
 
-/// Looks up the backend of a request.
+/// Returns the backend that the request names.
 async fn remote(call: &Call<'_>, found: &Found) -> Result<Remote, Status> {
     let kubelets = &call.api.kubelets;
     let preferred = &kubelets.preferred_address_types;
@@ -78,7 +78,7 @@ async fn remote(call: &Call<'_>, found: &Found) -> Result<Remote, Status> {
     Ok(Remote { backend, ..remote })
 }
 
-/// `host:port`, with the port of the scheme where none is said.
+/// Returns `host:port`, with the scheme's default port where `host` has none.
 fn with_port(host: &str, tls: bool) -> String {
     let port =
         host.rsplit_once(':').filter(|(before, _)| !before.contains(':') || before.ends_with(']'));
@@ -89,7 +89,8 @@ fn with_port(host: &str, tls: bool) -> String {
     }
 }
 
-/// Where a client goes that names no path: to the root below the proxy, so that relative links hold.
+/// Redirects a client that names no path to the root below the proxy, so that relative links
+/// resolve.
 fn redirect(call: &Call<'_>) -> Result<Response, Status> {
     let query = call.head.uri.query().filter(|query| !query.is_empty());
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
@@ -100,7 +101,7 @@ fn redirect(call: &Call<'_>) -> Result<Response, Status> {
     Ok(response)
 }
 
-/// Hands a request on, and its answer back.
+/// Forwards the request and relays the backend's response.
 async fn relay(
     call: &Call<'_>,
     to: Remote,
@@ -112,7 +113,7 @@ async fn relay(
     headers::leave_connection(&mut headers);
     headers::leave_body(&mut headers);
     headers::forward_for(call.from, &mut headers);
-    // Who takes a body is told that there is none.
+    // A method that may have a body gets an explicit length of zero.
     let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(&call.head.method);
     if takes_body && body.is_end_stream() {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
@@ -128,7 +129,7 @@ async fn relay(
     rewritten(call, answer, &rewriting).await
 }
 
-/// An answer whose redirect, or whose links, lead below the proxy.
+/// Rewrites the redirect, or the links of an HTML page, so that they stay below the proxy.
 async fn rewritten(
     call: &Call<'_>,
     mut answer: backends::Response,
@@ -150,7 +151,7 @@ async fn rewritten(
         return Ok(relayed(answer, until, stopping));
     };
     if call.head.method == Method::HEAD {
-        // With its links rewritten, the page has another length.
+        // The rewritten page has another length.
         answer.headers_mut().remove(CONTENT_LENGTH);
         return Ok(relayed(answer, until, stopping));
     }
@@ -169,7 +170,8 @@ async fn rewritten(
     let length = HeaderValue::from(page.len());
     let mut response = relayed(answer, until, stopping);
     response.headers_mut().insert(CONTENT_LENGTH, length);
-    // As it is encoded already, nothing is to be made of it as of the server's own answers.
+    // A relayed body is never compressed or indented by this server, and this page is encoded
+    // already.
     *response.body_mut() = Body::relayed(Box::pin(stream::iter([Ok(page)])));
     Ok(response)
 }
@@ -186,12 +188,12 @@ fn request<T>(
     let request = Request::builder().method(&call.head.method).uri(target).body(body);
     let mut request = request.map_err(|why| Status::bad_request(why.to_string()))?;
     *request.headers_mut() = headers;
-    // The host that the client named, wherever its protocol names it.
+    // HTTP/1.1 has the client's host in a header, HTTP/2 in `:authority`.
     request.headers_mut().insert(HOST, header(host(call))?);
     Ok(request)
 }
 
-/// The host that the client named.
+/// Returns the host of the client's request.
 fn host<'a>(call: &'a Call<'_>) -> &'a str {
     let named = call.head.headers.get(HOST).and_then(|host| host.to_str().ok());
     named.or_else(|| call.head.uri.authority().map(|host| host.as_str())).unwrap_or_default()
@@ -202,7 +204,7 @@ fn header(text: &str) -> Result<HeaderValue, Status> {
     value.map_err(|why: InvalidHeaderValue| Status::bad_request(why.to_string()))
 }
 
-/// 503 in upstream's words.
+/// The 503 of an unreachable backend; the text is upstream's.
 fn unreachable(why: &dyn std::fmt::Display) -> Status {
     Status::service_unavailable(format!("error trying to reach service: {why}"))
 }

@@ -1,7 +1,8 @@
 //! Exec, attach and port-forward: streams between a client and the kubelet of a pod's node.
 //!
-//! What both speak goes through as it is. A client's WebSocket becomes SPDY where the kubelet knows no
-//! WebSockets of the newer kinds: remote commands in [`translate`], port-forwarding in [`tunnel`].
+//! A protocol that both sides speak is passed through unchanged. Where the kubelet does not declare
+//! the newer WebSocket protocols, [`translate`] turns a client's WebSocket into SPDY for remote
+//! commands, and [`tunnel`] does so for port-forwarding.
 
 mod translate;
 mod tunnel;
@@ -24,7 +25,8 @@ use crate::respond::Response;
 use crate::target::Found;
 use crate::websocket;
 
-/// GET or POST of a pod's `exec`, `attach` or `portforward`, with its options as an object.
+/// Serves GET or POST of a pod's `exec`, `attach` or `portforward`; `options` is the options
+/// object.
 pub(super) async fn stream(
     call: &Call<'_>,
     found: &Found,
@@ -58,17 +60,17 @@ pub(super) async fn stream(
         }
         _ => {}
     }
-    hand_on(call, &remote).await
+    forward(call, &remote).await
 }
 
 /// The kubelet and the path of a stream.
 struct Remote {
     backend: Backend,
-    /// With its query.
+    /// The path with its query.
     path: String,
 }
 
-/// A client that opens a WebSocket sends GET; it needs the right to POST, too
+/// Requires the permission to create, too: a client that opens a WebSocket sends GET
 /// (`AuthorizePodWebsocketUpgradeCreatePermission`).
 async fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
     if call.info.verb.is(Verb::Create) {
@@ -82,7 +84,7 @@ async fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
     Err(Status::forbidden(&resource, &found.target.name, &ruling.reason.to_string()))
 }
 
-/// The kubelet's path, with the options under its own names, in the order in which upstream writes them.
+/// Builds the kubelet's path, with the kubelet's names of the options, in upstream's order.
 fn path(found: &Found, container: &str, options: &Value) -> String {
     let (namespace, pod) = (&found.target.namespace, &found.target.name);
     let (action, pairs) = match found.target.subresource.as_str() {
@@ -124,8 +126,8 @@ fn ports(options: &Value) -> Vec<(&'static str, String)> {
     if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] }
 }
 
-/// Lets the kubelet answer the client's own upgrade.
-async fn hand_on(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
+/// Forwards the client's own upgrade to the kubelet.
+async fn forward(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
     let client = upgrade::client(call.head);
     let client = client.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
     let mut request = Request::builder().method(&call.head.method).uri(&remote.path);
@@ -134,10 +136,10 @@ async fn hand_on(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
     let request = request.body(Empty::<Bytes>::new());
     let request = request.map_err(|why| Status::bad_request(why.to_string()))?;
     let stopping = call.api.lifecycle.stopping();
-    upgrade::hand_on(client, &remote.backend, request, stopping).await.map_err(failed)
+    upgrade::forward(client, &remote.backend, request, stopping).await.map_err(failed)
 }
 
-/// The client's headers as a kubelet gets them.
+/// The client's headers without credentials, for the kubelet.
 pub(super) fn relayed_headers(call: &Call<'_>) -> HeaderMap {
     let mut headers = call.api.authentication.without_credentials(&call.head.headers);
     headers::leave_body(&mut headers);

@@ -1,13 +1,14 @@
-//! The rules for reviews of what someone may do, in the words of upstream's
-//! `pkg/apis/authorization/validation`.
+//! The validation rules of access reviews, with upstream's texts
+//! (`pkg/apis/authorization/validation`).
 //!
-//! What cannot be read of a selector has no part in the answer: it could only have allowed more (AUTHZ-02).
+//! A requirement of a selector that cannot be parsed is ignored: a selector can only narrow a
+//! request, so the ruling does not allow more (AUTHZ-02).
 
 use pintle_meta::field::{self, Error, Errors};
 use pintle_meta::{fields, labels, object, validation};
 use pintle_value::{Map, Path, Value};
 
-/// What nobody can say of a review: the server wipes it, or it is another's to check.
+/// Members of metadata that are ignored: the server wipes them, or another rule checks them.
 const NOT_SAID: &[&str] = &[
     "managedFields",
     "uid",
@@ -18,14 +19,14 @@ const NOT_SAID: &[&str] = &[
     "namespace",
 ];
 
-/// What is wrong with what is asked about.
+/// Validates the attributes of a self review.
 pub(super) fn attributes(review: &Value) -> Errors {
     let mut errors = one_kind_of_attributes(review);
     errors.extend(selectors(review));
     errors
 }
 
-/// What is wrong with what is asked about, and about whom.
+/// Validates the attributes and the user.
 pub(super) fn attributes_of_subject(review: &Value) -> Errors {
     let mut errors = one_kind_of_attributes(review);
     let user = review.str_at(&["spec", "user"]).unwrap_or_default();
@@ -38,7 +39,7 @@ pub(super) fn attributes_of_subject(review: &Value) -> Errors {
     errors
 }
 
-/// What is wrong with a review in a namespace.
+/// Validates a review in a namespace.
 pub(super) fn local(review: &Value) -> Errors {
     let mut errors = attributes_of_subject(review);
     errors.extend(metadata(review, "must be empty except for namespace"));
@@ -56,15 +57,15 @@ pub(super) fn local(review: &Value) -> Errors {
     errors
 }
 
-/// A review has no name, nor anything else that objects have that are kept. What it says of a namespace is
-/// forgotten by then.
+/// Refuses metadata with any member that stored objects have. The namespace has been removed
+/// before.
 pub(super) fn empty_metadata(review: &Value) -> Option<Error> {
     let mut review = review.clone();
     review.object_entry("metadata").remove("namespace");
     metadata(&review, "must be empty")
 }
 
-/// What the field selector wants, as far as it can be read.
+/// The requirements of the field selector that can be parsed.
 pub(super) fn fields_of(review: &Value) -> Vec<fields::Requirement> {
     let Some(selector) = review.at(&["spec", "resourceAttributes", "fieldSelector"]) else {
         return Vec::new();
@@ -78,7 +79,7 @@ pub(super) fn fields_of(review: &Value) -> Vec<fields::Requirement> {
     requirements.iter().filter_map(field_requirement).collect()
 }
 
-/// The same of the label selector.
+/// The requirements of the label selector that can be parsed.
 pub(super) fn labels_of(review: &Value) -> Vec<labels::Requirement> {
     let Some(selector) = review.at(&["spec", "resourceAttributes", "labelSelector"]) else {
         return Vec::new();
@@ -92,7 +93,7 @@ pub(super) fn labels_of(review: &Value) -> Vec<labels::Requirement> {
     requirements.iter().filter_map(|one| label_selector(one).ok()).flat_map(of).collect()
 }
 
-/// What could not be made of the selectors, in so many words, or `""`.
+/// Describes the selectors that could not be parsed; `""` if all could.
 pub(super) fn unread_selectors(review: &Value) -> String {
     let of = |part: &str, read: fn(&Value) -> bool, parse: fn(&str) -> bool| {
         let selector = review.at(&["spec", "resourceAttributes", part])?;
@@ -115,7 +116,7 @@ pub(super) fn unread_selectors(review: &Value) -> String {
     both.join("; ")
 }
 
-/// A requirement about a field, where it is one that a field selector can say.
+/// Converts a requirement to a field selector's, if a field selector can express it.
 fn field_requirement(requirement: &Value) -> Option<fields::Requirement> {
     let equal = match requirement.str_at(&["operator"])? {
         "In" => true,
@@ -131,7 +132,7 @@ fn reads_label(requirement: &Value) -> bool {
     label_selector(requirement).is_ok()
 }
 
-/// A selector of one requirement.
+/// A label selector of one requirement.
 fn label_selector(requirement: &Value) -> Result<labels::Selector, pintle_meta::Error> {
     let selector = Value::from([("matchExpressions", vec![requirement.clone()])]);
     labels::Selector::from_label_selector(Some(&selector))
@@ -159,7 +160,8 @@ fn selectors(review: &Value) -> Errors {
     of_fields.into_iter().chain(of_labels).collect()
 }
 
-/// A selector is one text or requirements, which may be what only newer servers understand.
+/// Validates a selector: one text, or a list of requirements. Operators that only newer servers
+/// know are accepted.
 fn selector(review: &Value, part: &str, rule: fn(&Value, &Path) -> Errors) -> Errors {
     let Some(selector) = review.at(&["spec", "resourceAttributes", part]) else {
         return Errors::new();
@@ -190,7 +192,7 @@ fn metadata(review: &Value, why: &str) -> Option<Error> {
     is_said.then(|| Error::invalid_shown(&Path::new("metadata"), shown_metadata(metadata), why))
 }
 
-/// Metadata with its members in Go's order.
+/// Formats metadata as Go does.
 fn shown_metadata(metadata: &Value) -> String {
     const TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     let schema = pintle_schema::builtin();
@@ -211,7 +213,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A path and a verb, as Go shows them: their type has no names for JSON.
+/// Formats non-resource attributes as Go does: the Go type has no JSON names.
 fn shown(path: &Value) -> String {
     let text = |member| path.str_at(&[member]).unwrap_or_default();
     let members: Map = [("Path", text("path")), ("Verb", text("verb"))]

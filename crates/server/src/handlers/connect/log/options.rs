@@ -1,4 +1,4 @@
-//! The options of a pod's log, as they stand in the URL: `PodLogOptions`.
+//! The options of a pod's log in the query: `PodLogOptions`.
 
 use pintle_meta::field;
 use pintle_meta::{GroupKind, Status, time};
@@ -8,7 +8,7 @@ use crate::options::integer;
 use crate::query::{Query, percent_encode};
 use crate::request_info::flag;
 
-/// What a client wants to read of a log.
+/// The part of a log that a client wants.
 pub(super) struct LogOptions {
     follow: bool,
     previous: bool,
@@ -19,12 +19,12 @@ pub(super) struct LogOptions {
     tail_lines: Option<i64>,
     limit_bytes: Option<i64>,
     names_stream: bool,
-    /// Whether the kubelet need not show who it is.
+    /// True if the kubelet's certificate is not verified.
     pub(super) insecure: bool,
 }
 
 impl LogOptions {
-    /// Reads them, in the words in which upstream does.
+    /// Parses the query; errors have upstream's text.
     pub(super) fn read(query: &Query) -> Result<Self, Status> {
         let is_on = |name| flag(query.get(name));
         let since_seconds = integer(query, "sinceSeconds")?;
@@ -43,7 +43,7 @@ impl LogOptions {
         })
     }
 
-    /// Refuses those that make no sense, in the words in which upstream validates them.
+    /// Validates the options; errors have upstream's text.
     pub(super) fn check(&self, pod: &str) -> Result<(), Status> {
         let at_least = |name: &str, number: Option<i64>, least: i64, why: &str| {
             let number = number.filter(|number| *number < least)?;
@@ -60,7 +60,7 @@ impl LogOptions {
             let since = at_least("sinceSeconds", self.since_seconds, 1, "must be greater than 0");
             errors.extend(since);
         }
-        // Streams can be told apart behind a gate that is off.
+        // The feature gate `PodLogsQuerySplitStreams` is off.
         if self.names_stream {
             errors.push(field::Error::forbidden(&Path::new("stream"), "may not be specified"));
         }
@@ -70,7 +70,7 @@ impl LogOptions {
         Err(Status::invalid(&GroupKind::new("", "PodLogOptions"), pod, &errors))
     }
 
-    /// The query for a kubelet, with its `?`; what is not said is left out.
+    /// The query for the kubelet, with its `?`; absent options are left out.
     pub(super) fn query(&self) -> String {
         let is_on = |on: bool| on.then(|| "true".to_owned());
         let number = |number: Option<i64>| number.map(|number| number.to_string());

@@ -1,6 +1,6 @@
-//! Remote commands over a WebSocket, for a kubelet that knows SPDY alone (upstream:
-//! `StreamTranslatorHandler`). The client has its WebSocket before the kubelet is dialled, so what goes
-//! wrong from then on is told on the channel for errors.
+//! Remote commands over a WebSocket, for a kubelet that speaks only SPDY (upstream:
+//! `StreamTranslatorHandler`). The client's WebSocket opens before the kubelet is dialled, so later
+//! failures are sent on the error channel.
 
 use std::sync::Arc;
 
@@ -29,22 +29,22 @@ use crate::websocket::{self, Handshake};
 
 /// The only subprotocol in which a client can end a stream of its own.
 const SUBPROTOCOL: &str = "v5.channel.k8s.io";
-/// What kubelets may speak above SPDY, the best first.
+/// The remote command protocols that kubelets may speak over SPDY, in order of preference.
 const VERSIONS: [&str; 5] =
     [SUBPROTOCOL, "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
-/// From which version on there is a stream for the size of a terminal …
+/// The first version that has a stream for terminal sizes.
 const FIRST_WITH_RESIZE: u8 = 3;
-/// … and what became of a command is a Status.
+/// The first version whose error stream carries a Status.
 const FIRST_WITH_STATUS: u8 = 4;
-/// How much of a kubelet's refusal is read.
+/// The bytes of a kubelet's error response that are read.
 const REFUSAL_BYTES_MAX: usize = 50_000;
 
-/// Whether a client would speak the subprotocol that is translated.
+/// True if the client offers the subprotocol that is translated.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     websocket::subprotocols(headers).iter().any(|name| name == SUBPROTOCOL)
 }
 
-/// Opens the client's WebSocket; the rest is [`session`]'s.
+/// Answers 101 to the client; [`session`] runs afterwards.
 pub(super) fn translate(
     call: &Call<'_>,
     remote: Remote,
@@ -65,7 +65,7 @@ pub(super) fn translate(
     Ok(handshake.accept(subprotocol, move |client| session(api, client, remote, wanted)))
 }
 
-/// Runs the command, and tells the client what became of it.
+/// Runs the command and sends its result to the client.
 async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, wanted: Channels) {
     let greet = async {
         client.write_all_buf(&mut wanted.greeting()).await?;
@@ -99,15 +99,15 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, w
         Some(Outcome::Left) | None => None,
     };
     if let Some(status) = status {
-        // That a command ran and failed is no failure of the server.
+        // A command that exits with an error is not a failure of the server.
         streams.translated(if status.code == 0 { 200 } else { status.code });
         remote_command::finish(&bare_status_json(&status), &mut command.wires().0.outgoing);
     }
     session.finish(&mut command, &mut stopping).await;
 }
 
-/// Opens a SPDY connection to the kubelet; also gives the version of the protocol above it. The error is
-/// told in upstream's words.
+/// Opens a SPDY connection to the kubelet and returns it with the version of the remote command
+/// protocol. The error text is upstream's.
 async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
     let authority = &remote.backend.authority;
     let failed = |why: &dyn std::fmt::Display| {
@@ -135,7 +135,8 @@ async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
     Ok((TokioIo::new(backend), version))
 }
 
-/// What a kubelet says instead of switching: the message of a Status, or the text that it is.
+/// Returns the error of a kubelet that did not switch protocols: the message of its Status, or its
+/// text.
 async fn refusal(answer: backends::Response) -> String {
     let mut said = Vec::new();
     let mut body = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX);
@@ -149,8 +150,8 @@ async fn refusal(answer: backends::Response) -> String {
     if text.is_empty() { "empty server response".to_owned() } else { text.to_owned() }
 }
 
-/// What became of a command, by what the kubelet said of it at last: nothing of one that went well, else
-/// a Status, or a text in old versions (upstream: `errorDecoderV2` and `V4`).
+/// Returns the result of a command from the kubelet's error stream: empty means success; otherwise
+/// it is a Status, or a text in old versions (upstream: `errorDecoderV2` and `V4`).
 fn result(error: &[u8], version: u8) -> Status {
     let wrong = |what: &dyn std::fmt::Display| {
         Status::internal(format!("error stream protocol error: {what}"))

@@ -1,4 +1,5 @@
-//! Port-forwarding over a WebSocket, for a kubelet that knows SPDY alone (upstream: `TunnelingHandler`).
+//! Port-forwarding over a WebSocket, for a kubelet that speaks only SPDY (upstream:
+//! `TunnelingHandler`).
 
 use bytes::Bytes;
 use http::header::{
@@ -19,14 +20,14 @@ use crate::relay::upgrade::{self, Answer};
 use crate::respond::{self, Response};
 use crate::websocket::{self, Handshake};
 
-/// What a subprotocol begins with that is SPDY within a WebSocket, and what it ends with.
+/// The prefix and suffix of a subprotocol that carries SPDY within a WebSocket.
 const PREFIX: &str = "SPDY/3.1+";
 const SUFFIX: &str = ".k8s.io";
 pub(super) const SPDY: &str = "SPDY/3.1";
 pub(super) const PROTOCOL_VERSION: HeaderName =
     HeaderName::from_static("x-stream-protocol-version");
 
-/// The protocols above SPDY that a client would speak through a tunnel.
+/// The protocols over SPDY that a client offers through a tunnel.
 pub(super) fn protocols(headers: &HeaderMap) -> Vec<String> {
     let offered = websocket::subprotocols(headers).into_iter();
     let inner = offered.filter(|name| name.ends_with(SUFFIX));
@@ -65,7 +66,7 @@ pub(super) async fn tunnel(
     }))
 }
 
-/// Whether a kubelet says that it speaks SPDY from now on.
+/// True if the kubelet's response switches to SPDY.
 pub(super) fn switches_to_spdy(answer: &backends::Response) -> bool {
     let says = |name: &HeaderName, what: &str| {
         let value = answer.headers().get(name).map(header_text::text).unwrap_or_default();
@@ -76,7 +77,7 @@ pub(super) fn switches_to_spdy(answer: &backends::Response) -> bool {
         && says(&UPGRADE, SPDY)
 }
 
-/// The client's request as one for SPDY.
+/// Builds the request that upgrades to SPDY.
 fn request(
     call: &Call<'_>,
     path: &str,

@@ -1,0 +1,143 @@
+//! Authenticates, impersonates and authorizes a request.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pintle_auth::{Attributes, Decision, Ruling, User};
+use pintle_meta::Status;
+use pintle_registry::Verb;
+use pintle_registry::request::Now;
+
+use super::{Api, Incoming, Refusal, now};
+use crate::audit::{Received, Record};
+use crate::authentication::Peer;
+use crate::authentication::impersonation::impersonated;
+use crate::connection::Conduct;
+use crate::in_progress::InProgress;
+use crate::request_info::RequestInfo;
+
+/// The outcome of authorization: a request that the handler may serve.
+pub(super) struct Authorized {
+    pub(super) user: Arc<User>,
+    pub(super) now: Now,
+    /// `None` for long-running requests, which end by other deadlines.
+    pub(super) timeout: Option<Duration>,
+}
+
+impl Api {
+    /// Runs the steps from the timeout to authorization, or refuses the request.
+    pub(super) async fn authorize_incoming(
+        &self,
+        peer: &Peer,
+        conduct: &Conduct,
+        incoming: &Incoming<'_>,
+        progress: &mut InProgress,
+    ) -> Result<Authorized, Refusal> {
+        let (info, now) = (incoming.info, now());
+        let timeout = self.timeout(info, incoming.query).inspect_err(|_| {
+            progress.record = self.record(incoming, None, now);
+        })?;
+        let user = self.authenticate(peer, conduct, incoming, now).await;
+        progress.log.iter_mut().for_each(|log| log.authenticated());
+        progress.record = self.record(incoming, user.as_ref().ok(), now);
+        let user = user?;
+        if let Some(record) = &progress.record
+            && !record.received().await
+        {
+            return Err(Refusal::Undecided("failed to store audit event".to_owned()));
+        }
+        let user = self.impersonate(user, incoming, progress.record.as_ref()).await?;
+        let asked_at = Instant::now();
+        let question =
+            Attributes { user: &user, verb: info.verb.as_str(), subject: info.subject() };
+        if !info.connects() {
+            let fairness = self.fairness.as_ref();
+            progress.class = fairness.and_then(|fairness| fairness.classify(&question));
+        }
+        let ruling = self.authorizer.authorize(&question).await;
+        self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
+        progress.log.iter_mut().for_each(|log| log.authorized());
+        progress.record.iter().for_each(|record| record.authorized(&ruling));
+        match ruling.error {
+            Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),
+            _ => allowed(&user, info.verb.as_str(), info, &ruling)?,
+        }
+        Ok(Authorized { user, now, timeout })
+    }
+
+    /// Returns the user whom the request's credentials prove, or 401.
+    async fn authenticate(
+        &self,
+        peer: &Peer,
+        conduct: &Conduct,
+        incoming: &Incoming<'_>,
+        now: Now,
+    ) -> Result<Arc<User>, Status> {
+        let access = &self.metrics.access;
+        peer.certificate_remaining_seconds(now).into_iter().for_each(|s| access.certificate(s));
+        let shown = (&incoming.head.headers, incoming.info.path.as_str());
+        let known = self.authentication.user(peer, shown, now, &self.registry).await;
+        access.authenticated(known.as_deref(), incoming.began.elapsed());
+        conduct.asked(known.as_deref().ok(), incoming.head.version);
+        known.map_err(|error| {
+            tracing::debug!(%error, path = %incoming.info.path, "unable to authenticate the request");
+            Status::unauthorized()
+        })
+    }
+
+    /// Returns the user as whom the request acts: the one that impersonation headers name, or the
+    /// same.
+    async fn impersonate(
+        &self,
+        user: Arc<User>,
+        incoming: &Incoming<'_>,
+        record: Option<&Arc<Record>>,
+    ) -> Result<Arc<User>, Status> {
+        let began = Instant::now();
+        let is_same = |one: &Arc<User>| Arc::ptr_eq(one, &user);
+        let headers = &incoming.head.headers;
+        let acting = impersonated(user.clone(), headers, incoming.info, &*self.authorizer).await;
+        self.metrics.access.impersonated(began.elapsed());
+        let (acting, way) = acting?;
+        if !is_same(&acting) {
+            record.iter().for_each(|record| record.impersonated(&acting, way));
+        }
+        Ok(acting)
+    }
+
+    /// Begins the audit record, if the policy wants one. `user` is `None` where authentication
+    /// failed.
+    fn record(
+        &self,
+        incoming: &Incoming<'_>,
+        user: Option<&Arc<User>>,
+        now: Now,
+    ) -> Option<Arc<Record>> {
+        let Incoming { head, audit_id, from, .. } = *incoming;
+        let received = Received { head, audit_id, from, at_unix_micros: now.unix_micros };
+        self.audit.as_ref()?.begin(&received, incoming.info, user)
+    }
+
+    /// Authorizes a request under `verb`, which may differ from its own verb, or returns 403.
+    pub(crate) async fn authorize(
+        &self,
+        user: &User,
+        verb: Verb,
+        info: &RequestInfo,
+    ) -> Result<(), Status> {
+        allowed(user, verb.as_str(), info, &self.rule(user, verb.as_str(), info).await)
+    }
+
+    /// Returns the authorizers' ruling on a request under `verb`.
+    pub(crate) async fn rule(&self, user: &User, verb: &str, info: &RequestInfo) -> Ruling {
+        self.authorizer.authorize(&Attributes { user, verb, subject: info.subject() }).await
+    }
+}
+
+/// Returns 403 unless the ruling allows the request.
+fn allowed(user: &User, verb: &str, info: &RequestInfo, ruling: &Ruling) -> Result<(), Status> {
+    if ruling.allowed() {
+        return Ok(());
+    }
+    Err(Attributes { user, verb, subject: info.subject() }.forbidden(&ruling.reason))
+}
