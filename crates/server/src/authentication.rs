@@ -1,9 +1,10 @@
-//! Who is behind a request: whom a front proxy says, the holder of the connection's client certificate,
-//! the holder of a token, or nobody in particular; in this order, as upstream asks.
+//! Authentication: the user whom a front proxy names, the holder of the connection's client
+//! certificate, the holder of a token, or the anonymous user; tried in this order, as upstream
+//! does.
 //!
-//! A client certificate is asked for and not demanded, and one that does not hold ends in a 401 that says
-//! so rather than in a broken connection (as upstream does it). So the handshake lets every chain pass,
-//! and the chain is verified here at the requests, by the authorities of the time ([`chain`]).
+//! The TLS handshake requests a client certificate, does not require one, and accepts every chain.
+//! The chain is verified at each request with the current CAs ([`chain`]), so that an invalid one
+//! gets a 401 that says why instead of a broken connection, as in upstream.
 
 mod chain;
 pub(crate) mod external;
@@ -31,44 +32,44 @@ use crate::tls::Verifier;
 use crate::{header_text, websocket};
 use chain::Chain;
 
-/// What is known of the other end of a connection.
+/// The client certificate of a connection.
 pub(crate) struct Peer {
     certificate: Option<Certificate>,
-    /// Its chain, if it is a front proxy's where it holds: then headers say who asks.
+    /// Its chain, if it is that of a front proxy: then headers name the user.
     front_proxy: Option<Chain>,
 }
 
 /// A client certificate.
 struct Certificate {
     chain: Chain,
-    /// Whose it is; nobody's where it names none.
+    /// The user that it names; `None` if it names none.
     holder: Result<Option<Arc<User>>, Error>,
 }
 
 impl Certificate {
-    /// Whose it is, if it holds.
+    /// Returns the certificate's user if the chain is valid now.
     fn user(&self, now: Now) -> Result<Option<&Arc<User>>, Error> {
         self.chain.check(now)?;
         self.holder.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 }
 
-/// Finds out who asks.
+/// The authenticators, with their configuration.
 pub(crate) struct Authentication {
-    /// Verifies chains of client certificates; `None` where no authority for them is known.
+    /// Verifies client certificates; `None` without a CA for them.
     pub(crate) verifier: Option<Arc<Verifier>>,
-    /// Who may say who asks; `None` where nobody may.
+    /// Authenticates front proxies; `None` without a CA for them.
     pub(crate) front_proxy: Option<FrontProxy>,
-    /// The tokens that are known.
+    /// The token authenticators.
     pub(crate) tokens: Tokens,
-    /// Who comes without credentials; `None` where nobody may.
+    /// The anonymous user; `None` if anonymous requests are refused.
     pub(crate) anonymous: Option<Arc<User>>,
-    /// The paths for which one may come without credentials; all where there are none.
+    /// The paths that allow anonymous requests; all if empty.
     pub(crate) anonymous_paths: Vec<String>,
 }
 
 impl Peer {
-    /// For how long its certificate is still valid, in seconds, where it has one that holds.
+    /// The remaining validity of the certificate in seconds, if it is valid.
     pub(crate) fn certificate_remaining_seconds(&self, now: Now) -> Option<i64> {
         let certificate = self.certificate.as_ref()?;
         let holds = certificate.user(now).is_ok_and(|user| user.is_some());
@@ -77,7 +78,7 @@ impl Peer {
 }
 
 impl Authentication {
-    /// Looks at the chain that the other end of a connection gave.
+    /// Reads the chain that the client sent in the handshake.
     pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>) -> Peer {
         let Some([leaf, others @ ..]) = chain else {
             return Peer { certificate: None, front_proxy: None };
@@ -93,8 +94,8 @@ impl Authentication {
         }
     }
 
-    /// Who makes a request. One credential that holds is enough; one that does not hold is an error,
-    /// never anonymity (AUTHN-03).
+    /// Authenticates a request. One valid credential is enough. If there are only invalid ones, the
+    /// request is refused and never anonymous (AUTHN-03).
     pub(crate) async fn user(
         &self,
         peer: &Peer,
@@ -126,14 +127,15 @@ impl Authentication {
         }
     }
 
-    /// Who comes without credentials to a path, if anybody may.
+    /// The anonymous user, if the path allows it.
     fn anonymous_at(&self, path: &str) -> Option<Arc<User>> {
         let paths = &self.anonymous_paths;
         let is_open = paths.is_empty() || paths.iter().any(|open| open == path);
         self.anonymous.clone().filter(|_| is_open)
     }
 
-    /// Whose a token is, for a review; `audiences` are those that it is to be for, none for the API's.
+    /// Authenticates a token for a TokenReview. `audiences` are the requested ones; empty means
+    /// those of the API.
     pub(crate) async fn review(
         &self,
         token: &str,
@@ -146,7 +148,7 @@ impl Authentication {
     }
 }
 
-/// What to say of an `Authorization` header that holds a token in the wrong place, which is ignored.
+/// A warning if the `Authorization` header holds a token in the wrong form, which is ignored.
 pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
     let said = headers.get(AUTHORIZATION).map(header_text::text)?;
     let (scheme, rest) = said.trim().split_once(' ')?;
@@ -157,7 +159,7 @@ pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
     )
 }
 
-/// The token in an `Authorization` header, if it holds one. All tokens that are known are UTF-8.
+/// The token of the `Authorization` header, if there is one. Every valid token is UTF-8.
 fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let Some(said) = headers.get(AUTHORIZATION) else { return Ok(None) };
     match std::str::from_utf8(said.as_bytes()) {

@@ -1,4 +1,4 @@
-//! Who may do what: the authorizers of the configured modes, with what they go by from the registry.
+//! Authorizers of the configured modes, with the indexes of the registry that they read.
 
 mod chain;
 mod escalation;
@@ -33,7 +33,7 @@ use owners::Owners;
 pub(crate) use permissions::Authorized;
 pub(crate) use validation::Validation;
 
-/// The admission plugins that ask who may what, by their names.
+/// The admission plugins that authorize users, by name.
 pub(crate) fn plugins(
     authorizer: &Arc<dyn Authorizer>,
 ) -> impl Iterator<Item = (&'static str, Box<dyn Admission>)> {
@@ -44,28 +44,28 @@ pub(crate) fn plugins(
     signers::plugins(authorizer).into_iter().chain(others)
 }
 
-/// The roles and bindings that the registry holds.
+/// The RBAC authorizer: an index over the roles and bindings of the registry.
 pub(crate) struct Roles(Followed<Policy>);
 
 impl Roles {
-    /// Knows none yet.
+    /// An empty index.
     pub(crate) fn new() -> Self {
         Self(Followed::new(Policy::default()))
     }
 
-    /// Follows a registry from now on.
+    /// Starts to follow a registry.
     pub(crate) fn follow(&self, registry: &Registry) {
         let named =
             |kind: rbac::Kind| GroupVersionResource::new(rbac::GROUP, "v1", kind.resource());
         self.0.follow(registry, rbac::Kind::ALL.map(|kind| (kind, named(kind))));
     }
 
-    /// The rules of a role that a binding refers to, or a 404.
+    /// The rules of the role that a binding refers to, or 404.
     fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<Vec<Rule>, Status> {
         self.0.current().role(kind, name, namespace).map(<[Rule]>::to_vec)
     }
 
-    /// What bindings grant a user in a namespace, and what went wrong, or `""`.
+    /// The rules that bindings grant a user in a namespace, and the errors or `""`.
     fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
         self.0.current().rules_for(user, namespace)
     }

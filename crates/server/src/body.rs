@@ -1,4 +1,4 @@
-//! Bodies: what a response sends, and how a request's is read within its bound.
+//! Response bodies, and the reading of request bodies within their limit.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,65 +16,66 @@ use pintle_meta::Status;
 
 use crate::compute::Lane;
 
-/// The largest body of a request, in bytes: upstream's 3 MiB (OAS-11).
+/// The largest request body, in bytes: upstream's 3 MiB (OAS-11).
 pub(crate) const REQUEST_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// A larger one is read and forgotten up to here.
+/// A larger body is read and discarded up to this size.
 const REQUEST_BYTES_DISCARDED_MAX: usize = 4 * REQUEST_BYTES_MAX;
-/// So much is read of a body that nobody wanted (Go's value), in so much time.
+/// An unread body is drained up to this size (Go's value) and for this time.
 const UNWANTED_BYTES_MAX: usize = 256 * 1024;
 const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
-/// The body of a request must be there in so much time: upstream's for a write. What the request itself may
-/// take is another matter.
+/// The time within which a request body must arrive: upstream's for a write. It is independent of
+/// the request's timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(34);
-/// Streamed bodies are sent in pieces of at least so many bytes, so that frames and TLS records are
-/// full; it is also the size beyond which a body is compressed (CMP-03).
+/// The smallest piece of a streamed body, so that frames and TLS records are full. It is also the
+/// size above which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// A fast reader is sent so many pieces before other connections have their turn.
+/// The number of pieces that a fast reader gets before other connections are polled.
 const PIECES_IN_A_ROW: u8 = 4;
 
-/// Upstream ends compact JSON like this.
+/// The end of compact JSON, as upstream writes it.
 const NEWLINE: &[u8] = b"\n";
 
 /// A response's body.
 pub(crate) struct Body {
     source: Source,
-    /// Where pieces that take work are made.
+    /// Runs the encoding of pieces that take work.
     lane: Option<Lane>,
-    /// How many pieces were sent since others had their turn.
+    /// The number of pieces sent since the last yield to other connections.
     in_a_row: u8,
-    /// Dropped when the body has been sent or given up: counts, limits.
+    /// Dropped when the body has been sent or aborted: counts, limits.
     guard: Option<Box<dyn Guard>>,
-    /// Whether it, or what follows it, comes from a backend as long as the client wants it, and may be let
-    /// wait.
+    /// True if the client may pause the body for hours: it, or the upgraded connection behind it,
+    /// relays a backend.
     is_session: bool,
 }
 
-/// What lives as long as a body, and sees how it goes.
+/// Lives as long as a body and is told of its progress.
 pub(crate) trait Guard: Send {
-    /// So many bytes more go to the client.
+    /// Adds to the bytes that were sent.
     fn sent(&mut self, bytes: usize);
 
-    /// The client did not take the rest in time.
+    /// The client stalled, and the body was aborted.
     fn broke_off(&mut self);
 }
 
-/// What a body is made of, made as it is sent.
+/// A body that is encoded while it is sent.
 pub(crate) trait Pieces: Send {
     /// The next piece; `None` at the end.
     fn next(&mut self) -> Option<Bytes>;
 
-    /// Whether the next piece takes more than copying: it is then made where nobody waits for it. What
-    /// is copied may be prepared here.
+    /// True if the next piece takes more work than copying, so that it is encoded on a separate
+    /// thread. A piece that is only copied may be prepared here.
     fn takes_work(&mut self) -> bool;
 }
 
-/// Another server did not send the rest of its answer: so nor does this one, and the client can tell.
+/// The backend broke off its response. This server breaks off its own, too, so that the client
+/// notices.
 #[derive(Debug, thiserror::Error)]
 #[error("the backend did not send the rest of its answer: {0}")]
 pub(crate) struct Broken(pub(crate) String);
 
-/// Pieces that are there already.
+/// Pieces that exist already.
 pub(crate) struct Ready<I>(pub(crate) I);
 
 impl<I: Iterator<Item = Bytes> + Send> Pieces for Ready<I> {
@@ -87,7 +88,7 @@ impl<I: Iterator<Item = Bytes> + Send> Pieces for Ready<I> {
     }
 }
 
-/// Pieces with some before them and behind them that are there already.
+/// Pieces with ready ones before and behind them.
 struct Framed {
     before: std::vec::IntoIter<Bytes>,
     pieces: Option<Box<dyn Pieces>>,
@@ -111,46 +112,46 @@ impl Pieces for Framed {
     }
 }
 
-/// Bytes in pieces of [`CHUNK_BYTES`].
+/// Cuts bytes into pieces of [`CHUNK_BYTES`].
 fn cut(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
     std::iter::from_fn(move || {
         (!bytes.is_empty()).then(|| bytes.split_to(bytes.len().min(CHUNK_BYTES)))
     })
 }
 
-/// A stream of frames of a watch.
+/// The frames of a watch.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
-/// A stream of pieces from another server, which may break.
+/// The pieces of a backend's response, which may break off.
 pub(crate) type Relayed = Pin<Box<dyn Stream<Item = Result<Bytes, Broken>> + Send>>;
-/// The session of an upgraded connection; runs after the answer 101.
+/// The session of an upgraded connection; it runs after the response 101.
 pub(crate) type UpgradedSession = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum Source {
-    /// Everything at once, and perhaps the end of the line.
+    /// The whole body, with or without a newline at its end.
     Full { bytes: Bytes, newline: bool },
-    /// More than [`CHUNK_BYTES`], made piece by piece.
+    /// A body of more than [`CHUNK_BYTES`], encoded piece by piece.
     Pieces(Box<dyn Pieces>),
     /// A watch.
     Frames(Frames),
-    /// Another server's answer, relayed as it arrives.
+    /// A backend's response, relayed as it arrives.
     Relayed(Relayed),
-    /// An empty body, after which the connection is the session's.
+    /// An empty body; the session takes the connection after it.
     Upgraded(UpgradedSession),
 }
 
 impl Body {
-    /// The whole body.
+    /// A body that is ready as a whole.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
         Self::new(Source::Full { bytes: bytes.into(), newline: false })
     }
 
-    /// Nothing.
+    /// An empty body.
     pub(crate) fn empty() -> Self {
         Self::full(Bytes::new())
     }
 
-    /// A body whose pieces are made as they are sent. One that fits into a single piece is sent as a
-    /// whole, with its length.
+    /// A body that is encoded while it is sent. If it fits into one piece, it is sent with its
+    /// length.
     pub(crate) fn pieces(mut pieces: impl Pieces + 'static) -> Self {
         let first = pieces.next().unwrap_or_default();
         match pieces.next() {
@@ -163,22 +164,23 @@ impl Body {
         }
     }
 
-    /// A body that goes on as long as there are frames.
+    /// A body that lasts as long as there are frames.
     pub(crate) fn frames(frames: Frames) -> Self {
         Self::new(Source::Frames(frames))
     }
 
-    /// Another server's body.
+    /// A backend's body.
     pub(crate) fn relayed(pieces: Relayed) -> Self {
         Self::new(Source::Relayed(pieces))
     }
 
-    /// No body. The answer is the last one on its connection; the session runs after it.
+    /// An empty body. The response is the last one on its connection, and the session runs after
+    /// it.
     pub(crate) fn upgraded(session: UpgradedSession) -> Self {
         Self::new(Source::Upgraded(session))
     }
 
-    /// Takes the session that runs after the answer, with the guard.
+    /// Takes the session, which runs after the response. It holds the guard.
     pub(crate) fn take_upgraded(&mut self) -> Option<UpgradedSession> {
         if !matches!(self.source, Source::Upgraded(_)) {
             return None;
@@ -196,32 +198,32 @@ impl Body {
         Self { source, lane: None, in_a_row: 0, guard: None, is_session: false }
     }
 
-    /// What is sent is the client's to pause.
+    /// Lets the client pause the body for hours.
     pub(crate) fn begin_session(&mut self) {
         self.is_session = true;
     }
 
-    /// Whether the client may let wait what is sent.
+    /// True if the client may pause the body for hours.
     pub(crate) const fn is_session(&self) -> bool {
         self.is_session
     }
 
-    /// Says where pieces that take work are made.
+    /// Sets the lane in which pieces that take work are encoded.
     pub(crate) fn compute_in(&mut self, lane: Lane) {
         self.lane = Some(lane);
     }
 
-    /// Keeps `guard` until the body has been sent or given up.
+    /// Keeps `guard` until the body has been sent or aborted.
     pub(crate) fn hold(&mut self, guard: Box<dyn Guard>) {
         self.guard = Some(guard);
     }
 
-    /// Says that the client does not take the rest in time.
+    /// Aborts the body, because the client stalled.
     pub(crate) fn break_off(&mut self) {
         self.guard.iter_mut().for_each(|guard| guard.broke_off());
     }
 
-    /// The same body with the end of a line behind it; an empty one and watches stay as they are.
+    /// Adds a newline at the end; empty bodies and watches are unchanged.
     pub(crate) fn line(mut self) -> Self {
         self.source = match self.source {
             Source::Full { bytes, .. } => Source::Full { newline: !bytes.is_empty(), bytes },
@@ -235,7 +237,7 @@ impl Body {
         self
     }
 
-    /// Whether compressing is worth it: it is long, and no watch.
+    /// True for a long body that is not a watch: it is worth compressing.
     pub(crate) fn is_long(&self) -> bool {
         match &self.source {
             Source::Full { bytes, .. } => bytes.len() > CHUNK_BYTES,
@@ -244,7 +246,7 @@ impl Body {
         }
     }
 
-    /// The same body with `wrap` around its pieces; watches stay as they are.
+    /// Wraps the pieces; watches are unchanged.
     pub(crate) fn map_pieces(
         mut self,
         wrap: impl FnOnce(Box<dyn Pieces>) -> Box<dyn Pieces>,
@@ -260,7 +262,7 @@ impl Body {
         self
     }
 
-    /// The same body with `wrap` around pieces that are made as they are sent; other bodies stay as they are.
+    /// Wraps pieces that are encoded while they are sent; other bodies are unchanged.
     pub(crate) fn map_made(
         mut self,
         wrap: impl FnOnce(Box<dyn Pieces>) -> Box<dyn Pieces>,
@@ -272,7 +274,7 @@ impl Body {
         self
     }
 
-    /// The whole body, where it is there at once, without the end of its line.
+    /// The bytes without the newline, if the body is ready as a whole.
     pub(crate) const fn whole(&self) -> Option<&Bytes> {
         match &self.source {
             Source::Full { bytes, .. } => Some(bytes),
@@ -280,7 +282,7 @@ impl Body {
         }
     }
 
-    /// The same body with `convert` applied to it as a whole; watches stay as they are.
+    /// Converts the body as a whole; watches are unchanged.
     pub(crate) fn map_whole(mut self, convert: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
         let whole = match self.source {
             Source::Full { bytes, .. } => bytes,
@@ -300,7 +302,7 @@ impl Body {
         self
     }
 
-    /// The length, where it is known.
+    /// The length, if it is known.
     pub(crate) fn len(&self) -> Option<usize> {
         match &self.source {
             Source::Full { bytes, newline } => Some(bytes.len() + usize::from(*newline)),
@@ -361,7 +363,7 @@ impl HttpBody for Body {
     }
 }
 
-/// A request's body, on its way.
+/// A request's body as it arrives.
 pub(crate) trait RequestBody:
     HttpBody<Data = Bytes, Error: std::fmt::Display> + Unpin
 {
@@ -369,16 +371,16 @@ pub(crate) trait RequestBody:
 
 impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Unpin> RequestBody for B {}
 
-/// A request's body, which whoever hands it on may take along.
+/// A request's body, which a proxy may take and forward.
 pub(crate) struct Upload<B>(Option<B>);
 
 impl<B> Upload<B> {
-    /// Nobody took it yet.
+    /// A body that no one has taken.
     pub(crate) const fn new(body: B) -> Self {
         Self(Some(body))
     }
 
-    /// The body, or none where it was taken before; none is left.
+    /// Takes the body; what remains is empty.
     pub(crate) fn take(&mut self) -> Self {
         Self(self.0.take())
     }
@@ -407,8 +409,8 @@ impl<B: RequestBody> HttpBody for Upload<B> {
     }
 }
 
-/// Reads on what comes of a body that nobody wanted, as Go's server does, so that its connection serves on.
-/// Not where it costs only a stream, and not where the client would have to be asked for it.
+/// Drains an unread body, as Go's server does, so that the connection can serve the next request.
+/// Skipped on HTTP/2, where the stream can be reset, and where the client waits for `100 Continue`.
 pub(crate) fn discard(mut body: impl RequestBody + Send + 'static, head: &Parts) {
     let costs_connection = head.version <= Version::HTTP_11 && !body.is_end_stream();
     if !costs_connection || head.headers.contains_key(EXPECT) {
@@ -424,19 +426,19 @@ pub(crate) fn discard(mut body: impl RequestBody + Send + 'static, head: &Parts)
                 }
             }
         };
-        // One that does not come in time costs the connection after all.
+        // A body that arrives too slowly costs the connection after all.
         let _late = tokio::time::timeout(UNWANTED_TIMEOUT, rest).await.is_err();
     });
 }
 
-/// Reads a request's body, or says why not: 413, 504.
+/// Reads a request's body, or returns 413 or 504.
 pub(crate) async fn read(body: impl RequestBody) -> Result<Bytes, Status> {
     tokio::time::timeout(READ_TIMEOUT, read_to_end(body)).await.unwrap_or_else(|_| {
         Err(Status::timeout("the body of the request did not come within the allotted timeout", 0))
     })
 }
 
-/// One that is too large is read to its end if that is near: most clients look for an answer only when
+/// A body that is slightly too large is drained, because most clients read the response only after
 /// they have sent everything.
 async fn read_to_end(mut body: impl RequestBody) -> Result<Bytes, Status> {
     let (mut first, mut more) = (Bytes::new(), BytesMut::new());
@@ -532,7 +534,7 @@ mod tests {
             (status.code, status.message.as_str()),
             (413, "Request entity too large: limit is 3145728")
         );
-        // without a length that could be seen before
+        // no Content-Length
         let frames = [whole, Bytes::from_static(b"x")].map(|b| Ok::<_, Infallible>(Frame::data(b)));
         let stream = StreamBody::new(futures_util::stream::iter(frames));
         assert_eq!(read(stream).await.unwrap_err().code, 413);

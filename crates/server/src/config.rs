@@ -1,5 +1,5 @@
-//! Everything that can be told a server before it starts. The program reads it from flags with
-//! kube-apiserver's names; tests fill it in.
+//! The configuration of a server. The program fills it in from flags with kube-apiserver's names,
+//! tests directly.
 
 mod access;
 mod audit;
@@ -37,114 +37,114 @@ pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
 pub use serving::NamedServingFiles;
 
-/// How a server is to run. [`Config::default`] is what the program does without flags.
+/// The configuration of a server. [`Config::default`] is the program without flags.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where everything is kept: the store, certificates, the kubeconfig.
+    /// The directory of the store, the certificates and the kubeconfig.
     pub data_dir: PathBuf,
-    /// Keep nothing: store and certificates live as long as the process.
+    /// Store and certificates live in memory, as long as the process.
     pub ephemeral: bool,
-    /// The etcd that keeps the objects, instead of a store of the server's own. The data directory then has
-    /// certificates and the kubeconfig only.
+    /// The etcd that stores the objects, instead of the embedded store. The data directory then
+    /// holds only certificates and the kubeconfig.
     pub etcd: Option<pintle_etcd::Options>,
-    /// As what etcd keeps objects of built-in kinds.
+    /// The encoding of built-in kinds in etcd.
     pub storage_media_type: MediaType,
-    /// The file that says which values are encrypted where they are stored, and how.
+    /// The EncryptionConfiguration of encryption at rest.
     pub encryption: Option<EncryptionFile>,
     /// Writes are on disk before they are acknowledged.
     pub fsync: bool,
-    /// Where the administrator's kubeconfig goes; `admin.kubeconfig` in the data directory (or in a
-    /// temporary one) where nothing is said.
+    /// The path of the administrator's kubeconfig. By default it is `admin.kubeconfig` in the data
+    /// directory, or in a temporary one.
     pub kubeconfig: Option<PathBuf>,
     /// The address to listen on.
     pub bind_address: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub secure_port: u16,
-    /// The address under which the cluster's members reach the server, where it is another.
+    /// The address at which the cluster's members reach the server, if it differs.
     pub advertise_address: Option<IpAddr>,
-    /// Where certificates are kept; `pki` in the data directory where nothing is said.
+    /// The directory of certificates; by default `pki` in the data directory.
     pub cert_dir: Option<PathBuf>,
-    /// A serving certificate and its key, instead of one of our own.
+    /// A serving certificate and its key, instead of the server's own.
     pub tls_files: Option<(PathBuf, PathBuf)>,
-    /// Serving certificates by the names that clients ask for.
+    /// Serving certificates by the name that the client sends (SNI).
     pub tls_named_files: Vec<NamedServingFiles>,
-    /// Which versions, cipher suites and key exchanges of TLS are offered.
+    /// The TLS versions, cipher suites and key exchanges.
     pub tls_parameters: TlsParameters,
-    /// Who says who may do what.
+    /// The authorization modes, in order.
     pub authorization_modes: Vec<Mode>,
-    /// What authorizers read; a configuration in place of the modes.
+    /// The files of authorizers. A configuration file replaces the modes.
     pub authorization_files: AuthorizationFiles,
-    /// Which requests are recorded, and where.
+    /// The audit policy and backends.
     pub audit: AuditOptions,
-    /// Further authorities for client certificates.
+    /// Additional CAs of client certificates.
     pub client_ca_file: Option<PathBuf>,
-    /// How front proxies say who asks.
+    /// The headers by which front proxies name the user.
     pub request_header: RequestHeader,
-    /// Tokens and whose they are: lines of `token,user,uid,"group1,group2"`.
+    /// The static token file: lines of `token,user,uid,"group1,group2"`.
     pub token_auth_file: Option<PathBuf>,
-    /// Let machines in by the bootstrap tokens that secrets in `kube-system` hold.
+    /// Accepts the bootstrap tokens that secrets in `kube-system` hold.
     pub bootstrap_tokens: bool,
-    /// The tokens of service accounts.
+    /// The keys and issuers of service account tokens.
     pub service_accounts: ServiceAccounts,
-    /// Which API versions are on.
+    /// The enabled API versions.
     pub runtime_config: RuntimeConfig,
-    /// Which features are on.
+    /// The feature gates.
     pub feature_gates: FeatureGates,
-    /// Whether `/metrics` shows families that this version hides as deprecated.
+    /// Shows metrics that this version hides as deprecated.
     pub show_hidden_metrics: bool,
-    /// The addresses of services.
+    /// The CIDRs of service addresses.
     pub service_cluster_ip_range: String,
-    /// The ports that services take on every node.
+    /// The range of node ports.
     pub service_node_port_range: PortRange,
-    /// How long changes are kept for watches and lists at old revisions.
+    /// The time for which changes are kept for watches and lists at old revisions.
     pub watch_history: Duration,
-    /// How much of them is kept at most, in bytes: of each resource in memory, and of all on disk.
+    /// The limit of these changes, in bytes: of each resource in memory, and of all on disk.
     pub watch_history_bytes: usize,
-    /// How long the server goes on serving after it was told to stop, while it says that it is not ready.
+    /// The time that the server serves after it was told to stop, while it is not ready.
     pub shutdown_delay: Duration,
-    /// How long the server counts as alive though it has not finished starting.
+    /// The time after the start in which `/livez` succeeds although the start has not finished.
     pub livez_grace_period: Duration,
-    /// Whether flow schemas and priority levels say which requests are worked on; otherwise the two limits
-    /// that follow do.
+    /// Turns on priority and fairness; otherwise the two limits that follow bound the requests in
+    /// flight.
     pub priority_and_fairness: bool,
-    /// How many requests that change nothing are worked on at the same time; 0 is no limit. Together with
-    /// the next it is the number of seats that priority levels share.
+    /// The limit of read-only requests in flight; 0 is no limit. The sum of both limits is the
+    /// number of seats that priority levels share.
     pub max_requests_inflight: usize,
-    /// How many requests that change something are worked on at the same time; 0 is no limit.
+    /// The limit of mutating requests in flight; 0 is no limit.
     pub max_mutating_requests_inflight: usize,
-    /// How many connections there may be, and how long each may take for what.
+    /// The limits and deadlines of connections.
     pub connections: ConnectionLimits,
-    /// How long a request may take that is no watch, and after that its answer to be sent.
+    /// The longest time of a request that is not long-running, and then of sending its response.
     pub request_timeout: Duration,
-    /// Watches last between this and twice this, unless the client says otherwise.
+    /// The timeout of a watch is random between this and twice this, unless the client sets one.
     pub min_request_timeout: Duration,
-    /// Which way requests to others take.
+    /// The proxies of outgoing connections.
     pub egress: EgressSelector,
-    /// How kubelets are reached.
+    /// The client of kubelets.
     pub kubelets: KubeletClient,
-    /// How extension API servers are reached.
+    /// The client of extension API servers.
     pub extensions: Extensions,
-    /// Where proxies of pods, services and nodes may lead.
+    /// The addresses that proxied requests may go to.
     pub proxied_addresses: ProxiedAddresses,
-    /// Which web pages of other origins may use the API.
+    /// The origins whose web pages may use the API.
     pub cors: Cors,
-    /// Whether one may come without credentials; nobody may where everyone may do everything.
+    /// Allows anonymous requests, except with the mode AlwaysAllow.
     pub anonymous_auth: bool,
-    /// Whose tokens of others hold.
+    /// The external issuers and webhooks of tokens.
     pub external_tokens: ExternalTokens,
-    /// Which admission plugins run.
+    /// The admission plugins.
     pub admission_plugins: Plugins,
-    /// Which controllers run.
+    /// The controllers.
     pub controllers: Selection,
-    /// How long a deleted namespace is left alone before its content goes.
+    /// The time after which the content of a deleted namespace is deleted.
     pub namespace_deletion_delay: Duration,
-    /// How long events live after they were last written; `None` is as long as the kind says.
+    /// The lifetime of events after their last write; `None` is the kind's own.
     pub event_ttl: Option<Duration>,
-    /// Files and directories with objects that are applied before the server is ready.
+    /// Files and directories of objects that are applied before the server is ready.
     pub manifests: Vec<PathBuf>,
     /// More such objects, as YAML or JSON.
     pub objects: Vec<String>,
-    /// The flags of the command line and what they are set to, for `/flagz`.
+    /// The command line's flags and their values, for `/flagz`.
     pub flags: Vec<(String, String)>,
 }
 
@@ -210,17 +210,17 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A server for a test: nothing is kept, any free port.
+    /// The configuration of a test's server: in memory, on a free port.
     pub fn ephemeral() -> Self {
         Self { ephemeral: true, secure_port: 0, ..Self::default() }
     }
 
-    /// Which built-in APIs are served: what the flags say of versions and of features.
+    /// The built-in APIs that are served, by `--runtime-config` and feature gates.
     pub(crate) fn apis(&self) -> RuntimeConfig {
         self.runtime_config.clone().with(self.feature_gates.of_kinds())
     }
 
-    /// Where certificates are kept, if they are.
+    /// The directory of certificates.
     pub(crate) fn certificate_directory(&self) -> PathBuf {
         self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("pki"))
     }

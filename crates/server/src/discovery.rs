@@ -1,8 +1,8 @@
-//! Discovery: what is served, in upstream's legacy documents and in the aggregated one.
+//! Discovery documents, legacy and aggregated.
 //!
-//! Built from the registry's definitions and from what extension API servers say, kept as bytes, and built
-//! anew when either changes. A version of a group that an extension API server answers for is its, whatever
-//! definitions there are.
+//! Built from the registry's definitions and from the discovery of extension API servers, cached as
+//! bytes, and rebuilt when either changes. A group version that has an extension API server belongs
+//! to it, whatever definitions exist.
 
 mod aggregated;
 mod extension;
@@ -24,7 +24,7 @@ use pintle_registry::{Registry, Resource};
 use pintle_value::Str;
 use sha2::{Digest, Sha256, Sha512};
 
-/// The names of its documents' types in the schema.
+/// The schema's names of the documents' types.
 pub(crate) mod type_name {
     pub(crate) const VERSIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions";
     pub(crate) const GROUPS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList";
@@ -39,9 +39,9 @@ pub(crate) struct Discovery {
     current: ArcSwapOption<Documents>,
 }
 
-/// The documents of one set of definitions and extensions.
+/// The documents of one generation of definitions and extensions.
 pub(crate) struct Documents {
-    /// Which sets they are.
+    /// The numbers of these generations.
     numbers: (u64, u64),
     /// `/apis`
     pub(crate) groups: Bytes,
@@ -58,34 +58,34 @@ pub(crate) struct Documents {
 /// A document with its entity tag.
 pub(crate) struct Tagged {
     pub(crate) json: Bytes,
-    /// In quotes, as the header has it.
+    /// The quoted value of the header `ETag`.
     pub(crate) etag: String,
 }
 
-/// A group with its versions, in the order in which they are shown.
+/// A group with its versions, in discovery's order.
 struct Group<'a> {
     name: &'a str,
     versions: Vec<Version<'a>>,
 }
 
-/// A version of a group that an extension API server answers for.
+/// A group version that an extension API server serves.
 pub(crate) struct Extension {
     pub(crate) group: Str,
     pub(crate) version: Str,
     pub(crate) group_priority: i64,
     pub(crate) version_priority: i64,
-    /// What it said; nothing before it was asked.
+    /// Its discovery; `None` until it has been fetched.
     pub(crate) said: Option<Arc<VersionDiscovery>>,
 }
 
-/// All that extension API servers answer for; the number grows with each change.
+/// All group versions of extension API servers; the number grows with each change.
 pub(crate) struct ExtensionSet {
     pub(crate) number: u64,
     pub(crate) all: Vec<Extension>,
 }
 
 impl Group<'_> {
-    /// By which the group is sorted: the greatest of its versions.
+    /// The group's sort key: the highest priority of its versions.
     fn priority(&self) -> i64 {
         let of = |version: &Version<'_>| match &version.source {
             Source::Own(_) => order::group_priority(self.name, version.name),
@@ -101,22 +101,22 @@ struct Version<'a> {
     source: Source<'a>,
 }
 
-/// Who answers for a version.
+/// The server of a version.
 enum Source<'a> {
-    /// This server, with these resources, by name.
+    /// This server, with these resources sorted by name.
     Own(Vec<&'a Resource>),
-    /// Another one.
+    /// An extension API server.
     Extension(&'a Extension),
 }
 
 impl Discovery {
-    /// Whether the documents of what is served now are built.
+    /// True if the documents of the current definitions are built.
     pub(crate) fn is_current(&self, registry: &Registry, extensions: u64) -> bool {
         let numbers = (registry.resources().0, extensions);
         self.current.load().as_ref().is_some_and(|documents| documents.numbers == numbers)
     }
 
-    /// The documents of what is served now.
+    /// The documents of the current definitions, built if need be.
     pub(crate) fn documents(
         &self,
         registry: &Registry,
@@ -188,7 +188,7 @@ impl Tagged {
     }
 }
 
-/// Resources by group and version, and the versions of others, in the order in which discovery shows them.
+/// Groups the resources and the extensions, in discovery's order.
 fn groups<'a>(resources: &'a [Arc<Resource>], extensions: &'a [Extension]) -> Vec<Group<'a>> {
     let mut sorted: Vec<&Resource> = resources.iter().map(|resource| &**resource).collect();
     sorted.sort_by(|a, b| a.resource.cmp(&b.resource));
@@ -209,7 +209,7 @@ fn groups<'a>(resources: &'a [Arc<Resource>], extensions: &'a [Extension]) -> Ve
     groups
 }
 
-/// Adds a version of another server, in the index of an own one of that name.
+/// Adds an extension's version; it replaces a version of this server.
 fn add<'a>(groups: &mut Vec<Group<'a>>, extension: &'a Extension) {
     let name = extension.group.as_str();
     let index = groups.iter().position(|group| group.name == name);
@@ -228,7 +228,7 @@ fn add<'a>(groups: &mut Vec<Group<'a>>, extension: &'a Extension) {
         .sort_by(|a, b| priority(b).cmp(&priority(a)).then_with(|| version::cmp(a.name, b.name)));
 }
 
-/// Group and version of a subresource's kind, where they are not those of the resource.
+/// The group and version of a subresource's kind, empty if they are the resource's.
 fn foreign<'a>(resource: &Resource, kind: &'a GroupVersionKind) -> (&'a str, &'a str) {
     let own = &resource.resource;
     if own.group == kind.group && own.version == kind.version {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_goes_before_what_is_built_in() {
+    fn an_extension_replaces_a_built_in_version() {
         let extension = |group: &str, version: &str, priorities: (i64, i64)| Extension {
             group: group.into(),
             version: version.into(),

@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz` and the deprecated `/healthz`: named checks, alone or together.
+//! `/livez`, `/readyz` and the deprecated `/healthz`: named checks, one at a time or all together.
 
 use std::time::Duration;
 
@@ -7,19 +7,18 @@ use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::respond::{Response, page, text};
 
-/// What checks look at.
+/// The state that checks read.
 pub(crate) struct Health<'a> {
-    /// Whether the store takes writes.
+    /// An error if the store accepts no writes.
     pub(crate) store: &'a (dyn Fn() -> Result<(), String> + Sync),
-    /// Whether it takes them soon enough.
+    /// An error if the store is too slow to be ready.
     pub(crate) store_ready: &'a (dyn Fn() -> Result<(), String> + Sync),
-    /// Whether the KMS plugins are well; `None` where that is not asked.
+    /// The health of the KMS plugins; `None` where it is not checked.
     pub(crate) kms: Option<Result<(), String>>,
     pub(crate) lifecycle: &'a Lifecycle,
-    /// While a server has been running for less, hooks that are not done do not count against its life
-    /// (HLT-07).
+    /// In this time after the start, unfinished hooks do not fail `/livez` (HLT-07).
     pub(crate) livez_grace_period: Duration,
-    /// Is told how each of all checks went: the endpoint, the check, and whether it passed.
+    /// Receives the endpoint, the name and the outcome of each check.
     pub(crate) observe: &'a (dyn Fn(&str, &str, bool) + Sync),
 }
 
@@ -38,7 +37,7 @@ struct Check {
     run: fn(&Health<'_>, Endpoint) -> Result<(), String>,
 }
 
-/// Which endpoints a check belongs to.
+/// The endpoints that a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     All,
@@ -46,7 +45,7 @@ enum About {
     Life,
     /// `/readyz`.
     Readiness,
-    /// `/healthz` and `/readyz`, where values may be encrypted by plugins.
+    /// `/healthz` and `/readyz`, with KMS plugins only.
     Plugins,
 }
 
@@ -62,12 +61,13 @@ const fn ready(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), 
     Check { name, about: About::Readiness, run }
 }
 
-/// Upstream's names (HLT-06), in the order in which they are shown. What upstream does in hooks after its
-/// start is done here before the server is ready, so they are all done at the same time.
+/// The checks under upstream's names (HLT-06), in the order of the verbose page. Upstream runs
+/// these hooks after the start; here all of them finish before the server is ready, so they pass
+/// together.
 const CHECKS: &[Check] = &[
     check("ping", |_, _| Ok(())),
     check("log", |_, _| Ok(())),
-    // The certificate by which a server asks itself; this one asks itself nothing over the network.
+    // Upstream's loopback client uses this certificate; Pintle has no loopback client.
     life("loopback-serving-certificate", |_, _| Ok(())),
     check("etcd", |health, _| (health.store)()),
     ready("etcd-readiness", |health, _| (health.store_ready)()),
@@ -137,7 +137,7 @@ impl Endpoint {
         }
     }
 
-    /// Its checks, with that of plugins or without.
+    /// The endpoint's checks; `plugins` adds the KMS check.
     fn checks(self, plugins: bool) -> impl Iterator<Item = &'static Check> {
         CHECKS.iter().filter(move |check| match check.about {
             About::All => true,
@@ -148,7 +148,7 @@ impl Endpoint {
     }
 }
 
-/// Every path of health checks, for `/`, with those of plugins or without.
+/// Every path of a health check, for `/`; `plugins` adds those of KMS.
 pub(crate) fn paths(plugins: bool) -> Vec<String> {
     let mut paths = Vec::new();
     for (name, endpoint) in Endpoint::ALL {
@@ -158,7 +158,7 @@ pub(crate) fn paths(plugins: bool) -> Vec<String> {
     paths
 }
 
-/// Whether it is asked how the server is: that is answered whatever else there is to do, as upstream's flow
+/// True for a health check. It is served however many requests are in flight, as upstream's flow
 /// schema `probes` has it.
 pub(crate) fn is_check(info: &RequestInfo) -> bool {
     info.resource.is_none() && endpoint(&info.path).is_some()
@@ -172,10 +172,10 @@ pub(crate) fn endpoint(path: &str) -> Option<(Endpoint, Option<&str>)> {
     Some((*endpoint, check))
 }
 
-/// What is said where there is nothing.
+/// Go's body of a 404.
 pub(crate) const NO_SUCH_PAGE: &str = "404 page not found\n";
 
-/// Answers for one check or, where none is named, for all.
+/// Runs one check, or all where `name` is `None`.
 pub(crate) fn answer(
     health: &Health<'_>,
     endpoint: Endpoint,
@@ -187,7 +187,7 @@ pub(crate) fn answer(
         return text(404, NO_SUCH_PAGE);
     };
     match (check.run)(health, endpoint) {
-        // Only what may be taken for a page says what it is not, as upstream has it.
+        // Upstream sets `X-Content-Type-Options` on the failure only.
         Ok(()) => page(200, "ok"),
         Err(why) => text(500, format!("internal server error: {why}\n")),
     }
@@ -207,7 +207,7 @@ fn all(health: &Health<'_>, endpoint: Endpoint, query: &Query) -> Response {
         let result = (check.run)(health, endpoint);
         (health.observe)(endpoint.name(), name, result.is_ok());
         if let Err(why) = result {
-            // The endpoint is public: the reason is for the log.
+            // The endpoint is public, so the reason goes to the log only.
             lines.push_str(&format!("[-]{name} failed: reason withheld\n"));
             failed.push(format!("{name}: {why}"));
         } else {

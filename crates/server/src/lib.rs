@@ -1,14 +1,15 @@
 //! The API server: HTTP and TLS in front of the registry.
 //!
-//! Purpose: a request's way from its bytes to a call on the registry and back: TLS, who asks, what is
-//! asked, whether they may, which encoding, and everything beside resources that clients rely on
-//! (discovery, OpenAPI, health, metrics). [`Server::start`] starts one, in a program or in a test.
+//! A request passes through TLS, HTTP, authentication, request info, authorization and content
+//! negotiation to a call on the registry; the result is encoded and sent back. Discovery, OpenAPI,
+//! health and metrics are served here, too. [`Server::start`] starts a server, in a program or in a
+//! test.
 //!
-//! Must not know: any particular kind, except reviews and component statuses, which are questions about
-//! this server.
+//! Must not know any kind, except reviews and component statuses, which are questions about this
+//! server.
 //!
-//! Invariants: every answer that is an error is a `Status`; every input has a bound; nothing here holds a
-//! copy of a collection.
+//! Invariants: every error response is a `Status`; every input has a limit; no module holds a copy
+//! of a collection.
 
 mod aggregation;
 mod answers;

@@ -35,7 +35,7 @@ impl<'a> MediaRange<'a> {
         Some(range)
     }
 
-    /// Whether a type such as `application/json` is in the range.
+    /// True if the range includes a type such as `application/json`.
     pub(crate) fn covers(&self, kind: &str, subtype: &str) -> bool {
         match (self.kind, self.subtype) {
             ("*", "*") => true,
@@ -50,14 +50,13 @@ impl<'a> MediaRange<'a> {
     }
 }
 
-/// What cannot be read is the least, and nothing is refused: upstream's clients and servers know no
-/// quality that excludes.
+/// Parses a quality. An invalid one counts as 0, and 0 does not exclude a type, as in upstream.
 fn quality(text: &str) -> f32 {
     text.parse().ok().filter(|quality: &f32| !quality.is_nan()).unwrap_or(0.0)
 }
 
-/// The ranges of an `Accept` header, best first: by quality, then exact types before wildcards, then in
-/// the order of the header. What cannot be read is left out.
+/// Parses an `Accept` header into ranges sorted by quality, then exact types before wildcards, then
+/// in order of the header. Invalid ranges are left out.
 pub(crate) fn parse_accept(header: &str) -> Vec<MediaRange<'_>> {
     let mut ranges: Vec<_> = header.split(',').filter_map(MediaRange::parse).collect();
     let rank = |range: &MediaRange<'_>| {
@@ -67,8 +66,8 @@ pub(crate) fn parse_accept(header: &str) -> Vec<MediaRange<'_>> {
     ranges
 }
 
-/// A `Content-Type` without its parameters, in lower case; `None` where it is none, or where a parameter
-/// cannot be read (Go's `mime.ParseMediaType`).
+/// A `Content-Type` in lower case without its parameters; `None` if it is invalid or a parameter is
+/// (Go's `mime.ParseMediaType`).
 pub(crate) fn essence(header: &str) -> Option<String> {
     let (essence, mut rest) = header.split_at(header.find(';').unwrap_or(header.len()));
     let (kind, subtype) = essence.trim().split_once('/')?;
@@ -91,7 +90,8 @@ pub(crate) fn essence(header: &str) -> Option<String> {
     }
 }
 
-/// `; name=value` at the beginning of a text, and what is behind it. A value in quotes keeps them.
+/// Parses `; name=value` at the beginning of a text, and returns the rest. A quoted value keeps its
+/// quotes.
 fn parameter(text: &str) -> Option<(&str, &str, &str)> {
     let (name, value) = text.strip_prefix(';')?.split_once('=')?;
     let (name, value) = (name.trim(), value.trim_start());

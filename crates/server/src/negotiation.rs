@@ -1,6 +1,6 @@
-//! Which encoding and which form an answer takes, and what a request body is.
+//! Content negotiation: the encoding and form of a response, and the encoding of a request body.
 //!
-//! Pure. Encodings are rows of [`ENCODINGS`]; a further one is a further row and a writer in
+//! Does no I/O. Encodings are rows of [`ENCODINGS`]; a new one is a row and a writer in
 //! [`crate::respond`].
 
 mod route;
@@ -16,7 +16,7 @@ use crate::query::Query;
 
 pub(crate) use route::Route;
 
-/// The encodings and their media types, in upstream's order, the first one being the default.
+/// The encodings and their media types, in upstream's order; the first is the default.
 const ENCODINGS: [(&str, &str, Encoding); 4] = [
     ("application", "json", Encoding::Json),
     ("application", "yaml", Encoding::Yaml),
@@ -24,7 +24,7 @@ const ENCODINGS: [(&str, &str, Encoding); 4] = [
     ("application", "cbor", Encoding::Cbor),
 ];
 
-/// Which encodings an endpoint knows.
+/// The encodings that an endpoint supports.
 #[derive(Clone, Copy)]
 pub(crate) struct Encodings {
     protobuf: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Encodings {
 impl Encodings {
     /// All of them.
     pub(crate) const ALL: Self = Self { protobuf: true, cbor: true };
-    /// Those that need no messages: custom resources have none (MT-13).
+    /// All but Protobuf: custom resources have no messages (MT-13).
     pub(crate) const TEXT: Self = Self { protobuf: false, cbor: true };
 
     fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, Encoding)> {
@@ -45,7 +45,7 @@ impl Encodings {
         })
     }
 
-    /// The encoding of that media type.
+    /// The encoding of a media type.
     fn find(self, kind: &str, subtype: &str) -> Option<Encoding> {
         self.rows().find(|(k, s, _)| (*k, *s) == (kind, subtype)).map(|row| row.2)
     }
@@ -55,8 +55,8 @@ impl Encodings {
         self.rows().find(|(kind, subtype, _)| range.covers(kind, subtype)).map(|row| row.2)
     }
 
-    /// The media types as messages list them: with Protobuf also where objects have no messages, for
-    /// other forms of theirs have (upstream's serializer of custom resources).
+    /// The media types that the 406 lists. Protobuf is listed for custom resources, too, as their
+    /// Tables and metadata have messages (upstream's serializer of custom resources).
     fn media_types(self) -> String {
         let listed = Self { protobuf: true, ..self };
         let types: Vec<_> =
@@ -64,7 +64,7 @@ impl Encodings {
         types.join(", ")
     }
 
-    /// The media types of streams: all encodings but YAML have one.
+    /// The media types of streams that the 406 lists: all but YAML.
     fn stream_types(self) -> String {
         let listed = Self { protobuf: true, ..self };
         let streams = listed.rows().filter(|(.., encoding)| *encoding != Encoding::Yaml);
@@ -82,42 +82,42 @@ const PATCHES: [(&str, PatchType); 5] = [
     ("application/apply-patch+cbor", PatchType::Apply(Encoding::Cbor)),
 ];
 
-/// What the client gets.
+/// The result of negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Negotiated {
     /// The encoding of the bytes.
     pub(crate) encoding: Encoding,
-    /// On many lines, for people.
+    /// True if JSON is indented.
     pub(crate) pretty: bool,
-    /// What becomes of objects before they are encoded.
+    /// How objects are transformed before they are encoded.
     pub(crate) form: Form,
 }
 
 impl Negotiated {
-    /// Whether the answer is what the store keeps, mostly: compact JSON of whole objects.
+    /// True if the response is mostly stored bytes: compact JSON of whole objects.
     pub(crate) const fn is_stored_form(self) -> bool {
         matches!((self.encoding, self.pretty, self.form), (Encoding::Json, false, Form::Object))
     }
 }
 
-/// What becomes of objects before they are encoded.
+/// How objects are transformed before they are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Nothing.
+    /// Unchanged.
     Object,
     /// Rows of a Table (TBL-01).
     Table(MetaVersion),
-    /// Only their metadata (OAS-13).
+    /// The metadata of an object (OAS-13).
     PartialObjectMetadata(MetaVersion),
-    /// Only the metadata of a list's items.
+    /// The metadata of a list's items.
     PartialObjectMetadataList(MetaVersion),
     /// Aggregated discovery (DISC-02).
     GroupDiscovery,
 }
 
 impl Form {
-    /// Whether it can be had in Protobuf: rows of Tables hold values of any type, and the messages of
-    /// `meta.k8s.io/v1beta1` have other numbers.
+    /// True if the form has a Protobuf message. Table rows hold values of any type, and the
+    /// messages of `meta.k8s.io/v1beta1` have other field numbers.
     const fn has_message(self) -> bool {
         matches!(
             self,
@@ -146,21 +146,21 @@ impl MetaVersion {
     }
 }
 
-/// Which forms an endpoint has.
+/// The forms that an endpoint supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forms {
-    /// Objects as they are, and nothing else: Status, version, discovery of a group.
+    /// Only whole objects: Status, version, discovery of a group.
     Plain,
-    /// Objects and their metadata; and Tables, where the resource can be listed or read.
+    /// Objects and their metadata, and Tables if the resource can be listed or read.
     Objects {
-        /// Whether there are Tables.
+        /// True if Tables are supported.
         tables: bool,
     },
     /// Discovery, aggregated or not.
     Discovery,
 }
 
-/// What is asked of the request apart from `Accept`.
+/// The headers and parameters that negotiation reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Preferences<'a> {
     headers: &'a HeaderMap,
@@ -180,29 +180,29 @@ impl<'a> Preferences<'a> {
         Self { headers, pretty, cbor: false }
     }
 
-    /// Whether documents are to be on many lines.
+    /// True if JSON is indented.
     pub(crate) const fn is_pretty(&self) -> bool {
         self.pretty
     }
 
-    /// With CBOR, if its feature gate is on.
+    /// Supports CBOR only if its feature gate is on.
     pub(crate) const fn with_cbor(self, cbor: bool) -> Self {
         Self { cbor, ..self }
     }
 
-    /// What is left of an endpoint's encodings by the feature gates.
+    /// An endpoint's encodings without those whose feature gate is off.
     const fn known(&self, encodings: Encodings) -> Encodings {
         Encodings { cbor: encodings.cbor && self.cbor, ..encodings }
     }
 
-    /// The answer's form and encoding, or 406.
+    /// Negotiates the response's form and encoding, or returns 406.
     pub(crate) fn answer(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
         let encodings = self.known(encodings);
         self.negotiate(forms, encodings)
             .ok_or_else(|| Status::not_acceptable(&encodings.media_types()))
     }
 
-    /// A watch's form and encoding, or 406: YAML has no stream (OAS-15).
+    /// Negotiates a watch's form and encoding, or returns 406: YAML has no stream (OAS-15).
     pub(crate) fn watch(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
         let encodings = self.known(encodings);
         self.negotiate(forms, encodings)
@@ -210,7 +210,7 @@ impl<'a> Preferences<'a> {
             .ok_or_else(|| Status::not_acceptable(&encodings.stream_types()))
     }
 
-    /// The encoding of an error: the client's, or JSON.
+    /// The encoding of an error: the negotiated one, or JSON.
     pub(crate) fn error(&self) -> Negotiated {
         self.negotiate(Forms::Plain, self.known(Encodings::ALL)).unwrap_or(Negotiated {
             encoding: Encoding::Json,
@@ -242,7 +242,8 @@ impl<'a> Preferences<'a> {
         if !matches!(forms, Forms::Discovery) {
             return acceptable.next();
         }
-        // Whoever takes aggregated discovery gets it, wherever it stands.
+        // A client that accepts aggregated discovery gets it, at whatever position it is in the
+        // header.
         let acceptable: Vec<Negotiated> = acceptable.collect();
         let mut aggregated = acceptable.iter().filter(|it| it.form == Form::GroupDiscovery);
         aggregated.next().or(acceptable.first()).copied()
@@ -250,7 +251,7 @@ impl<'a> Preferences<'a> {
 }
 
 impl Forms {
-    /// The form that a range asks for; `None` where the endpoint does not have it.
+    /// The form of a media range; `None` if the endpoint does not support it.
     fn form(self, range: &MediaRange<'_>) -> Option<Form> {
         if range.parameter("stream").is_some_and(|stream| !matches!(stream, "" | "watch")) {
             return None;
@@ -286,7 +287,7 @@ impl Forms {
 }
 
 impl Preferences<'_> {
-    /// The encoding of a whole object in a body, or 415; JSON where the client does not say (MT-02).
+    /// The encoding of an object in a request body, or 415; JSON without a `Content-Type` (MT-02).
     pub(crate) fn body(&self, encodings: Encodings) -> Result<Encoding, Status> {
         let encodings = self.known(encodings);
         let Some(content_type) = self.headers.get(CONTENT_TYPE).filter(|value| !value.is_empty())
@@ -300,8 +301,8 @@ impl Preferences<'_> {
         found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
     }
 
-    /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11), and no
-    /// route that would refuse a type before it is asked what it is for.
+    /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge patch
+    /// (UPD-11), and no route that would refuse the type before the handler.
     pub(crate) fn patch(&self, strategic: bool) -> Result<PatchType, Status> {
         let content_type = self.headers.get(CONTENT_TYPE).map(header_text::text);
         let content_type = content_type.as_deref().unwrap_or_default();
@@ -337,7 +338,7 @@ pub(crate) const fn media_type(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The media type of a stream in an encoding, as messages name it.
+/// The media type of a stream, as the 406 names it.
 const fn stream_type(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Json => "application/json;stream=watch",
@@ -347,7 +348,7 @@ const fn stream_type(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The media type of a watch: JSON's stays what it is.
+/// The media type of a watch; JSON has the same one as for objects.
 pub(crate) const fn watch_type(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Json => media_type(encoding),
@@ -355,7 +356,7 @@ pub(crate) const fn watch_type(encoding: Encoding) -> &'static str {
     }
 }
 
-/// Whether the client looks like one with a person before it (OAS-10).
+/// True if the user agent looks like a browser or a command line tool (OAS-10).
 fn is_for_people(headers: &HeaderMap) -> bool {
     let agent = headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
     [&b"curl"[..], b"Wget", b"Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))

@@ -1,5 +1,5 @@
-//! `/openapi/v2` and `/openapi/v3`: documents that are built on the first request for them, and cached
-//! compressed, for there are megabytes of them and most clients take them like that.
+//! `/openapi/v2` and `/openapi/v3`. Documents are built on the first request and cached compressed:
+//! they have megabytes, and most clients accept gzip.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
@@ -31,17 +31,17 @@ use crate::query::percent_encode;
 use crate::respond::{self, Response};
 use crate::version;
 
-/// The documents that were asked for.
+/// The documents that have been requested.
 #[derive(Default)]
 pub(crate) struct OpenApi {
     cache: Mutex<Cache>,
-    /// Documents that are being built: who wants the same one waits.
+    /// Documents that are being built; other requests for them wait.
     building: Mutex<HashMap<Key, Turn>>,
 }
 
-/// A document's path and how it is written.
+/// The path and format of a document.
 type Key = (String, Format);
-/// Whoever holds it builds a document.
+/// Held while a document is built.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Default)]
@@ -53,34 +53,36 @@ struct Cache {
 /// Every document's hash, by path.
 #[derive(Default)]
 struct Index {
-    /// Which set of definitions they are of, and which of extensions.
+    /// The generations of definitions and extensions that they belong to.
     numbers: (u64, u64),
     hashes: BTreeMap<String, String>,
-    /// Those that extension API servers have: they are in the list of documents, and asked of them.
+    /// Documents of extension API servers: they are in the index, and requests for them are
+    /// forwarded.
     extensions: BTreeMap<String, String>,
-    /// What those say in version 2.
+    /// The version 2 documents of extension API servers.
     v2: Vec<Arc<V2>>,
-    /// What was made of that where those have no documents of version 3, by the documents' paths in the list.
+    /// Version 3 documents that were converted from version 2, for extension API servers that have
+    /// no version 3, by path in the index.
     converted: BTreeMap<String, Arc<Converted>>,
 }
 
 /// A document.
 struct Document {
     gzip: Bytes,
-    /// Of the hash in the index, whatever the encoding: `Vary` tells them apart.
+    /// Made of the hash in the index, for every encoding: `Vary` distinguishes them.
     etag: String,
     media_type: &'static str,
-    /// What another form may have been asked for by. The index has none, and no hash of its own.
+    /// The value of `Vary`. The index has none.
     varies: Option<&'static str>,
 }
 
-/// How hard documents are compressed: little, for most are asked for once, and some are very long.
+/// The compression level: fast, as most documents are requested once and some are very long.
 const COMPRESSION: Compression = Compression::fast();
 
-/// How much of a document is unpacked at once, for clients that take none compressed.
+/// The bytes that are decompressed at a time, for clients that do not accept gzip.
 const UNPACKED_BYTES: usize = 128 * 1024;
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Format {
     Json,
@@ -90,8 +92,8 @@ enum Format {
 const V2_PATH: &str = "/openapi/v2";
 const V3: &str = "/openapi/v3";
 
-/// The media types that clients ask for, by version of OpenAPI. Names with an `@`, which no media type
-/// may have, are from before that was noticed.
+/// The media types by version of OpenAPI. Names with an `@`, which is invalid in media types, are
+/// older.
 const V2_TYPES: [(&str, Format); 3] = [
     ("json", Format::Json),
     ("com.github.proto-openapi.spec.v2@v1.0+protobuf", Format::Message),
@@ -103,7 +105,7 @@ const V3_TYPES: [(&str, Format); 3] = [
     ("com.github.proto-openapi.spec.v3.v1.0+protobuf", Format::Message),
 ];
 
-/// What a path asks for.
+/// The document that a path names.
 enum Wanted {
     /// `/openapi/v2`
     V2,
@@ -114,12 +116,12 @@ enum Wanted {
 }
 
 impl OpenApi {
-    /// The paths that do not depend on what is served.
+    /// The paths that always exist.
     pub(crate) fn paths() -> [&'static str; 2] {
         [V2_PATH, V3]
     }
 
-    /// Answers for a path below `/openapi`.
+    /// Serves a path below `/openapi`.
     pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<Response, Status> {
         let path = call.info.path.as_str();
         let wanted = match path {
@@ -149,7 +151,7 @@ impl OpenApi {
         Ok(response)
     }
 
-    /// The hashes of the documents as they are now. Documents whose hash is another go.
+    /// The current index. Drops cached documents whose hash has changed.
     async fn index(&self, call: &Call<'_>) -> Arc<Index> {
         let (definitions, resources) = call.api.registry.resources();
         let numbers = (definitions, call.api.aggregation.number());
@@ -213,7 +215,7 @@ impl OpenApi {
 }
 
 impl Wanted {
-    /// How the client wants it. The index is JSON, whatever is asked for.
+    /// The format that the client accepts. The index is always JSON.
     fn format(&self, headers: &HeaderMap) -> Option<Format> {
         let types = match self {
             Self::Index => return Some(Format::Json),
@@ -230,7 +232,7 @@ impl Wanted {
         found.map(|(_, format)| *format)
     }
 
-    /// The headers that decide about the form, as upstream names them.
+    /// The headers that select the format, as upstream names them.
     const fn varies(&self) -> Option<&'static str> {
         match self {
             Self::Index => None,
@@ -248,7 +250,7 @@ impl Wanted {
         }
     }
 
-    /// The message of a document, given as JSON.
+    /// Converts a document from JSON to Protobuf.
     fn message(&self, json: &[u8]) -> Result<Vec<u8>, Status> {
         let message = match self {
             Self::V2 => openapi::v2_message(json),
@@ -283,14 +285,14 @@ impl Document {
     }
 }
 
-/// Says that an answer never changes: its address has its hash in it.
+/// Marks a response as immutable: its URL has the document's hash.
 fn forever(headers: &mut HeaderMap) {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-    // Clients that know no `immutable` take a date; there is no need for it to be near.
+    // For clients that do not know `immutable`.
     headers.insert(EXPIRES, HeaderValue::from_static("Thu, 31 Dec 2099 23:59:59 GMT"));
 }
 
-/// Sends a client that has an old address of a document to the new one.
+/// Redirects from an old hash of a document to the current one.
 fn elsewhere(path: &str, hash: &str, varies: Option<&'static str>) -> Response {
     let path: Vec<_> = path.split('/').map(percent_encode).collect();
     let location = format!("{}?hash={hash}", path.join("/"));
@@ -304,7 +306,7 @@ fn elsewhere(path: &str, hash: &str, varies: Option<&'static str>) -> Response {
     response
 }
 
-/// An answer that is its code and nothing else.
+/// A response without a body.
 fn bare(code: StatusCode, varies: Option<&'static str>) -> Response {
     let mut response = HttpResponse::new(Body::empty());
     *response.status_mut() = code;
@@ -314,18 +316,19 @@ fn bare(code: StatusCode, varies: Option<&'static str>) -> Response {
     response
 }
 
-/// The pieces of a packed document.
+/// Decompresses a document piece by piece.
 fn unpacked(gzip: Bytes) -> impl Iterator<Item = Bytes> + Send {
     let mut decoder = GzDecoder::new(gzip.reader());
     std::iter::from_fn(move || {
         let mut piece = Vec::with_capacity(UNPACKED_BYTES);
-        // What was packed here can be unpacked.
+        // This server compressed the document, so decompression does not fail.
         let read = decoder.by_ref().take(UNPACKED_BYTES as u64).read_to_end(&mut piece);
         (read.is_ok() && !piece.is_empty()).then(|| piece.into())
     })
 }
 
-/// A document, packed while it is written: it is never there as a whole, unless it becomes a message.
+/// Builds a document and compresses it while it is written; it exists as a whole only if it becomes
+/// a Protobuf message.
 fn build(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -401,7 +404,8 @@ fn write(
     Ok(())
 }
 
-/// The types of all that is served: more than the built-in ones only if removed versions are.
+/// The schema of all served types; it is more than the built-in one only if removed versions are
+/// served.
 fn schema(resources: &[Arc<Resource>]) -> &'static Schema {
     let is_removed = |resource: &Arc<Resource>| {
         resource.described.is_none() && !pintle_schema::is_builtin(&resource.schema, resource.ty)
@@ -417,7 +421,7 @@ enum V3Page<'a> {
 }
 
 impl V3Page<'_> {
-    /// Its path in the index.
+    /// The document's path in the index.
     fn path(&self) -> String {
         match self {
             Self::Resources(version) => openapi::v3_path(&version.group, &version.version),
@@ -425,8 +429,7 @@ impl V3Page<'_> {
         }
     }
 
-    /// A hash that changes with the text, made of what the text is made of: it is needed for every
-    /// document before any is written.
+    /// A hash of the document's inputs. The index needs every hash before any document is written.
     fn hash(&self, cbor: bool) -> String {
         let source = match self {
             Self::Resources(version) => format!("{} {cbor} {version:?}", version::GIT_VERSION),
@@ -441,7 +444,7 @@ fn pages(versions: &[GroupVersion], open_id: bool) -> impl Iterator<Item = V3Pag
     pages.chain(versions.iter().map(V3Page::Resources))
 }
 
-/// Whether tokens can be verified by others: then there are documents of that, too.
+/// True if the OpenID documents are served; then OpenAPI describes them, too.
 fn open_id(call: &Call<'_>) -> bool {
     paths::open_id_configuration(call).is_some()
 }
@@ -465,7 +468,7 @@ fn hashes(
     hashes
 }
 
-/// What is served, in the terms of the documents' writer; sorted by group and version.
+/// The served resources as the OpenAPI writer wants them, sorted by group and version.
 fn group_versions(resources: &[Arc<Resource>]) -> Vec<GroupVersion> {
     let mut sorted: Vec<&Arc<Resource>> = resources.iter().collect();
     sorted.sort_by(|a, b| a.resource.cmp(&b.resource));

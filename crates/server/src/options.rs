@@ -1,7 +1,7 @@
-//! Options of requests, read from the query in upstream's way: what cannot be read is 400, what makes no
-//! sense is 422 about an object of the options' kind.
+//! Parses the options of requests from the query as upstream does: a value that cannot be parsed is
+//! 400, an invalid one is 422 about an object of the options' kind.
 //!
-//! Which resource versions, limits and continue tokens go together is the registry's to say.
+//! The registry validates combinations of resource version, limit and continue token.
 
 mod delete;
 
@@ -17,20 +17,20 @@ pub(crate) use delete::{delete_options, recorded_options};
 use crate::query::Query;
 use crate::request_info::flag;
 
-/// The group of the options' kinds, as errors name it.
+/// The group of the option kinds in errors.
 const META_GROUP: &str = "meta.k8s.io";
 /// The longest name of a field manager, in bytes.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;
 
 /// Options of list, watch and deletecollection.
 pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
-    integer(query, "timeoutSeconds")?; // lists have no use for it, and still want a number
+    integer(query, "timeoutSeconds")?; // lists ignore it, but it must be a number
     Ok(ListOptions {
         label_selector: query.text("labelSelector").into(),
         field_selector: query.text("fieldSelector").into(),
         resource_version: query.text("resourceVersion").into(),
         version_match: query.text("resourceVersionMatch").into(),
-        // Upstream takes a negative limit for none.
+        // Upstream treats a negative limit as none.
         limit: integer(query, "limit")?.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(0),
         continue_token: query.text("continue").into(),
         bookmarks: flag(query.get("allowWatchBookmarks")),
@@ -39,7 +39,7 @@ pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
     })
 }
 
-/// What a watch is told that wants to begin with the state where the feature `WatchList` is off.
+/// The 422 for `sendInitialEvents` where the feature `WatchList` is off.
 pub(crate) fn no_initial_events() -> Status {
     let why =
         "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
@@ -47,8 +47,8 @@ pub(crate) fn no_initial_events() -> Status {
     Status::invalid(&GroupKind::new(META_GROUP, "ListOptions"), "", &[error])
 }
 
-/// How long a watch is to last, where the client says so: below zero it ends at once. (Nanoseconds turn
-/// around at their end, as Go's do.)
+/// The watch timeout that the client sets; a negative one ends the watch at once. (Nanoseconds
+/// overflow as Go's do.)
 pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     const NANOS: i64 = 1_000_000_000;
     let nanos = integer(query, "timeoutSeconds")?.map(|seconds| seconds.wrapping_mul(NANOS));
@@ -56,7 +56,7 @@ pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     Ok(said.map(|nanos| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))))
 }
 
-/// How long the client waits for an answer, where it says so (ST-23).
+/// The request timeout that the client sets (ST-23).
 pub(crate) fn request_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     let text = query.text("timeout");
     if text.is_empty() {
@@ -136,9 +136,9 @@ fn check_field_manager(manager: &str, errors: &mut field::Errors) {
     }
 }
 
-/// Whether nothing is to be committed. `All` is the one value there is (DRY-02); an empty one alone stands
-/// for none, as the documentation has it and upstream has not (DRY-03). Its client may have meant the
-/// opposite, so it is told.
+/// Parses `dryRun`. The only value is `All` (DRY-02). A single empty value means no dry run, as the
+/// API documentation says and upstream's code does not (DRY-03); since the client may have meant a
+/// dry run, it gets a warning.
 fn dry_run<'a>(
     values: impl Iterator<Item = &'a str>,
     errors: &mut field::Errors,
@@ -174,7 +174,7 @@ fn field_validation(text: &str, errors: &mut field::Errors) -> Option<FieldValid
     }
 }
 
-/// What a Table's rows show of their objects (OAS-14).
+/// The part of its object that a row of a Table includes (OAS-14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -183,7 +183,7 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
-/// Options of Tables; read only where one was negotiated.
+/// Parses the options of Tables, if a Table was negotiated.
 pub(crate) fn table_options(query: &Query) -> Result<IncludeObject, Status> {
     match query.text("includeObject") {
         "" | "Metadata" => Ok(IncludeObject::Metadata),
@@ -198,19 +198,19 @@ pub(crate) fn table_options(query: &Query) -> Result<IncludeObject, Status> {
     }
 }
 
-/// A number, if it is given.
+/// Parses an optional integer.
 pub(crate) fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
     query.get(key).map(parse_integer).transpose()
 }
 
-/// A number, or 400 in the words of Go's `strconv`.
+/// Parses an integer, or returns a 400 with the text of Go's `strconv`.
 fn parse_integer(text: &str) -> Result<i64, Status> {
     text.parse().map_err(|error: std::num::ParseIntError| {
         Status::bad_request(number_error("ParseInt", text, error.kind()))
     })
 }
 
-/// What a function of Go's `strconv` says of a text that is no number.
+/// The text of the error that a function of Go's `strconv` returns for a text that is not a number.
 pub(crate) fn number_error(function: &str, text: &str, kind: &std::num::IntErrorKind) -> String {
     use std::num::IntErrorKind::{NegOverflow, PosOverflow};
     let why = match kind {
@@ -220,7 +220,7 @@ pub(crate) fn number_error(function: &str, text: &str, kind: &std::num::IntError
     format!("strconv.{function}: parsing {}: {why}", quote(text))
 }
 
-/// 422 about options, if there is anything wrong with them.
+/// Returns 422 about the options, if there are errors.
 fn refuse(kind: &str, errors: &[field::Error]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())

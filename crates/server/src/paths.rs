@@ -1,4 +1,4 @@
-//! Paths that are no resources: discovery, OpenAPI, health, version, metrics.
+//! The paths that name no resource: discovery, OpenAPI, health, version, metrics.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -20,14 +20,14 @@ use crate::token_issuer;
 use crate::version;
 use crate::zpages::{self, Page};
 
-/// What stands behind the media type of aggregated discovery.
+/// The media type parameters of aggregated discovery.
 const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Where the debugging pages of priority and fairness are.
+/// The prefix of the debugging pages of priority and fairness.
 const FAIRNESS_PAGES: &str = "/debug/api_priority_and_fairness/";
 
-/// Answers for a path. As upstream has it, discovery, the version and the keys are routes: they pass over
-/// slashes at the end, and most know no method but GET. What stands at one path only answers any method.
+/// Serves a path. As upstream does, discovery, version and keys ignore slashes at the end of the
+/// path, and most of them accept only GET. A path without subpaths accepts any method.
 pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     let path = call.info.path.as_str();
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
@@ -49,8 +49,8 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     }
 }
 
-/// Whether upstream has routes at the path or above it, so that what is not found there is told by a
-/// Status. Custom resources have none.
+/// True if upstream has routes at the path or above it: then a 404 is a Status, otherwise plain
+/// text. Custom resources have no routes.
 pub(crate) fn is_routed(registry: &Registry, path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     match parts.as_slice() {
@@ -88,12 +88,12 @@ fn fairness_page(call: &Call<'_>) -> Option<Response> {
     Some(page(200, text))
 }
 
-/// 405 for any other method, HEAD among them.
+/// Returns 405 for any method but GET, HEAD included.
 fn get_only(call: &Call<'_>) -> Result<(), Status> {
     if call.head.method == Method::GET { Ok(()) } else { Err(Status::wrong_method()) }
 }
 
-/// The two places of aggregated discovery.
+/// The two paths of aggregated discovery.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Core,
@@ -136,7 +136,7 @@ fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
     Ok(response)
 }
 
-/// `/apis/`, which is not aggregated for anyone.
+/// `/apis/`, which is never aggregated.
 fn group_list(call: &Call<'_>) -> Result<Response, Status> {
     let documents = call.api.documents();
     described(call, documents.groups.clone(), type_name::GROUPS)
@@ -158,14 +158,14 @@ fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, St
     described(call, json, type_name::RESOURCES)
 }
 
-/// Whether a group's version has custom resources, which have no routes.
+/// True if a group version has custom resources, which have no routes.
 fn is_custom(call: &Call<'_>, group: &str, version: &str) -> bool {
     let (_, resources) = call.api.registry.resources();
     let of_it = |r: &Resource| r.resource.group == group && r.resource.version == version;
     resources.iter().any(|resource| resource.typed_items && of_it(resource))
 }
 
-/// `/version`: JSON, on many lines for everybody (OAS-05).
+/// `/version`: JSON, always indented (OAS-05).
 fn version(call: &Call<'_>) -> Result<Response, Status> {
     get_only(call)?;
     call.preferences().routed(Route::JSON)?;
@@ -173,7 +173,7 @@ fn version(call: &Call<'_>) -> Result<Response, Status> {
     Ok(document(200, Body::full(version::json()), json))
 }
 
-/// `/`: the paths that there are (OAS-06).
+/// `/`: the list of paths (OAS-06).
 fn root(call: &Call<'_>) -> Result<Response, Status> {
     #[derive(Serialize)]
     struct Paths {
@@ -183,9 +183,9 @@ fn root(call: &Call<'_>) -> Result<Response, Status> {
     plain(call, json)
 }
 
-/// Paths that are always there, beside those of discovery, OpenAPI and health.
+/// The paths besides discovery, OpenAPI and health that always exist.
 const OTHERS: [&str; 5] = ["/apis/", "/metrics", "/metrics/slis", "/openapi/v3/", "/version"];
-/// Paths that are there where the issuer of tokens is an address.
+/// The paths that exist if the token issuer is a URL.
 const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 fn all_paths(call: &Call<'_>) -> Vec<String> {
@@ -210,7 +210,7 @@ fn metrics(metrics: String) -> Response {
     response
 }
 
-/// Whether KMS plugins are well; `None` where that is not asked.
+/// The health of the KMS plugins; `None` where it is not checked.
 fn plugins(call: &Call<'_>) -> Option<Result<(), String>> {
     call.api.encryption.as_ref().and_then(|encryption| encryption.health())
 }
@@ -230,7 +230,7 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
     Some(health::answer(&health, endpoint, check, call.query))
 }
 
-/// What others need to verify tokens of service accounts (TOK-01).
+/// The documents by which other systems verify service account tokens (TOK-01).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpenId {
     Configuration,
@@ -239,7 +239,7 @@ enum OpenId {
 
 fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     const LASTS: HeaderValue = HeaderValue::from_static("public, max-age=3600");
-    // Without a configuration there are no keys either: the issuer is no URL.
+    // If the issuer is not a URL, neither document exists.
     let configuration = open_id_configuration(call).ok_or_else(Status::no_such_path)?;
     get_only(call)?;
     let keys = || token_issuer::key_set(call.api.authentication.tokens.accounts.keys());
@@ -254,20 +254,20 @@ fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     Ok(response)
 }
 
-/// What others read of the issuer of tokens, where it is an address.
+/// The OpenID configuration, if the issuer is a URL.
 pub(crate) fn open_id_configuration(call: &Call<'_>) -> Option<String> {
     let api = call.api;
     api.tokens.configuration(api.authentication.tokens.accounts.keys(), &api.settings.address)
 }
 
-/// A document without other forms.
+/// Sends a document that has only one form.
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
     let negotiated = call.preferences().answer(Forms::Plain, Encodings::TEXT)?;
-    // Upstream writes what is no object on many lines, whoever asks.
+    // Upstream indents documents that are not objects, for every client.
     Ok(document(200, Body::full(json), Negotiated { pretty: true, ..negotiated }))
 }
 
-/// A document of discovery: it has a message, too (DISC-10).
+/// Sends a discovery document, which has a Protobuf message (DISC-10).
 fn described(call: &Call<'_>, json: Bytes, type_name: &str) -> Result<Response, Status> {
     let negotiated = call.preferences().answer(Forms::Plain, Encodings::ALL)?;
     Ok(object(200, json, type_name, negotiated))

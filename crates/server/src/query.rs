@@ -1,5 +1,5 @@
-//! The query part of a URL, read as Go's `url.ParseQuery` does: `+` is a space, and a pair that is no
-//! valid encoding is passed over.
+//! Parses a URL's query as Go's `url.ParseQuery` does: `+` is a space, and a pair with an invalid
+//! encoding is dropped.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads what follows the `?`.
+    /// Parses the text behind the `?`.
     pub(crate) fn parse(text: &str) -> Self {
         let pairs = text
             .split('&')
@@ -25,31 +25,31 @@ impl Query {
         Self { pairs }
     }
 
-    /// The first value of a parameter; `None` where it does not stand in the URL.
+    /// The first value of a parameter; `None` if it is absent.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.pairs.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// The first value of a parameter, `""` where it does not stand in the URL.
+    /// The first value of a parameter; `""` if it is absent.
     pub(crate) fn text(&self, key: &str) -> &str {
         self.get(key).unwrap_or_default()
     }
 
-    /// Every value of a parameter.
+    /// All values of a parameter.
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// The same as text again, sorted by the parameters' names, as Go's `url.Values.Encode` writes it.
+    /// Encodes the parameters sorted by name, as Go's `url.Values.Encode` does.
     pub(crate) fn sorted(&self) -> String {
         let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
-        pairs.sort_by_key(|(key, _)| key); // those of one name stay in their order
+        pairs.sort_by_key(|(key, _)| key); // the sort is stable: values of one name keep their order
         let encode = |text| percent_encode(text).replace("%20", "+");
         let pairs = pairs.into_iter().map(|(k, v)| format!("{}={}", encode(k), encode(v)));
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// Whether a parameter stands in the URL, with whatever value.
+    /// True if the parameter is present, with any value.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
@@ -63,7 +63,7 @@ fn decode_plus(text: &str) -> Option<String> {
     }
 }
 
-/// Replaces `%xx`; `None` for an incomplete or wrong escape. Bytes that are not UTF-8 become U+FFFD.
+/// Decodes `%xx`; `None` for an invalid escape. Bytes that are not UTF-8 become U+FFFD.
 pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
@@ -86,7 +86,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Writes `text` so that it can stand as a parameter's value.
+/// Percent-encodes a parameter's value.
 pub(crate) fn percent_encode(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len());
@@ -100,7 +100,7 @@ pub(crate) fn percent_encode(text: &str) -> String {
     out
 }
 
-/// Writes a path so that it can stand in a URL, as Go does.
+/// Percent-encodes a path as Go does.
 pub(crate) fn encode_path(path: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(path.len());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_decoded_and_broken_ones_passed_over() {
+    fn pairs_are_decoded_and_invalid_ones_dropped() {
         check("", &[]);
         check("watch", &[("watch", "")]);
         check("a=1&&b=2", &[("a", "1"), ("b", "2")]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes_to_itself() {
+    fn encoding_round_trips() {
         for text in ["", "plain", "a b&c=d;e%", "ä/\"\u{1f600}"] {
             assert_eq!(percent_decode(&percent_encode(text)).unwrap(), text);
         }

@@ -24,7 +24,7 @@ pub(crate) struct RequestInfo {
     pub(crate) resource: Option<ResourceInfo>,
 }
 
-/// The parts of a resource's path.
+/// The parts of a path that names a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceInfo {
     /// `""` for the core group.
@@ -33,35 +33,36 @@ pub(crate) struct ResourceInfo {
     /// `""` for cluster-scoped resources and for all namespaces.
     pub(crate) namespace: String,
     pub(crate) resource: String,
-    /// `""` for a collection. Also set by `fieldSelector=metadata.name=…`, as authorization needs it.
+    /// `""` for a collection. A `fieldSelector` of `metadata.name` sets it, too, for authorization.
     pub(crate) name: String,
     pub(crate) subresource: String,
-    /// What follows the subresource, from its slash on (proxies); a slash at the end of the path counts.
+    /// The path behind the subresource, with its slashes (proxies). A slash at its end is kept.
     pub(crate) subpath: String,
-    /// Whether the name stands in the path, so that one object is meant rather than a selection.
+    /// True if the path has the name, so that the request is for one object and not for a
+    /// selection.
     pub(crate) named: bool,
-    /// What the field selector wants, as far as authorization goes: only where several objects are meant, and
-    /// nothing where it cannot be read.
+    /// The requirements of the field selector, for authorization. Empty for one object, and for a
+    /// selector that cannot be parsed: the handler refuses that.
     pub(crate) fields: fields::Selector,
-    /// The same of the label selector.
+    /// The requirements of the label selector, likewise.
     pub(crate) labels: Vec<labels::Requirement>,
-    /// Whether the path says `watch` in the deprecated way (OAS-12).
+    /// True if the path has the deprecated prefix `watch` (OAS-12).
     pub(crate) watch_prefix: bool,
 }
 
-/// The path is no valid encoding.
+/// The path has an invalid percent-encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidPath;
 
-/// What follows a namespace's name and is not a resource in it.
+/// The subresources of namespaces; any other part behind a namespace's name is a resource in it.
 const NAMESPACE_SUBRESOURCES: &[&str] = &["status", "finalize"];
 
-/// The subresources that connect a client to something (upstream: `validConnectRequests`, and the
-/// subresources that run long).
+/// The subresources that connect a client to a backend (upstream: `validConnectRequests` and the
+/// long-running subresources).
 pub(crate) const CONNECTIONS: &[&str] = &["log", "exec", "portforward", "attach", "proxy"];
 
 impl RequestInfo {
-    /// Reads method, path and query.
+    /// Parses method, path and query.
     pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Result<Self, InvalidPath> {
         let path = percent_decode(path).ok_or(InvalidPath)?.into_owned();
         let Some(mut resource) = ResourceInfo::parse(&path) else {
@@ -71,7 +72,7 @@ impl RequestInfo {
         let selects = matches!(verb, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
         if selects && !resource.watch_prefix {
             let selector = fields::Selector::parse(query.text("fieldSelector"));
-            resource.fields = selector.unwrap_or_default(); // what cannot be read is the handler's to refuse
+            resource.fields = selector.unwrap_or_default(); // the handler refuses an invalid one
             let selector = labels::Selector::parse(query.text("labelSelector"));
             resource.labels = selector.map_or_else(|_| Vec::new(), |s| s.requirements().to_vec());
         }
@@ -79,7 +80,7 @@ impl RequestInfo {
         Ok(Self { verb, path, resource: Some(resource) })
     }
 
-    /// What an authorizer rules on.
+    /// The subject of authorization.
     pub(crate) fn subject(&self) -> Subject<'_> {
         match &self.resource {
             None => Subject::Path(&self.path),
@@ -96,24 +97,24 @@ impl RequestInfo {
         }
     }
 
-    /// Whether there can be a route. Routes take the start of a path as it stands; who may is asked of
-    /// a path without the slashes around it, as upstream has both.
+    /// False for a path that no route matches, because it begins with two slashes. Routes match the
+    /// path as it is; authorization trims slashes, as upstream does.
     pub(crate) fn is_routable(&self) -> bool {
         !self.path.starts_with("//") && !self.path.starts_with("/apis//")
     }
 
-    /// Whether the answer takes as long as the client stays, or whoever the client is connected to.
+    /// True if the response lasts as long as the client or the backend wants it to.
     pub(crate) fn long_running(&self) -> bool {
         self.verb.is(Verb::Watch) || self.connects()
     }
 
-    /// Whether the client is to be connected to something else.
+    /// True if the subresource connects the client to a backend.
     pub(crate) fn connects(&self) -> bool {
         let connects = |info: &ResourceInfo| CONNECTIONS.contains(&info.subresource.as_str());
         self.resource.as_ref().is_some_and(connects)
     }
 
-    /// Whether the request changes nothing.
+    /// True if the request changes nothing.
     pub(crate) fn read_only(&self) -> bool {
         self.verb.is_read_only()
     }
@@ -183,12 +184,12 @@ fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> Opt
     })
 }
 
-/// A truth value in a query: anything but `false` and `0` is true, as upstream's conversion has it.
+/// Parses a boolean parameter: anything but `false` and `0` is true, as in upstream's conversion.
 pub(crate) fn flag(value: Option<&str>) -> bool {
     value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
 }
 
-/// The name in a field selector that asks for exactly one.
+/// Returns the name, if the field selector selects exactly one.
 fn selected_name(selector: &str) -> Option<&str> {
     let name = selector.split(',').find_map(|term| {
         let value = term.trim().strip_prefix("metadata.name=")?;

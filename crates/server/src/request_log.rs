@@ -1,9 +1,9 @@
-//! A line of the log for each request, as kube-apiserver writes it, and where the request's time went
-//! (upstream: `apiserver/pkg/server/httplog`).
+//! Writes one log line for each request, in kube-apiserver's format, with the time that each stage
+//! took (upstream: `apiserver/pkg/server/httplog`).
 //!
-//! Invariants: nothing is noted of a request while [`TARGET`] is not logged. A text that the client chose is
-//! quoted, its control characters are escaped, and it has at most [`TEXT_BYTES_MAX`]: no client can forge
-//! a line or fill the log with one.
+//! Invariants: a request costs nothing here while [`TARGET`] is not logged. A text from the client
+//! is quoted, its control characters are escaped, and it has at most [`TEXT_BYTES_MAX`] bytes: no
+//! client can forge or flood the log.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -18,12 +18,13 @@ use crate::metrics::{Key, VerbLabel};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 
-/// The target of the lines: at DEBUG one for each request, at TRACE the same line with the times of its stages.
+/// The log target. At DEBUG each request has one line; at TRACE the line has the times of its
+/// stages.
 const TARGET: &str = "pintle::requests";
-/// Longer texts are cut off.
+/// Longer texts are truncated.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What the line of a request says, as far as the request has come.
+/// The contents of a request's line, so far.
 pub(crate) struct RequestLog {
     began: Instant,
     verb: Option<VerbLabel>,
@@ -35,7 +36,8 @@ pub(crate) struct RequestLog {
     stages: Stages,
 }
 
-/// How long after its begin a request had passed a stage; `None` where it did not come so far.
+/// The time from a request's begin to the end of each stage; `None` for a stage that it did not
+/// reach.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stages {
     authenticated: Option<Duration>,
@@ -47,18 +49,18 @@ struct Stages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Times {
     authentication: Duration,
-    /// Impersonation included.
+    /// Includes impersonation.
     authorization: Duration,
-    /// Admission webhooks, one after the other or side by side.
+    /// The calls of admission webhooks, serial or parallel.
     webhooks: Duration,
-    /// The rest until there is an answer: reading the body, admission, validation, the store.
+    /// All else until the response begins: reading the body, admission, validation, the store.
     handling: Duration,
-    /// Until the client has taken the answer.
+    /// Sending the response to the client.
     sending: Duration,
 }
 
 impl RequestLog {
-    /// The line of a request that was read; `None` where requests are not logged.
+    /// Begins the line of a parsed request; `None` if requests are not logged.
     pub(crate) fn begin(
         began: Instant,
         head: &Parts,
@@ -93,13 +95,13 @@ impl RequestLog {
         self.stages.authorized = Some(self.began.elapsed());
     }
 
-    /// There is an answer, of which nothing is sent yet.
+    /// The response exists, and no byte of it is sent.
     pub(crate) fn answered(&mut self) {
         self.stages.answered = Some(self.began.elapsed());
     }
 
-    /// Writes the line of a request whose answer has been sent, or broken off. `webhooks` is how long it
-    /// waited for admission webhooks.
+    /// Writes the line when the response has been sent or aborted. `webhooks` is the time that the
+    /// request waited for admission webhooks.
     pub(crate) fn write(&self, code: u16, webhooks: Duration) {
         let took = self.began.elapsed();
         let verb = match self.verb {
@@ -131,8 +133,8 @@ impl RequestLog {
 }
 
 impl Stages {
-    /// What each stage took of a request that took so long. A stage that the request did not reach took
-    /// nothing; the one in which it ended took the rest.
+    /// Divides the latency among the stages. A stage that the request did not reach took no time;
+    /// the last one that it reached took the rest.
     fn times(self, took: Duration, webhooks: Duration) -> Times {
         let authenticated = self.authenticated.unwrap_or(took);
         let authorized = self.authorized.unwrap_or(self.answered.unwrap_or(took));
@@ -148,7 +150,7 @@ impl Stages {
     }
 }
 
-/// A text, cut off between two characters where it is too long.
+/// Truncates a text that is too long, at a character boundary.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }

@@ -1,8 +1,8 @@
-//! Answers: from what the registry gives to bytes on the wire.
+//! Responses: encodes the registry's results.
 //!
-//! Encodings that clients request often are cached with the objects (`registry::Extra`). All else is compact
-//! JSON first, mostly the very bytes that the store keeps, and encoded from that, Protobuf by those who
-//! know the type: so a form (Table, metadata only) is written once, for every encoding.
+//! Encodings that clients request often are cached with the objects (`registry::Extra`). Everything
+//! else starts as compact JSON, mostly the stored bytes, and is encoded from that: so a form
+//! (Table, metadata only) is written once for all encodings.
 
 mod gzip;
 mod list;
@@ -37,15 +37,16 @@ use crate::negotiation::{Form, Negotiated, media_type};
 /// A response.
 pub(crate) type Response = HttpResponse<Body>;
 
-/// The name of a Status's type in the schema.
+/// The schema's name of the type Status.
 pub(crate) const STATUS_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
-/// A document whose body is compact JSON, in the encoding that the client wants; or a message already.
+/// Encodes a document from compact JSON. A body that is a Protobuf message already is sent
+/// unchanged.
 pub(crate) fn document(code: u16, body: Body, negotiated: Negotiated) -> Response {
     encoded(code, encode(body, negotiated), negotiated.encoding)
 }
 
-/// A document that is in the encoding that the client wants.
+/// A response whose body is encoded already.
 pub(crate) fn encoded(code: u16, body: Body, encoding: Encoding) -> Response {
     let mut response = HttpResponse::new(body);
     *response.status_mut() = status_code(code);
@@ -54,7 +55,7 @@ pub(crate) fn encoded(code: u16, body: Body, encoding: Encoding) -> Response {
     response
 }
 
-/// One object of the named type, given as compact JSON, in the encoding that the client wants.
+/// Encodes one object of the named type from compact JSON.
 pub(crate) fn object(
     code: u16,
     json: impl Into<Bytes>,
@@ -69,22 +70,22 @@ pub(crate) fn object(
     document(code, body, negotiated)
 }
 
-/// Plain text that a browser is not to take for anything else.
+/// Plain text whose type browsers must not guess.
 pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response {
     let mut response = page(code, text);
     forbid_sniffing(response.headers_mut());
     response
 }
 
-/// 500 for a request of which nobody can say whether it may be done (upstream: `InternalError`).
+/// 500 for a request that could not be authorized (upstream: `InternalError`).
 pub(crate) fn undecided(uri: &Uri, why: &str) -> Response {
     let words = format!("Internal Server Error: {}: {why}", quote(&uri.to_string()));
-    // As upstream does: the words repeat what a client sent.
+    // Escaped as upstream does, because the text repeats the client's URI.
     let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text(500, format!("{words}\n"))
 }
 
-/// 429 for a request that there is no room for (APF-04; upstream: `tooManyRequests`).
+/// 429 of priority and fairness (APF-04; upstream: `tooManyRequests`).
 pub(crate) fn too_many(retry_after_seconds: u64) -> Response {
     let mut response = text(429, "Too many requests, please try again later.\n");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after_seconds));
@@ -100,19 +101,19 @@ pub(crate) fn page(code: u16, text: impl Into<Bytes>) -> Response {
     response
 }
 
-/// Says that an answer is of the type that it names.
+/// Forbids browsers to guess the type.
 pub(crate) fn forbid_sniffing(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
-/// A Status, with the headers that repeat what it says (ST-19).
+/// A Status, with the headers that repeat its details (ST-19).
 pub(crate) fn status(status: &Status, negotiated: Negotiated) -> Response {
     let mut response = object(status.code, status_json(status), STATUS_TYPE, negotiated);
     let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = retry_after.filter(|seconds| *seconds > 0) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    // Who records the answer need not read it.
+    // Audit reads the Status from here and need not decode the body.
     response.extensions_mut().insert(Arc::new(status.clone()));
     response
 }
@@ -122,7 +123,7 @@ pub(crate) fn status_json(status: &Status) -> Vec<u8> {
     write_status(&status.to_value())
 }
 
-/// The same without its kind and version: so it stands in streams, where nothing else can.
+/// The Status without kind and version, as the error streams of remote commands have it.
 pub(crate) fn bare_status_json(status: &Status) -> Vec<u8> {
     let mut tree = status.to_value();
     let members = tree.make_object();
@@ -141,7 +142,7 @@ fn write_status(tree: &Value) -> Vec<u8> {
     out
 }
 
-/// The answer to a request about one object.
+/// The response of a request for one object.
 pub(crate) fn outcome(
     outcome: &Outcome,
     rendering: &Rendering,
@@ -174,7 +175,7 @@ pub(crate) fn outcome(
     })
 }
 
-/// Compresses a long answer for a client that takes it (CMP-01, CMP-03).
+/// Compresses a long response if the client accepts gzip (CMP-01, CMP-03).
 pub(crate) fn compress(response: Response, request_headers: &HeaderMap) -> Response {
     let encoded = response.headers().contains_key(CONTENT_ENCODING);
     if encoded || !response.body().is_long() || !gzip::is_accepted(request_headers) {
@@ -186,7 +187,7 @@ pub(crate) fn compress(response: Response, request_headers: &HeaderMap) -> Respo
     HttpResponse::from_parts(head, body.map_pieces(gzip::compress))
 }
 
-/// Sets `Cache-Control: no-cache, private`, unless the answer has the header already.
+/// Sets `Cache-Control: no-cache, private`, unless the response has the header.
 pub(crate) fn forbid_caching(headers: &mut HeaderMap) {
     let entry = headers.entry(CACHE_CONTROL);
     entry.or_insert(HeaderValue::from_static("no-cache, private"));
@@ -199,7 +200,8 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
         (Encoding::Json, true) => body.map_whole(pretty::indent),
         (Encoding::Yaml, _) => body.map_whole(|compact| {
             let mut out = Vec::with_capacity(compact.len());
-            // What is read here was written here; a failure would show as an empty document.
+            // The JSON was written by this server, so parsing cannot fail; a failure would send an
+            // empty document.
             yaml::write(&json::parse(compact).unwrap_or_default(), &mut out);
             out
         }),
@@ -208,7 +210,7 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
     }
 }
 
-/// A document in JSON as one in CBOR. What is read here was written here.
+/// Converts a document from JSON to CBOR. The JSON was written by this server.
 pub(crate) fn cbor(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
     cbor::write(&json::parse(json).unwrap_or_default(), &mut out);

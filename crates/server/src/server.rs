@@ -1,4 +1,4 @@
-//! A server from its start to its end.
+//! Starts and stops a server. `Server::start` shows how the parts are put together.
 
 mod admission;
 mod background;
@@ -53,15 +53,15 @@ use crate::{Config, Error, connection, runtime};
 use background::Background;
 use certificates::{Certificates, Kubeconfig};
 
-/// How much of what objects are in further encodings is kept in memory.
+/// The memory limit of the encoding cache.
 const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How many connections may wait to be accepted.
+/// The backlog of the listening socket.
 const BACKLOG: u32 = 1024;
 
 /// Starts servers.
 pub struct Server;
 
-/// A server that runs. Dropping it stops it at once; [`Running::shutdown`] lets it finish what it does.
+/// A running server. Dropping it aborts requests; [`Running::shutdown`] lets them finish.
 pub struct Running {
     access: Access,
     ca_pem: String,
@@ -73,12 +73,12 @@ pub struct Running {
     shutdown_delay: Duration,
 }
 
-/// How the administrator reaches the server.
+/// The administrator's access to the server.
 struct Access {
     url: String,
     kubeconfig: String,
     kubeconfig_path: PathBuf,
-    /// Removed at the end, where the kubeconfig was put into a directory of its own.
+    /// The temporary directory of the kubeconfig, if it has one; removed at the end.
     temporary: Option<PathBuf>,
 }
 
@@ -91,7 +91,7 @@ impl Access {
         Ok(Self { url, kubeconfig, kubeconfig_path, temporary })
     }
 
-    /// What a kubeconfig with another certificate is made of.
+    /// The parts of a kubeconfig with a renewed certificate.
     fn renewed(&self, ca_pem: &str) -> Kubeconfig {
         let (path, url) = (self.kubeconfig_path.clone(), self.url.clone());
         Kubeconfig { path, url, ca_pem: ca_pem.to_owned() }
@@ -99,12 +99,13 @@ impl Access {
 }
 
 impl Server {
-    /// Starts a server; it is ready when this returns. Needs a Tokio runtime.
+    /// Starts a server and returns when it is ready. Needs a Tokio runtime.
     pub async fn start(mut config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
-        // The address first: that it is taken is the most frequent reason why a server does not start.
+        // The listener comes first: an address in use is the most frequent reason why a server does
+        // not start.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
@@ -183,12 +184,12 @@ impl Running {
         &self.access.kubeconfig
     }
 
-    /// The file that it is in.
+    /// The path of the kubeconfig.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.access.kubeconfig_path
     }
 
-    /// The authority that clients must trust, as PEM.
+    /// The CA certificate that clients must trust, as PEM.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
@@ -198,13 +199,13 @@ impl Running {
         &self.admin
     }
 
-    /// What makes certificates that the server trusts.
+    /// Signs client certificates that the server trusts.
     pub const fn signer(&self) -> &Arc<Signer> {
         &self.signer
     }
 
-    /// Stops the server: it says that it is not ready, serves on for the configured delay, ends watches,
-    /// lets other requests finish, and closes the store (HLT-08).
+    /// Stops the server: readiness fails, requests are served for the configured delay, watches
+    /// end, other requests finish, and the store closes (HLT-08).
     pub async fn shutdown(mut self) {
         self.api.lifecycle.drain();
         tokio::time::sleep(self.shutdown_delay).await;
@@ -233,7 +234,7 @@ impl Drop for Running {
     }
 }
 
-/// A listener at the wanted address, and the address that it has: port 0 takes a free one.
+/// Listens on an address, and returns the address with its actual port: port 0 takes a free one.
 fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     use tokio::net::TcpSocket;
     let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
@@ -247,7 +248,7 @@ fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     listening.map_err(|why| Error::Listen { address: wanted, why })
 }
 
-/// Certificates, and what depends on them.
+/// The certificates and the parts that depend on them.
 struct Prepared {
     pki: Pki,
     tls: Arc<Tls>,
@@ -255,13 +256,13 @@ struct Prepared {
     backends: Backends,
 }
 
-/// The servers that this one connects to.
+/// The clients of kubelets and of extension API servers.
 struct Backends {
     kubelets: Kubelets,
     aggregation: Arc<Aggregation>,
 }
 
-/// Reading certificates and making them takes a while.
+/// Loads or generates the certificates on a blocking thread, while the store opens.
 fn prepare_certificates(
     config: Config,
     services: Arc<Services>,
@@ -282,7 +283,7 @@ fn prepare_certificates(
     })
 }
 
-/// The tokens that are known, and what issues them.
+/// The token authenticators and the issuer.
 type Issued = (Tokens, TokenIssuer);
 
 fn wanted_certificates(config: &Config) -> Wanted {
@@ -298,7 +299,7 @@ fn wanted_certificates(config: &Config) -> Wanted {
     }
 }
 
-/// Keeps up with what configuration files say, and with what was learnt from elsewhere.
+/// Spawns the tasks that reload configuration files and refresh what comes from other servers.
 fn keep_up(
     background: &mut Background,
     api: &Api,
@@ -317,7 +318,7 @@ fn keep_up(
     }
 }
 
-/// The registry, with who may do what in it, and what is measured of both.
+/// The registry, the authorizers, and the measures of both.
 async fn registry(
     config: &Config,
     store: Box<dyn Opening>,
@@ -340,7 +341,7 @@ async fn registry(
     Ok((registry, authorization, measured))
 }
 
-/// The built-in resources, with what writing them does to others.
+/// The built-in resources with their allocators and other effects of writes.
 fn built_in(
     config: &Config,
     measures: &Arc<pintle_effects::Measures>,
@@ -432,8 +433,8 @@ fn api(
     })
 }
 
-/// Whether one may come without credentials. Where everyone may do everything, nobody may, as upstream has
-/// it: whoever reaches the server would be its administrator.
+/// True if anonymous requests are allowed. They are refused with the mode AlwaysAllow, as upstream
+/// does: every client that reaches the server would be its administrator.
 fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> bool {
     let all_may_all = authorization.is_open();
     if anonymous.enabled && all_may_all {
@@ -444,7 +445,7 @@ fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> boo
     anonymous.enabled && !all_may_all
 }
 
-/// An address that clients on this machine can connect to.
+/// An address at which clients on this machine can connect.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         std::net::IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -454,7 +455,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Puts the kubeconfig where it belongs; also gives the directory that was made for it alone.
+/// Writes the kubeconfig, and returns its path with the temporary directory that was made for it,
+/// if any.
 fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<PathBuf>), Error> {
     let (path, temporary) = match &config.kubeconfig {
         Some(path) => (path.clone(), None),
@@ -479,7 +481,7 @@ pub(crate) fn random(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
 }
 
-/// How long the parts of the start took.
+/// The times of the start's phases, for the log.
 struct Phases {
     began: Instant,
     last: Instant,

@@ -1,4 +1,4 @@
-//! What a request is about: its path, looked up among the served resources.
+//! Looks up the resource and subresource that a request info names.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use pintle_value::Str;
 use crate::negotiation::{Encodings, Forms, Route};
 use crate::request_info::ResourceInfo;
 
-/// What a request is about, looked up.
+/// The served resource and subresource of a request.
 pub(crate) struct Found {
-    /// In the registry's terms.
+    /// The target of the registry's calls.
     pub(crate) target: Target,
-    /// The subresource, where one is named.
+    /// The subresource, if the path names one.
     pub(crate) subresource: Option<Subresource>,
 }
 
-/// The resource that a path names, if it is served.
+/// The resource that the path names, if it is served.
 pub(crate) fn resource(registry: &Registry, info: &ResourceInfo) -> Option<Arc<Resource>> {
     let name = GroupVersionResource::new(&*info.group, &*info.version, &*info.resource);
     registry.resource(&name)
 }
 
-/// What is to be done on a resource: 404 where there is none of it in that scope (PATH-08), 405 where it
-/// does not know the verb.
+/// Finds the target of a request: 404 if the resource does not exist in that scope (PATH-08), 405
+/// if it does not support the verb.
 pub(crate) fn find(
     resource: Option<Arc<Resource>>,
     info: &ResourceInfo,
@@ -61,8 +61,8 @@ pub(crate) fn find(
     Ok(Found { target, subresource })
 }
 
-/// Whether there is a route of the method: they are of one method, none of HEAD and OPTIONS but for proxies, and
-/// watches that the path asks for are of GET. Custom resources go by the verb alone.
+/// True if the method has a route. Each route has one method. Only proxies have routes for HEAD and
+/// OPTIONS, and deprecated watch paths have GET alone. Custom resources have no routes.
 fn is_routed(
     resource: &Resource,
     subresource: Option<&Subresource>,
@@ -78,13 +78,14 @@ fn is_routed(
         }
 }
 
-/// Whether it hands on requests of any method.
+/// True for a proxy, which forwards requests of any method.
 fn is_proxy(subresource: &Subresource) -> bool {
     subresource.behaviour == SubresourceBehaviour::Connect
         && subresource.verbs.contains(&Verb::Delete)
 }
 
-/// 404 for a subresource. Whoever serves custom resources says that the object is not there.
+/// The 404 of a subresource. Upstream's handler of custom resources says that the object does not
+/// exist.
 fn no_such_part(resource: &Resource, info: &ResourceInfo) -> Status {
     if resource.typed_items {
         Status::not_found(&resource.group_resource(), &info.name)
@@ -93,7 +94,7 @@ fn no_such_part(resource: &Resource, info: &ResourceInfo) -> Status {
     }
 }
 
-/// The namespace that is meant, `""` for the cluster and for all.
+/// The namespace of the request: `""` for the cluster and for all namespaces.
 fn scope(resource: &Resource, info: &ResourceInfo, verb: Option<Verb>) -> Result<Str, Status> {
     if resource.namespaced() {
         if !info.namespace.is_empty() {
@@ -101,15 +102,15 @@ fn scope(resource: &Resource, info: &ResourceInfo, verb: Option<Verb>) -> Result
         }
         let lists = resource.verbs.contains(&Verb::List);
         return match verb {
-            // What can only be created is nowhere but in namespaces.
+            // A resource that can only be created has only namespaced paths.
             _ if !lists => Err(Status::no_such_path()),
             Some(Verb::List | Verb::Watch) => Ok(Str::default()),
-            // Whoever serves custom resources does not know the path at all.
+            // Upstream's handler of custom resources does not know the path at all.
             _ if info.named || resource.typed_items => Err(Status::no_such_path()),
             _ => Err(Status::wrong_method()),
         };
     }
-    // A namespace's own path names it twice.
+    // The path of a namespace sets both name and namespace.
     let of_itself = info.resource == "namespaces" && info.namespace == info.name;
     if info.namespace.is_empty() || of_itself {
         Ok(Str::default())
@@ -133,7 +134,7 @@ fn check_verb(
             return Err(Status::no_such_path());
         }
     }
-    // What can only be created has no paths of single objects.
+    // A resource that can only be created has no paths of single objects.
     let of_one =
         |verb: &Verb| matches!(verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete);
     if info.named && subresource.is_none() && !resource.verbs.iter().any(of_one) {
@@ -142,10 +143,10 @@ fn check_verb(
     if verb == Some(Verb::Watch) && !resource.verbs.contains(&Verb::Watch) && info.watch_prefix {
         return Err(Status::no_such_path());
     }
-    // A name in the path goes with the verbs on one object, and only with them.
+    // The verbs on one object need a name in the path, and all others forbid it.
     let needs_name = match verb {
         Some(Verb::Get | Verb::Update | Verb::Patch | Verb::Delete) => Some(true),
-        // Custom resources are created at the path of an object, too, which says nothing.
+        // A custom resource can be created at the path of an object, whose name is ignored.
         Some(Verb::Create) if resource.typed_items && subresource.is_none() => None,
         Some(Verb::Create) => Some(subresource.is_some()),
         Some(Verb::List | Verb::DeleteCollection) => Some(false),
@@ -159,7 +160,8 @@ fn check_verb(
     match verb {
         Some(verb) if knows(&verb) => Ok(()),
         None if subresource.is_some_and(is_proxy) => Ok(()),
-        // Custom resources have one route for all; what lists has one that finds that it cannot watch.
+        // Custom resources have one route for all verbs. The route of a list also serves its watch,
+        // and refuses it where the resource cannot be watched.
         _ if resource.typed_items || verb == Some(Verb::Watch) && knows(&Verb::List) => {
             let verb = verb.map_or("", Verb::as_str);
             Err(Status::method_not_allowed(&resource.group_resource(), verb))
@@ -169,18 +171,18 @@ fn check_verb(
 }
 
 impl Found {
-    /// Whether it is a subresource that behaves like this.
+    /// True if the request is for a subresource with this behaviour.
     pub(crate) fn is(&self, behaviour: &SubresourceBehaviour) -> bool {
         self.subresource.as_ref().is_some_and(|part| part.behaviour == *behaviour)
     }
 
-    /// The encodings of its objects in bodies (MT-13).
+    /// The encodings of its objects (MT-13).
     pub(crate) fn encodings(&self) -> Encodings {
         if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }
     }
 
-    /// Its route for a verb, where there is one: custom resources have none, and what connects takes
-    /// everything, but for logs.
+    /// The route of a verb, whose media types are negotiated first. Custom resources have no route,
+    /// and connecting subresources except `log` accept everything.
     pub(crate) fn route(&self, verb: Option<Verb>) -> Option<Route> {
         let named = |name: &str| self.subresource.as_ref().is_some_and(|part| part.name == name);
         match verb {
@@ -191,19 +193,19 @@ impl Found {
         }
     }
 
-    /// Whether it is a subresource that connects the client to something else.
+    /// True if the subresource connects the client to a backend.
     pub(crate) fn connects(&self) -> bool {
         self.is(&SubresourceBehaviour::Connect)
     }
 
-    /// The forms that answers have. Only what can be listed or read has columns.
+    /// The forms of responses. Only a resource that can be listed or read has columns.
     pub(crate) fn forms(&self) -> Forms {
         let readable = |verb: &Verb| matches!(verb, Verb::List | Verb::Get);
         let part_has = self.subresource.as_ref().is_none_or(|part| part.printer.is_some());
         Forms::Objects { tables: part_has && self.target.resource.verbs.iter().any(readable) }
     }
 
-    /// The collection that is meant: a name that a selector asks for stays the selector's.
+    /// The target of the whole collection: a name that comes from a field selector is dropped.
     pub(crate) fn collection(&self) -> Target {
         Target { name: Str::default(), ..self.target.clone() }
     }

@@ -1,5 +1,5 @@
-//! Tokens of service accounts as they are asked for (`serviceaccounts/token`, TOK-01), and what others
-//! need to verify them (OpenID Connect discovery).
+//! Issues service account tokens (`serviceaccounts/token`, TOK-01), and publishes the documents by
+//! which others verify them (OpenID Connect discovery).
 
 use std::sync::Arc;
 
@@ -16,42 +16,42 @@ use pintle_value::{Map, Path, Str, Value, json};
 
 use crate::authentication::tokens::Stored;
 
-/// How long a token lives if nothing is said.
+/// The default lifetime of a token.
 const DEFAULT_SECONDS: i64 = 60 * 60;
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 
-/// Where others find the keys.
+/// The path of the published keys.
 const KEYS_PATH: &str = "/openid/v1/jwks";
 
-/// Issues tokens.
+/// The issuer of service account tokens.
 pub(crate) struct TokenIssuer {
     pub(crate) issuer: Arc<Issuer>,
-    /// Under which name.
+    /// The issuer's name.
     pub(crate) name: String,
-    /// How long they live at most.
+    /// The longest lifetime.
     pub(crate) max_seconds: Option<u64>,
-    /// Whether tokens for pods may live longer than they say.
+    /// True if pod tokens may outlive their stated lifetime.
     pub(crate) extends: bool,
-    /// Where the keys are published, if not here.
+    /// The URL of the published keys, if it is not this server's.
     pub(crate) jwks_uri: Option<String>,
 }
 
 /// A request for a token.
 pub(crate) struct Asked<'a> {
     pub(crate) namespace: &'a str,
-    /// Of the service account.
+    /// The service account's name.
     pub(crate) name: &'a str,
     pub(crate) registry: &'a Registry,
-    /// For whom tokens of the API are.
+    /// The audiences of the API.
     pub(crate) api_audiences: &'a [String],
     pub(crate) now: Now,
-    /// Sixteen random bytes, for the token's own name.
+    /// Sixteen random bytes for the token's ID.
     pub(crate) random: [u8; 16],
 }
 
 impl TokenIssuer {
-    /// Answers a TokenRequest: it gets a status. Also gives texts for `Warning` headers.
+    /// Sets the status of a TokenRequest. Returns warnings.
     pub(crate) fn answer(
         &self,
         asked: &Asked<'_>,
@@ -107,7 +107,7 @@ impl TokenIssuer {
         Ok(warnings)
     }
 
-    /// The OpenID Connect configuration, for issuers that are URLs; `address` is where this server is.
+    /// The OpenID Connect configuration, if the issuer is a URL; `address` is this server's.
     pub(crate) fn configuration(&self, keys: &[PublicKey], address: &str) -> Option<String> {
         let is_url = self.name.starts_with("https://") && !self.name.contains(['?', '#']);
         if !is_url {
@@ -123,7 +123,7 @@ impl TokenIssuer {
         let text = |text: &str| json::to_string(&Value::from(text));
         let here = || format!("https://{address}{KEYS_PATH}");
         let uri = self.jwks_uri.clone().unwrap_or_else(here);
-        // Written out for the order of members, which is upstream's.
+        // Formatted by hand, as the order of members is upstream's.
         Some(format!(
             "{{\"issuer\":{},\"jwks_uri\":{},\"response_types_supported\":[\"id_token\"],\
              \"subject_types_supported\":[\"public\"],\"id_token_signing_alg_values_supported\":{}}}",
@@ -140,7 +140,7 @@ pub(crate) fn key_set(keys: &[PublicKey]) -> String {
     json::to_string(&Value::from([("keys", keys)]))
 }
 
-/// What the request says of its name and namespace must be that of the URL.
+/// The request's name and namespace must be those of the URL.
 fn check_place(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
     let checks = [
         ("name", asked.name, object::name(request)),
@@ -156,7 +156,7 @@ fn check_place(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Fills in what was left out.
+/// Sets defaults.
 fn complete(asked: &Asked<'_>, request: &mut Value, account: &Reference) -> Result<(), Status> {
     let said = Str::from(object::uid(request));
     if !said.is_empty() && said != account.uid {
@@ -181,7 +181,7 @@ fn complete(asked: &Asked<'_>, request: &mut Value, account: &Reference) -> Resu
     Ok(())
 }
 
-/// What is wrong with a request (upstream: `ValidateTokenRequest`).
+/// Validates a request (upstream: `ValidateTokenRequest`).
 fn check(request: &Value) -> Result<(), Status> {
     const SECONDS_MIN: i64 = 10 * 60;
     const SECONDS_MAX: i64 = 1 << 32;
@@ -192,7 +192,7 @@ fn check(request: &Value) -> Result<(), Status> {
         SECONDS_MIN..=SECONDS_MAX => return Ok(()),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
-    // Upstream's refusal names nothing.
+    // Upstream's error names no object.
     Err(invalid("", &[field::Error::invalid(&path, &Value::Int(seconds), why)]))
 }
 
@@ -204,7 +204,7 @@ fn invalid(name: &str, errors: &[field::Error]) -> Status {
     Status::invalid(&GroupKind::new(GROUP, KIND), name, errors)
 }
 
-/// The object that the token is to end with.
+/// The object whose deletion invalidates the token.
 fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
     let wanted = request.at(&["spec", "boundObjectRef"]).filter(|wanted| **wanted != Value::Null);
     let Some(wanted) = wanted else { return Ok(Binding::Account) };

@@ -1,7 +1,7 @@
-//! Whose certificates are believed when this server calls others, and who it says it is. A webhook's: by
-//! the authorities of its configuration, or the system's; and as Go does, a certificate that is in the
-//! configuration itself, though it be no authority. A kubelet's: by the authority for kubelets, anyone's where
-//! there is none. A program's that is only asked whether it is well: anyone's.
+//! TLS client settings. A webhook's certificate is verified by the CAs of its configuration, or by
+//! the system's; a certificate in the configuration itself is trusted, too, though it is no CA, as
+//! in Go. A kubelet's is verified by the CA for kubelets, if there is one. Local health checks
+//! verify none.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::pki::Credentials;
 use crate::tls;
 
-/// TLS settings that believe a bundle of certificates in PEM, or the system's where it is empty.
+/// TLS settings that trust a PEM bundle, or the system's CAs if it is empty.
 pub(crate) fn bundle(
     ca_bundle: &[u8],
     identity: Option<&Identity>,
@@ -48,25 +48,25 @@ pub(crate) fn bundle(
     config(provider, Believed::These { authorities, named }, identity)
 }
 
-/// Whether there is a certificate in PEM.
+/// True if the PEM has a certificate.
 pub(crate) fn has_certificate(pem: &[u8]) -> bool {
     CertificateDer::pem_slice_iter(pem).any(|certificate| certificate.is_ok())
 }
 
-/// TLS settings that believe anyone: for those to whom nothing is said, and whose word does not count; and,
-/// as upstream has it, for kubelets without an authority.
+/// TLS settings that trust any certificate: for local health checks, whose answers carry no
+/// authority, and, as in upstream, for kubelets without a CA.
 pub(crate) fn anyone(identity: Option<&Identity>) -> Result<ClientConfig, String> {
     config(Arc::new(aws_lc_rs::default_provider()), Believed::Anyone, identity)
 }
 
-/// Who this server says it is: a certificate, those behind it, and the key.
+/// The server's client certificate: chain and key.
 pub(crate) struct Identity(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 impl Identity {
-    /// Reads PEM.
+    /// Parses PEM.
     ///
     /// # Errors
-    /// Also if the key is not that of the certificate.
+    /// If PEM cannot be parsed, or the key is not the certificate's.
     pub(crate) fn read(credentials: &Credentials) -> Result<Self, String> {
         let chain = CertificateDer::pem_slice_iter(credentials.certificate_pem.as_bytes());
         let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|why| why.to_string())?;
@@ -104,7 +104,7 @@ fn config(
 
 #[derive(Debug)]
 enum Believed {
-    /// Certificates of authorities, and those that are named.
+    /// CA certificates, and leaf certificates that are trusted directly.
     These {
         authorities: Option<Arc<WebPkiServerVerifier>>,
         named: Vec<CertificateDer<'static>>,
@@ -170,7 +170,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// The very certificate that is named: it must be of that server, and of this time.
+/// Verifies a certificate that is trusted directly: it must be valid now and for that server.
 fn verify_named(
     certificate: &CertificateDer<'_>,
     server_name: &ServerName<'_>,

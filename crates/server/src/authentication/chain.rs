@@ -1,8 +1,8 @@
-//! Chains of client certificates.
+//! The verification of client certificates, cached.
 //!
-//! Upstream verifies a chain at each request. Here the outcome is remembered: it stays the same until the
-//! authorities change, or the first certificate of the chain ends. From then on the chain is verified at each
-//! request, too.
+//! Upstream verifies a chain at each request. Here the outcome is cached until the CAs change or
+//! the first certificate of the chain expires; after that the chain is verified at each request,
+//! too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,36 +16,36 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::tls::{Believed, Verifier};
 
-/// A chain that a client has shown.
+/// The certificate chain of a client.
 pub(super) struct Chain {
     verifier: Arc<Verifier>,
     leaf: CertificateDer<'static>,
     others: Box<[CertificateDer<'static>]>,
-    /// When the first of its certificates ends.
+    /// The earliest expiry in the chain.
     first_end_unix_seconds: i64,
-    /// When the holder's own ends.
+    /// The expiry of the leaf certificate.
     leaf_end_unix_seconds: i64,
     outcome: ArcSwapOption<Outcome>,
 }
 
-/// What a verification came to.
+/// The cached outcome of a verification.
 struct Outcome {
-    /// By which authorities.
+    /// The CAs that were used.
     believed: Arc<Believed>,
     result: Result<(), Error>,
-    /// Until when it stays the same, while the authorities do.
+    /// The outcome is valid until this time, if the CAs do not change.
     until_unix_seconds: i64,
 }
 
 impl Chain {
-    /// A chain that is not verified yet.
+    /// A chain that has not been verified.
     pub(super) fn new(
         verifier: &Arc<Verifier>,
         leaf: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
     ) -> Self {
         let others: Box<[_]> = others.iter().map(|other| other.clone().into_owned()).collect();
-        // One that cannot be read ends at once: nothing is known of how long it holds.
+        // An unreadable certificate counts as expired, so its outcome is never cached.
         let first_end = others.iter().chain([leaf]).map(end).min().unwrap_or(i64::MIN);
         Self {
             verifier: verifier.clone(),
@@ -57,12 +57,12 @@ impl Chain {
         }
     }
 
-    /// For how long the holder's certificate is still valid, in seconds.
+    /// The remaining validity of the leaf certificate in seconds.
     pub(super) const fn remaining_seconds(&self, now: Now) -> i64 {
         self.leaf_end_unix_seconds.saturating_sub(now.unix_seconds())
     }
 
-    /// Whether it holds now.
+    /// Verifies the chain, or returns the cached outcome.
     pub(super) fn check(&self, now: Now) -> Result<(), Error> {
         let (believed, seconds) = (self.verifier.current(), now.unix_seconds());
         if let Some(outcome) = &*self.outcome.load()

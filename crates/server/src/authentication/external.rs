@@ -1,8 +1,8 @@
-//! Tokens that others issue: those of OpenID providers, and those that a webhook knows. They are asked about
-//! after this server's own tokens, in this order (upstream: `pkg/kubeapiserver/authenticator`).
+//! Tokens of OpenID providers and of a token webhook. They are tried in this order, after this
+//! server's own tokens (upstream: `pkg/kubeapiserver/authenticator`).
 //!
-//! A token that holds is cached for a short while by a keyed hash, so that the cache gives no token away.
-//! A failure is never cached.
+//! A valid token is cached briefly under a keyed hash, so that the cache reveals no token. Failures
+//! are never cached.
 
 mod fetch;
 mod provider;
@@ -31,48 +31,49 @@ use provider::Provider;
 pub(crate) use provider::ProviderMeasures;
 use webhook::Webhook;
 
-/// For how long a verified token counts without being verified again, as upstream has it.
+/// The time for which a verified token is cached; upstream's.
 const TTL: Duration = Duration::from_secs(10);
-/// How many verified tokens are cached.
+/// The number of cached tokens.
 const TOKENS_MAX: usize = 32 * 1024;
-/// How often the configuration's file is read.
+/// The interval at which the configuration file is read.
 const PACE: Duration = Duration::from_secs(1);
-/// How long the providers of a new configuration have to answer before it is given up.
+/// The time that the providers of a new configuration have to become ready; after that it is
+/// rejected.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 const CONFIG: &str = "authentication-config";
 
-/// The tokens of others.
+/// The external token authenticators.
 pub(crate) struct External {
     providers: ArcSwap<Vec<Arc<Provider>>>,
     webhook: Option<Webhook>,
     verified: Answers<Authenticated>,
-    /// The key of the hashes by which tokens are cached.
+    /// The key of the cache's hashes.
     key: hmac::Key,
     api_audiences: Vec<String>,
     pub(crate) measures: Measures,
     source: Source,
 }
 
-/// What is measured of the tokens of others.
+/// Measures of external tokens.
 pub(crate) struct Measures {
     pub(crate) reloads: Reloads,
     pub(crate) providers: Arc<ProviderMeasures>,
 }
 
-/// Where the configuration comes from, and what new providers are made with.
+/// The source of the configuration, and what new providers need.
 struct Source {
-    /// The configuration's file, and what it said at the start.
+    /// The configuration file and its contents at the start.
     file: Option<(PathBuf, Vec<u8>)>,
-    /// Who may be anonymous, as the file said at the start: that must not change.
+    /// The file's settings of anonymous requests at the start, which must not change.
     anonymous: Option<Anonymous>,
-    /// The issuers of service accounts' tokens, which no provider may be.
+    /// The issuers of service account tokens, which a provider must not have.
     disallowed: Vec<String>,
     ways: Ways,
 }
 
 impl External {
-    /// Reads the configuration. Providers are asked later, in [`External::keep_up`].
+    /// Reads the configuration. [`External::keep_up`] contacts the providers later.
     ///
     /// # Errors
     /// What is wrong with a flag or a file that it names.
@@ -135,15 +136,16 @@ impl External {
         })
     }
 
-    /// Who may be anonymous, where the file says so.
+    /// The file's settings of anonymous requests, if it has any.
     pub(crate) const fn anonymous(&self) -> Option<&Anonymous> {
         self.source.anonymous.as_ref()
     }
 
-    /// Whose a token is that is for one of these audiences at least; `None` if nobody knows it.
+    /// Authenticates a token that is for at least one of these audiences; `None` if no
+    /// authenticator knows it.
     ///
     /// # Errors
-    /// Why a token does not hold, of one that a provider issued or a webhook was asked about.
+    /// The reason why a provider or the webhook rejected the token.
     pub(crate) async fn authenticate(
         &self,
         token: &str,
@@ -180,7 +182,7 @@ impl External {
         refusal.map_or(Ok(None), |why| Err(Error::External(why)))
     }
 
-    /// The hash of a token and what it is to be for.
+    /// The keyed hash of a token and its requested audiences.
     fn cache_key(&self, token: &str, audiences: &[String]) -> Box<[u8]> {
         let mut context = hmac::Context::with_key(&self.key);
         for text in audiences.iter().map(String::as_str).chain([token]) {
@@ -190,7 +192,7 @@ impl External {
         context.sign().as_ref().into()
     }
 
-    /// A provider's tokens do not name the API's audiences: they count for all of them.
+    /// A provider's tokens name its own audiences, so they are valid for all audiences of the API.
     fn for_the_api(&self, user: User, audiences: &[String]) -> Option<Authenticated> {
         let known = self.api_audiences.iter();
         let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
@@ -198,8 +200,8 @@ impl External {
         (!common.is_empty()).then_some(Authenticated { user, audiences: common })
     }
 
-    /// Asks the providers for their keys until they answer, and reads the configuration again when its file
-    /// changes. A file that is wrong changes nothing.
+    /// Initializes the providers, and reloads the configuration when its file changes. An invalid
+    /// file changes nothing.
     pub(crate) async fn keep_up(self: Arc<Self>) {
         let first = self.providers.load_full();
         let started = async {
@@ -233,7 +235,7 @@ impl External {
         }
     }
 
-    /// Takes a new configuration over once all its providers have answered.
+    /// Replaces the configuration once all its providers are ready.
     async fn reload(&self, content: &[u8]) -> Result<(), String> {
         let configuration = read(content, &self.source.disallowed)?;
         if configuration.anonymous != self.source.anonymous {
@@ -275,7 +277,8 @@ fn read(content: &[u8], disallowed: &[String]) -> Result<Configuration, String> 
     Configuration::read(&file, disallowed).map_err(|why| why.to_string())
 }
 
-/// What the provider that a token names says of it; `None` if it names none that is known.
+/// Authenticates a token with the provider that it names; `None` if no provider is configured under
+/// that name.
 async fn of_a_provider(
     providers: &[Arc<Provider>],
     token: &str,

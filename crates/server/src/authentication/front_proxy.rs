@@ -1,4 +1,4 @@
-//! Front proxies: who shows a certificate of the right authority says in headers who asks
+//! Front proxies: a client whose certificate is from the front-proxy CA names the user in headers
 //! (`--requestheader-…`, AUTHN-02).
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use crate::header_text::text;
 use crate::query::percent_decode;
 use crate::tls::Verifier;
 
-/// Who may say who asks, and how.
+/// The verifier of front proxies, and their headers.
 pub(crate) struct FrontProxy {
     verifier: Arc<Verifier>,
     headers: RequestHeader,
@@ -25,12 +25,12 @@ impl FrontProxy {
         Self { verifier, headers }
     }
 
-    /// The headers by which it says who asks.
+    /// The headers that name the user.
     pub(super) const fn headers(&self) -> &RequestHeader {
         &self.headers
     }
 
-    /// The chain of a certificate whose owner is a front proxy where it holds.
+    /// The chain, if the certificate's name is that of a front proxy.
     pub(super) fn chain(
         &self,
         leaf: &CertificateDer<'_>,
@@ -44,7 +44,7 @@ impl FrontProxy {
         (names.is_empty() || is_named()).then(|| Chain::new(&self.verifier, leaf, others))
     }
 
-    /// The user that headers name, if they name one.
+    /// The user that the headers name, if there is one.
     pub(super) fn user(&self, headers: &HeaderMap) -> Option<User> {
         let first = |names: &[String]| {
             let values = names.iter().filter_map(|name| headers.get(name.as_str()));
@@ -71,7 +71,7 @@ impl FrontProxy {
     }
 }
 
-/// The values of all headers that begin with a prefix (in lower case), by what follows it, sorted.
+/// The values of all headers with a prefix (in lower case), sorted by the rest of the name.
 pub(super) fn collect_extra(
     headers: &HeaderMap,
     prefix: &str,

@@ -1,7 +1,7 @@
-//! Impersonation: who may, acts as someone else (AUTHN-04).
+//! Impersonation: a user with the permission acts as another one (AUTHN-04).
 //!
-//! There are several ways (upstream: constrained impersonation, KEP-5284). Each but the oldest asks
-//! whether this request may be made in that way, and then about everything that it wants to be.
+//! There are several modes (upstream: constrained impersonation, KEP-5284). Each but the oldest
+//! first authorizes the request under that mode, and then each attribute of the impersonated user.
 
 mod ways;
 
@@ -22,7 +22,7 @@ const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Who a request wants to be made by.
+/// The user that the headers name.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     user: String,
@@ -32,8 +32,8 @@ struct Wanted {
     extra: Vec<(String, Vec<String>)>,
 }
 
-/// The user that a request is to be done as: the one who makes it, or whom that one may impersonate, with
-/// the constrained way in which it may.
+/// Returns the user as whom a request acts: the requesting user or the impersonated one, with the
+/// constrained mode.
 pub(crate) async fn impersonated(
     user: Arc<User>,
     headers: &HeaderMap,
@@ -46,9 +46,9 @@ pub(crate) async fn impersonated(
 }
 
 impl Wanted {
-    /// Reads the headers; `None` where there are none.
+    /// Parses the headers; `None` if there are none.
     fn read(headers: &HeaderMap) -> Result<Option<Self>, Status> {
-        // Almost every request: one look at each header's name.
+        // Almost every request ends here, after one comparison for each header.
         if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ impl Wanted {
         Err(Status::bad_request(format!("requested {wanted} without impersonating a user name")))
     }
 
-    /// The user, in the group that comes with the way and in those that everyone of its kind is in.
+    /// The impersonated user, in the groups of the mode and in those that every such user is in.
     fn into_user(self, fixed: Option<&str>) -> User {
         let Self { user: name, mut groups, uid, extra } = self;
         groups.extend(fixed.map(str::to_owned));
@@ -89,7 +89,7 @@ impl Wanted {
         User { name, uid, groups, extra }
     }
 
-    /// What was wanted, as Go shows it.
+    /// Formats the wanted user as Go does.
     fn in_go(&self) -> String {
         let Self { user, groups, uid, extra } = self;
         let texts = |texts: &Vec<String>| match texts.as_slice() {

@@ -1,5 +1,5 @@
-//! What of a request's headers goes on to other servers: nothing that says who asks. What the caller shows
-//! this server is for this server alone, and what it says of others is worth nothing elsewhere.
+//! Removes credentials from the headers of forwarded requests: the client's credentials are for
+//! this server alone, and its claims about users mean nothing to other servers.
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 
@@ -8,11 +8,11 @@ use crate::config::RequestHeader;
 use crate::header_text;
 use crate::websocket::BEARER_PREFIX;
 
-/// How headers begin by which somebody asks as somebody else.
+/// The prefix of impersonation headers.
 const IMPERSONATION_PREFIX: &str = "impersonate-";
 
 impl Authentication {
-    /// The headers of a request without all by which its caller can be told, or said to be somebody.
+    /// The headers without credentials, impersonation and front-proxy headers.
     pub(crate) fn without_credentials(&self, headers: &HeaderMap) -> HeaderMap {
         let configured = self.front_proxy.as_ref().map(|proxy| proxy.headers());
         let standard = RequestHeader::default();
@@ -38,7 +38,7 @@ impl Authentication {
 }
 
 impl RequestHeader {
-    /// Whether a header of this name says who asks.
+    /// True for a header that carries or names a user.
     fn say_who(&self, name: &str) -> bool {
         let lists = [&self.username_headers, &self.uid_headers, &self.group_headers];
         let is_it = |known: &String| known.eq_ignore_ascii_case(name);
@@ -49,7 +49,7 @@ impl RequestHeader {
     }
 }
 
-/// The subprotocols that are no token.
+/// The subprotocols without the bearer token.
 fn without_token(value: &HeaderValue) -> Option<HeaderValue> {
     let text = header_text::text(value);
     let names = text.split(',').map(str::trim).filter(|name| !name.starts_with(BEARER_PREFIX));

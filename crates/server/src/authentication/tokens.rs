@@ -1,4 +1,4 @@
-//! The tokens that are known, and the objects that they speak of.
+//! Token authenticators, and the stored objects that tokens refer to.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use pintle_value::{Str, Value};
 
 use super::external::External;
 
-/// The tokens that are known.
+/// The token authenticators.
 pub(crate) struct Tokens {
-    /// Those from a file.
+    /// The tokens of the static file.
     pub(crate) list: TokenList,
-    /// Those of service accounts.
+    /// Service account tokens.
     pub(crate) accounts: AccountTokens,
-    /// The tokens in secrets that were used.
+    /// The last uses of tokens in secrets.
     pub(crate) uses: Arc<Uses>,
-    /// Whether bootstrap tokens hold.
+    /// True if bootstrap tokens are accepted.
     pub(crate) bootstrap: bool,
-    /// Those that others issue; `None` where nobody else's hold.
+    /// External tokens; `None` without an external authenticator.
     pub(crate) external: Option<Arc<External>>,
 }
 
 impl Tokens {
-    /// The audiences that the API itself is.
+    /// The audiences of the API.
     pub(crate) fn api_audiences(&self) -> &[String] {
         self.accounts.api_audiences()
     }
 
-    /// Whose a token is that is for one of these audiences at least. Others are asked about those that are
-    /// none of this server's.
+    /// Authenticates a token that is for at least one of these audiences. External authenticators
+    /// see only tokens that are not this server's own.
     pub(super) async fn authenticate(
         &self,
         token: &str,
@@ -59,7 +59,7 @@ impl Tokens {
         }
     }
 
-    /// Whose a token is that this server knows by itself.
+    /// Authenticates a token with this server's own authenticators.
     fn own(
         &self,
         token: &str,
@@ -67,7 +67,7 @@ impl Tokens {
         now: Now,
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
-        // A token that says of nobody whom it is for is for the API, whoever asks.
+        // A token without audiences is for the API.
         let for_the_api = |user: Arc<User>| {
             let known = self.api_audiences().iter();
             let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
@@ -84,7 +84,7 @@ impl Tokens {
         found.ok_or(Error::Token)
     }
 
-    /// Whose a bootstrap token is.
+    /// Authenticates a bootstrap token.
     fn bootstrapper(&self, token: &str, now: Now, stored: &Stored<'_>) -> Option<User> {
         let token = BootstrapToken::parse(token).filter(|_| self.bootstrap)?;
         let name = token.secret_name();
@@ -95,16 +95,16 @@ impl Tokens {
     }
 }
 
-/// The objects of a registry, as tokens ask about them.
+/// The stored objects that token authenticators read.
 pub(crate) struct Stored<'a> {
     pub(crate) registry: &'a Registry,
-    /// Where the use of a secret's token is noted; nowhere if no token is used.
+    /// Records the use of a secret's token; `None` if no token is used.
     pub(crate) uses: Option<&'a Uses>,
 }
 
 impl Stored<'_> {
-    /// An object as a tree, if it is there. One that cannot be read vouches for nobody, like one that is
-    /// gone.
+    /// The object's tree, if it exists. An object that cannot be decoded counts as missing, so its
+    /// tokens are invalid.
     pub(crate) fn tree(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<Value> {
         let resource = match kind {
             StoredKind::ServiceAccount => "serviceaccounts",

@@ -1,4 +1,4 @@
-//! The authorizers in the order of the configuration, and that read again when it changes.
+//! The chain of authorizers in the configured order; rebuilt when the configuration file changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,33 +24,33 @@ use crate::api::now;
 use crate::backends::Way;
 use crate::config::Config;
 
-/// How often the file is looked at.
+/// The interval at which the file is read.
 const PACE: Duration = Duration::from_secs(1);
 
-/// The authorizers that there are, and the order in which they are asked.
+/// The authorizers and their configuration.
 pub(crate) struct Authorization {
     current: Arc<Current>,
     parts: Parts,
     pub(crate) measures: Arc<Measures>,
-    /// The configuration's file, and what it said last.
+    /// The configuration file and its last contents.
     file: Option<(PathBuf, Vec<u8>)>,
-    /// The modes at the start, apart from webhooks: a new configuration must have the same.
+    /// The modes at the start, without webhooks: a new configuration must have the same.
     modes: Vec<Mode>,
 }
 
-/// What lasts, whatever the configuration becomes.
+/// The parts that outlive a configuration.
 struct Parts {
     roles: Arc<Roles>,
-    /// `None` where the mode is not configured: then no graph is kept.
+    /// `None` without the mode Node: then no graph is maintained.
     nodes: Option<Arc<Nodes>>,
     policies: Option<Arc<Policies>>,
-    /// How webhooks are reached.
+    /// The connection to webhooks.
     way: Way,
 }
 
 impl Authorization {
     /// # Errors
-    /// What is wrong with the configuration, or with a file that it names.
+    /// The error of the configuration or of a file that it names.
     pub(crate) fn new(config: &Config, way: Way) -> Result<Self, Error> {
         let (configured, file) = configured(config)?;
         let modes = configured.iter().map(|one| one.mode).filter(|mode| *mode != Mode::Webhook);
@@ -72,7 +72,7 @@ impl Authorization {
         Ok(Self { current, parts, measures, file, modes })
     }
 
-    /// Whom to ask.
+    /// The current chain as an authorizer.
     pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
         self.current.clone()
     }
@@ -85,18 +85,18 @@ impl Authorization {
         self.parts.nodes.as_ref()
     }
 
-    /// Whether everyone may do everything.
+    /// True with the mode AlwaysAllow.
     pub(crate) fn is_open(&self) -> bool {
         self.modes.contains(&Mode::AlwaysAllow)
     }
 
-    /// Follows a registry from now on.
+    /// Starts to follow a registry.
     pub(crate) fn follow(&self, registry: &Registry) {
         self.parts.roles.follow(registry);
         self.parts.nodes.iter().for_each(|nodes| nodes.follow(registry));
     }
 
-    /// Keeps up with what the authorizers go by: the objects of the graph, and the configuration's file.
+    /// Updates the node graph and reloads the configuration file.
     pub(crate) async fn keep_up(self) {
         let nodes = self.parts.nodes.clone();
         let graph = async {
@@ -107,7 +107,7 @@ impl Authorization {
         tokio::join!(graph, self.follow_file());
     }
 
-    /// Reads the configuration again whenever it changes. What is wrong changes nothing.
+    /// Reloads the configuration when its file changes. An invalid file changes nothing.
     async fn follow_file(mut self) {
         let Some((path, mut known)) = self.file.take() else { return };
         let mut pace = tokio::time::interval(PACE);
@@ -136,7 +136,7 @@ impl Authorization {
 
     fn reload(&self, said: &[u8]) -> Result<(), String> {
         let configured = read(said, &self.modes)?;
-        // Without credentials one is somebody only where not everybody may do everything.
+        // Anonymous requests are not allowed with AlwaysAllow, so a reload must not introduce it.
         let opens = configured.iter().any(|one| one.mode == Mode::AlwaysAllow) && !self.is_open();
         if opens {
             return Err(
@@ -153,7 +153,7 @@ impl Authorization {
 
 const CONFIG: &str = "authorization-config";
 
-/// The configuration, and its file where it comes from one.
+/// The configuration, and its file if it comes from one.
 type Found = (Vec<Configured>, Option<(PathBuf, Vec<u8>)>);
 
 fn configured(config: &Config) -> Result<Found, Error> {
@@ -225,7 +225,7 @@ impl Parts {
     }
 }
 
-/// Those that are asked now.
+/// The chain that is in force.
 struct Current(ArcSwap<Chain>);
 
 impl Authorizer for Current {
@@ -238,7 +238,7 @@ impl Authorizer for Current {
     }
 }
 
-/// An authorizer whose decisions are counted.
+/// Counts the decisions of an authorizer.
 struct Counted {
     authorizer: Arc<dyn Authorizer>,
     decisions: Arc<Decisions>,

@@ -1,5 +1,5 @@
-//! Nobody grants what they do not have (AUTHZ-03): roles may say what their writer may do, and bindings
-//! may grant it, unless the writer may `escalate` or `bind`.
+//! Prevents privilege escalation (AUTHZ-03): a role may hold only rules that its writer has, and a
+//! binding may grant only those, unless the writer may `escalate` or `bind`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use pintle_value::{Str, Value};
 
 use super::Roles;
 
-/// Refuses roles and bindings that would give away more than their writer has.
+/// The admission plugin.
 pub(crate) struct NoEscalation {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) roles: Arc<Roles>,
@@ -47,7 +47,7 @@ impl NoEscalation {
         kind: Kind,
         role: &Value,
     ) -> Result<(), Status> {
-        // What is created is asked about without a name, as its request is.
+        // A create is authorized without a name, as its request is.
         let name = if write.old.is_some() { write.name } else { "" };
         if self.may(write, "escalate", kind.resource(), name).await {
             return Ok(());
@@ -57,7 +57,7 @@ impl NoEscalation {
             let rule = role.at(&["aggregationRule", "clusterRoleSelectors"]);
             rule.and_then(Value::as_array).is_some_and(|selectors| !selectors.is_empty())
         };
-        // What a selector gathers cannot be told in advance.
+        // The rules that an aggregation selector will gather are unknown.
         let takes_all = aggregates(role) || write.old.is_some_and(aggregates);
         if takes_all && self.missing(write, &everything()).is_some() {
             let why = "must have cluster-admin privileges to use the aggregationRule";
@@ -83,7 +83,7 @@ impl NoEscalation {
         if text("kind") == "Role" && write.namespace.is_empty() {
             return Err(Status::bad_request("Namespace parameter required."));
         }
-        // Upstream names the resource of the request, whatever it was that it looked for.
+        // Upstream names the request's resource, not the missing role's.
         let missing = |status: Status| match status.code {
             404 => Status::not_found(&write.resource.group_resource(), text("name")),
             _ => status,
@@ -97,7 +97,7 @@ impl NoEscalation {
         self.missing(write, rules).map_or(Ok(()), |why| Err(forbidden(write, &why)))
     }
 
-    /// What of some rules the writer does not have, in upstream's words.
+    /// Describes the rules that the writer lacks, with upstream's text.
     fn missing(&self, write: &admission::Attributes<'_>, rules: &[Rule]) -> Option<String> {
         let (owned, error) = self.roles.rules_for(write.user, write.namespace);
         let missing = missing_rights(&owned, rules);
@@ -118,7 +118,7 @@ impl NoEscalation {
         ))
     }
 
-    /// Whether the writer may use one of RBAC's own verbs.
+    /// Authorizes `escalate` or `bind`.
     async fn may(
         &self,
         write: &admission::Attributes<'_>,
@@ -144,7 +144,7 @@ fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
     Status::forbidden(&write.resource.group_resource(), name, why)
 }
 
-/// Everything there is.
+/// The rules that cover everything.
 fn everything() -> [Rule; 2] {
     let all = || vec![Str::const_new("*")];
     [
@@ -153,7 +153,7 @@ fn everything() -> [Rule; 2] {
     ]
 }
 
-/// Whether nothing differs but what the garbage collector changes.
+/// True if only the fields that the garbage collector changes differ.
 fn is_tidied(new: &Value, old: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();

@@ -1,24 +1,24 @@
-//! Indexes over objects of the registry that authorizers answer from.
+//! Indexes over registry objects, from which authorizers decide.
 //!
-//! Every question is answered by what was acknowledged before it: the index takes in what is new first, and
-//! mostly nothing is.
+//! Each query first applies pending changes, so it sees every write that was acknowledged before
+//! it. Mostly there are none.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_meta::GroupVersionResource;
 use pintle_registry::{Feed, News, Object, Registry};
 
-/// What is known of some kinds of objects.
+/// An index over objects of some kinds.
 pub(super) trait Index {
     type Kind: Copy;
 
-    /// Takes in what became of an object; [`Object::kind`] says what.
+    /// Applies a change of an object; [`Object::kind`] tells which.
     fn take(&mut self, kind: Self::Kind, object: &Object);
 
-    /// Forgets all objects of a kind.
+    /// Removes all objects of a kind.
     fn clear(&mut self, kind: Self::Kind);
 }
 
-/// An index that follows a registry.
+/// An index with its feeds.
 pub(super) struct Followed<I: Index>(RwLock<State<I>>);
 
 struct State<I: Index> {
@@ -27,12 +27,12 @@ struct State<I: Index> {
 }
 
 impl<I: Index> Followed<I> {
-    /// Follows nothing yet.
+    /// An index without feeds.
     pub(super) const fn new(index: I) -> Self {
         Self(RwLock::new(State { index, feeds: Vec::new() }))
     }
 
-    /// Follows objects of a registry from now on. A kind that is not served has none.
+    /// Starts to follow these kinds of a registry. A kind that is not served has no objects.
     pub(super) fn follow(
         &self,
         registry: &Registry,
@@ -44,7 +44,7 @@ impl<I: Index> Followed<I> {
         self.0.write().feeds = feeds.collect();
     }
 
-    /// The index, with all that is new.
+    /// The index after all pending changes.
     pub(super) fn current(&self) -> impl std::ops::Deref<Target = I> {
         RwLockReadGuard::map(self.caught_up(), |state| &state.index)
     }

@@ -1,9 +1,10 @@
-//! Questions to the authorizer in the midst of an evaluation, which cannot wait for an answer.
+//! Authorization checks within an evaluation that cannot wait.
 //!
-//! Where an answer is not at hand, the question is noted, what was evaluated is thrown away, and it is
-//! evaluated again when the question has been answered. So no thread waits for a webhook.
+//! If a ruling needs a webhook, the check is recorded, the result of the evaluation is discarded,
+//! and it is evaluated again with the ruling. So no thread waits for a webhook.
 //!
-//! Invariant: what was evaluated without an answer is never used; [`Inquiry::awaited`] tells.
+//! Invariant: a result that was evaluated without a ruling is never used; [`Inquiry::awaited`]
+//! reports it.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use pintle_admission::Awaited;
 use pintle_auth::{Attributes, Authorizer, OwnedAttributes, Ruling};
 
-/// The questions of one evaluation.
+/// The checks of one evaluation.
 pub(super) struct Inquiry {
     authorizer: Arc<dyn Authorizer>,
     questions: Mutex<Questions>,
@@ -19,9 +20,9 @@ pub(super) struct Inquiry {
 
 #[derive(Default)]
 struct Questions {
-    /// What has been waited for.
+    /// The checks with their rulings.
     answered: Vec<(OwnedAttributes, Ruling)>,
-    /// What is to be waited for next.
+    /// The check to wait for next.
     open: Option<OwnedAttributes>,
 }
 
@@ -30,7 +31,7 @@ impl Inquiry {
         Self { authorizer: authorizer.clone(), questions: Mutex::default() }
     }
 
-    /// What the authorizer says; `None` if that has to be waited for.
+    /// The ruling; `None` if it must be awaited.
     pub(super) fn authorize(&self, attributes: &Attributes<'_>) -> Option<Ruling> {
         if let Some(ruling) = self.authorizer.authorize(attributes).ready() {
             return Some(ruling);
@@ -45,7 +46,7 @@ impl Inquiry {
         ruling
     }
 
-    /// The answer that was not at hand, after which what asked for it is to be evaluated again.
+    /// The pending ruling, after which the evaluation must run again.
     pub(super) fn awaited(&self) -> Option<Awaited<'_>> {
         let question = self.questions.lock().open.take()?;
         Some(Box::pin(async move {

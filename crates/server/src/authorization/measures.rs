@@ -1,4 +1,4 @@
-//! What authorizers have decided, and how webhooks and the configuration do.
+//! Measures of authorizers: decisions, webhooks, configuration reloads.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use pintle_measure::{Counter, Distribution, Series};
 use crate::metrics::{CONDITION_BOUNDS, WEBHOOK_BOUNDS};
 use crate::reloads::Reloads;
 
-/// What there is to count of authorizers.
+/// Measures of all authorizers.
 pub(crate) struct Measures {
-    /// By an authorizer's name and mode. `system:masters` comes before them all and is not counted, as
-    /// upstream has it.
+    /// Decisions by authorizer name and mode. `system:masters` is authorized before the chain and
+    /// not counted, as in upstream.
     pub(crate) decisions: Series<2, Decisions>,
     pub(crate) webhooks: WebhookMeasures,
     pub(crate) reloads: Reloads,
@@ -23,14 +23,14 @@ impl Default for Measures {
     }
 }
 
-/// What an authorizer has decided.
+/// The decisions of an authorizer.
 #[derive(Default)]
 pub(crate) struct Decisions {
     pub(crate) allowed: Counter,
     pub(crate) denied: Counter,
 }
 
-/// How webhooks do: by name and by what came of it, or by name and mode.
+/// Measures of webhooks, by name and result or by name and mode.
 pub(crate) struct WebhookMeasures {
     pub(crate) durations: Series<2, Distribution>,
     pub(crate) failed_open: Series<2, Counter>,
@@ -39,7 +39,7 @@ pub(crate) struct WebhookMeasures {
     pub(crate) exclusions: Series<2, Counter>,
 }
 
-/// The mode of webhooks, as metrics name it.
+/// The metric label of the mode.
 const WEBHOOK: &str = "Webhook";
 
 impl Default for WebhookMeasures {
@@ -55,17 +55,17 @@ impl Default for WebhookMeasures {
 }
 
 impl WebhookMeasures {
-    /// Counts that a webhook was asked.
+    /// Counts a call of a webhook.
     pub(super) fn asked(&self, name: &str, result: &str, took: Duration) {
         self.durations.with([name, result]).took(took);
     }
 
-    /// Counts that a question goes on though a webhook did not answer it.
+    /// Counts a failed call that the next authorizer decides.
     pub(super) fn failed_open(&self, name: &str, result: &str) {
         self.failed_open.with([name, result]).add(1);
     }
 
-    /// Counts that the conditions of a webhook were looked at.
+    /// Counts an evaluation of a webhook's match conditions.
     pub(super) fn matched(&self, name: &str, holds: &Result<bool, String>, took: Duration) {
         let labels = [name, WEBHOOK];
         self.conditions.with(labels).took(took);

@@ -1,5 +1,5 @@
-//! What a node may write: itself, the pods on it, and what these need (upstream: `NodeRestriction`). It holds
-//! by itself, whatever authorizers allow a node.
+//! The admission plugin NodeRestriction: a node may write itself, the pods on it, and the objects
+//! that these need. It applies whatever authorizers allow.
 
 mod certificates;
 mod nodes;
@@ -46,7 +46,7 @@ impl Admission for NodeRestriction {
         decide(node, write, registry, &inquiry)
     }
 
-    /// What an authorization webhook has to be asked about was let pass so far.
+    /// Decides the writes for which an authorization webhook had to be called.
     fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
@@ -66,7 +66,8 @@ impl Admission for NodeRestriction {
     }
 }
 
-/// Refuses a write that a node must not make. What the authorizer cannot say at once passes.
+/// Refuses a write that a node must not make. A write whose authorization is pending passes here
+/// and is decided in `validate_registered`.
 fn decide(
     node: &str,
     write: &admission::Attributes<'_>,
@@ -87,7 +88,7 @@ fn decide(
         world: &served,
     };
     let decided = restricted.decide();
-    // What cannot be read decides nothing: the write is refused for it.
+    // A write that depends on an undecodable object is refused with that error.
     if let Some(why) = served.unreadable.take() {
         return Err(why.into());
     }
@@ -98,13 +99,14 @@ fn decide(
     })
 }
 
-/// Why a write is refused.
+/// The reason of a refusal.
 enum Refusal {
     /// The node must not do this.
     Forbidden(String),
-    /// It is about something that is not there.
+    /// The write refers to a missing object.
     NotFound(GroupResource, String),
-    /// What is there says something else. The client may know it by now, so it is not forbidden to ask.
+    /// The write contradicts the stored object. The client may know a newer state, so this is no
+    /// 403.
     Inconsistent(String),
 }
 
@@ -123,21 +125,21 @@ fn ensure(holds: bool, why: impl FnOnce() -> String) -> Decision {
     if holds { Ok(()) } else { Err(Refusal::Forbidden(why())) }
 }
 
-/// What decisions go by beside the write itself.
+/// The state beside the write that decisions depend on.
 trait World {
     /// An object of version v1.
     fn find(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value>;
 
-    /// Whether the node may have tokens of an account for an audience that its pods do not ask for.
+    /// Authorizes tokens of an account for an audience that the node's pods do not request.
     fn may_have_audience(&self, audience: &str, namespace: &str, account: &str) -> bool;
 }
 
-/// The server's objects, and its authorizer.
+/// The registry and the authorizer.
 struct Served<'a> {
     registry: &'a Registry,
     inquiry: &'a Inquiry,
     user: &'a User,
-    /// An object that was looked for and cannot be read.
+    /// A needed object that could not be decoded.
     unreadable: RefCell<Option<Unreadable>>,
 }
 
@@ -171,7 +173,7 @@ struct Restricted<'a> {
     operation: Operation,
     resource: &'a GroupResource,
     namespace: &'a str,
-    /// `""` where a name is yet to be generated.
+    /// `""` if the name will be generated.
     name: &'a str,
     subresource: &'a str,
     object: Option<&'a Value>,
@@ -202,7 +204,7 @@ impl Restricted<'_> {
         }
     }
 
-    /// The name of what is written.
+    /// The name of the written object.
     fn name(&self) -> &str {
         let given = self.object.map(object::name).filter(|name| !name.is_empty());
         match self.operation {
@@ -219,7 +221,7 @@ impl Restricted<'_> {
         Refusal::Forbidden(format!("unexpected operation {}", quote(self.operation.name())))
     }
 
-    /// An object that must be there; `kind` names it where it is not.
+    /// Returns an object, or 404 with its kind.
     fn need(
         &self,
         group: &str,
@@ -231,12 +233,12 @@ impl Restricted<'_> {
         found.ok_or_else(|| Refusal::NotFound(GroupResource::new(group, kind), name.to_owned()))
     }
 
-    /// The pod of that name, which must be there.
+    /// Returns a pod, or 404.
     fn need_pod(&self, name: &str) -> Result<Value, Refusal> {
         self.need("", ("pod", "pods"), self.namespace, name)
     }
 
-    /// Nodes tell how large a volume is by now, and nothing else.
+    /// A node may write only the size in a claim's status.
     fn claim(&self) -> Decision {
         ensure(self.subresource == "status", || "may only update PVC status".to_owned())?;
         if self.operation != Operation::Update {
@@ -272,7 +274,7 @@ impl Restricted<'_> {
         ensure(self.name() == self.node, || why.to_owned())
     }
 
-    /// Who may update a slice is for authorizers to say: it does not change its node.
+    /// Updates are left to authorizers: they cannot change a slice's node.
     fn slice(&self) -> Decision {
         let (slice, verb) = match self.operation {
             Operation::Create => (self.object, "create"),

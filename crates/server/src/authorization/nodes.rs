@@ -1,4 +1,4 @@
-//! The authorizer of nodes: upstream's Node mode, on what the registry holds.
+//! The authorizer of the mode Node, over the registry's objects.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use crate::config::Config;
 use crate::feature_gates::Feature;
 use crate::metrics::NODE_GRAPH_BOUNDS;
 
-/// How long changes may wait to be taken into the graph. A question takes in what is left, so that this is
-/// never seen in an answer; it bounds how much a question may find to be done.
+/// The interval at which changes are applied to the graph. A query applies the rest, so rulings are
+/// always current; the interval bounds the work of a query.
 const PACE: Duration = Duration::from_millis(200);
 
 /// The authorizer.
@@ -44,7 +44,8 @@ impl Nodes {
         }
     }
 
-    /// Follows a registry from now on. What it holds already is taken in here, and not by the first question.
+    /// Starts to follow a registry, and applies its present objects now rather than in the first
+    /// query.
     pub(crate) fn follow(&self, registry: &Registry) {
         self.graph.follow(
             registry,
@@ -56,7 +57,7 @@ impl Nodes {
         drop(self.graph.current());
     }
 
-    /// Keeps the graph nearly current, so that questions find little to be done.
+    /// Applies changes at intervals, so that queries have few to apply.
     pub(crate) async fn keep_up(self: Arc<Self>) {
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -78,7 +79,7 @@ impl Authorizer for Nodes {
     }
 }
 
-/// The graph, and how long its changes take.
+/// The graph with measures of its changes.
 struct Measured {
     graph: Graph,
     measures: Arc<GraphMeasures>,
@@ -110,10 +111,10 @@ impl Index for Measured {
     }
 }
 
-/// How long changes of the graph take.
+/// The time that changes of the graph take.
 pub(crate) struct GraphMeasures([[Distribution; 2]; Kind::ALL.len()]);
 
-/// Upstream's names for taking an object in and for forgetting it.
+/// Upstream's names of adding and deleting an object.
 const OPERATIONS: [[&str; 2]; Kind::ALL.len()] = [
     ["AddVolumeAttachment", "DeleteVolumeAttachment"],
     ["AddPodCertificateRequest", "DeletePodCertificateRequest"],
@@ -133,7 +134,7 @@ impl GraphMeasures {
         &self.0[kind as usize][usize::from(is_gone)]
     }
 
-    /// Each with upstream's name.
+    /// All distributions with upstream's names.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &Distribution)> {
         OPERATIONS.iter().flatten().copied().zip(self.0.iter().flatten())
     }

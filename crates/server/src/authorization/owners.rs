@@ -1,5 +1,5 @@
-//! Who may give an object owners (upstream: `OwnerReferencesPermissionEnforcement`): an owner decides when
-//! its dependents go, and one that is blocked waits for them.
+//! The admission plugin OwnerReferencesPermissionEnforcement: an owner decides when its dependents
+//! are deleted, and blockOwnerDeletion delays the owner's deletion.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Admission for Owners {
     ) -> Option<Waited<'a, Vec<String>>> {
         let new = write.object.filter(|_| write.operation != Operation::Delete)?;
         let of = &write.resource.resource;
-        // Who writes a pod's status cannot write its owners, and old kubelets send them wrong.
+        // A write of a pod's status does not change its owners, and old kubelets send wrong ones.
         let is_pod_status =
             of.group.is_empty() && of.resource == "pods" && write.subresource == "status";
         let (owners, before) = (owners(new), write.old.map(owners).unwrap_or_default());
@@ -44,7 +44,7 @@ impl Admission for Owners {
 }
 
 impl Owners {
-    /// Whether the writer may change the owners from those before.
+    /// Authorizes a change of owners.
     async fn check(
         &self,
         write: &admission::Attributes<'_>,
@@ -52,7 +52,7 @@ impl Owners {
         (owners, before): (&[Value], &[Value]),
     ) -> Result<(), Status> {
         let of = &write.resource.resource;
-        // Who creates an object could have left it out.
+        // A creator needs no permission to delete the object.
         if write.operation != Operation::Create {
             let subject = Subject::Resource(Objects {
                 group: &of.group,
@@ -75,7 +75,8 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether the writer may set finalizers of everything, so that nobody looks for the owners' kinds.
+    /// True if the writer may set finalizers of all resources, so that the owners' kinds need not
+    /// be resolved.
     async fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
         let subject = Subject::Resource(Objects {
             group: "*",
@@ -89,7 +90,7 @@ impl Owners {
         self.authorizer.authorize(&asked).await.allowed()
     }
 
-    /// An owner that waits for its dependents has a finalizer more: it takes leave to set one.
+    /// Blocking an owner's deletion needs the permission to update its finalizers.
     async fn may_block(
         &self,
         write: &admission::Attributes<'_>,
@@ -142,7 +143,7 @@ impl Owners {
         if ruling.allowed() {
             return Ok(());
         }
-        // What upstream shows of an authorizer that made no error.
+        // Upstream prints a missing error like this.
         Err(forbidden(
             write,
             write.object.unwrap_or(&Value::Null),
@@ -159,7 +160,7 @@ fn blocks(owner: &Value) -> bool {
     owner.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true)
 }
 
-/// Whether an owner was one before that waits.
+/// True if the owner was blocked before.
 fn blocked(owner: &Value, before: &[Value]) -> bool {
     before.iter().any(|other| other.get("uid") == owner.get("uid") && blocks(other))
 }

@@ -1,4 +1,4 @@
-//! What users may do, as admission's expressions ask it.
+//! Authorization checks of CEL expressions in admission.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use pintle_meta::{fields, labels};
 
 use super::Inquiry;
 
-/// Answers by the server's authorizer.
+/// Checks with the server's authorizer.
 pub(crate) struct Authorized(pub(crate) Arc<dyn Authorizer>);
 
-/// Answers about a user, and about service accounts.
+/// The checks for one user, or for service accounts.
 struct About {
     user: User,
     inquiry: Inquiry,
@@ -46,7 +46,7 @@ impl pintle_cel::Authorizer for About {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
-        // What cannot be read of a selector could only have allowed more.
+        // A requirement that cannot be parsed is ignored: it could only narrow the request.
         let (fields, labels) = match question.subject {
             pintle_cel::Subject::Resource(check) => (
                 fields::Selector::parse(&check.field_selector).unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! Who may have requests for certificates granted, and for which names (upstream: `CertificateApproval`,
-//! `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`).
+//! The admission plugins of certificate signers (`CertificateApproval`, `CertificateSigning`,
+//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`).
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use pintle_value::Value;
 
 pub(super) const GROUP: &str = "certificates.k8s.io";
 
-/// A plugin that asks whether the writer may act for a signer.
+/// A plugin that authorizes the writer for a signer.
 pub(crate) struct Signers {
     authorizer: Arc<dyn Authorizer>,
-    /// The name of the signer for whom a write acts, with the verb and the end of the refusal.
+    /// The signer's name, the verb, and the end of the refusal, if the write needs the permission.
     acts: fn(&admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)>,
 }
 
-/// The plugins, by their names.
+/// The plugins by name.
 pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<dyn Admission>); 4] {
     let signers = |acts| Box::new(Signers { authorizer: authorizer.clone(), acts });
     [
@@ -52,8 +52,7 @@ impl Admission for Signers {
     }
 }
 
-/// Whether a user may use a verb on a signer: by its name, or on all signers of its domain
-/// (`example.com/*`).
+/// Authorizes a verb on a signer, by its name or on all signers of its domain (`example.com/*`).
 pub(super) async fn may_act(
     authorizer: &dyn Authorizer,
     user: &User,
@@ -76,7 +75,7 @@ pub(super) async fn may_act(
     false
 }
 
-/// What a CertificateSigningRequest asks for.
+/// Decodes the request of a CertificateSigningRequest.
 pub(super) fn requested(request: &Value) -> Result<CertificateRequest, pintle_auth::Error> {
     let text = request.str_at(&["spec", "request"]).unwrap_or_default();
     CertificateRequest::from_pem(&STANDARD.decode(text).unwrap_or_default())
@@ -86,7 +85,7 @@ fn signer(object: &Value) -> String {
     object.str_at(&["spec", "signerName"]).unwrap_or_default().to_owned()
 }
 
-/// The request before an update of a part of it: what it says of its signer is not for the writer to change.
+/// The stored request of an update of a subresource: the writer cannot change its signer.
 fn request_before<'a>(write: &admission::Attributes<'a>, part: &str) -> Option<&'a Value> {
     let of = &write.resource.resource;
     let is_it = of.group == GROUP && of.resource == "certificatesigningrequests";
@@ -111,12 +110,12 @@ fn attests(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &
     let is_it = of.group == GROUP && of.resource == "clustertrustbundles";
     let bundle = write.object.filter(|_| is_it)?;
     let signer = signer(bundle);
-    // One that changes nothing but who collects it is not attested anew.
+    // An update that changes only metadata needs no new attestation.
     let same = write.old.is_some_and(|old| old.get("spec") == bundle.get("spec"));
     (!signer.is_empty() && !same).then_some((signer, "attest", "bundles"))
 }
 
-/// The plugin that keeps signers of the API's clients from making masters.
+/// CertificateSubjectRestriction: refuses client certificates in `system:masters`.
 struct SubjectRestriction;
 
 impl Admission for SubjectRestriction {

@@ -1,5 +1,5 @@
-//! Validation that needs an authorizer or cryptography, which the crate of the kinds has not (upstream: the
-//! strategies that hold an authorizer, and `validateCSR`). It comes after the other rules of a kind.
+//! Validation that needs an authorizer or cryptography, which `pintle-kinds` has not (upstream:
+//! strategies with an authorizer, and `validateCSR`). It runs after a kind's other rules.
 
 mod parameters;
 mod possession;
@@ -17,8 +17,8 @@ use pintle_value::{Path, Value};
 use super::signers;
 use crate::pki::proves_possession;
 
-/// Refuses objects whose writer lacks a permission that their validation demands, and requests for
-/// certificates that cannot be read or verified.
+/// Refuses objects whose writer lacks a permission that validation requires, and certificate
+/// requests that cannot be decoded or verified.
 pub(crate) struct Validation {
     authorizer: Arc<dyn Authorizer>,
 }
@@ -80,7 +80,7 @@ fn refuse(
     }
 }
 
-/// Why a request for a certificate is invalid: it cannot be read, or another key signed it.
+/// Returns an error if a certificate request cannot be decoded or another key signed it.
 fn unusable(request: &Value) -> Option<Error> {
     let why = match signers::requested(request) {
         Ok(wanted) if proves_possession(&wanted) => return None,
@@ -91,7 +91,7 @@ fn unusable(request: &Value) -> Option<Error> {
     Some(Error::invalid(&Path::new("spec").field("request"), value, why))
 }
 
-/// Why a writer must not change the status of a PodCertificateRequest.
+/// Returns an error if the writer must not change the status of a PodCertificateRequest.
 async fn unsigned(
     write: &Attributes<'_>,
     new: &Value,

@@ -1,4 +1,4 @@
-//! Authorization by a webhook: a review is posted, and its answer remembered for a while (upstream:
+//! The webhook authorizer: posts a SubjectAccessReview and caches the ruling (upstream:
 //! `plugin/pkg/authorizer/webhook`).
 
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::answers::Answers;
 use crate::backends::Way;
 use crate::webhooks::{Remote, retry};
 
-/// How long an answer may take with all attempts.
+/// The timeout of a review with all attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many questions are open at a time; others wait.
+/// The number of concurrent reviews; others wait.
 const QUESTIONS_MAX: usize = 512;
-/// How many answers are remembered.
+/// The number of cached rulings.
 const ANSWERS_MAX: usize = 8192;
-/// Of how many bytes a question may be, as far as clients choose them, for its answer to be remembered.
+/// A ruling is cached only if the client's part of the review has at most so many bytes.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The authorizer.
@@ -40,9 +40,9 @@ struct Asker {
     measures: Arc<Measures>,
 }
 
-/// A question that has to be asked.
+/// A review that must be posted.
 struct Question {
-    /// The spec of its review, and that as text, by which the answer is remembered.
+    /// The spec of the review and its text, which is the cache key.
     spec: Value,
     key: Box<[u8]>,
     is_remembered: bool,
@@ -50,7 +50,7 @@ struct Question {
 
 impl Webhook {
     /// # Errors
-    /// What is wrong with the kubeconfig.
+    /// The error of the kubeconfig.
     pub(super) fn new(
         name: String,
         settings: configuration::Webhook,
@@ -85,7 +85,7 @@ impl Authorizer for Webhook {
 }
 
 impl Asker {
-    /// What can be said without asking; else the question.
+    /// The ruling if it needs no call; otherwise the review.
     fn at_hand(&self, attributes: &Attributes<'_>) -> Result<Ruling, Question> {
         let spec = review::question(attributes);
         match self.is_concerned(&spec) {
@@ -100,7 +100,7 @@ impl Asker {
         Err(Question { spec, key, is_remembered: chosen_bytes(attributes) < REMEMBERED_MAX })
     }
 
-    /// Whether the conditions hold.
+    /// True if the match conditions hold.
     fn is_concerned(&self, spec: &Value) -> Result<bool, String> {
         let conditions = &self.settings.conditions;
         if conditions.is_empty() {
@@ -139,7 +139,7 @@ impl Asker {
         ruling(verdict)
     }
 
-    /// Asks until there is an answer, or a failure that is no passing one.
+    /// Retries until there is a response or a permanent failure.
     async fn attempts(&self, body: Bytes) -> (Result<Verdict, String>, &'static str) {
         let Ok(_place) = self.open.acquire().await else {
             return (Err("closed".to_owned()), "error");
@@ -157,7 +157,7 @@ impl Asker {
         answer
     }
 
-    /// What is decided where nothing is known.
+    /// The ruling after a failure.
     fn failed(&self, why: String) -> Ruling {
         Ruling { error: Some(why), ..Ruling::new(self.settings.on_failure, "") }
     }
@@ -183,7 +183,7 @@ fn ruling(verdict: Verdict) -> Ruling {
     Ruling { error, ..Ruling::with_reason(decision, reason) }
 }
 
-/// How much of a question is the client's choice.
+/// The bytes of a review that the client chooses.
 fn chosen_bytes(attributes: &Attributes<'_>) -> usize {
     let of_subject = match attributes.subject {
         Subject::Path(path) => path.len(),

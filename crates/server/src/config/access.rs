@@ -1,4 +1,4 @@
-//! What can be told a server about authorizers, tokens and front proxies.
+//! Configuration of authorizers, tokens and front proxies.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use pintle_auth::{Decision, Mode};
 
 use crate::Error;
 
-/// What authorizers read: `--authorization-…`.
+/// The files and cache times of authorizers: `--authorization-…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationFiles {
-    /// An AuthorizationConfiguration, which says which authorizers there are.
+    /// The AuthorizationConfiguration, which lists the authorizers.
     pub config: Option<PathBuf>,
-    /// The policies of the mode ABAC.
+    /// The policy file of the mode ABAC.
     pub policies: Option<PathBuf>,
     /// The kubeconfig of the mode Webhook.
     pub webhook: Option<PathBuf>,
-    /// The version of the reviews that this webhook is asked by.
+    /// The version of the SubjectAccessReviews that this webhook gets.
     pub webhook_version: ReviewVersion,
-    /// How long answers of this webhook are remembered that allow; zero for not at all.
+    /// How long this webhook's allow decisions are cached; zero disables the cache.
     pub webhook_authorized_ttl: Duration,
-    /// The same for other answers.
+    /// How long its other decisions are cached.
     pub webhook_unauthorized_ttl: Duration,
 }
 
@@ -41,10 +41,10 @@ impl Default for AuthorizationFiles {
 }
 
 impl AuthorizationFiles {
-    /// How long the webhook of the flags is waited for, as upstream does.
+    /// The timeout of the webhook of the flags; upstream's.
     const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// The webhook of the flags. Where it does not answer, the next authorizer is asked.
+    /// The webhook of the flags. If it fails, the next authorizer decides.
     pub(crate) fn webhook(&self) -> Result<Configured, Error> {
         let kubeconfig = self.webhook.clone().ok_or_else(|| Error::Flag {
             flag: "authorization-webhook-config-file",
@@ -63,71 +63,72 @@ impl AuthorizationFiles {
     }
 }
 
-/// Whose tokens of others hold: `--authentication-config`, `--oidc-…`, `--authentication-token-webhook-…`.
+/// The external sources of tokens: `--authentication-config`, `--oidc-…`,
+/// `--authentication-token-webhook-…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalTokens {
-    /// An AuthenticationConfiguration.
+    /// The AuthenticationConfiguration.
     pub config: Option<PathBuf>,
     /// The issuer of the flags.
     pub oidc: Option<OidcFlags>,
-    /// The webhook that is asked about tokens that nobody else knows.
+    /// The webhook that reviews tokens that no other authenticator accepts.
     pub webhook: Option<TokenWebhook>,
-    /// Whether `--anonymous-auth` is given: then the file must not say who may be anonymous.
+    /// True if `--anonymous-auth` is set: then the file must not configure anonymous requests.
     pub anonymous_is_given: bool,
 }
 
-/// A webhook that is asked about tokens.
+/// A webhook that reviews tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenWebhook {
-    /// The kubeconfig that says where it is.
+    /// The kubeconfig of the webhook.
     pub kubeconfig: PathBuf,
-    /// The version of the reviews that it is asked by.
+    /// The version of the TokenReviews that it gets.
     pub version: ReviewVersion,
-    /// How long its answers are cached; zero for not at all.
+    /// How long its responses are cached; zero disables the cache.
     pub ttl: Duration,
 }
 
-/// Service accounts' tokens: `--service-account-…` and `--api-audiences`.
+/// Service account tokens: `--service-account-…` and `--api-audiences`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceAccounts {
-    /// Keys that verify tokens, as PEM: public keys, certificates, or private keys. Where none is given,
-    /// the signing key's public half does.
+    /// PEM files of verification keys: public keys, certificates, or private keys. By default, the
+    /// public half of the signing key.
     pub key_files: Vec<PathBuf>,
-    /// The key that signs tokens, as PEM; `sa.key` beside the certificates, made at the first start,
-    /// where nothing is said.
+    /// PEM file of the signing key. By default `sa.key` beside the certificates, generated at the
+    /// first start.
     pub signing_key_file: Option<PathBuf>,
-    /// Under which names tokens are accepted; they are issued under the first.
-    /// [`ServiceAccounts::DEFAULT_ISSUER`] where nothing is said.
+    /// The accepted issuers; the first one issues. By default [`ServiceAccounts::DEFAULT_ISSUER`].
     pub issuers: Vec<String>,
-    /// For whom tokens of the API are; the issuers where nothing is said.
+    /// The audiences of the API; by default the issuers.
     pub api_audiences: Vec<String>,
-    /// How long tokens live at most; `None` for as long as is asked for.
+    /// The longest lifetime of a token; `None` is no limit.
     pub max_token_expiration: Option<Duration>,
-    /// Let tokens of pods that ask for an hour and seven seconds live for a year.
+    /// Extends tokens that pods request for an hour and seven seconds to a year.
     pub extend_token_expiration: bool,
-    /// Where the keys are published, if not at this server.
+    /// The URL of the published keys, if it is not this server's.
     pub jwks_uri: Option<String>,
 }
 
 impl ServiceAccounts {
-    /// The issuer that clusters mostly have.
+    /// The usual issuer of clusters.
     pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 }
 
-/// How front proxies say who asks: `--requestheader-…`. They may where there is an authority for them.
+/// The headers of front proxies: `--requestheader-…`. They are trusted only if there is a CA for
+/// front proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// The authority of front proxies' certificates.
+    /// The CA of front proxies' certificates.
     pub client_ca_file: Option<PathBuf>,
-    /// The common names that they may have; any where none is given.
+    /// The allowed common names; empty allows any.
     pub allowed_names: Vec<String>,
-    /// Headers that hold the user's name; the first that does counts.
+    /// The headers of the user's name; the first that is present wins.
     pub username_headers: Vec<String>,
-    /// Headers that hold the user's uid.
+    /// The headers of the user's uid.
     pub uid_headers: Vec<String>,
-    /// Headers that hold groups.
+    /// The headers of groups.
     pub group_headers: Vec<String>,
-    /// How headers begin that hold what else is known.
+    /// The prefixes of headers of extra attributes.
     pub extra_header_prefixes: Vec<String>,
 }
 

@@ -1,12 +1,12 @@
-//! What can be told a server about its audit log: `--audit-…`.
+//! Configuration of auditing: `--audit-…`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which requests are recorded, and where. Nothing is without a policy and a backend.
+/// The audit policy and backends. Nothing is audited without a policy and a backend.
 #[derive(Clone, Debug, Default)]
 pub struct AuditOptions {
-    /// The file with the policy.
+    /// The policy file.
     pub policy_file: Option<PathBuf>,
     /// The log.
     pub log: Option<AuditLog>,
@@ -14,80 +14,80 @@ pub struct AuditOptions {
     pub webhook: Option<AuditWebhook>,
 }
 
-/// Events are written to a file, a line each.
+/// The log backend: a line for each event.
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     /// The file; `None` is standard output.
     pub path: Option<PathBuf>,
-    /// How a line says what happened.
+    /// The format of lines.
     pub format: AuditFormat,
-    /// After so many days old files are removed; 0 is never.
+    /// The days after which rotated files are removed; 0 is never.
     pub max_age_days: u32,
-    /// How many old files there may be; 0 is any number.
+    /// The number of rotated files that are kept; 0 is all.
     pub max_backups: u32,
-    /// From so many mebibytes on another file is begun; 0 is never.
+    /// The size at which the file is rotated, in MiB; 0 is never.
     pub max_size_mebibytes: u32,
-    /// Whether old files are compressed.
+    /// Compresses rotated files.
     pub compress: bool,
-    /// When events are written.
+    /// Batching and blocking.
     pub delivery: AuditDelivery,
-    /// Which events are too large.
+    /// The limits of event sizes.
     pub truncation: Option<AuditTruncation>,
 }
 
-/// Events are sent to a server, many at a time.
+/// The webhook backend: events are sent in batches.
 #[derive(Clone, Debug)]
 pub struct AuditWebhook {
-    /// The kubeconfig that says where the server is.
+    /// The kubeconfig of the webhook.
     pub kubeconfig: PathBuf,
-    /// How long to wait before a failed request is sent again for the first time.
+    /// The delay before the first retry of a failed batch.
     pub initial_backoff: Duration,
     /// When events are sent.
     pub delivery: AuditDelivery,
-    /// Which events are too large.
+    /// The limits of event sizes.
     pub truncation: Option<AuditTruncation>,
 }
 
-/// The forms of lines.
+/// The formats of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditFormat {
-    /// An object of JSON.
+    /// A JSON object.
     Json,
-    /// A text.
+    /// Upstream's text format.
     Legacy,
 }
 
-/// When a backend is given events.
+/// How events reach a backend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AuditDelivery {
-    /// Whether requests wait for it.
+    /// How requests wait for the backend.
     pub mode: AuditMode,
-    /// How many events may wait; only in batch mode, as are all of these.
+    /// The size of the buffer; this and the following members are for batch mode only.
     pub buffer_size: usize,
-    /// How many events there are in a batch at most.
+    /// The largest number of events in a batch.
     pub batch_size: usize,
-    /// How long a batch waits until it is full.
+    /// The time after which an incomplete batch is sent.
     pub batch_wait: Duration,
-    /// How many batches a second there may be in the long run, and how many at once.
+    /// The average and the burst of batches per second.
     pub throttle: Option<(f64, u32)>,
 }
 
-/// Whether requests wait for a backend.
+/// How requests wait for a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditMode {
-    /// They do not: events wait in a buffer.
+    /// Requests do not wait: events are buffered.
     Batch,
-    /// They wait until their events are written, or could not be.
+    /// Requests wait until their events are written or have failed.
     Blocking,
-    /// They wait, and are refused where they cannot be recorded when they come.
+    /// Like `Blocking`, and a request is refused if its first event cannot be written.
     BlockingStrict,
 }
 
-/// What becomes of large events.
+/// The limits of event sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditTruncation {
-    /// The objects of events with more bytes than these are left out; events that are still larger are, too.
+    /// An event with more bytes loses its objects; one that is still larger is dropped.
     pub event_bytes_max: usize,
-    /// Batches with more bytes are sent in several parts.
+    /// A batch with more bytes is split.
     pub batch_bytes_max: usize,
 }

@@ -1,50 +1,50 @@
-//! How many connections there may be, and how long each may take for what.
+//! The limits and deadlines of connections.
 
 use std::time::Duration;
 
-/// Limits of the listener. [`ConnectionLimits::default`] is what the program does; tests make them small.
+/// Limits of the listener. [`ConnectionLimits::default`] is what the program uses; tests use small
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// How many connections are open at the same time; fewer where the process may not open so many
-    /// files.
+    /// The number of open connections; fewer if the process's limit of open files is lower.
     pub connections_max: usize,
-    /// A TLS handshake that takes longer is given up; the peer's first byte counts as a part of it.
+    /// The deadline of the TLS handshake, from the accepted connection on.
     pub handshake: Duration,
-    /// A connection over which nobody has been authenticated is closed when it is without a request for
-    /// so long: before its first one, and between two. One whose headers are not complete is none.
+    /// The idle time after which a connection without an authenticated request is closed, before
+    /// its first request and between two. Incomplete headers do not count as a request.
     pub unauthenticated_idle: Duration,
-    /// The same for a connection over which somebody has been authenticated.
+    /// The idle time of a connection with an authenticated request.
     pub idle: Duration,
-    /// How long a connection that is told to end has for it before it is cut off, and new requests over it
-    /// are borne.
+    /// The time between the notice that a connection ends (GOAWAY) and its end; new requests are
+    /// served until then.
     pub leave: Duration,
-    /// A peer that takes nothing of what is sent for so long loses the HTTP/2 stream, or the connection
-    /// where that is all it has.
+    /// The time after which a stalled peer loses the HTTP/2 stream, or its HTTP/1.1 connection.
     pub write_stall: Duration,
-    /// The same for sessions: logs, remote commands and what else comes from a backend as long as the client
-    /// wants it. Those are the client's to pause.
+    /// The stall time of sessions: logs, remote commands and other relayed bodies, which clients
+    /// may pause.
     pub session_stall: Duration,
-    /// How many sessions there are at the same time; each has a connection to a backend. Fewer where the
-    /// process may not open so many files.
+    /// The number of concurrent sessions, each with a connection to a backend; fewer if the
+    /// process's limit of open files is lower.
     pub sessions_max: usize,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
-            // About 50 KB of memory each while they are idle.
+            // About 50 KB of memory for each idle connection.
             connections_max: 16_384,
             handshake: Duration::from_secs(10),
             // Upstream's `ReadHeaderTimeout`.
             unauthenticated_idle: Duration::from_secs(32),
-            // Go's clients give idle connections up after 90 s, so they do it first.
+            // Go's clients close idle connections after 90 s, so the client closes first.
             idle: Duration::from_secs(120),
             leave: Duration::from_secs(10),
-            // Half of what upstream allows a whole answer.
+            // Half of the time that upstream allows for a whole response.
             write_stall: Duration::from_secs(30),
-            // What kubelets have (`--streaming-connection-idle-timeout`). Upstream has no bound of its own.
+            // The kubelet's default (`--streaming-connection-idle-timeout`). Upstream's API server
+            // has no limit.
             session_stall: Duration::from_secs(4 * 60 * 60),
-            // With what waits in both directions up to 300 KB of memory each.
+            // Up to 300 KB of memory each, with the buffers of both directions.
             sessions_max: 4_096,
         }
     }

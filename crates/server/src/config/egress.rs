@@ -1,51 +1,52 @@
-//! Which way requests take out of the server: `--egress-selector-config-file` (upstream:
+//! The proxies of outgoing connections: `--egress-selector-config-file` (upstream:
 //! `EgressSelectorConfiguration`).
 
 use std::path::PathBuf;
 
 use pintle_value::Value;
 
-/// The versions that the file may be of.
+/// The supported versions of the file.
 const VERSIONS: [&str; 2] = ["apiserver.k8s.io/v1beta1", "apiserver.k8s.io/v1alpha1"];
 
-/// The ways, by what is to be reached.
+/// The proxies by destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressSelector {
-    /// To nodes, pods and services: kubelets, proxies, extension API servers, webhooks that are services.
+    /// For nodes, pods and services: kubelets, proxied requests, extension API servers, webhooks
+    /// that name a service.
     pub cluster: Egress,
-    /// To webhooks that are named by their URL.
+    /// For webhooks that have a URL.
     pub control_plane: Egress,
 }
 
-/// A way.
+/// A kind of connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Egress {
-    /// None but the network.
+    /// No proxy.
     #[default]
     Direct,
-    /// A proxy that is asked to CONNECT.
+    /// A proxy that supports HTTP CONNECT.
     HttpConnect(Transport),
 }
 
-/// How a proxy is reached.
+/// The transport to a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// At `host:port`, encrypted where it says so.
+    /// TCP to `host:port`, with or without TLS.
     Tcp(String, Option<EgressTls>),
-    /// At a Unix socket.
+    /// A Unix socket.
     Unix(PathBuf),
 }
 
-/// Who a proxy is believed to be, and who the server is to it.
+/// The CA of a proxy, and the client certificate for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressTls {
-    /// Its authorities in PEM; the system's where there is none.
+    /// The proxy's CAs as PEM; by default the system's.
     pub ca_bundle: Option<PathBuf>,
-    /// The server's certificate.
+    /// The client certificate.
     pub client_cert: PathBuf,
-    /// Its key.
+    /// The key of the client certificate.
     pub client_key: PathBuf,
-    /// The name that its certificate must have; the URL's host where there is none.
+    /// The name that the proxy's certificate must have; by default the URL's host.
     pub server_name: Option<String>,
 }
 
@@ -179,7 +180,7 @@ fn items<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value.get(member).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// A member that nobody reads is a mistake.
+/// Refuses unknown members.
 fn only(value: &Value, members: &[&str]) -> Result<(), String> {
     let all = value.as_object().into_iter().flat_map(|object| object.iter());
     let unknown = all.map(|(name, _)| &**name).find(|name| !members.contains(name));
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_possible_is_refused_by_name() {
+    fn unsupported_members_are_refused_by_name() {
         for (selections, expected) in [
             (
                 "{name: cluster, connection: {proxyProtocol: GRPC}}",

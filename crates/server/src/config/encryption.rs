@@ -1,4 +1,4 @@
-//! What can be told a server about encryption at rest.
+//! Configuration of encryption at rest.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,6 @@ use std::path::PathBuf;
 pub struct EncryptionFile {
     /// The file.
     pub path: PathBuf,
-    /// Whether it is read again when it changes.
+    /// True if the file is reloaded when it changes.
     pub reloaded: bool,
 }

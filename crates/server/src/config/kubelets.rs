@@ -1,16 +1,16 @@
-//! What can be told a server about kubelets.
+//! Configuration of the client of kubelets.
 
 use std::path::PathBuf;
 
-/// How kubelets are reached: `--kubelet-…`.
+/// The client of kubelets: `--kubelet-…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeletClient {
-    /// The types of a node's addresses, the one that is tried first before others.
+    /// The types of node addresses, in order of preference.
     pub preferred_address_types: Vec<String>,
-    /// The authority of kubelets' serving certificates; where there is none, anyone is believed to be the
-    /// kubelet that is meant, as upstream has it.
+    /// The CA of kubelets' serving certificates. Without one, kubelets' certificates are not
+    /// verified, as in upstream.
     pub certificate_authority: Option<PathBuf>,
-    /// A client certificate and its key, instead of one of the server's own authority.
+    /// A client certificate and its key, instead of one from the server's own CA.
     pub client_files: Option<(PathBuf, PathBuf)>,
 }
 

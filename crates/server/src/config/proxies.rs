@@ -1,12 +1,12 @@
-//! What can be told a server about proxies.
+//! Configuration of proxied requests.
 
-/// Where proxies of pods, services and nodes may lead.
+/// The addresses that proxied requests to pods, services and nodes may go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxiedAddresses {
-    /// To addresses of single machines that are valid beyond one link, as upstream has it: never to this
-    /// machine, and not to a cloud's metadata.
+    /// Global unicast addresses, as in upstream: neither loopback nor link-local ones, so not a
+    /// cloud's metadata server.
     #[default]
     GlobalUnicast,
-    /// Anywhere, for tests whose backends are on their own machine. No flag says so.
+    /// Any address, for tests whose backends are on their own machine. No flag sets this.
     Any,
 }

@@ -1,15 +1,15 @@
-//! The certificates that the listener shows.
+//! Configuration of serving certificates.
 
 use std::path::PathBuf;
 
-/// A serving certificate for names that clients ask for: `--tls-sni-cert-key`.
+/// A serving certificate for some host names: `--tls-sni-cert-key`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedServingFiles {
-    /// The certificate with those behind it, as PEM.
+    /// The certificate chain, as PEM.
     pub certificate: PathBuf,
     /// Its key, as PEM.
     pub key: PathBuf,
-    /// Names of hosts, `*` in place of the first label for all of a domain, or addresses of the server; where
-    /// there are none, the names of the certificate count.
+    /// Host names (with `*` as the first label for a domain) or IP addresses; if empty, the names
+    /// of the certificate.
     pub names: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Aggregated discovery, `apidiscovery.k8s.io/v2`: everything in one document (DISC-02, DISC-05).
+//! Aggregated discovery, `apidiscovery.k8s.io/v2`: all groups in one document (DISC-02, DISC-05).
 
 use bytes::Bytes;
 use pintle_registry::{Resource, Subresource, Verb};
@@ -65,7 +65,7 @@ struct SubresourceDiscovery<'a> {
     verbs: Vec<&'static str>,
 }
 
-/// Group and version are empty where they are those of the list, as upstream leaves them.
+/// A kind. Group and version are empty if they are the list's, as in upstream.
 #[derive(Serialize)]
 struct Kind<'a> {
     group: &'a str,
@@ -89,7 +89,7 @@ pub(super) fn group_list(groups: &[Group<'_>]) -> Bytes {
     serde_json::to_vec(&list).expect("a struct of texts and lists has a JSON form").into()
 }
 
-/// A version of which nothing is known yet is not shown.
+/// The discovery of a version; `None` if an extension API server has not answered yet.
 fn version<'a>(version: &'a Version<'a>) -> Option<AnyVersion<'a>> {
     match &version.source {
         Source::Own(resources) => Some(AnyVersion::Own(VersionDiscovery {

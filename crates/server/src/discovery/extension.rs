@@ -1,9 +1,8 @@
-//! What an extension API server says of a version of a group, in the form of aggregated discovery; members
-//! that the form does not have are passed over.
+//! The discovery of an extension API server, in aggregated form. Unknown members are ignored.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The answer of a server that speaks aggregated discovery.
+/// The response of a server that supports aggregated discovery.
 #[derive(Deserialize)]
 pub(crate) struct GroupList {
     #[serde(default, deserialize_with = "or_none")]
@@ -79,7 +78,7 @@ pub(crate) struct Kind {
     pub(crate) kind: String,
 }
 
-/// The answer of a server that does not: one version's resources.
+/// The response of a server that does not: the resources of one version.
 #[derive(Deserialize)]
 pub(crate) struct ResourceList {
     #[serde(default, deserialize_with = "or_none")]
@@ -110,7 +109,7 @@ struct ApiResource {
 }
 
 impl ResourceList {
-    /// The same as a version of aggregated discovery: subresources belong to their resources.
+    /// Converts the list to aggregated discovery: subresources move below their resources.
     pub(crate) fn discovery(self, version: &str) -> VersionDiscovery {
         let mut resources: Vec<ResourceDiscovery> = Vec::new();
         for listed in self.resources {
@@ -143,7 +142,7 @@ impl ResourceList {
     }
 }
 
-/// `null` is the same as nothing, as Go has it.
+/// Reads `null` as the default, as Go does.
 fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
 ) -> Result<T, D::Error> {

@@ -1,4 +1,4 @@
-//! The documents of each level: APIGroupList, APIGroup, APIResourceList (DISC-01).
+//! Legacy discovery: APIGroupList, APIGroup, APIResourceList (DISC-01).
 
 use bytes::Bytes;
 use pintle_registry::{Resource, Subresource, Verb};
@@ -68,7 +68,7 @@ struct ApiResource<'a> {
     name: String,
     singular_name: &'a str,
     namespaced: bool,
-    /// Group and version stand here only where they are not the list's.
+    /// Set only if they are not the list's.
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -83,7 +83,7 @@ struct ApiResource<'a> {
     storage_version_hash: String,
 }
 
-/// `/api`. `address` is where the server is reached.
+/// `/api`. `address` is the server's address for clients.
 pub(crate) fn api_versions(address: &str) -> Bytes {
     let server_addresses = [ServerAddress { client_cidr: "0.0.0.0/0", server_address: address }];
     json(&ApiVersions { kind: "APIVersions", versions: &["v1"], server_addresses })
@@ -109,7 +109,7 @@ pub(super) fn resource_list(group: &str, version: &str, resources: &[&Resource])
         resources.push(api_resource(resource));
         let parts = resource.subresources.iter().map(|sub| api_subresource(resource, sub));
         let mut parts: Vec<_> = parts.collect();
-        // Those of custom resources come as their definitions are read: status, then scale.
+        // Subresources of custom resources keep the definition's order: status, then scale.
         if !resource.typed_items {
             parts.sort_by(|a, b| a.name.cmp(&b.name));
         }

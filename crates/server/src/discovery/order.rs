@@ -1,11 +1,11 @@
-//! In which order discovery shows groups and versions: by upstream's priorities of the built-in ones.
+//! Discovery's order of groups and versions: upstream's priorities of the built-in ones.
 
 use pintle_kinds::bootstrap::priority;
 
-/// The priorities of a group that upstream gives none, such as a custom one, and of its versions.
+/// The priorities of a group that has none in upstream, such as a custom one, and of its versions.
 const OTHER_GROUP: i64 = 1_000;
 const OTHER_VERSION: i64 = 100;
-/// The aggregator's own group stands before all others but the core one.
+/// The aggregator's own group comes before all others but the core group.
 const AGGREGATOR: (&str, i64) = ("apiregistration.k8s.io", 20_001);
 const CORE: i64 = i64::MAX;
 

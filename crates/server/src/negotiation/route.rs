@@ -1,6 +1,7 @@
-//! What a route produces is asked before its handler runs. Upstream's router compares media types as
-//! texts: it knows no ranges but `*/*`, and passes over parameters and qualities (go-restful,
-//! `matchesAccept`). Custom resources and what stands at one path only have no routes.
+//! Checks `Accept` against what a route produces, before the handler runs. Upstream's router
+//! compares media types as texts: it knows no ranges but `*/*`, and ignores parameters and
+//! qualities (go-restful, `matchesAccept`). Custom resources and paths without subpaths have no
+//! routes.
 
 use http::header::ACCEPT;
 use pintle_meta::Status;
@@ -9,14 +10,14 @@ use pintle_registry::request::Encoding;
 use super::{Encodings, Preferences, media_type, stream_type};
 use crate::header_text;
 
-/// What a route produces, in upstream's order.
+/// The media types that a route produces, in upstream's order.
 #[derive(Clone, Copy)]
 pub(crate) struct Route {
-    /// Media types of its own.
+    /// Media types of this route alone.
     own: &'static [&'static str],
-    /// Those of objects.
+    /// Includes the media types of objects.
     objects: bool,
-    /// Those of watches.
+    /// Includes the media types of watches.
     streams: bool,
 }
 
@@ -30,7 +31,7 @@ impl Route {
     /// A document in JSON.
     pub(crate) const JSON: Self =
         Self { own: &["application/json"], objects: false, streams: false };
-    /// Keys.
+    /// The keys of service account tokens.
     pub(crate) const KEYS: Self =
         Self { own: &["application/jwk-set+json"], objects: false, streams: false };
 
@@ -46,7 +47,7 @@ impl Route {
 }
 
 impl Preferences<'_> {
-    /// 406 where a route produces nothing that the client names.
+    /// Returns 406 if the route produces no media type that the client names.
     pub(crate) fn routed(&self, route: Route) -> Result<(), Status> {
         let header = header_text::list(self.headers, &ACCEPT);
         let encodings = self.known(Encodings::ALL);

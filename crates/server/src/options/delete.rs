@@ -1,4 +1,4 @@
-//! Options of delete and deletecollection: a body wins over the query entirely (STRAT-04).
+//! The options of delete and deletecollection: a body replaces the query entirely (STRAT-04).
 
 use pintle_meta::{Status, field};
 use pintle_registry::request::{
@@ -11,10 +11,10 @@ use crate::query::Query;
 use crate::request_info::flag;
 
 const KIND: &str = "DeleteOptions";
-/// The values of `propagationPolicy`, and what upstream's message lists.
+/// The values of `propagationPolicy`, as upstream's message lists them.
 const POLICIES: &[&str] = &["Foreground", "Background", "Orphan", "nil"];
 
-/// Options from the body, or from the query where the body is empty.
+/// Parses the options from the body, or from the query if the body is empty.
 pub(crate) fn delete_options(
     query: &Query,
     body: &[u8],
@@ -76,7 +76,7 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
     })
 }
 
-/// Options as JSON, as upstream records them: in the internal version.
+/// The options as audit records them: JSON of the internal version.
 pub(crate) fn recorded_options(body: &[u8], encoding: Encoding) -> Option<Vec<u8>> {
     let mut options = match encoding {
         Encoding::Json => json::parse(body).ok()?,
@@ -92,10 +92,11 @@ pub(crate) fn recorded_options(body: &[u8], encoding: Encoding) -> Option<Vec<u8
     Some(out)
 }
 
-/// What stands before an error in what a body says of its kind.
+/// The prefix of upstream's error about a body's kind.
 const UNKNOWN_KIND: &str = "couldn't get version/kind; json parse error: ";
 
-/// A body need not say what it is. What it says must be the kind of the options, in any version.
+/// Checks kind and version, which are optional: if present, they must be those of DeleteOptions in
+/// any version.
 fn check_kind(tree: &Value) -> Result<(), Status> {
     const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                        Kind string \"json:\\\"kind,omitempty\\\"\" }";
@@ -108,7 +109,7 @@ fn check_kind(tree: &Value) -> Result<(), Status> {
             return refuse(&format!("cannot unmarshal {found} into Go value of type {TOP}"));
         }
     };
-    // Go reads these two members in any case of letters.
+    // Go matches the names of these two members without regard to case.
     let (mut kind, mut api_version) = (KIND, "meta.k8s.io/v1");
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let (name, said) = match name {
@@ -142,10 +143,10 @@ fn check_kind(tree: &Value) -> Result<(), Status> {
     }
 }
 
-/// The kinds that are the same in every version …
+/// The kinds that are the same in every version.
 const UNVERSIONED: [&str; 5] =
     ["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
-/// … and those of `meta.k8s.io/v1`, but for the options of deletion.
+/// The kinds of `meta.k8s.io/v1`, except DeleteOptions.
 const META_KINDS: [&str; 8] = [
     "CreateOptions",
     "GetOptions",
@@ -159,7 +160,7 @@ const META_KINDS: [&str; 8] = [
 
 const TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
-/// Options as a message, read as the tree that they are in JSON.
+/// Decodes the options from Protobuf to the tree of their JSON.
 fn message(body: &[u8]) -> Result<Value, pintle_schema::Error> {
     let schema = pintle_schema::builtin();
     let ty = schema.find(TYPE).expect("the built-in table has DeleteOptions");
@@ -201,7 +202,7 @@ fn texts(list: &Value) -> Result<Vec<String>, Status> {
     items.iter().map(|i| text(i).ok_or_else(|| type_error(i, "dryRun", "string"))).collect()
 }
 
-/// 400 in the words of Go's JSON decoder.
+/// A 400 with the text of Go's JSON decoder.
 fn type_error(found: &Value, field: &str, go_type: &str) -> Status {
     let found = found.type_name();
     Status::bad_request(format!(

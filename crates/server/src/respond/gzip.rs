@@ -1,4 +1,4 @@
-//! Compression of long answers, piece by piece.
+//! Compresses long responses piece by piece.
 
 use std::io::Write;
 
@@ -11,10 +11,10 @@ use http::header::ACCEPT_ENCODING;
 use crate::body::{CHUNK_BYTES, Pieces};
 use crate::header_text;
 
-/// Upstream's level: most of the gain for a small part of the work.
+/// Upstream's level: most of the compression for a small part of the work.
 const LEVEL: u32 = 1;
 
-/// Whether the client says that it takes gzip.
+/// True if the client accepts gzip.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     header_text::list(headers, &ACCEPT_ENCODING).split(',').any(|coding| {
         let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
@@ -26,14 +26,14 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The compressed form of pieces, in pieces of at least 64 KiB while there is so much.
+/// Compresses pieces; each compressed piece but the last has at least 64 KiB.
 pub(super) fn compress(pieces: Box<dyn Pieces>) -> Box<dyn Pieces> {
     Box::new(Compressed { pieces, encoder: Some(encoder()) })
 }
 
 struct Compressed {
     pieces: Box<dyn Pieces>,
-    /// `None` when everything is out.
+    /// `None` when everything has been sent.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn what_is_compressed_can_be_read() {
+    fn compression_round_trips() {
         let parts: Vec<Bytes> =
             (0..50_u32).map(|n| n.to_string().repeat(9_000).into_bytes().into()).collect();
         let plain: Vec<u8> = parts.iter().flatten().copied().collect();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_say_whether_they_take_it() {
+    fn accept_encoding_decides() {
         for (header, expected) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5", true),

@@ -1,6 +1,6 @@
-//! Lists: what is cached of the objects with something around it, made as it is sent, so that there is
-//! never a second copy of a collection. A list in Protobuf says first how long it is: its items are measured
-//! before, and made again when they are sent, where there was no room to keep them.
+//! Lists: cached encodings of objects with a head and a tail, written while they are sent, so that
+//! no list is a second copy of a collection. A Protobuf list begins with its length: its items are
+//! measured first, and encoded again when they are sent if the cache had no room for them.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::negotiation::{Form, Negotiated};
 pub(crate) enum Item {
     /// A stored object of the resource.
     Stored(Arc<Object>),
-    /// An object that is not, as JSON in the resource's version.
+    /// An object that is not stored, as JSON in the resource's version.
     Made(Bytes),
 }
 
 impl Item {
-    /// How long it is in JSON, about.
+    /// Its approximate length in JSON.
     fn size(&self) -> usize {
         match self {
             Self::Stored(object) => object.size(),
@@ -35,10 +35,10 @@ impl Item {
     }
 }
 
-/// So much of a list is made before its first byte is sent ([`Body::pieces`]).
+/// The bytes of a list that are written before its first byte is sent ([`Body::pieces`]).
 const BEGIN_BYTES: usize = 2 * CHUNK_BYTES;
 
-/// Answers with a list.
+/// The response of a list.
 pub(crate) async fn list(
     list: List,
     rendering: &Rendering,
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     collection(&metadata, items, rendering, negotiated).await
 }
 
-/// Rows of a few kinds have an order of their own, within a page.
+/// Sorts a page by the printer's own order, which a few kinds have.
 async fn in_row_order(
     objects: Vec<Arc<Object>>,
     rendering: &Rendering,
@@ -65,7 +65,7 @@ async fn in_row_order(
     Ok(objects.into_iter().map(|(_, object)| object).collect())
 }
 
-/// Answers with a list of these items; `metadata` is its own, as JSON.
+/// The response of a list with these items; `metadata` is the list's, as JSON.
 pub(crate) async fn collection(
     metadata: &[u8],
     items: Vec<Item>,
@@ -89,7 +89,7 @@ pub(crate) async fn collection(
     })
 }
 
-/// A list is not to be had as one object.
+/// Refuses the form PartialObjectMetadata, which is for one object.
 fn refuse_single(rendering: &Rendering) -> Result<(), Status> {
     if !matches!(rendering.form, Form::PartialObjectMetadata(_)) {
         return Ok(());
@@ -103,7 +103,7 @@ fn refuse_single(rendering: &Rendering) -> Result<(), Status> {
 /// The list's own metadata, as JSON.
 fn metadata(list: &List, form: Form) -> Vec<u8> {
     let mut out = format!("{{\"resourceVersion\":\"{}\"", list.revision).into_bytes();
-    // Upstream's lists of custom resources are not of a type that leaves it out.
+    // Upstream's lists of custom resources are untyped and do not omit it.
     if !list.continue_token.is_empty() || list.resource.typed_items && form == Form::Object {
         out.extend_from_slice(br#","continue":"#);
         json::write_string(&list.continue_token, &mut out);
@@ -115,15 +115,15 @@ fn metadata(list: &List, form: Form) -> Vec<u8> {
     out
 }
 
-/// The pieces of a list's body: what stands around the items, and the items.
+/// The pieces of a list's body.
 struct ListPieces {
-    /// `None` when everything is out.
+    /// `None` when everything has been written.
     around: Option<Around>,
     items: std::vec::IntoIter<Item>,
     writer: ItemWriter,
     /// Bytes of the next piece.
     piece: Vec<u8>,
-    /// A long item, which is the piece behind that one: all who read it share it.
+    /// A long cached item that is the next piece, so that all readers share its bytes.
     shared: Option<Bytes>,
     begun: bool,
 }
@@ -135,7 +135,8 @@ impl ListPieces {
         Self { around, items, writer, piece, shared: None, begun: false }
     }
 
-    /// Writes items until the piece is full or no item is left: true, or until one is not at hand.
+    /// Writes items until the piece is full or no item is left (returns true), or, with
+    /// `only_at_hand`, until an item must be encoded.
     fn fill(&mut self, only_at_hand: bool) -> bool {
         let Some(around) = &self.around else { return true };
         while let Some(item) = self.items.as_slice().first() {
@@ -166,7 +167,7 @@ impl Pieces for ListPieces {
             return Some(shared);
         }
         if self.items.len() > 0 || self.shared.is_some() {
-            // The next piece is about as long as this one.
+            // The next piece is about as long as this one, so its buffer has the same capacity.
             let room = Vec::with_capacity(self.piece.len() + 4096);
             return Some(std::mem::replace(&mut self.piece, room).into());
         }
@@ -186,7 +187,8 @@ struct ItemWriter {
     encoding: Encoding,
     /// The encoding that is cached with the objects, if it is the requested one.
     cached: Option<Extra>,
-    /// How each stored object begins in JSON, where items are to go without it (LIST-02).
+    /// The kind and version with which each stored object begins in JSON, where list items omit
+    /// them (LIST-02).
     type_members: Vec<u8>,
 }
 
@@ -203,7 +205,7 @@ impl ItemWriter {
         Self { rendering, encoding, cached, type_members }
     }
 
-    /// Whether writing an item takes no more than copying.
+    /// True if writing the item only copies bytes.
     fn is_at_hand(&self, item: &Item) -> bool {
         let Item::Stored(object) = item else { return true };
         let resource = &self.rendering.resource;
@@ -217,14 +219,14 @@ impl ItemWriter {
         resource.has_encoded(object, cached)
     }
 
-    /// How much work it is to begin with the items ([`work::ahead`]).
+    /// The bytes of work of the first pieces ([`work::ahead`]).
     fn work(&self, items: &[Item]) -> usize {
         let (mut seen, mut bytes) = (0, 0);
         for item in items {
             let size = item.size();
             seen += size;
             bytes += if self.is_at_hand(item) { 0 } else { size };
-            // The first pieces are made at once, the others when they are sent.
+            // The first pieces are written now, the others when they are sent.
             if bytes > work::SHARED_BYTES_MAX || seen > BEGIN_BYTES {
                 break;
             }
@@ -232,8 +234,8 @@ impl ItemWriter {
         bytes
     }
 
-    /// How many bytes the items are as messages: a message says first how long it is. They are made for it
-    /// one by one, and cached with their objects as long as there is room.
+    /// The length of the items as Protobuf messages, which comes first in a message. Encodes each
+    /// of them, and caches it as long as there is room.
     async fn measure(&self, items: &[Item]) -> usize {
         let (mut bytes, mut made) = (0, 0);
         for item in items {
@@ -255,8 +257,8 @@ impl ItemWriter {
         bytes
     }
 
-    /// The end of a long item that is cached as it is wanted, and its beginning written; `None` for others,
-    /// which are to be written.
+    /// Returns the rest of a long cached item, after its beginning has been written; `None` for
+    /// other items, which [`Self::write`] writes.
     fn begin_shared(&self, item: &Item, out: &mut Vec<u8>) -> Option<Bytes> {
         let Item::Stored(object) = item else { return None };
         let resource = &self.rendering.resource;
@@ -284,7 +286,7 @@ impl ItemWriter {
         }
         let mut text = Vec::with_capacity(1024);
         self.write_json(item, &mut text);
-        // What is read here was written here; a failure would show as nothing.
+        // The JSON was written by this server; a failure would send an empty item.
         let tree = json::parse(&text).unwrap_or_default();
         match self.encoding {
             Encoding::Yaml => yaml::write_item(&tree, out),
@@ -328,14 +330,14 @@ impl ItemWriter {
         }
     }
 
-    /// What comes behind the members of an object that items go without, if they go without.
+    /// The object's bytes behind kind and version, if list items omit them.
     fn untyped<'v>(&self, view: &'v [u8]) -> Option<&'v [u8]> {
         let rest = view.strip_prefix(self.type_members.as_slice());
         rest.filter(|_| !self.type_members.is_empty())
     }
 }
 
-/// What stands around the items of a list.
+/// The head, separator and tail of a list.
 struct Around {
     head: Vec<u8>,
     between: &'static [u8],
@@ -348,7 +350,7 @@ impl Around {
         write_head(rendering, metadata, &mut head);
         let mut tail = table::TAIL.to_vec();
         let is_table = matches!(rendering.form, Form::Table(_));
-        // Go appends to none, and what was never appended to is null.
+        // Go encodes a nil slice as null.
         let null = match rendering.form {
             Form::Table(_) => rendering.printer.manner().null_rows,
             Form::PartialObjectMetadata(_) | Form::PartialObjectMetadataList(_) => true,
@@ -365,12 +367,12 @@ impl Around {
         Self::of_empty(&head, if is_table { "rows" } else { "items" }, items, encoding)
     }
 
-    /// What stands around the messages of items, which begin and end by themselves.
+    /// The head and tail of a Protobuf list, whose items delimit themselves.
     fn of_messages(head: Vec<u8>) -> Self {
         Self { head, between: b"", tail: pintle_schema::protobuf::LIST_TAIL.to_vec() }
     }
 
-    /// What stands around items in YAML or CBOR, given a list in JSON that has none.
+    /// The head and tail of a list in YAML or CBOR, made from an empty list in JSON.
     fn of_empty(empty: &[u8], key: &str, items: usize, encoding: Encoding) -> Self {
         let mut tree = json::parse(empty).unwrap_or_default();
         let (mut head, mut tail) = (Vec::with_capacity(256), Vec::new());
@@ -383,7 +385,7 @@ impl Around {
             }
         } else {
             yaml::write(&tree, &mut head);
-            // Members of the document itself are the only lines that begin like this.
+            // Only top-level members begin a line without indentation.
             let (line, none) = (format!("\n{key}: []\n"), " []".len());
             let start = head.windows(line.len()).position(|part| part == line.as_bytes());
             if let Some(start) = start.filter(|_| items > 0) {

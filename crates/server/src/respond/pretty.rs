@@ -1,18 +1,18 @@
-//! Compact JSON to JSON on many lines, two spaces a level, as Go's `json.Indent` lays it out. Works on
-//! the bytes, so that members keep their order, and piece by piece.
+//! Indents compact JSON by two spaces a level, as Go's `json.Indent` does. Works on the bytes, so
+//! members keep their order, and piece by piece.
 
 use bytes::Bytes;
 
 use crate::body::Pieces;
 
-/// Lays out valid compact JSON.
+/// Indents valid compact JSON.
 pub(super) fn indent(compact: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Layout::default().write(compact, &mut out);
     out
 }
 
-/// Lays out valid compact JSON that comes in pieces.
+/// Indents valid compact JSON that comes in pieces.
 pub(super) fn indent_pieces(pieces: Box<dyn Pieces>) -> Box<dyn Pieces> {
     Box::new(Indented { pieces, layout: Layout::default() })
 }
@@ -35,13 +35,13 @@ impl Pieces for Indented {
     }
 }
 
-/// Where in a document the layout is.
+/// The position in a document.
 #[derive(Default)]
 struct Layout {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// The last byte began an object or a list: an empty one stays on its line.
+    /// The last byte opened an object or a list; an empty one stays on its line.
     opened: bool,
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     fn check(compact: &str, expected: &str) {
         assert_eq!(String::from_utf8(indent(compact.as_bytes())).unwrap(), expected);
-        // In pieces of any length it is the same.
+        // Pieces of any length give the same result.
         for len in 1..4 {
             let pieces: Vec<_> =
                 compact.as_bytes().chunks(len).map(Bytes::copy_from_slice).collect();

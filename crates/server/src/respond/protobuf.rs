@@ -1,5 +1,5 @@
-//! Protobuf: messages that are made of documents, given as JSON of a known type. Only built-in kinds have
-//! it. (Those of objects are kept with them.)
+//! Encodes documents of built-in types from JSON to Protobuf. (Messages of stored objects come from
+//! the registry's encoding cache.)
 
 use bytes::Bytes;
 use pintle_schema::{TypeId, builtin, protobuf};
@@ -10,14 +10,14 @@ use crate::negotiation::{Form, MetaVersion};
 
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
 
-/// One object of the named type, given as JSON.
+/// Encodes one object of the named type from JSON.
 pub(crate) fn object(type_name: &str, object: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len());
     protobuf::encode(builtin(), find(type_name), &read(object), &mut out);
     out
 }
 
-/// What stands before the items of a list, given its own metadata in JSON and how long they are.
+/// The bytes before the items of a list, given its metadata in JSON and the length of the items.
 pub(super) fn list_head(rendering: &Rendering, metadata: &[u8], items_bytes: usize) -> Vec<u8> {
     let resource = &rendering.resource;
     let (kind, api_version) = match rendering.form {
@@ -34,7 +34,7 @@ pub(super) fn list_head(rendering: &Rendering, metadata: &[u8], items_bytes: usi
     head
 }
 
-/// An item of a list, given as JSON of the named type.
+/// Encodes a list item of the named type from JSON.
 pub(super) fn item(type_name: &str, item: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(item.len());
     let message = protobuf::encode(builtin(), find(type_name), &read(item), &mut out);
@@ -42,7 +42,7 @@ pub(super) fn item(type_name: &str, item: &[u8]) -> Bytes {
 }
 
 impl Rendering {
-    /// The name of the type of the documents that this makes of the resource's objects.
+    /// The type name of the documents into which the resource's objects are rendered.
     pub(crate) fn type_name(&self) -> &str {
         match self.form {
             Form::PartialObjectMetadata(_) | Form::PartialObjectMetadataList(_) => METADATA_TYPE,
@@ -51,7 +51,7 @@ impl Rendering {
     }
 }
 
-/// What is read here was written here; a failure would show as an empty object.
+/// The JSON was written by this server; a failure would send an empty object.
 fn read(object: &[u8]) -> Value {
     json::parse(object).unwrap_or_default()
 }

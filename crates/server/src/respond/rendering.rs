@@ -1,4 +1,4 @@
-//! One object in the form that was negotiated.
+//! Renders one object in the negotiated form.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use super::table;
 use crate::negotiation::{Form, MetaVersion};
 use crate::options::IncludeObject;
 
-/// How the objects of one answer are written: by whom they are described, in which form, and when.
+/// How the objects of a response are rendered.
 #[derive(Clone)]
 pub(crate) struct Rendering {
-    /// The objects' resource, in the version that was asked for.
+    /// The resource, in the requested version.
     pub(crate) resource: Arc<Resource>,
-    /// What makes rows of the objects: the resource's own printer, or that of a subresource's kind.
+    /// The printer of the resource, or of a subresource's kind.
     pub(crate) printer: Arc<dyn Printer>,
     /// The form that was negotiated.
     pub(crate) form: Form,
-    /// What rows of a Table show of their objects.
+    /// The part of its object that a Table row includes.
     pub(crate) include: IncludeObject,
     /// The time, for ages.
     pub(crate) now: UnixSeconds,
 }
 
-/// An object to be written.
+/// An object to be rendered.
 pub(crate) struct Shown<'a> {
     /// Its JSON in the resource's version.
     pub(crate) json: &'a [u8],
@@ -38,8 +38,8 @@ pub(crate) struct Shown<'a> {
 }
 
 impl Rendering {
-    /// The encoding that is cached with objects in this form, where one is: of what clients ask for again
-    /// and again. All else is made of JSON when it is sent.
+    /// The cached encoding of objects in this form, if there is one. All other encodings are made
+    /// from JSON when they are sent.
     pub(crate) const fn cached(&self, encoding: Encoding) -> Option<Extra> {
         use Form::{Object, PartialObjectMetadata, PartialObjectMetadataList};
         match (encoding, self.form) {
@@ -92,8 +92,8 @@ impl Rendering {
         self.document(&object)
     }
 
-    /// Writes one object as a document of its own: alone, or in a watch event. Tables have their
-    /// columns only where `with_columns` says so.
+    /// Writes one object as a document: a response, or the object of a watch event. Tables have
+    /// columns only with `with_columns`.
     pub(crate) fn write(&self, shown: &Shown<'_>, with_columns: bool, out: &mut Vec<u8>) {
         match self.form {
             Form::PartialObjectMetadata(version) => {
@@ -106,7 +106,7 @@ impl Rendering {
         }
     }
 
-    /// One object is not to be had as a list.
+    /// Refuses the form PartialObjectMetadataList, which is for lists.
     pub(crate) fn refuse_list(&self) -> Result<(), Status> {
         if !matches!(self.form, Form::PartialObjectMetadataList(_)) {
             return Ok(());
@@ -119,7 +119,7 @@ impl Rendering {
     }
 }
 
-/// Writes the metadata of an object, as a PartialObjectMetadata.
+/// Writes an object as a PartialObjectMetadata.
 pub(super) fn write_metadata(
     resource: &Resource,
     object: &[u8],

@@ -1,5 +1,4 @@
-//! Tables: columns and rows for people, made by the resource's printer. What a row tells is kept with its
-//! object.
+//! Writes Tables with the resource's printer. The cells of a row are cached with its object.
 
 use std::sync::Arc;
 
@@ -36,10 +35,10 @@ pub(super) fn write_single(
     out.extend_from_slice(TAIL);
 }
 
-/// What stands behind the rows.
+/// The end of a Table.
 pub(super) const TAIL: &[u8] = b"]}";
 
-/// Writes everything up to the first row. `metadata` is the list's, as JSON.
+/// Writes a Table up to its first row. `metadata` is the list's, as JSON.
 pub(super) fn write_head(
     rendering: &Rendering,
     metadata: &[u8],

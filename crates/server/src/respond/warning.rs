@@ -1,5 +1,5 @@
-//! `Warning` headers, bounded as upstream bounds them: each text once, 4,096 characters in all; where
-//! that is not enough, 256 characters of each.
+//! `Warning` headers, limited as upstream does: each text once, 4,096 characters in total; beyond
+//! that, 256 characters of each.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use http::header::{HeaderMap, HeaderValue, WARNING};
 const TOTAL_CHARS_MAX: usize = 4 * 1024;
 const TRUNCATED_CHARS: usize = 256;
 
-/// Adds a header for each text (FV-06, DEP-12).
+/// Adds a `Warning` header for each text (FV-06, DEP-12).
 pub(crate) fn add_warnings(headers: &mut HeaderMap, texts: &[impl AsRef<str>]) {
     let mut seen = HashSet::new();
     let texts = texts.iter().map(AsRef::as_ref);
@@ -29,7 +29,7 @@ pub(crate) fn add_warnings(headers: &mut HeaderMap, texts: &[impl AsRef<str>]) {
     }
 }
 
-/// `299 - "text"`; `None` for what no header can hold.
+/// Formats `299 - "text"`; `None` for a text with control characters.
 fn header(text: &str) -> Option<HeaderValue> {
     if text.chars().any(char::is_control) {
         return None;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound() {
+    fn the_total_length_is_limited() {
         let texts: Vec<String> = (0..100).map(|n| format!("{n}{}", "x".repeat(300))).collect();
         let mut headers = HeaderMap::new();
         add_warnings(&mut headers, &texts);

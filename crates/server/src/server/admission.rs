@@ -1,4 +1,4 @@
-//! The admission chain of a server.
+//! Builds a server's admission chain.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::authorization::{self, Authorization, Authorized, NoEscalation, Valida
 use crate::webhooks::{Remote, Users, Webhooks, WithUsers};
 use crate::{Config, Error};
 
-/// The admission chain: the plugins that are wanted, and what is no plugin; and what it measures.
+/// The enabled plugins, the checks that are not plugins, and the measures of both.
 pub(super) fn chain(
     config: &Config,
     authorization: &Authorization,
@@ -41,7 +41,7 @@ pub(super) fn chain(
     Ok((admission::Chain(chain), measures))
 }
 
-/// ImagePolicyWebhook, if it is on.
+/// The ImagePolicyWebhook plugin, if it is enabled.
 fn image_policy(
     plugins: &Plugins,
     webhooks: &Webhooks,
@@ -53,7 +53,7 @@ fn image_policy(
     Ok(Some(Box::new(ImagePolicyWebhook::new(policy.clone(), Box::new(remote)))))
 }
 
-/// Calls the webhooks of a plugin with the credentials of its kubeconfig, if there is one.
+/// A client that calls a plugin's webhooks with the credentials of its kubeconfig, if there is one.
 fn caller(
     plugin: &str,
     plugins: &Plugins,

@@ -1,8 +1,7 @@
-//! The server's own work: controllers and compaction, on a thread of their own.
+//! The thread of controllers and compaction.
 //!
-//! Controllers go through whatever users have stored, which may be much: on the threads that serve
-//! connections each long look would keep clients waiting. One thread is enough for them, and they share it as
-//! tasks do.
+//! Controllers walk through large collections; on the threads that serve connections, each long
+//! poll would delay clients. One thread is enough for all of them, as asynchronous tasks.
 
 use std::thread;
 use std::time::Duration;
@@ -13,14 +12,14 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 
-/// How long tasks may take to end that are told to.
+/// The time that closing tasks have to end.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// The thread, and what runs on it. Dropping it stops everything at once.
+/// The thread and its tasks. Dropping it aborts all tasks.
 pub(super) struct Background {
     runtime: Handle,
     tasks: JoinSet<()>,
-    /// Tasks that end by themselves when the server stops, and have something to do then.
+    /// Tasks that end when the server stops, after some last work.
     closing: JoinSet<()>,
     /// The thread ends when this is dropped.
     _stop: oneshot::Sender<()>,
@@ -35,23 +34,23 @@ impl Background {
         thread::Builder::new()
             .name("controllers".to_owned())
             .spawn(move || {
-                let _ = runtime.block_on(stopped); // the sender says nothing: it is dropped
+                let _ = runtime.block_on(stopped); // nothing is sent: the sender is dropped
             })
             .map_err(Error::Thread)?;
         Ok(Self { runtime: handle, tasks: JoinSet::new(), closing: JoinSet::new(), _stop: stop })
     }
 
-    /// Runs a task on the thread.
+    /// Spawns a task, which is aborted at the end.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Runs a task on the thread that ends by itself when the server stops: it is waited for.
+    /// Spawns a task that ends by itself when the server stops. [`Self::shutdown`] waits for it.
     pub(super) fn spawn_closing(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.closing.spawn_on(task, &self.runtime);
     }
 
-    /// Stops the tasks, and returns when they have stopped.
+    /// Stops all tasks and waits for them.
     pub(super) async fn shutdown(&mut self) {
         let closed = async { while self.closing.join_next().await.is_some() {} };
         if tokio::time::timeout(CLOSING_MAX, closed).await.is_err() {

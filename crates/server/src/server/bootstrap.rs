@@ -1,4 +1,4 @@
-//! The objects that a server has from the beginning (BOOT-01): what they depend on is known here.
+//! The objects that exist once a server is ready (BOOT-01), built from its configuration.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use pintle_kinds::bootstrap::{BootstrapObject, RequestHeader, Settings, objects}
 use crate::pki::{ListenerCertificates, OwnFrontProxy};
 use crate::{Config, Error};
 
-/// What is to be there. `own_authority` is that by which extension API servers recognise this one, as PEM.
+/// The objects that must exist. `own_authority` is the PEM of the CA by which extension API servers
+/// authenticate this server.
 pub(super) fn wanted(
     config: &Config,
     address: SocketAddr,
@@ -28,7 +29,7 @@ pub(super) fn wanted(
     let settings = Settings {
         config: &config.apis(),
         service_ranges: &ranges,
-        // Servers of one etcd say together where they are.
+        // Servers that share an etcd publish their addresses by leases (`masterleases`).
         advertise_address: config.etcd.is_none().then(|| advertised_address(config, address)),
         secure_port: address.port(),
         client_ca: Some(&listener.clients.pem),
@@ -44,8 +45,8 @@ pub(super) fn wanted(
     objects(&settings).into()
 }
 
-/// Which front proxies extension API servers are to believe: their authorities and their names. Where
-/// files say both who they are and who this server is to them, the server's own authority is none of them.
+/// The CAs and names of the front proxies that extension API servers trust. If files configure both
+/// the front proxies and this server's client certificate, the server's own CA is not among them.
 fn front_proxies(
     config: &Config,
     listener: &ListenerCertificates,
@@ -58,7 +59,7 @@ fn front_proxies(
         Some(given) if config.extensions.client_files.is_some() => (given.clone(), names.clone()),
         Some(given) => {
             let authorities = format!("{}\n{own}", given.trim_end());
-            // No name at all stands for any.
+            // An empty list allows any name.
             let also = (!names.is_empty() && !names.contains(&own_name)).then_some(own_name);
             (authorities, names.iter().cloned().chain(also).collect())
         }
@@ -74,8 +75,8 @@ fn texts(list: &[String]) -> Vec<&str> {
     list.iter().map(String::as_str).collect()
 }
 
-/// Makes the record of node ports, or sees that it says what services hold; gives what repairs it from then
-/// on.
+/// Creates or repairs the record of allocated node ports, and returns the task that repairs it from
+/// then on.
 pub(super) async fn port_record(
     environment: &Environment,
     config: &Config,
@@ -87,7 +88,7 @@ pub(super) async fn port_record(
     Ok(repair)
 }
 
-/// Makes what is missing; the server is not ready before.
+/// Creates missing objects before the server is ready.
 pub(super) async fn ensure(
     environment: &Environment,
     objects: &Arc<[BootstrapObject]>,
@@ -98,8 +99,8 @@ pub(super) async fn ensure(
     }
 }
 
-/// Where the members of a cluster reach the server: as configured, or where it listens; and if that is
-/// everywhere, at the address by which this machine reaches others.
+/// The address at which the cluster's members reach the server: the configured one, or the one that
+/// it listens on; if that is unspecified, the source address of this machine's default route.
 pub(super) fn advertised(config: &Config, address: SocketAddr) -> SocketAddr {
     SocketAddr::new(advertised_address(config, address), address.port())
 }
@@ -111,7 +112,7 @@ fn advertised_address(config: &Config, address: SocketAddr) -> IpAddr {
     if !address.ip().is_unspecified() {
         return address.ip();
     }
-    // Connecting a datagram socket sends nothing; it only asks for the route.
+    // Connecting a UDP socket sends nothing; it only looks up the route.
     let (from, to) = if address.is_ipv4() {
         ("0.0.0.0:0", "192.0.2.1:9")
     } else {

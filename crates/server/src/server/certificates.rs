@@ -1,5 +1,5 @@
-//! Keeps the certificates of a running server up to date: files that flags name are read again when they
-//! change, and certificates of the server's own are renewed before they end.
+//! Reloads certificate files when they change, and renews the server's own certificates before they
+//! expire.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ use crate::pki::{Change, ListenerCertificates, Renewal, write_private};
 use crate::tls::Tls;
 use crate::{Config, Error, kubeconfig};
 
-/// How often files are looked at. Upstream is told of changes by the system, and looks every minute besides.
+/// The interval at which files are checked. Upstream uses inotify, and checks every minute besides.
 const FILES_INTERVAL: Duration = Duration::from_secs(1);
-/// How often it is looked whether a certificate nears its end, which is told weeks before.
+/// The interval at which expiry is checked; a certificate is renewed weeks before it expires.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// What depends on the certificates.
+/// The parts of the server that use certificates.
 pub(super) struct Certificates {
     pub(super) renewal: Renewal,
     pub(super) tls: Arc<Tls>,
     pub(super) config: Config,
     /// Where the server listens.
     pub(super) address: SocketAddr,
-    /// The authority by which extension API servers recognise this one, as PEM.
+    /// The PEM of the CA by which extension API servers authenticate this server.
     pub(super) front_proxy_ca_pem: String,
-    /// The objects that the server makes by itself: one says by which authorities it recognises clients.
+    /// The bootstrap objects: one holds the CAs of client certificates.
     pub(super) objects: watch::Sender<Arc<[BootstrapObject]>>,
     pub(super) kubeconfig: Kubeconfig,
 }
@@ -42,7 +42,7 @@ pub(super) struct Kubeconfig {
 }
 
 impl Certificates {
-    /// Works without end.
+    /// Runs until it is dropped.
     pub(super) async fn run(mut self) {
         let has_files = self.renewal.has_files();
         let mut pace = interval(if has_files { FILES_INTERVAL } else { RENEWAL_INTERVAL });
@@ -51,12 +51,12 @@ impl Certificates {
         loop {
             pace.tick().await;
             if has_files && let Err(error) = self.reread() {
-                tracing::error!(%error, "the earlier certificates stay in use");
+                tracing::error!(%error, "cannot reload the certificate files; the previous certificates stay in use");
             }
             if renewed_at.elapsed() >= RENEWAL_INTERVAL {
                 renewed_at = Instant::now();
                 if let Err(error) = self.renew() {
-                    tracing::error!(%error, "a certificate cannot be renewed");
+                    tracing::error!(%error, "cannot renew a certificate before it expires; the server tries again in an hour");
                 }
             }
         }

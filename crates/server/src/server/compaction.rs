@@ -1,4 +1,5 @@
-//! Forgets what is older than the window that watches and exact lists may look back into (RV-28).
+//! Compacts the history: drops what is older than the window in which watches and exact lists may
+//! start (RV-28).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,13 +9,13 @@ use pintle_registry::Registry;
 use pintle_store::Revision;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Into how many steps the window is divided: it is longer than asked for by up to one of them.
+/// The number of steps in a window: history is kept for up to one step longer than configured.
 const STEPS: u32 = 10;
-/// Steps are not shorter than this.
+/// The shortest step.
 const STEP_MIN: Duration = Duration::from_millis(100);
 
-/// Forgets from time to time, as long as the task lives: in memory, and in a store that is the server's
-/// own. A shared database is compacted by its servers in turns, at an interval of its own.
+/// Compacts the cache, and the store if this server owns it, until the task is dropped. A shared
+/// etcd is compacted by one of its servers at an interval of its own.
 pub(super) async fn run(registry: Arc<Registry>, window: Duration, owns_store: bool) {
     let mut timer = tokio::time::interval((window / STEPS).max(STEP_MIN));
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -27,12 +28,12 @@ pub(super) async fn run(registry: Arc<Registry>, window: Duration, owns_store: b
             continue;
         }
         if let Err(error) = registry.compact(floor).await {
-            tracing::warn!(%error, "cannot compact");
+            tracing::warn!(%error, "cannot compact the store; the server tries again at the next step");
         }
     }
 }
 
-/// Which revision was the newest when.
+/// The newest revisions of the last window, with their times.
 struct History {
     window: Duration,
     heads: VecDeque<(Instant, Revision)>,
@@ -44,8 +45,8 @@ impl History {
         Self { window, heads: VecDeque::new(), floor: Revision(0) }
     }
 
-    /// Remembers the newest revision, and gives the one before which all can be forgotten, if it is
-    /// another than before.
+    /// Records the newest revision. Returns the revision before which history can be dropped, if it
+    /// has changed.
     fn step(&mut self, now: Instant, head: Revision) -> Option<Revision> {
         self.heads.push_back((now, head));
         let mut floor = None;
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_newest_a_window_ago_is_the_oldest_now() {
+    fn the_revision_of_a_window_ago_is_compacted_to() {
         let start = Instant::now();
         let mut history = History::new(Duration::from_secs(10));
         let mut step = |seconds, head| {
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(step(5, 7), None);
         assert_eq!(step(10, 7), Some(5));
         assert_eq!(step(15, 7), Some(7));
-        assert_eq!(step(20, 7), None); // nothing new to forget
+        assert_eq!(step(20, 7), None); // nothing new to compact
         assert_eq!(step(60, 9), None);
         assert_eq!(step(70, 9), Some(9));
     }

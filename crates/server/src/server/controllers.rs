@@ -1,4 +1,4 @@
-//! Which controllers run, and what each is given.
+//! Starts the controllers with what each of them needs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::api::Api;
 use crate::lifecycle::Lifecycle;
 use crate::pki::Pki;
 
-/// What stays while it is used, and who sees to it.
+/// The kinds that are protected while in use, with their controllers.
 const PROTECTED: [(Controller, Protected); 4] = [
     (Controller::ClaimProtection, storage_protection::CLAIMS),
     (Controller::VolumeProtection, storage_protection::VOLUMES),
@@ -32,22 +32,23 @@ const PROTECTED: [(Controller, Protected); 4] = [
     (Controller::PodGroupProtection, storage_protection::POD_GROUPS),
 ];
 
-/// What controllers work with.
+/// The dependencies of controllers.
 pub(super) struct Parts<'a> {
     pub(super) environment: Environment,
-    /// The objects that the server makes by itself.
+    /// The bootstrap objects.
     pub(super) objects: watch::Receiver<Arc<[BootstrapObject]>>,
-    /// Where members of the cluster reach the server.
+    /// The address at which the cluster's members reach the server.
     pub(super) advertised: SocketAddr,
-    /// What clients must trust, and what makes certificates.
+    /// The CA certificate, and the signer of certificates.
     pub(super) pki: &'a Pki,
-    /// What makes tokens, who may what, and when the server stops.
+    /// The token issuer, the authorizer, and the lifecycle.
     pub(super) api: &'a Api,
 }
 
 impl Parts<'_> {
-    /// Starts the controllers that are wanted; they work until the server stops. Of several servers on one
-    /// etcd, each looks after what it serves itself, and one runs the others.
+    /// Starts the enabled controllers, which run until the server stops. With several servers on
+    /// one etcd, each runs the controllers of what it serves itself, and the leader runs the
+    /// others.
     pub(super) fn start(
         self,
         definitions: Definitions,
@@ -92,7 +93,8 @@ impl Parts<'_> {
         self.start_led(config, &mut lead);
     }
 
-    /// Lets the server compete for the lead, where there may be others; and says where it is.
+    /// Joins the leader election if there may be other servers, and publishes this server's
+    /// address.
     fn candidacy(&self, config: &Config, holder: Str, background: &mut Background) -> Leadership {
         if config.etcd.is_none() {
             return Leadership::alone();
@@ -119,7 +121,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Starts what one of several servers runs.
+    /// Starts the controllers that only the leader runs.
     fn start_led(self, config: &Config, lead: &mut Lead<'_>) {
         let environment = || self.environment.clone();
         let delay = config.namespace_deletion_delay;
@@ -167,7 +169,7 @@ impl Parts<'_> {
     }
 }
 
-/// Starts controllers that run while the server leads.
+/// Starts controllers that run while this server is the leader.
 struct Lead<'a> {
     config: &'a Config,
     leadership: Leadership,
@@ -176,7 +178,7 @@ struct Lead<'a> {
 }
 
 impl Lead<'_> {
-    /// Runs a controller while the server leads, if it is wanted.
+    /// Runs a controller while this server is the leader, if it is enabled.
     fn start<W, F>(&mut self, controller: Controller, work: W)
     where
         W: FnMut(Ended) -> F + Send + 'static,

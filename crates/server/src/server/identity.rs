@@ -1,5 +1,5 @@
-//! What a server is called among those of its cluster: after the machine, so that it has the same name
-//! when it comes back.
+//! The server's identity among the servers of its cluster. It is made of the host name, so a
+//! restarted server has the same one.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use pintle_meta::uid;
 use pintle_value::{Str, Value, json};
 use sha2::{Digest, Sha256};
 
-/// A digest of what servers of one cluster must share: authorities, and keys of service accounts.
+/// A digest of what all servers of a cluster must share: CAs and service account keys.
 pub(super) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
     let mut hash = Sha256::new_with_prefix(authorities);
     let mut keys: Vec<_> = keys.iter().map(|key| Value::from(key.web_key())).collect();
@@ -18,7 +18,7 @@ pub(super) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
     base32(&hash.finalize()[..16]).into()
 }
 
-/// The server's name on this machine, with a digest of its keys where there are others.
+/// The server's name, with the digest of its keys if other servers may exist.
 pub(super) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
     let hostname = hostname();
     let name = name(&hostname);
@@ -34,12 +34,12 @@ pub(super) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
     }
 }
 
-/// The server's name on this machine.
+/// The server's name.
 pub(crate) fn own_name() -> String {
     name(&hostname())
 }
 
-/// The machine's name, as Linux has it.
+/// The host name.
 fn hostname() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let given = read.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
@@ -49,13 +49,13 @@ fn hostname() -> String {
     }
 }
 
-/// `apiserver-` and half of the hash of the machine's name, as upstream makes it.
+/// `apiserver-` and half of the host name's hash, as upstream makes it.
 fn name(hostname: &str) -> String {
     let hash = Sha256::digest(hostname.as_bytes());
     format!("apiserver-{}", base32(&hash[..16]))
 }
 
-/// The lower-case letters and digits of RFC 4648, without padding.
+/// Base32 of RFC 4648 in lower case, without padding.
 fn base32(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let bit = |i: usize| bytes.get(i / 8).is_some_and(|byte| (byte >> (7 - i % 8)) & 1 == 1);

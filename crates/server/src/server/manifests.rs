@@ -1,4 +1,4 @@
-//! Files with objects that are to be there from the beginning.
+//! Applies the objects of `--manifests` before the server is ready.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ struct Source {
     objects: Vec<Value>,
 }
 
-/// Applies what the configuration names; the server is not ready before.
+/// Applies all objects that the configuration names.
 pub(super) async fn apply(environment: &Environment, config: &Config) -> Result<(), Error> {
     let mut sources = Vec::new();
     for path in &config.manifests {
@@ -39,7 +39,7 @@ pub(super) async fn apply(environment: &Environment, config: &Config) -> Result<
     })
 }
 
-/// An object's kind, namespace and name, as users know it from kubectl.
+/// Formats an object's kind, namespace and name as kubectl does.
 fn named(object: &Value) -> String {
     let part = |path: &[&str]| object.str_at(path).unwrap_or_default();
     let (kind, name) = (part(&["kind"]), part(&["metadata", "name"]));
@@ -49,7 +49,7 @@ fn named(object: &Value) -> String {
     }
 }
 
-/// The objects of a file, or of the files of a directory.
+/// Reads the objects of a file, or of a directory's files.
 fn read(path: &Path, sources: &mut Vec<Source>) -> Result<(), Error> {
     for path in files(path)? {
         let (text, mut objects) = (crate::pki::read(&path)?, Vec::new());
@@ -61,7 +61,7 @@ fn read(path: &Path, sources: &mut Vec<Source>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The objects of a text, those of lists one by one.
+/// Parses the objects of a text; lists are flattened.
 fn collect(text: &str, objects: &mut Vec<Value>) -> Result<(), String> {
     for document in yaml::parse_documents(text.as_bytes()).map_err(|why| why.to_string())? {
         let is_list = document.str_at(&["kind"]).is_some_and(|kind| kind.ends_with("List"));
@@ -75,7 +75,7 @@ fn collect(text: &str, objects: &mut Vec<Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// A file, or those of a directory in the order of their names.
+/// The file, or the directory's files sorted by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -1,4 +1,5 @@
-//! The store in the data directory, in memory, or in etcd; and what a start must not pass over in silence.
+//! Opens the store: in the data directory, in memory, or on etcd. Warns of a data directory that
+//! has lost a part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +10,16 @@ use crate::encryption::Encryption;
 use crate::pki::make_private_directory;
 use crate::{Config, Error};
 
-/// How much of the past a store in memory keeps: hardly anything, for the cache has what watches want,
-/// and nobody else looks back.
+/// The history that a store in memory keeps: almost none, since watches read from the cache.
 const EPHEMERAL_HISTORY_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How long etcd keeps events, where nothing is said.
+/// The default lifetime of events in etcd.
 const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 /// The store's directory in the data directory.
 const STORE: &str = "store";
 
-/// Opens the store that the configuration says, or begins one.
+/// Opens the configured store, or creates it.
 pub(super) async fn open(
     config: &Config,
     encryption: Option<&Encryption>,
@@ -50,8 +50,8 @@ pub(super) async fn open(
     }
 }
 
-/// Says so where a data directory has one of its two parts only, as one may that was restored in part:
-/// the server begins the other anew. To be asked before anything is made.
+/// Warns if the data directory has only the store or only the certificates, as after a partial
+/// restore; the server creates the other part anew. Must be called before anything is created.
 pub(super) fn warn_of_losses(config: &Config) {
     let store = config.data_dir.join(STORE);
     let authority = config.certificate_directory().join("ca.crt");

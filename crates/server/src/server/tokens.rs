@@ -1,4 +1,5 @@
-//! What the configuration says of tokens, made ready: keys are read, and made where there are none.
+//! Prepares token authenticators and the token issuer: reads keys, and generates them if there are
+//! none.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::pki::signing_key_pem;
 use crate::token_issuer::TokenIssuer;
 use crate::{Config, Error, ServiceAccounts};
 
-/// The tokens that are known, and what issues them.
+/// Builds the token authenticators and the issuer.
 pub(super) fn prepare(
     config: &Config,
     directory: Option<&Path>,
@@ -34,7 +35,8 @@ pub(super) fn prepare(
         let read = read(path, public_keys);
         keys.extend(read.map_err(|error| error.of("service-account-key-file"))?);
     }
-    // Its own tokens hold whatever else does, unless who runs the server chose both.
+    // The server's own tokens are valid, too, unless the flags set both the signing key and the
+    // verification keys.
     let both_chosen = accounts.signing_key_file.is_some() && !keys.is_empty();
     if !both_chosen && keys.iter().all(|known| known.id() != key.public().id()) {
         keys.push(key.public().clone());
@@ -79,7 +81,7 @@ pub(super) fn prepare(
     Ok((Tokens { list, accounts, uses: Arc::default(), bootstrap, external }, issuing))
 }
 
-/// What is in a file, as `parse` understands it.
+/// Reads and parses a file.
 fn read<T>(path: &Path, parse: fn(&str) -> Result<T, pintle_auth::Error>) -> Result<T, Error> {
     parse(&crate::pki::read(path)?).map_err(|why| wrong(path, &why))
 }

@@ -1,4 +1,4 @@
-//! Documents that OpenID providers publish, fetched over HTTPS.
+//! Fetches the documents of OpenID providers over HTTPS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::trust;
 
 /// The longest document that is read, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// How long a document may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a provider is reached.
+/// The HTTPS client of a provider.
 pub(super) struct Client {
     tls: Arc<ClientConfig>,
     way: Way,
@@ -25,7 +25,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Trusts these authorities, in PEM; the system's where there are none.
+    /// Trusts these CAs in PEM; the system's if empty.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -34,10 +34,10 @@ impl Client {
         Ok(Self { tls, way, connections: Arc::default() })
     }
 
-    /// The document at a URL.
+    /// Fetches a URL.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason of the failure.
     pub(super) async fn get(&self, url: &str) -> Result<Bytes, String> {
         let fetched = tokio::time::timeout(TIMEOUT, self.exchange(url)).await;
         let fetched = fetched.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));

@@ -1,8 +1,8 @@
-//! An OpenID provider: its keys, fetched when it is first known and again when a token names a key that is
-//! not among them.
+//! An OpenID provider and its keys. They are fetched at the start, and again when a token names an
+//! unknown key.
 //!
-//! Invariants: keys are fetched at most once in [`FETCH_INTERVAL`], whatever tokens name; at most
-//! [`WAITING_MAX`] requests wait for a fetch, and all others are refused at once.
+//! Invariants: keys are fetched at most once per [`FETCH_INTERVAL`], whatever keys tokens name; at
+//! most [`WAITING_MAX`] requests wait for a fetch, and others are refused at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,36 +22,36 @@ use crate::metrics::JWT_BOUNDS;
 use crate::reloads::hash;
 use crate::server::own_name;
 
-/// How long is waited before a provider that does not answer is asked again.
+/// The delay before an unready provider is contacted again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// How often keys are fetched at most.
+/// The shortest interval between two fetches of keys.
 const FETCH_INTERVAL: Duration = Duration::from_secs(1);
-/// How many requests wait for a fetch at most.
+/// The number of requests that may wait for a fetch.
 const WAITING_MAX: usize = 64;
 
-/// A provider.
+/// An OpenID provider.
 pub(super) struct Provider {
     pub(super) issuer: Issuer,
     client: Client,
-    /// Where its keys are, once it said so.
+    /// The URL of its keys, once it is discovered.
     keys_url: Mutex<Option<String>>,
     keys: ArcSwapOption<KeySet>,
-    /// When keys were last fetched. Whoever holds the lock fetches them.
+    /// The time of the last fetch. The holder of the lock fetches.
     fetched: Turn<Option<Instant>>,
     waiting: Semaphore,
-    /// Why it is not ready.
+    /// The reason why it is not ready.
     failure: Mutex<Option<String>>,
     issuer_hash: String,
     measures: Arc<ProviderMeasures>,
 }
 
-/// What is measured of providers, by a hash of the issuer.
+/// Measures of providers, by the issuer's hash.
 pub(crate) struct ProviderMeasures {
-    /// How long tokens took, by `success` and `failure`.
+    /// The latency of authentication, by `success` and `failure`.
     pub(crate) latencies: Series<2, Distribution>,
-    /// When keys were fetched last, by server, issuer and result.
+    /// The time of the last fetch of keys, by server, issuer and result.
     pub(crate) fetched_unix_seconds: Series<3, Gauge>,
-    /// 1 for the hash of the keys that count: by server, hash and issuer.
+    /// 1 for the hash of the current keys, by server, hash and issuer.
     pub(crate) key_sets: Series<3, Gauge>,
 }
 
@@ -67,7 +67,7 @@ impl Default for ProviderMeasures {
 
 impl Provider {
     /// # Errors
-    /// If the issuer's authorities cannot be read.
+    /// If the issuer's CAs cannot be read.
     pub(super) fn new(
         issuer: Issuer,
         way: Way,
@@ -88,15 +88,15 @@ impl Provider {
         })
     }
 
-    /// Whether it has said where its keys are.
+    /// Succeeds once the provider is ready.
     ///
     /// # Errors
-    /// Why it is not ready.
+    /// The reason why it is not ready.
     pub(super) fn health(&self) -> Result<(), String> {
         self.failure.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// Asks until the provider has said where its keys are.
+    /// Contacts the provider until it is ready.
     pub(super) async fn initialize(&self) {
         while let Err(why) = self.discover().await {
             tracing::error!(
@@ -125,17 +125,18 @@ impl Provider {
             return Err("provider did not return JWKS URL".to_owned());
         }
         *self.keys_url.lock() = Some(text("jwks_uri").to_owned());
-        // The first token need not wait for the keys; if they cannot be had, it asks again.
+        // Fetches the keys before the first token needs them; after a failure, that token fetches
+        // them.
         if let Err(why) = self.current_keys(None).await {
             tracing::warn!("the keys of {:?} cannot be fetched: {why}", self.issuer.url);
         }
         Ok(())
     }
 
-    /// Whose a token is.
+    /// Authenticates a token.
     ///
     /// # Errors
-    /// Why it does not hold.
+    /// The reason why it is invalid.
     pub(super) async fn authenticate(
         &self,
         token: &WebToken<'_>,
@@ -165,7 +166,7 @@ impl Provider {
         })
     }
 
-    /// The provider's keys, others than `seen` if there are others.
+    /// The provider's keys; newer ones than `seen`, if possible.
     async fn current_keys(&self, seen: Option<Arc<KeySet>>) -> Result<Arc<KeySet>, String> {
         let Some(url) = self.keys_url.lock().clone() else {
             return Err("oidc: authenticator not initialized".to_owned());

@@ -1,4 +1,4 @@
-//! A webhook that knows tokens (upstream: `plugin/pkg/authenticator/token/webhook`).
+//! The token webhook (upstream: `plugin/pkg/authenticator/token/webhook`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::backends::Way;
 use crate::config::TokenWebhook;
 use crate::webhooks::{Remote, retry};
 
-/// How long one answer may take, and how long all attempts together.
+/// The timeout of one attempt, and of all attempts together.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How many tokens the webhook is asked about at a time; others wait.
+/// The number of concurrent reviews; others wait.
 const QUESTIONS_MAX: usize = 512;
-/// How many tokens that hold are cached, and how many that do not.
+/// The number of cached valid tokens, and of cached invalid ones.
 const TOKENS_MAX: usize = 8192;
 
 /// The webhook.
@@ -29,14 +29,14 @@ pub(super) struct Webhook {
     ttl: Duration,
     api_audiences: Vec<String>,
     holding: Answers<Authenticated>,
-    /// The tokens that it does not know. Those that it could not answer about are not among them.
+    /// The tokens that it rejected. Failures of the webhook are not among them.
     unknown: Answers<()>,
     open: Semaphore,
 }
 
 impl Webhook {
     /// # Errors
-    /// What is wrong with the kubeconfig.
+    /// The error of the kubeconfig.
     pub(super) fn new(
         settings: &TokenWebhook,
         api_audiences: &[String],
@@ -53,10 +53,10 @@ impl Webhook {
         })
     }
 
-    /// Whose a token is; `None` if the webhook does not know it. `key` is the hash of the question.
+    /// Authenticates a token; `None` if the webhook rejects it. `key` is the hash of the question.
     ///
     /// # Errors
-    /// Why the webhook did not answer.
+    /// The reason why the webhook did not answer.
     pub(super) async fn authenticate(
         &self,
         token: &str,
@@ -85,8 +85,8 @@ impl Webhook {
         Ok(found)
     }
 
-    /// What a verdict means for those who ask for these audiences. A webhook that names none knows of none:
-    /// its tokens are for the API.
+    /// Applies a verdict to the requested audiences. A webhook that returns no audiences does not
+    /// know of them: its tokens are for the API.
     fn for_these(&self, verdict: Verdict, audiences: &[String]) -> Option<Authenticated> {
         let Verdict::Holds(user, named) = verdict else { return None };
         let own = if named.is_empty() { &self.api_audiences } else { &named };

@@ -1,8 +1,8 @@
-//! The ways in which someone may act as someone else, and what is asked in each.
+//! The modes of impersonation and what each authorizes.
 //!
-//! In a constrained way a user may be impersonated for some requests only: those that the verb
-//! `impersonate-on:<way>:<verb>` is granted for, on what they are about. Who may be impersonated is
-//! asked under the verb `impersonate:<way>`. The oldest way has the verb `impersonate` and no such bound.
+//! A constrained mode allows impersonation for some requests only: those for which the verb
+//! `impersonate-on:<mode>:<verb>` is granted. The impersonated user is authorized under the verb
+//! `impersonate:<mode>`. The oldest mode has the verb `impersonate` and no constraint.
 
 #[cfg(test)]
 mod tests;
@@ -18,22 +18,22 @@ use super::Wanted;
 use crate::request_info::RequestInfo;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// How the names of nodes as users begin.
+/// The prefix of the user names of nodes.
 const NODE_USER: &str = "system:node:";
-/// Where the token of a service account says on which node its pod runs.
+/// The extra key with the node of a service account's pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From so many on, one question about all of them is asked first.
+/// From this number on, one authorization of all of them is tried first.
 const MANY: usize = 4;
 
-/// A way to act as someone else.
+/// A mode of impersonation.
 struct Way {
-    /// How it is called in verbs; `""` is the oldest.
+    /// The name in verbs; `""` for the oldest mode.
     name: &'static str,
-    /// Whether this is a way for the first to act as the second.
+    /// True if the mode applies to this requester and impersonated user.
     suits: fn(&User, &Wanted) -> bool,
 }
 
-/// The ways, in the order in which they are tried.
+/// The modes, in the order in which they are tried.
 const WAYS: &[Way] = &[
     Way {
         name: ASSOCIATED_NODE,
@@ -55,20 +55,20 @@ const WAYS: &[Way] = &[
     },
     Way { name: "", suits: |_, _| true },
 ];
-/// The way of a service account to the node that its pod runs on: what is granted is granted for all nodes.
+/// The mode of a service account for the node of its pod: its permissions are granted for all
+/// nodes.
 const ASSOCIATED_NODE: &str = "associated-node";
 
-/// That somebody may be whom it wants to be.
+/// A permitted impersonation.
 #[derive(Debug)]
 pub(super) struct Allowed {
-    /// The constrained way in which it may; none for the oldest.
+    /// The constrained mode; `None` for the oldest.
     pub(super) way: Option<&'static str>,
-    /// The group that comes with the way.
+    /// The group that the mode adds.
     pub(super) group: Option<&'static str>,
 }
 
-/// Whether a user may be whom it wants to be, for this request.
-/// The refusal is that of the first way that suits.
+/// Authorizes an impersonation for this request. The error is that of the first mode that applies.
 pub(super) async fn permit(
     wanted: &Wanted,
     user: &User,
@@ -100,7 +100,7 @@ impl Way {
     }
 }
 
-/// Who asks, in which way.
+/// The authorization of one mode.
 struct Asking<'a> {
     way: &'static str,
     verb: &'a str,
@@ -109,7 +109,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Asks everything: about the request, the name, the uid, the groups, what else is known.
+    /// Authorizes the request, then name, uid, groups and extra.
     async fn all(&self, wanted: &Wanted, info: &RequestInfo) -> Result<(), Status> {
         if self.is_constrained() {
             let verb = format!("impersonate-on:{}:{}", self.way, info.verb.as_str());
@@ -184,7 +184,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// The API group that users, groups and nodes are in.
+    /// The API group of users, groups and nodes.
     fn group(&self) -> &'static str {
         if self.is_constrained() { AUTHENTICATION } else { "" }
     }
@@ -217,7 +217,7 @@ impl Asking<'_> {
         if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
     }
 
-    /// The 403 for what nobody may be in a constrained way.
+    /// The 403 for a user that no constrained mode may impersonate.
     fn refuse(&self, resource: &str, name: &str, why: String) -> Status {
         let subject = Subject::Resource(Objects {
             group: AUTHENTICATION,
@@ -231,18 +231,18 @@ impl Asking<'_> {
     }
 }
 
-/// The name that is wanted, if nothing else is.
+/// The wanted name, if nothing else is wanted.
 fn only_name(wanted: &Wanted) -> Option<&str> {
     let Wanted { user, groups, uid, extra } = wanted;
     (groups.is_empty() && uid.is_empty() && extra.is_empty()).then_some(user)
 }
 
-/// The node that a user is.
+/// The node of a node's user name.
 fn node(user: &str) -> Option<&str> {
     user.strip_prefix(NODE_USER).filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
-/// The node that a service account's pod runs on, as its token says.
+/// The node of a service account's pod, from its token.
 fn own_node(user: &User) -> Option<&str> {
     split_service_account(&user.name)?;
     match user.extra.iter().find(|(key, _)| key == NODE_NAME)?.1.as_slice() {
@@ -251,7 +251,7 @@ fn own_node(user: &User) -> Option<&str> {
     }
 }
 
-/// Why something cannot be among what else is known of a user.
+/// Validates a key and values of extra.
 fn wrong_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());

@@ -1,4 +1,4 @@
-//! A node gets certificates for itself, and for the pods on it.
+//! Certificates: a node may request them for itself and for the pods on it.
 
 use pintle_auth::certificate_request::{KUBELET_CLIENT, KUBELET_SERVING};
 use pintle_meta::object;
@@ -71,7 +71,7 @@ impl Restricted<'_> {
         self.account_of_pod(&pod, &running, said("serviceAccountName"), said("serviceAccountUID"))
     }
 
-    /// The account of a request must be that of the pod, and the one that is there.
+    /// Checks that the request's service account is the pod's and exists.
     fn account_of_pod(&self, pod: &str, running: &Value, name: &str, uid: &str) -> Decision {
         let is = running.str_at(&["spec", "serviceAccountName"]).unwrap_or_default();
         ensure(name == is, || {
@@ -96,7 +96,8 @@ impl Restricted<'_> {
         })
     }
 
-    /// Something that a request names; it may come to be, so it is not forbidden to name it.
+    /// Returns an object that the request names. It may be created later, so a missing one is no
+    /// 403.
     fn retrieve(
         &self,
         what: &str,

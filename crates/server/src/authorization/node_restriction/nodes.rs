@@ -1,4 +1,5 @@
-//! A node writes itself, but not what steers pods to it or ends it.
+//! Nodes: a node may write itself, but not the labels and taints that steer pods to it, nor its
+//! owners.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use pintle_value::{Map, Value};
 
 use super::{Decision, Restricted, ensure};
 
-/// The labels of Kubernetes that a node may give itself, and the domains of more of them.
+/// The Kubernetes labels that a node may set on itself, and the domains of more of them.
 const LABELS: [&str; 11] = [
     "kubernetes.io/hostname",
     "kubernetes.io/os",
@@ -25,7 +26,7 @@ const LABELS: [&str; 11] = [
 ];
 const LABEL_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
-/// The domain of labels that steer pods, and that no node gives itself.
+/// The domain of labels that no node may set on itself.
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
 
 impl Restricted<'_> {
@@ -59,7 +60,8 @@ impl Restricted<'_> {
                          configSource"
                     )
                 })?;
-                // Without owners that are there, the collector deletes a node, and its taints with it.
+                // The garbage collector deletes a node whose owners do not exist, and its taints
+                // with it.
                 for path in [&["spec", "taints"], &["metadata", "ownerReferences"]] {
                     ensure(at(new, path) == at(old, path), || {
                         format!("node {node} is not allowed to modify {}", path[1])
@@ -85,7 +87,7 @@ pub(super) fn changed_labels<'a>(
     keys.map(|key| &**key).filter(|key| value(new, key) != value(old, key)).collect()
 }
 
-/// Those of labels that a node must not decide on: they steer pods to it.
+/// The labels that a node must not set, because they steer pods.
 fn forbidden_labels(labels: BTreeSet<&str>) -> Vec<&str> {
     let is_within = |domain: &str, of: &str| {
         domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

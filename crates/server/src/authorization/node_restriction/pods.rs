@@ -1,4 +1,5 @@
-//! A node makes mirror pods of itself, and removes, evicts and reports on those that are on it.
+//! Pods: a node may create mirror pods of itself, and delete, evict and update the status of pods
+//! on it.
 
 use pintle_admission::references;
 use pintle_meta::object;
@@ -50,12 +51,12 @@ impl Restricted<'_> {
         }
     }
 
-    /// Whether a pod is on the node.
+    /// True if the pod is on the node.
     fn has(&self, pod: Option<&Value>) -> bool {
         pod.is_some_and(|pod| pod.str_at(&["spec", "nodeName"]) == Some(self.node))
     }
 
-    /// A pod that a node has of its own accord: it needs nothing of the API.
+    /// Checks a new mirror pod: it may refer to no other API objects.
     fn mirror_pod(&self, pod: &Value) -> Decision {
         let node = self.quoted();
         ensure(is_mirror(pod), || {
@@ -79,7 +80,7 @@ impl Restricted<'_> {
         }
     }
 
-    /// A mirror pod goes with its node.
+    /// A mirror pod's owner must be its node.
     fn owner(&self, pod: &Value) -> Decision {
         let node = self.quoted();
         let itself =
@@ -137,7 +138,7 @@ impl Restricted<'_> {
     }
 }
 
-/// Whether a pod is what a kubelet shows of one that it was given by other means.
+/// True for a mirror pod, which represents a static pod of the kubelet.
 pub(super) fn is_mirror(pod: &Value) -> bool {
     object::annotations(pod).is_some_and(|all| all.contains_key(MIRROR))
 }

@@ -1,4 +1,4 @@
-//! A node gets tokens for the pods on it, and for the audiences that these ask for.
+//! Tokens: a node may request them for the pods on it and for the audiences that these need.
 
 use pintle_meta::object;
 use pintle_meta::quote::quote;
@@ -7,8 +7,7 @@ use pintle_value::Value;
 
 use super::{Decision, Refusal, Restricted, ensure};
 
-/// The members of volumes that CSI drivers have taken over, with those drivers (upstream:
-/// `k8s.io/csi-translation-lib`).
+/// The volume members that were migrated to CSI drivers (upstream: `k8s.io/csi-translation-lib`).
 const MIGRATED: [(&str, &str); 7] = [
     ("awsElasticBlockStore", "ebs.csi.aws.com"),
     ("azureDisk", "disk.csi.azure.com"),
@@ -19,7 +18,7 @@ const MIGRATED: [(&str, &str); 7] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// Whether somebody asks for a token.
+/// True for a TokenRequest.
 pub(super) fn is_about(write: &admission::Attributes<'_>) -> bool {
     let of = &write.resource.resource;
     write.operation == Create
@@ -56,7 +55,7 @@ impl Restricted<'_> {
         self.audience(request, &pod)
     }
 
-    /// A token's audience is one that the pod asks for, or one that the node may have.
+    /// Checks that the pod needs the audience or that the node may have it.
     fn audience(&self, request: &Value, pod: &Value) -> Decision {
         let asked = request.at(&["spec", "audiences"]).and_then(Value::as_array);
         let audience = match asked.unwrap_or_default() {
@@ -93,7 +92,7 @@ impl Restricted<'_> {
         })
     }
 
-    /// Whether a volume needs tokens for an audience: it projects them, or its driver asks for them.
+    /// True if the volume projects tokens for the audience, or its CSI driver requests them.
     fn volume_has_audience(
         &self,
         pod: &Value,
@@ -123,7 +122,7 @@ impl Restricted<'_> {
         Ok(list(&driver, &["spec", "tokenRequests"]).iter().any(of))
     }
 
-    /// The driver of the volume that a claim is bound to.
+    /// The CSI driver of the volume that a claim is bound to.
     fn driver_of_claim(&self, name: &str) -> Result<String, Refusal> {
         let kind = ("persistentvolumeclaim", "persistentvolumeclaims");
         let claim = self.need("", kind, self.namespace, name)?;
@@ -133,7 +132,7 @@ impl Restricted<'_> {
     }
 }
 
-/// The driver of a volume, `""` for one that has none.
+/// The CSI driver of a volume; `""` if it has none.
 fn driver(volume: &Value) -> String {
     let own = volume.str_at(&["csi", "driver"]);
     let migrated = || {

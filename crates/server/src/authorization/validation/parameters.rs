@@ -1,6 +1,6 @@
-//! The writer of an admission policy must be allowed to read the kind of its parameters, and the writer of a
-//! binding the parameters that it refers to (upstream: `authz.go` of the policies' strategies). Otherwise a
-//! policy's messages would show its writer objects that it may not read.
+//! The writer of an admission policy must be allowed to read the kind of its parameters, and the
+//! writer of a binding the parameters that it refers to (upstream: `authz.go` of the policies'
+//! strategies). Otherwise a policy's messages could show its writer objects that it may not read.
 
 use std::fmt::Write as _;
 
@@ -13,13 +13,13 @@ use pintle_value::{Path, Value};
 
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The kinds of policies, with those of their bindings.
+/// The policy kinds with their binding kinds.
 const POLICIES: [(&str, &str); 2] = [
     ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
     ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
 ];
 
-/// What the writer of a policy or a binding must be allowed to do, if it is one.
+/// The permission that the writer of a policy or binding needs, if the object is one.
 pub(super) fn question<'a>(
     write: &Attributes<'a>,
     new: &'a Value,
@@ -38,19 +38,19 @@ pub(super) fn question<'a>(
     })
 }
 
-/// What somebody must be allowed to do.
+/// A required permission.
 pub(super) struct Question<'a> {
     user: &'a User,
     verb: &'static str,
     wanted: Wanted,
     namespace: &'a str,
     name: &'a str,
-    /// What is wrong with the object otherwise.
+    /// The error without the permission.
     refusal: Error,
 }
 
 impl Question<'_> {
-    /// Why the object must not be written, if it must not.
+    /// Authorizes it; returns the error without the permission.
     pub(super) async fn refusal(self, authorizer: &dyn Authorizer) -> Option<Error> {
         let Wanted { group, version, resource } = &self.wanted;
         let subject = Subject::Resource(Objects {
@@ -73,7 +73,7 @@ struct Asker<'a> {
     registry: &'a Registry,
 }
 
-/// What must be read; `*` where that cannot be told, which is everything.
+/// The resource to be read; `*`, everything, if it is unknown.
 struct Wanted {
     group: String,
     version: String,
@@ -150,11 +150,11 @@ impl<'a> Asker<'a> {
     fn policy_named(&self, policies: &str, name: &str) -> Option<Value> {
         let resource = GroupVersionResource::new(GROUP, "v1", policies);
         let resource = self.registry.resource(&resource)?;
-        // Of one that cannot be read as much is asked as of one that is not there: most.
+        // An undecodable policy counts as missing, which requires the most.
         self.registry.peek(&resource, "", name)?.tree().ok()
     }
 
-    /// The resource of a kind, and whether it is known.
+    /// The resource of a kind, and whether it was found.
     fn wanted(&self, kind: &Value) -> (Wanted, bool) {
         let text = |member| kind.str_at(&[member]).unwrap_or_default();
         let Some(version) = GroupVersion::parse(text("apiVersion")) else {
@@ -171,18 +171,18 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// A member that is there.
+/// A member, if it is present.
 fn set<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
     object.at(path).filter(|value| !value.is_null())
 }
 
-/// A user as Go prints one: the name, the uid, the groups and what else is known.
+/// Formats a user as Go does: name, uid, groups and extra.
 fn shown(user: &User) -> String {
     let mut extra: Vec<_> = user.extra.iter().collect();
     extra.sort_unstable();
     let extra = extra.iter().fold(String::new(), |mut text, (key, values)| {
         let space = if text.is_empty() { "" } else { " " };
-        let _ = write!(text, "{space}{key}:[{}]", values.join(" ")); // a text takes whatever is written
+        let _ = write!(text, "{space}{key}:[{}]", values.join(" ")); // writing to a String cannot fail
         text
     });
     format!("&{{{} {} [{}] map[{extra}]}}", user.name, user.uid, user.groups.join(" "))

@@ -1,5 +1,5 @@
-//! Whether who asks for the certificate of a pod has the key that it is to be for (upstream:
-//! `ValidatePodCertificateRequestCreate`, from its key on).
+//! Verifies that the requester of a pod certificate has its private key (upstream:
+//! `ValidatePodCertificateRequestCreate`, from the key on).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,17 +12,17 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::pki::{proves_possession, signs_with_sha256};
 
-/// Sizes of RSA keys, in bits.
+/// The allowed sizes of RSA keys, in bits.
 const RSA_BITS: [usize; 2] = [3072, 4096];
 
-/// Curves of elliptic keys, by their identifiers: P-256, P-384, P-521.
+/// The allowed curves by object identifier: P-256, P-384, P-521.
 const CURVES: [&str; 3] = ["1.2.840.10045.3.1.7", "1.3.132.0.34", "1.3.132.0.35"];
-/// One that can be read, and is not taken.
+/// A known curve that is not allowed.
 const P224: &str = "1.3.132.0.33";
 const ED25519: &str = "1.3.101.112";
 const UNKNOWN: &str = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
 
-/// Why a request is invalid. Which members it has, and how long they are, was checked before.
+/// Returns the error of a request whose members and lengths are valid.
 pub(super) fn unproved(request: &Value) -> Option<Error> {
     let spec = request.get("spec")?;
     let member = |name: &str| {
@@ -81,7 +81,7 @@ fn wrong_bits(path: &Path, bits: usize) -> Error {
     Error::invalid(path, &format!("{bits}-bit modulus").into(), words)
 }
 
-/// What is wrong with a key.
+/// The defect of a key.
 enum Wrong {
     Malformed,
     Kind,
