@@ -41,7 +41,7 @@ use crate::in_progress::InProgress;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::negotiation::Preferences;
+use crate::negotiation::{Negotiated, Preferences};
 use crate::openapi::OpenApi;
 use crate::paths;
 use crate::query::Query;
@@ -203,17 +203,11 @@ impl Api {
     ) -> Response {
         let (info, query, began) = (incoming.info, incoming.query, incoming.began);
         let warnings = incoming.warnings;
-        let uri = &incoming.head.uri;
-        let preferences = Preferences::new(&incoming.head.headers, query);
+        let head = incoming.head;
+        let preferences = Preferences::new(&head.headers, query);
         let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
-        let log = RequestLog::begin(
-            began,
-            incoming.head,
-            (info, query),
-            incoming.audit_id,
-            incoming.from,
-        );
+        let log = RequestLog::begin(began, head, (info, query), incoming.audit_id, incoming.from);
         progress.log = log;
         let authorized = self.authorize_incoming(peer, conduct, &incoming, &mut progress).await;
         let refused = authorized.is_err();
@@ -229,16 +223,8 @@ impl Api {
             },
             Err(refusal) => Err(refusal),
         };
-        let mut response = answer.unwrap_or_else(|refusal| match refusal {
-            Refusal::Undecided(why) => respond::undecided(uri, &why),
-            Refusal::Rejected(rejected) => respond::too_many(rejected.retry_after_seconds),
-            Refusal::Status(status)
-                if status.is_no_such_path() && !paths::is_routed(&self.registry, &info.path) =>
-            {
-                respond::text(404, NO_SUCH_PAGE)
-            }
-            Refusal::Status(status) => respond::status(&status, form),
-        });
+        let mut response =
+            answer.unwrap_or_else(|refusal| self.refusal(&refusal, head, info, form));
         progress.class.iter().for_each(|class| class.tell(response.headers_mut()));
         add_warnings(response.headers_mut(), &warnings.take());
         let code = response.status();
@@ -268,6 +254,26 @@ impl Api {
         }
         response.body_mut().hold(Box::new(progress));
         response
+    }
+
+    /// The response of a refused request.
+    fn refusal(
+        &self,
+        refusal: &Refusal,
+        head: &Parts,
+        info: &RequestInfo,
+        negotiated: Negotiated,
+    ) -> Response {
+        match refusal {
+            Refusal::Undecided(why) => respond::undecided(&head.uri, why),
+            Refusal::Rejected(rejected) => respond::too_many(rejected.retry_after_seconds),
+            Refusal::Status(status)
+                if status.is_no_such_path() && !paths::is_routed(&self.registry, &info.path) =>
+            {
+                respond::text(404, NO_SUCH_PAGE)
+            }
+            Refusal::Status(status) => respond::status(status, negotiated),
+        }
     }
 
     /// The discovery documents of the resources that are served now.

@@ -104,8 +104,7 @@ impl Server {
         let mut phases = Phases::new();
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
-        // The listener comes first: an address in use is the most frequent reason why a server does
-        // not start.
+        // First, as an address in use is the most frequent reason why a start fails.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
