@@ -1,5 +1,5 @@
-//! How the program is linked: its relocations packed, which are read at every start and count as idle memory
-//! (1.3 MB unpacked). A linker that does not know the option passes over it; glibc knows it since 2.36.
+//! Links with packed relocations: they are read at every start and count as idle memory (1.3 MB
+//! unpacked). A linker without the option ignores it; glibc supports it since 2.36.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! `pintle certificates`: when certificates end.
+//! `pintle certificates`: lists when certificates expire.
 
 use std::io::Write;
 use std::path::PathBuf;

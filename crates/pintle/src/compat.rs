@@ -1,8 +1,8 @@
-//! Compatibility with harnesses: called as `kube-apiserver` or `etcd`, the program replaces these for test harnesses
-//! (envtest, fabric8's kube-api-test, kwokctl), which start two binaries by those names.
+//! Compatibility with test harnesses (envtest, fabric8's kube-api-test, kwokctl), which start the
+//! binaries `kube-apiserver` and `etcd`: called by one of these names, Pintle replaces it.
 //!
-//! The `etcd` owns the directory in which the `kube-apiserver` that names it has its store, so that
-//! either can be stopped and started again without the other. There is no etcd protocol between them.
+//! The `etcd` owns the directory of the store of the `kube-apiserver` that names it, so either can
+//! be restarted without the other. They do not speak etcd's protocol.
 
 pub(crate) mod arguments;
 pub(crate) mod assets;
@@ -12,7 +12,7 @@ pub(crate) mod kube_apiserver;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The program by whose name Pintle was called.
+/// The program whose name Pintle was called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     KubeApiserver,

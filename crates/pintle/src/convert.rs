@@ -1,7 +1,7 @@
 //! `pintle convert`: reads objects in any encoding and writes them in another.
 //!
-//! The schema of the built-in kinds says what a field is; objects of other kinds are trees, which JSON
-//! and YAML can hold.
+//! Built-in kinds are decoded with their schema; objects of other kinds are trees, in JSON and YAML
+//! only.
 
 mod check;
 mod documents;
@@ -82,11 +82,11 @@ enum Validate {
     Ignore,
 }
 
-/// The files of a directory that are read.
+/// The file extensions that are read in a directory.
 const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
 
 impl Convert {
-    /// Reads everything, then writes everything.
+    /// Reads all input, then writes all output.
     pub(crate) fn run(&self) -> Result<ExitCode> {
         if !self.check.is_empty() {
             return self.check();
@@ -118,7 +118,7 @@ impl Convert {
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(NOT_WHOLE) })
     }
 
-    /// Tells of what a release has no longer.
+    /// Reports objects that a release does not serve.
     fn check(&self) -> Result<ExitCode> {
         let release = release(&self.release)?;
         let mut out = std::io::stdout().lock();
@@ -134,7 +134,7 @@ impl Convert {
         Ok(ExitCode::from(worst.code()))
     }
 
-    /// All versions, where objects are to be written in another than their own.
+    /// All known versions, if objects are to be converted.
     fn versions(&self) -> Result<Option<Versions>> {
         if let Some(text) = &self.to {
             ensure!(release(text)? == check::NEWEST, "{text}: only v1.{} is known", check::NEWEST);
@@ -143,7 +143,7 @@ impl Convert {
         Ok(if wanted { Some(Versions::all()?) } else { None })
     }
 
-    /// The version to write objects of a kind in, if it is another than theirs.
+    /// The version to convert objects of a kind to, if it differs from theirs.
     fn wanted(&self, versions: &Versions, api_version: &str, kind: &str) -> Option<String> {
         let wanted = match self.to {
             Some(_) => versions.newest(api_version, kind)?,
@@ -158,7 +158,7 @@ impl Convert {
         (wanted != api_version).then_some(wanted)
     }
 
-    /// An object in the version that is wanted, and what is to be told about it.
+    /// Converts an object to the wanted version, with warnings.
     fn converted(&self, versions: &Versions, object: Object) -> Result<(Object, Vec<String>)> {
         let mut problems = Vec::new();
         let tree = self.converted_tree(versions, &object.tree, &mut problems);
@@ -167,7 +167,7 @@ impl Convert {
         Ok((made, problems))
     }
 
-    /// The tree of an object, or of a list of such, in another version; nothing if it stays as it is.
+    /// Converts an object or the items of a list; `None` if nothing changes.
     fn converted_tree(
         &self,
         versions: &Versions,
@@ -225,10 +225,10 @@ impl Convert {
     }
 }
 
-/// The exit code where an object could not be written as it was meant.
+/// The exit code if an object could not be converted completely.
 const NOT_WHOLE: u8 = 2;
 
-/// The files, those of directories in the order of their names.
+/// The files; those of directories sorted by name.
 fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for given in given {
@@ -252,14 +252,14 @@ fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// An object that was read.
+/// An object of the input.
 struct Object {
     tree: Value,
-    /// Its type, if its kind is a built-in one of any release.
+    /// The schema type, if the kind is built in in any release.
     ty: Option<(&'static Schema, TypeId)>,
-    /// Version and kind, for people.
+    /// Version and kind, for messages.
     what: String,
-    /// The text that it was read from, where it is to stay as it was written.
+    /// The source text, if it is written unchanged.
     text: Option<String>,
 }
 

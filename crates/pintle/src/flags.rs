@@ -63,11 +63,11 @@ pub(crate) enum Command {
     },
 }
 
-/// Flags of a command by their names, and what they are set to.
+/// The flags of a command with their values.
 pub(crate) type Told = Vec<(String, String)>;
 
 impl Pintle {
-    /// Reads a command line, and what it says word by word.
+    /// Parses a command line, and returns its flags with their values, too.
     pub(crate) fn read<A>(
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<(Self, Told), clap::Error>
@@ -286,7 +286,7 @@ struct LimitFlags {
 }
 
 impl ApiFlags {
-    /// The ways out of the server.
+    /// The proxies of outgoing connections.
     fn egress(&self) -> anyhow::Result<EgressSelector> {
         match &self.egress_selector_config_file {
             Some(path) => egress::selector(path).context("--egress-selector-config-file"),
@@ -294,7 +294,7 @@ impl ApiFlags {
         }
     }
 
-    /// The admission plugins, with what their file tells them.
+    /// The admission plugins with the configuration of their file.
     fn admission_plugins(&self) -> anyhow::Result<Plugins> {
         let enabled = || self.enable_admission_plugins.iter().map(String::as_str);
         let disabled = self.disable_admission_plugins.iter().map(String::as_str);
@@ -311,12 +311,12 @@ impl ApiFlags {
 }
 
 impl Serve {
-    /// How much to log.
+    /// The log verbosity.
     pub(crate) const fn verbosity(&self) -> u8 {
         self.verbosity
     }
 
-    /// The configuration that the flags say.
+    /// Converts the flags to a configuration.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
         let Self {
             storage,
@@ -389,7 +389,7 @@ impl Serve {
     }
 }
 
-/// Whether metrics are shown that the version before showed: the only version that may be named.
+/// Parses `--show-hidden-metrics-for-version`; only the previous version is valid.
 fn hidden_metrics(version: &str) -> Result<bool, String> {
     match version {
         "" => Ok(false),
@@ -401,14 +401,14 @@ fn hidden_metrics(version: &str) -> Result<bool, String> {
     }
 }
 
-/// A length of time as Go writes it: `1h30m`, `90s`.
+/// Parses a Go duration: `1h30m`, `90s`.
 fn duration(text: &str) -> Result<Duration, String> {
     let nanos = pintle_meta::duration::parse(text).map_err(|error| error.to_string())?;
     let nanos = u64::try_from(nanos).map_err(|_| "must not be negative".to_owned())?;
     Ok(Duration::from_nanos(nanos))
 }
 
-/// A number of bytes as a quantity: `64Mi`.
+/// Parses bytes as a quantity: `64Mi`.
 fn bytes(text: &str) -> Result<usize, String> {
     let quantity = text.parse::<Quantity>().map_err(|error| error.to_string())?;
     let bytes = quantity.to_int().and_then(|bytes| usize::try_from(bytes).ok());
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_the_defaults_hold() {
+    fn no_flags_give_the_defaults() {
         let (flags, default) = (config(&[]).unwrap(), Config::default());
         assert_eq!(format!("{flags:?}"), format!("{default:?}"));
     }

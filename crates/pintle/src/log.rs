@@ -1,18 +1,18 @@
-//! The log: readable lines on standard error.
+//! The log: text lines on standard error.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The variable that says what is logged, by targets and their levels: `pintle=info,pintle::requests=trace`.
+/// The environment variable that sets levels by target: `pintle=info,pintle::requests=trace`.
 const VARIABLE: &str = "RUST_LOG";
-/// Every crate of ours begins with this name.
+/// The prefix of this project's crates.
 const OURS: &str = "pintle";
-/// Lines about requests (`pintle_server`, `request_log`).
+/// The target of request lines (`pintle_server`, `request_log`).
 const REQUESTS: &str = "pintle::requests";
 
-/// Starts the log as `RUST_LOG` says or, without it, at a verbosity as kube-apiserver counts it.
+/// Starts the log with the levels of `RUST_LOG`, or else of kube-apiserver's verbosity.
 pub(crate) fn start(verbosity: u8) {
     let said = std::env::var(VARIABLE).unwrap_or_default();
     let (filter, wrong) = match said.parse::<Targets>() {
@@ -23,11 +23,11 @@ pub(crate) fn start(verbosity: u8) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     tracing_subscriber::registry().with(lines).with(filter).init();
     if let Some(error) = wrong {
-        tracing::warn!(%error, "{VARIABLE} cannot be read and is ignored; -v holds");
+        tracing::warn!(%error, "cannot parse {VARIABLE}; the level of -v is used instead");
     }
 }
 
-/// What is logged at a verbosity. What libraries say is of interest only if it is bad.
+/// The levels of a verbosity. Of libraries only warnings are logged.
 fn of_verbosity(verbosity: u8) -> Targets {
     let (ours, requests) = match verbosity {
         0..=2 => (LevelFilter::INFO, LevelFilter::INFO),
@@ -39,7 +39,7 @@ fn of_verbosity(verbosity: u8) -> Targets {
     targets.with_default(LevelFilter::WARN)
 }
 
-/// Targets that the variable names; of all others, warnings.
+/// The variable's targets, with warnings of all others.
 fn completed(targets: Targets) -> Targets {
     match targets.default_level() {
         Some(_) => targets,

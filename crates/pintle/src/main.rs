@@ -1,5 +1,5 @@
-//! The program: flags to a configuration, a server from it, and its end on a signal; and what can be
-//! done without a server.
+//! The program: parses flags, runs a server until a signal, and has the commands that need no
+//! server.
 
 mod certificates;
 mod compat;
@@ -18,19 +18,19 @@ use compat::Program;
 use flags::{Command, Pintle, Told};
 use tikv_jemallocator::Jemalloc;
 
-/// glibc's allocator keeps the memory that a burst of large answers took; jemalloc gives it back to the
-/// system, and writes of pods take a quarter less processor time. `.cargo/config.toml` configures it.
+/// glibc's allocator keeps the memory of a burst of large responses; jemalloc returns it to the
+/// system, and writes of pods take a quarter less CPU time. `.cargo/config.toml` configures it.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// How long after it is ready a server has done what follows a start: bootstrap objects, controllers' first
-/// looks.
+/// The time after readiness in which a server finishes its start: bootstrap objects, controllers'
+/// first syncs.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let done = match arguments.next().and_then(|program| Program::of(&program)) {
-        None => obey(Pintle::read(std::env::args_os()).unwrap_or_else(|error| error.exit())),
+        None => run_command(Pintle::read(std::env::args_os()).unwrap_or_else(|error| error.exit())),
         Some(program) => {
             run_as(program, arguments.map(|argument| argument.to_string_lossy().into_owned()))
         }
@@ -38,15 +38,15 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            // The log may be switched off or elsewhere; why the program ends is always said.
+            // The reason of a failure is printed even if the log is off.
             let _ = writeln!(std::io::stderr(), "pintle: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Does what the command line says.
-fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode> {
+/// Runs the command.
+fn run_command((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode> {
     match command_line.command {
         Command::Serve(flags) => {
             log::start(flags.verbosity());
@@ -62,7 +62,7 @@ fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does what a program of another name would do.
+/// Runs as the program by whose name Pintle was called.
 fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::Result<ExitCode> {
     let flags = compat::arguments::flags(arguments);
     let words = match program {
@@ -81,7 +81,7 @@ fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::
                 writeln!(std::io::stderr(), "kube-apiserver: {warning}")?;
             }
             let start = ["kube-apiserver".to_owned(), "serve".to_owned()];
-            obey(Pintle::read(start.into_iter().chain(translation.arguments))?)
+            run_command(Pintle::read(start.into_iter().chain(translation.arguments))?)
         }
         Program::Etcd => {
             log::start(0);
@@ -98,7 +98,7 @@ fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::
     }
 }
 
-/// Serves until a signal comes.
+/// Runs a server until a signal.
 fn run(config: Config) -> anyhow::Result<()> {
     let runtime = pintle_server::runtime()?;
     runtime.block_on(async {
@@ -119,16 +119,21 @@ fn run(config: Config) -> anyhow::Result<()> {
     })
 }
 
-/// Gives code that only the start needed back to the system, when what follows a start has run, too.
+/// Returns the pages of code that only the start needed to the system, after the start has
+/// finished.
 async fn release_code() {
     tokio::time::sleep(SETTLED_AFTER).await;
     match pintle_pages::release() {
-        Ok(bytes) => tracing::debug!(bytes, "the pages of the program's code are given back"),
-        Err(error) => tracing::debug!(%error, "the pages of the program's code stay mapped"),
+        Ok(bytes) => {
+            tracing::debug!(bytes, "returned the pages of the program's code to the system")
+        }
+        Err(error) => {
+            tracing::debug!(%error, "cannot return the pages of the program's code to the system")
+        }
     }
 }
 
-/// The one line on standard output: for people, and for programs that wait for it.
+/// Prints the line on standard output that people and programs wait for.
 fn announce(server: &Running) -> std::io::Result<()> {
     let kubeconfig = server.kubeconfig_path().display();
     let mut out = std::io::stdout().lock();
@@ -136,7 +141,7 @@ fn announce(server: &Running) -> std::io::Result<()> {
     out.flush()
 }
 
-/// The signals that end the server.
+/// The signals that stop the server.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -150,8 +155,9 @@ impl Signals {
         })
     }
 
-    /// Returns when another one comes than the one just now. Who ends a group of processes may send it to each
-    /// of them and to the group (`timeout` does): what follows at once is the same. Cancel safe.
+    /// Returns on the next signal that is not a repetition of the last. A tool that stops a process
+    /// group may signal each process and the group (`timeout` does), so signals in quick succession
+    /// count once. Cancel safe.
     async fn another(&mut self) {
         const SAME: Duration = Duration::from_millis(500);
         let first = Instant::now();
@@ -163,7 +169,7 @@ impl Signals {
         }
     }
 
-    /// Returns when one comes. Cancel safe.
+    /// Returns on the next signal. Cancel safe.
     async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,5 +1,5 @@
-//! Versions of groups that an APIService gives to an extension API server: they are its, whatever definitions
-//! of them there are here.
+//! Aggregation: group versions that an APIService delegates to an extension API server. They are
+//! served there, whatever definitions exist here.
 
 mod discovery;
 mod documents;
@@ -24,7 +24,7 @@ pub(crate) use proxy::Handed;
 pub(crate) use services::ApiService;
 use services::ApiServices;
 
-/// Who answers for which version of a group, how they are reached, and what they serve.
+/// The APIServices, the client of their servers, and what these serve.
 pub(crate) struct Aggregation {
     services: ApiServices,
     extensions: Extensions,
@@ -37,13 +37,13 @@ impl Aggregation {
         Self { services, extensions, discovered }
     }
 
-    /// Follows a registry from now on.
+    /// Starts to follow a registry.
     pub(crate) fn follow(&self, registry: &Registry) {
         self.services.follow(registry);
     }
 
-    /// Who answers for a path, if it is another server: for `/apis/G/V` and what is below, for the OpenAPI
-    /// document of that, and for that of the group.
+    /// The APIService of a path, if an extension API server serves it: `/apis/G/V` and below, the
+    /// OpenAPI document of the version, and that of the group.
     pub(crate) fn answering(&self, path: &str) -> Option<Arc<ApiService>> {
         let document = path.strip_prefix("/openapi/v3");
         let mut parts = document.unwrap_or(path).strip_prefix("/apis/")?.split('/');
@@ -68,14 +68,14 @@ impl Aggregation {
         }
     }
 
-    /// Which state of what others serve it is now: it grows with each change.
+    /// The generation of the extension API servers' discovery: it grows with each change.
     pub(crate) fn number(&self) -> u64 {
         self.services.current().number() + self.discovered.number()
     }
 
-    /// What others serve.
+    /// The group versions of extension API servers.
     pub(crate) fn served(&self) -> ExtensionSet {
-        // The number first: what changes meanwhile is looked at again.
+        // The number is read first, so that a later change is noticed.
         let number = self.number();
         let current = self.services.current();
         let all = current.all().map(|service| Extension {
@@ -88,7 +88,7 @@ impl Aggregation {
         ExtensionSet { number, all: all.collect() }
     }
 
-    /// The paths of others' OpenAPI documents in the list of them, and their hashes.
+    /// The paths and hashes of extension API servers' OpenAPI documents.
     pub(crate) fn openapi(&self) -> BTreeMap<String, String> {
         let mut documents = BTreeMap::new();
         for service in self.services.current().all() {
@@ -101,7 +101,7 @@ impl Aggregation {
         documents
     }
 
-    /// Documents of version 3 that were made of others' documents of version 2, by their paths in the list.
+    /// OpenAPI v3 documents that were converted from v2, by path.
     pub(crate) fn openapi_converted(&self) -> BTreeMap<String, Arc<Converted>> {
         let current = self.services.current();
         let converted = current.all().filter_map(|service| {
@@ -111,14 +111,14 @@ impl Aggregation {
         converted.collect()
     }
 
-    /// What others' documents of version 2 say of their versions.
+    /// The OpenAPI v2 excerpts of extension API servers.
     pub(crate) fn openapi_v2(&self) -> Vec<Arc<V2>> {
         let current = self.services.current();
         let said = current.all().filter_map(|service| self.discovered.of(&service.name));
         said.filter_map(|said| said.documents.v2.clone()).collect()
     }
 
-    /// Where an extension API server is.
+    /// The backend of an APIService.
     fn backend(&self, service: &ApiService) -> Result<Backend, Unreachable> {
         let name = (service.namespace.as_str(), service.service.as_str());
         self.extensions.backend(name, service.port, &service.trust)

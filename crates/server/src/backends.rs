@@ -1,7 +1,6 @@
-//! Other servers that this one connects to for its clients: where they are dialled, whom they are
-//! believed to be, and requests to them.
+//! Clients of other servers: dialling, TLS, and HTTP requests.
 //!
-//! Must not know: what is asked, and for whom.
+//! Must not know the purpose of a request, nor its user.
 
 mod connections;
 mod dial;
@@ -32,28 +31,28 @@ pub(crate) use kubelets::{Kubelets, Verification};
 pub(crate) use reach::Unallowed;
 pub(crate) use services::Services;
 
-/// Where a request goes.
+/// The address and TLS settings of a server.
 #[derive(Clone)]
 pub(crate) struct Backend {
     /// `host:port`
     pub(crate) authority: String,
-    /// The name that its certificate must have, where that is not its host's.
+    /// The name that its certificate must have, if it is not the host.
     pub(crate) name: Option<String>,
-    /// Who it must be; nothing where it speaks without TLS.
+    /// Its TLS settings; `None` for plain HTTP.
     pub(crate) tls: Option<Arc<ClientConfig>>,
-    /// Where it was found, if it was looked up before it is dialled.
+    /// Its resolved addresses, if they were resolved and checked before dialling.
     pub(crate) addresses: Option<Arc<[SocketAddr]>>,
-    /// How it is reached.
+    /// The direct connection or the proxy to it.
     pub(crate) way: Way,
 }
 
-/// An answer whose body is on its way.
+/// A response whose body is still arriving.
 pub(crate) type Response = http::Response<Answer>;
 
-/// The body of an answer, and what becomes of the connection that it comes over.
+/// A response body that controls the reuse of its connection.
 pub(crate) struct Answer {
     body: Incoming,
-    /// Is told whether the answer was read to the end.
+    /// Called with true if the body was read to its end.
     over: Option<Box<dyn FnOnce(bool) + Send>>,
 }
 
@@ -70,7 +69,7 @@ impl PartialEq for Backend {
 }
 
 impl Backend {
-    /// Connects, and asks once.
+    /// Sends one request on a new connection.
     pub(crate) async fn ask<B>(&self, request: Request<B>) -> Result<Response, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>

@@ -42,13 +42,13 @@ struct Slots(Mutex<Queues>);
 
 struct Queues {
     free: usize,
-    /// The users of whom polls wait, the next one first.
+    /// The users with waiting polls, the next one first.
     turns: VecDeque<String>,
-    /// The polls that wait, by user. No queue is empty, and each user who has one has a receiver.
+    /// The waiting polls by user. No queue is empty, and each user with a queue is in `turns`.
     waiting: HashMap<String, VecDeque<oneshot::Sender<Slot>>>,
 }
 
-/// The right to compute; goes to the next in receiver when dropped.
+/// The right to compute; passes to the next in turn when dropped.
 struct Slot(Option<Arc<Slots>>);
 
 impl Compute {
@@ -117,7 +117,7 @@ impl Lane {
 }
 
 impl Slots {
-    /// A slot, or what receives one when the user's turn comes.
+    /// A slot, or a receiver of one for the user's turn.
     fn enter(self: &Arc<Self>, user: &str) -> Result<Slot, oneshot::Receiver<Slot>> {
         let mut queues = self.0.lock();
         if queues.free > 0 {
@@ -137,7 +137,7 @@ impl Slots {
 }
 
 impl Queues {
-    /// The poll that is next in receiver, if one waits.
+    /// The next waiting poll, if there is one.
     fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         let user = self.turns.pop_front()?;
         let queue = self.waiting.get_mut(&user)?;

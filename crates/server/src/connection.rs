@@ -1,8 +1,8 @@
-//! Connections: accepted, encrypted, and served over HTTP/1.1 or HTTP/2, within bounds.
+//! Accepts connections, encrypts them, and serves HTTP/1.1 or HTTP/2 over them, within limits.
 //!
-//! Every step that waits for a peer has a deadline: the handshake ([`ConnectionLimits::handshake`]), a
-//! request's headers and the time between requests ([`register`]), the sending of an answer ([`socket`],
-//! [`stream`], [`answer`]). The body of a request has [`crate::body`]'s.
+//! Every wait for a peer has a deadline: the handshake ([`ConnectionLimits::handshake`]), a
+//! request's headers and the time between requests ([`register`]), and the sending of a response
+//! ([`socket`], [`stream`], [`answer`]). [`crate::body`] bounds the reading of a request's body.
 //!
 //! [`ConnectionLimits::handshake`]: crate::ConnectionLimits::handshake
 
@@ -46,21 +46,21 @@ pub(crate) use files::within_files;
 use register::{Entry, Register};
 use socket::Socket;
 
-/// The answer to a request that is not encrypted.
+/// The response to a request without TLS.
 const PLAIN_HTTP: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// After a failure to accept (no more file descriptors), the listener waits for so long.
+/// The pause after a failed accept (no more file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What all connections share.
+/// The state that all connections share.
 struct Listener {
     tls: Arc<Tls>,
     register: Arc<Register>,
     api: Arc<Api>,
 }
 
-/// Accepts connections until the server stops, then waits for those that are open to end; how long is
-/// the caller's to bound.
+/// Accepts connections until the server stops, then waits for open ones to end; the caller bounds
+/// that wait.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Arc<Tls>,
@@ -117,7 +117,7 @@ async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<L
     tracing::debug!(%why, %from, "TLS handshake error");
 }
 
-/// Serves an encrypted connection until it ends.
+/// Serves HTTP over an encrypted connection until it ends.
 async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &Listener) {
     let peer = shared.api.authentication.peer(stream.get_ref().1.peer_certificates());
     let upgraded = Arc::new(Mutex::new(None));
@@ -148,7 +148,7 @@ async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &
     }
 }
 
-/// What answers the requests of a connection.
+/// Serves the requests of a connection.
 #[derive(Clone)]
 struct Requests {
     api: Arc<Api>,
@@ -164,7 +164,7 @@ impl Requests {
         let time = self.api.settings.request_timeout;
         let response = self.api.serve(&self.peer, &self.conduct, request).await;
         let mut response = response.map(|body| {
-            // A short one is gone with the first piece, and a watch has its own end.
+            // A short response is sent with its first piece, and a watch has its own timeout.
             let deadline = body.is_long().then(|| Instant::now() + time);
             let session = body.is_session().then(|| self.conduct.begin_session());
             Answer::new(body, deadline, busy, session)
@@ -176,7 +176,7 @@ impl Requests {
     }
 }
 
-/// Encrypts a connection. Who forgot to is told so, as Go's servers do.
+/// Runs the TLS handshake. A client without TLS gets a plain-text error, as from Go's servers.
 async fn shake_hands(
     mut stream: Socket,
     acceptor: &TlsAcceptor,
@@ -185,7 +185,7 @@ async fn shake_hands(
     let mut start = [0; 5];
     stream.peek(&mut start).await?;
     if LINE_STARTS.contains(&start.as_slice()) {
-        // What is left unread would take the answer with it.
+        // Unread data would reset the connection, and the response would be lost.
         let _ = stream.read(&mut [0; 4096]).await?;
         stream.write_all(PLAIN_HTTP).await?;
         return Err(std::io::Error::other("client sent an HTTP request to an HTTPS server"));

@@ -1,6 +1,7 @@
-//! Which web pages of other origins may use the API: `--cors-allowed-origins`, upstream's `WithCORS`.
+//! CORS: the origins whose web pages may use the API (`--cors-allowed-origins`, upstream's
+//! `WithCORS`).
 //!
-//! Must not know: who asks. A browser asks first whether it may (OPTIONS) and shows no credentials then.
+//! Must not know the user: a browser's preflight request (OPTIONS) has no credentials.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -12,7 +13,7 @@ use regex::RegexSet;
 use crate::error::Error;
 use crate::header_text;
 
-/// What a page of an allowed origin may do.
+/// The headers for pages of an allowed origin.
 const GRANTS: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS, PUT, DELETE, PATCH"),
     (
@@ -24,16 +25,16 @@ const GRANTS: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_ALLOW_CREDENTIALS, "true"),
 ];
 
-/// The origins that are allowed, as regular expressions.
+/// The allowed origins, as regular expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
-    /// `None` where no page may.
+    /// `None` if no origin is allowed.
     allowed: Option<RegexSet>,
 }
 
 impl Cors {
-    /// Reads the flag's expressions, each of which must say where a host begins and ends, lest it allow
-    /// hosts that only contain the one that is meant.
+    /// Parses the flag's expressions. Each must be anchored at the start and the end of the host;
+    /// otherwise it would allow hosts that only contain the intended one.
     pub fn parse<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let expressions: Vec<&str> = expressions.into_iter().collect();
         let refuse =
@@ -65,7 +66,7 @@ impl Cors {
     }
 }
 
-/// Tells the browser what a page of this origin may do.
+/// Adds the headers that allow a page of this origin.
 pub(crate) fn grant(origin: &HeaderValue, headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.extend(GRANTS.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_expressions_are_refused() {
+    fn unanchored_expressions_are_refused() {
         for expression in ["", "example.com", "//example.com", "example.com$", "^(:"] {
             let refused = Cors::parse([expression]);
             assert!(matches!(refused, Err(Error::Flag { .. })), "{expression:?} {refused:?}");

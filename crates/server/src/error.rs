@@ -1,4 +1,4 @@
-//! Why a server does not start. Each says what to do about it.
+//! Errors at start. Each says what to do about it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is taken or not this machine's.
+    /// The address is in use or not this machine's.
     #[error(
         "cannot listen on {address}: {why}; choose another --secure-port (0 takes a free one) or \
          --bind-address"
@@ -17,7 +17,7 @@ pub enum Error {
         /// What the system said.
         why: std::io::Error,
     },
-    /// The system gives no thread for the server's own work.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
     /// A file or directory cannot be read or written.
@@ -30,7 +30,7 @@ pub enum Error {
         /// What the system said.
         why: std::io::Error,
     },
-    /// A certificate or key is not what it should be.
+    /// A certificate or key is invalid.
     #[error("{path}: {reason}")]
     Certificate {
         /// The file.
@@ -49,10 +49,10 @@ pub enum Error {
     /// A certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     MakeCertificate(String),
-    /// TLS does not take what it was given.
+    /// TLS cannot be configured.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
-    /// A flag's value makes no sense.
+    /// A flag's value is invalid.
     #[error("--{flag}: {reason}")]
     Flag {
         /// The flag.
@@ -60,7 +60,7 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// What a flag names cannot be used.
+    /// The file that a flag names cannot be used.
     #[error("--{flag}: {error}")]
     Named {
         /// The flag.
@@ -68,10 +68,10 @@ pub enum Error {
         /// What is wrong, and what to do.
         error: Box<Self>,
     },
-    /// A flag of services makes no sense.
+    /// A flag of services is invalid.
     #[error(transparent)]
     Effects(#[from] pintle_effects::Error),
-    /// The store does not open: what its medium said.
+    /// The store cannot be opened.
     #[error(
         "cannot open the store in {path}: {reason}; put back a copy of the directory, choose another \
          --data-dir, or remove the directory to begin without any objects"
@@ -82,30 +82,30 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The store does not open, or cannot be read.
+    /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] pintle_store::Error),
-    /// etcd cannot be used, or does not answer.
+    /// etcd does not answer or cannot be used.
     #[error("--etcd-servers: {0}")]
     Etcd(#[from] pintle_etcd::Error),
-    /// An object that must be there from the beginning could not be made.
+    /// A bootstrap object cannot be created.
     #[error("cannot make an object that must be there from the beginning: {reason}")]
     Bootstrap {
-        /// Which, and why.
+        /// The object and the reason.
         reason: String,
     },
-    /// An object that the configuration names could not be applied.
+    /// An object of the configuration cannot be applied.
     #[error("cannot apply {object}: {reason}")]
     Apply {
-        /// Which.
+        /// The object.
         object: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Error {
-    /// The error of a file or directory that a flag names.
+    /// Adds the name of the flag that names the file or directory.
     pub(crate) fn of(self, flag: &'static str) -> Self {
         Self::Named { flag, error: Box::new(self) }
     }

@@ -1,8 +1,8 @@
-//! Priority and fairness: which requests are worked on now, and which wait (APF-04 … APF-07).
+//! Priority and fairness: decides which requests run now and which wait (APF-04 … APF-07).
 //!
-//! The flow schemas and priority levels that are stored say so. They are followed like what authorizers
-//! answer from: a change counts for the next request after it was acknowledged. The decisions are those
-//! of [`pintle_fairness`]; here requests wait for them, and give their seats back.
+//! The stored flow schemas and priority levels configure it. A change takes effect for the next
+//! request after it was acknowledged. [`pintle_fairness`] decides; requests wait here and give back
+//! their seats.
 
 mod configuration;
 mod dump;
@@ -36,26 +36,26 @@ pub(crate) use watched::WatchGuard;
 use crate::query::Query;
 use crate::request_info::{RequestInfo, flag};
 
-/// How often limits are adjusted to the demand (upstream: `borrowingAdjustmentPeriod`).
+/// The interval at which limits are adjusted to the demand (upstream: `borrowingAdjustmentPeriod`).
 const ADJUSTMENT_PERIOD: Duration = Duration::from_secs(10);
-/// How long a request waits at most, whatever its timeout.
+/// The longest wait of a request, whatever its timeout.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// The flow schemas and priority levels of the server, and the requests of each level.
+/// The flow schemas and priority levels, with the requests of each level.
 pub(crate) struct Fairness {
     registry: Arc<Registry>,
-    /// The seats of all levels together.
+    /// The total number of seats.
     total: usize,
-    /// What times are counted from.
+    /// The origin of times.
     origin: Instant,
     /// Built when the first request arrives.
     state: RwLock<State>,
     watches: Arc<Mutex<Watches>>,
     flows: Series<2, FlowMeasures>,
-    /// The fraction of its target that each level got which no bound held back, in millionths.
+    /// The fraction of its target that each level without a binding limit got, in millionths.
     fair_fraction: Gauge,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Fairness {
 #[derive(Default)]
 struct State {
     feeds: Vec<Feed>,
-    /// In the order in which they are tried.
+    /// In order of precedence.
     classes: Vec<Arc<Class>>,
     levels: BTreeMap<String, Entry>,
 }
@@ -73,27 +73,27 @@ struct Entry {
     spec: Level,
     limits: Limits,
     demand: Demand,
-    /// What it was to get at the last adjustment, before bounds.
+    /// The target of the last adjustment, before limits.
     target: f64,
     current: usize,
-    /// It is not configured any more, and ends when its requests do.
+    /// True if it has been deleted; it ends when its requests do.
     is_quiescing: bool,
     level: Arc<ServedLevel>,
 }
 
-/// What requests are that match a flow schema.
+/// The classification of requests that match a flow schema.
 pub(crate) struct Class {
     schema: FlowSchema,
     level: Arc<ServedLevel>,
-    /// Whether flows have queues of their own.
+    /// True if requests are queued by flow.
     has_queues: bool,
-    /// The most seats of one request; 0 where the level says nothing.
+    /// The most seats of one request; 0 if the level does not queue.
     max_seats: usize,
     uids: [HeaderValue; 2],
     measures: Arc<FlowMeasures>,
 }
 
-/// A request that wants to be worked on.
+/// A request that needs seats.
 pub(crate) struct Wanting<'a> {
     pub(crate) class: &'a Arc<Class>,
     pub(crate) user: &'a Arc<User>,
@@ -101,9 +101,9 @@ pub(crate) struct Wanting<'a> {
     pub(crate) query: &'a Query,
     /// The resource, if it is served.
     pub(crate) resource: Option<&'a Resource>,
-    /// When it was received.
+    /// When the request was received.
     pub(crate) began: Instant,
-    /// How long it may take.
+    /// The request's timeout.
     pub(crate) timeout: Duration,
 }
 
@@ -121,7 +121,7 @@ impl Fairness {
         }
     }
 
-    /// What a request is by the flow schemas.
+    /// Classifies a request by the flow schemas.
     pub(crate) fn classify(&self, asked: &Attributes<'_>) -> Option<Arc<Class>> {
         let state = self.state.read();
         if !state.feeds.is_empty() && state.feeds.iter().all(Feed::is_current) {
@@ -135,7 +135,7 @@ impl Fairness {
         state.class_of(asked)
     }
 
-    /// Waits for seats; at the longest a quarter of the time that the request may take.
+    /// Waits for seats, at most a quarter of the request's timeout.
     pub(crate) async fn admit(&self, wanting: Wanting<'_>) -> Result<Seat, Rejected> {
         let Wanting { class, user, info, began, timeout, .. } = wanting;
         let estimate = self.estimate(&wanting);
@@ -144,7 +144,7 @@ impl Fairness {
         level::admit(class, user, info, estimate, until).await
     }
 
-    /// A watch begins, of which writes are to know until the guard is dropped.
+    /// Counts a watch for the cost of writes, until the guard is dropped.
     pub(crate) fn begin_watch(&self, info: &RequestInfo) -> Option<WatchGuard> {
         WatchGuard::begin(&self.watches, info)
     }
@@ -169,7 +169,7 @@ impl Fairness {
         self.origin.elapsed()
     }
 
-    /// Takes over what is stored now.
+    /// Applies the stored configuration.
     fn configure(&self, state: &mut State) {
         if state.feeds.is_empty() {
             let names = ["prioritylevelconfigurations", "flowschemas"];
@@ -192,7 +192,7 @@ impl Fairness {
             };
             state.levels.insert(entry.spec.name.clone(), entry);
         }
-        // Requests of levels that are gone keep their seats, and those that wait get them.
+        // Requests of deleted levels keep their seats, and waiting ones still get seats.
         for (name, entry) in old.into_iter().filter(|(_, entry)| !entry.level.is_idle()) {
             state.levels.insert(name, Entry { is_quiescing: true, ..entry });
         }
@@ -210,7 +210,7 @@ impl Fairness {
         state.classes = configured.schemas.into_iter().filter_map(class).collect();
     }
 
-    /// What matches a schema; nothing where its level is not there.
+    /// The class of a schema; `None` if its level does not exist.
     fn class(&self, levels: &BTreeMap<String, Entry>, schema: FlowSchema) -> Option<Arc<Class>> {
         use pintle_fairness::Discipline::Queue;
         let entry = levels.get(&schema.priority_level).filter(|entry| !entry.is_quiescing)?;
@@ -231,7 +231,7 @@ impl Fairness {
         }))
     }
 
-    /// Lends seats of levels that do not use them to those that could.
+    /// Lends unused seats of levels to levels with demand.
     fn adjust(&self, state: &mut State) {
         let now = self.now();
         for entry in state.levels.values_mut() {
@@ -249,7 +249,7 @@ impl Fairness {
         }
     }
 
-    /// How many seats a request takes.
+    /// Estimates the seats of a request.
     fn estimate(&self, wanting: &Wanting<'_>) -> WorkEstimate {
         let Wanting { class, info, query, resource, .. } = wanting;
         let Some(named) = &info.resource else { return WorkEstimate::seats(1) };
@@ -267,7 +267,7 @@ impl Fairness {
                 };
                 estimate::list(&listed, class.max_seats)
             }
-            // A token is no event.
+            // A token request is sent to no watch.
             Verb::Create if named.resource == "serviceaccounts" && named.subresource == "token" => {
                 WorkEstimate::seats(1)
             }
@@ -305,20 +305,20 @@ impl Entry {
 }
 
 impl Class {
-    /// Tells the client what its request is; by uids, as names are nobody's business.
+    /// Adds the headers with the uids of flow schema and level; names are not disclosed.
     pub(crate) fn tell(&self, headers: &mut HeaderMap) {
         let [schema, level] = &self.uids;
         headers.insert(FLOW_SCHEMA_UID, schema.clone());
         headers.insert(PRIORITY_LEVEL_UID, level.clone());
     }
 
-    /// Whether its requests never wait.
+    /// True if its requests never wait.
     pub(crate) fn is_exempt(&self) -> bool {
         self.level.is_exempt()
     }
 }
 
-/// Whether a watch begins with the state, so that it is a list, too.
+/// True if a watch sends initial events, so that it costs as much as a list.
 pub(crate) fn begins_with_state(query: &Query) -> bool {
     matches!(query.text("resourceVersion"), "" | "0")
         || query.get("sendInitialEvents").is_some_and(|said| flag(Some(said)))

@@ -1,5 +1,5 @@
-//! `--feature-gates`: which features are on. Every gate of kube-apiserver is known with its stage. What is
-//! here both ways can be set; what is here one way is refused the other way, by name.
+//! `--feature-gates`. All gates of kube-apiserver are known, with their stages. A gate that is
+//! implemented both ways can be set; any other is refused the other way, by name.
 
 mod upstream;
 
@@ -10,7 +10,7 @@ use upstream::{DEPENDENCIES, GATES};
 
 use crate::Error;
 
-/// How far a feature is, in upstream's terms.
+/// Upstream's stage of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Alpha,
@@ -19,18 +19,19 @@ enum Stage {
     Deprecated,
 }
 
-/// What a feature is here.
+/// Pintle's implementation of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     /// It can be on or off: a [`Feature`].
     Both,
-    /// It is on, and cannot be switched off.
+    /// Always on.
     On,
-    /// It is absent.
+    /// Not implemented.
     Off,
-    /// It is another component's, or a means of upstream's that no client sees: both ways are the same.
+    /// Another component's feature, or an internal one of upstream's that no client sees: both
+    /// settings have the same effect.
     Apart,
-    /// Upstream lets nobody set it.
+    /// Locked to its default upstream.
     Locked,
 }
 
@@ -39,7 +40,7 @@ enum Here {
 struct Gate {
     stage: Stage,
     name: &'static str,
-    /// Whether it is on upstream where nothing is said.
+    /// Upstream's default.
     default: bool,
     here: Here,
 }
@@ -52,22 +53,22 @@ const fn locked(stage: Stage, name: &'static str, default: bool) -> Gate {
     Gate { stage, name, default, here: Here::Locked }
 }
 
-/// The features that can be switched.
+/// The features that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Compress long answers for clients that take it.
+    /// Compresses long responses for clients that accept gzip.
     ApiResponseCompression,
-    /// Speak CBOR with clients that do.
+    /// Serves CBOR to clients that accept it.
     CborServingAndStorage,
-    /// Tell at `/flagz` what the command line says.
+    /// Serves the command line at `/flagz`.
     ComponentFlagz,
-    /// Tell at `/statusz` what this server is.
+    /// Serves the server's state at `/statusz`.
     ComponentStatusz,
-    /// Delete objects that cannot be read.
+    /// Allows deleting objects that cannot be decoded.
     UnsafeMalformedObjectDeletion,
-    /// Watches that begin with the state (`sendInitialEvents`).
+    /// Watches that send initial events (`sendInitialEvents`).
     WatchList,
-    /// Serve kinds that are not served otherwise.
+    /// Serves further kinds.
     Kinds(pintle_kinds::Feature),
 }
 
@@ -85,26 +86,26 @@ impl Feature {
     }
 }
 
-/// Which features are on.
+/// The feature gates' settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
-    /// What the command line says, of gates that can be set.
+    /// The settings of the command line.
     set: BTreeMap<&'static str, bool>,
 }
 
 impl FeatureGates {
-    /// Whether a feature is on.
+    /// True if a feature is on.
     pub fn has(&self, feature: Feature) -> bool {
         known(feature.name()).is_some_and(|gate| self.is_on(gate))
     }
 
-    /// The features of the built-in kinds that are on.
+    /// The enabled features of the built-in kinds.
     pub(crate) fn of_kinds(&self) -> pintle_kinds::Features {
         let all = pintle_kinds::Feature::ALL.into_iter();
         all.filter(|feature| self.has(Feature::Kinds(*feature))).collect()
     }
 
-    /// Every gate with upstream's word for its stage, and whether it is on.
+    /// All gates with upstream's name of the stage, and whether they are on.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         GATES.iter().map(|gate| (gate.name, gate.stage.word(), self.is_on(gate)))
     }
@@ -119,8 +120,8 @@ impl FeatureGates {
         }
     }
 
-    /// Reads the flag's values, each `Name=true,Other=false`; of settings of one gate the last holds. A
-    /// gate that is not known is an error (DEP-22), and so is switching off what cannot be (DEP-23).
+    /// Parses the flag's values, each `Name=true,Other=false`; the last setting of a gate wins. An
+    /// unknown gate is an error (DEP-22), and so is turning off a gate that is always on (DEP-23).
     pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Flag { flag: "feature-gates", reason };
         let mut settings = BTreeMap::new();
@@ -194,7 +195,7 @@ impl FeatureGates {
         Ok(())
     }
 
-    /// What is set may need what is off.
+    /// A gate that is on may depend on one that is off.
     fn check_dependencies(&self) -> Result<(), String> {
         let is_on = |name: &str| known(name).is_some_and(|gate| self.is_on(gate));
         for (name, needed) in DEPENDENCIES.iter().filter(|(name, _)| is_on(name)) {
@@ -211,7 +212,7 @@ impl FeatureGates {
 }
 
 impl Stage {
-    /// As the metric `kubernetes_feature_enabled` has it.
+    /// The label of `kubernetes_feature_enabled`.
     const fn word(self) -> &'static str {
         match self {
             Self::Alpha => "ALPHA",
@@ -222,7 +223,7 @@ impl Stage {
     }
 }
 
-/// Reads `Name=true`, or `kube:Name=true`, in which the component is named.
+/// Parses `Name=true`, or `kube:Name=true` with the component's name.
 fn read(setting: &str) -> Result<(&str, bool), String> {
     let setting = setting.trim();
     let setting = setting.strip_prefix("kube:").unwrap_or(setting);
@@ -240,7 +241,7 @@ fn read(setting: &str) -> Result<(&str, bool), String> {
     }
 }
 
-/// The stage whose gates a setting is about, where it is about all of them.
+/// The stage that `AllAlpha` or `AllBeta` sets.
 fn stage_of_all(name: &str) -> Option<Stage> {
     match name {
         "AllAlpha" => Some(Stage::Alpha),

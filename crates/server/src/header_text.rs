@@ -1,6 +1,6 @@
-//! The texts of headers. Go reads any bytes, and shows those that are not UTF-8 as U+FFFD; so do we. A
-//! value that cannot be read as ASCII is never taken for one that is absent: the sender of an identity
-//! would otherwise get another one.
+//! The text of header values. Go accepts any bytes and shows invalid UTF-8 as U+FFFD; so does this
+//! server. A value that is not ASCII never counts as absent: the sender of an identity would
+//! otherwise get another one.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ pub(crate) fn text(value: &HeaderValue) -> Cow<'_, str> {
     lossy(value.as_bytes())
 }
 
-/// The values of all headers of a name, as the one list that they are (RFC 9110, 5.3).
+/// The values of all headers of a name as one list (RFC 9110, 5.3).
 pub(crate) fn list<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Cow<'h, str> {
     let mut values = headers.get_all(name).iter().map(text);
     let first = values.next().unwrap_or_default();
     values.fold(first, |list, value| Cow::Owned(format!("{list},{value}")))
 }
 
-/// Bytes as Go's JSON shows them: U+FFFD for each byte that belongs to no character.
-/// ([`String::from_utf8_lossy`] has one for several of them.)
+/// Converts bytes as Go's JSON does: each invalid byte becomes U+FFFD. ([`String::from_utf8_lossy`]
+/// merges several.)
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_that_is_no_text_is_shown() {
+    fn each_invalid_byte_becomes_a_replacement_character() {
         for (bytes, expected) in [
             (&b"plain"[..], "plain"),
             ("jürgen".as_bytes(), "jürgen"),

@@ -1,4 +1,4 @@
-//! The kubeconfig that lets somebody in, certificates and all.
+//! Writes kubeconfigs with inline certificates.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,12 +11,12 @@ use pintle_value::{Value, yaml};
 use crate::Error;
 use crate::pki::Credentials;
 
-/// What the cluster and the context are called.
+/// The name of cluster and context.
 const CLUSTER: &str = "pintle";
-/// What the user is called.
+/// The name of the user.
 const USER: &str = "kubernetes-admin";
 
-/// Makes sure that nothing but a kubeconfig of this program is at a path, which can be replaced.
+/// Refuses a path where a file exists that this program has not written.
 pub(crate) fn check_place(path: &Path) -> Result<(), Error> {
     let is_own = match fs::read_to_string(path) {
         Ok(text) => is_own(&text),
@@ -34,8 +34,8 @@ pub(crate) fn check_place(path: &Path) -> Result<(), Error> {
     Err(Error::Flag { flag: "kubeconfig", reason })
 }
 
-/// Whether a file has nothing in it but what this program writes: its cluster, its user, and contexts of
-/// them, which kubectl may have added to.
+/// True if the kubeconfig has only this program's cluster and user, and contexts of them, which
+/// kubectl may have added.
 fn is_own(text: &str) -> bool {
     if text.trim().is_empty() {
         return true;

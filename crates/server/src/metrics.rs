@@ -1,9 +1,9 @@
-//! Metrics in Prometheus' text format 0.0.4, under upstream's names.
+//! Metrics in Prometheus' text format 0.0.4, with upstream's names.
 //!
-//! Whoever does something measures it, in a struct of its own ([`pintle_measure`]). Here they are read, and
-//! told as the rows of [`families`] say. What nobody here can know is not told; `docs/metrics.md` has the
-//! list. Labels are what is served and what is configured, never what clients make up, so the number of
-//! series is bounded.
+//! Each module measures its own work in a struct ([`pintle_measure`]). This module reads these
+//! structs and writes them as the rows of [`families`] say; `docs/metrics.md` lists upstream's
+//! metrics that are absent. Label values are served resources and configuration, never clients'
+//! texts, so the number of series is bounded.
 
 mod access;
 mod admission;
@@ -49,32 +49,32 @@ pub(crate) use requests::{Answered, ResourceRequests, Route};
 pub(crate) use route::{Key, VerbLabel, WriteVerb};
 use streams::Streams;
 
-/// What others measure, and what is told of the configuration.
+/// The measures of other crates, and the configuration that metrics show.
 pub(crate) struct Sources {
-    /// How far the garbage collector is.
+    /// The garbage collector's progress.
     collector: Arc<Progress>,
     queues: Arc<Queues>,
     lapses: Arc<Lapses>,
     webhooks: Arc<Webhooks>,
     admission: Arc<Measures>,
-    /// What is asked of etcd, where that keeps the objects.
+    /// The requests to etcd, if it is the store.
     etcd: Option<Arc<pintle_etcd::Measures>>,
     effects: Arc<pintle_effects::Measures>,
     node_ports: PortRange,
-    /// What authorizers have decided, and how they do.
+    /// Measures of authorizers.
     authorization: Arc<authorization::Measures>,
-    /// How long changes of the graph of nodes took, where there is one.
+    /// Measures of the node graph, if it exists.
     node_graph: Option<Arc<GraphMeasures>>,
     /// How values are encrypted, where they are.
     pub(crate) encryption: Option<Arc<encryption::Current>>,
     audit: Arc<audit::Measures>,
-    /// Each feature gate with its stage, and whether it is on.
+    /// Each feature gate with its stage and setting.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
     show_hidden: bool,
 }
 
-/// What is measured where a server is put together.
+/// The measures that `server.rs` collects at start.
 pub(crate) struct Measured {
     pub(crate) admission: Arc<Measures>,
     pub(crate) effects: Arc<pintle_effects::Measures>,
@@ -86,7 +86,7 @@ pub(crate) struct Measured {
 }
 
 impl Sources {
-    /// Those of a server.
+    /// Collects the sources of a server.
     pub(crate) fn of(
         environment: &Environment,
         config: &Config,
@@ -114,7 +114,7 @@ impl Sources {
     }
 }
 
-/// Everything that the server itself measures.
+/// The server's own measures.
 pub(crate) struct Metrics {
     pub(crate) requests: Requests,
     pub(crate) access: Access,
@@ -129,11 +129,11 @@ pub(crate) struct Metrics {
     sources: Sources,
 }
 
-/// How unknown fields may be treated, as requests say it; last, what they cannot say.
+/// The values of `fieldValidation`; last, any invalid one.
 const FIELD_VALIDATIONS: [&str; 4] = ["Ignore", "Strict", "Warn", "invalid"];
 
 impl Metrics {
-    /// Nothing has been counted yet.
+    /// All counts are zero.
     pub(crate) fn new(started_at_unix_seconds: i64, sources: Sources) -> Self {
         Self {
             requests: Requests::new(),
@@ -150,19 +150,19 @@ impl Metrics {
         }
     }
 
-    /// Counts how long a request took that says how unknown fields are to be treated.
+    /// Observes the duration of a request with `fieldValidation`.
     pub(crate) fn field_validation(&self, said: &str, took: Duration) {
         let known = FIELD_VALIDATIONS.iter().position(|known| *known == said);
         self.field_validations[known.unwrap_or(FIELD_VALIDATIONS.len() - 1)].took(took);
     }
 
-    /// Counts how long it took until the initial events of a watch were sent.
+    /// Observes the time until a watch's initial events were sent.
     pub(crate) fn watch_list(&self, resource: &GroupVersionResource, scope: &str, took: Duration) {
         let labels = [&*resource.group, &*resource.resource, scope, &*resource.version];
         self.watch_lists.with(labels).took(took);
     }
 
-    /// Remembers that something deprecated was asked for (DEP-14).
+    /// Records a request for a deprecated version (DEP-14).
     pub(crate) fn deprecated(
         &self,
         resource: &GroupVersionResource,
@@ -173,14 +173,14 @@ impl Metrics {
         self.deprecated.with([group, removed_release, resource, subresource, version]).set(1);
     }
 
-    /// Remembers how a health check went, as one of all that an endpoint makes.
+    /// Records the outcome of a health check of an endpoint.
     pub(crate) fn checked(&self, endpoint: &str, check: &str, passed: bool) {
         self.checks.with([check, endpoint]).set(i64::from(passed));
         let status = if passed { "success" } else { "error" };
         self.checks_total.with([check, status, endpoint]).add(1);
     }
 
-    /// What service levels are measured by, as text.
+    /// Writes `/metrics/slis`.
     pub(crate) fn slis(&self) -> String {
         let mut page = Page::default();
         gauges(&mut page, &f::HEALTH_CHECK, &self.checks);
@@ -188,7 +188,7 @@ impl Metrics {
         page.into_text()
     }
 
-    /// Everything else, as text.
+    /// Writes `/metrics`.
     pub(crate) fn text(&self, api: &Api) -> String {
         let mut page = Page::new(self.sources.show_hidden);
         self.requests.write(&mut page);

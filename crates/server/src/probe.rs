@@ -1,4 +1,4 @@
-//! Asks a program of the same machine whether it is well, in the words that upstream tells it in.
+//! Checks the health of a program on this machine, with upstream's texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::backends::dial;
 use crate::trust;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much of an answer is read.
+/// The bytes of a response that are read.
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 
-/// What `https://127.0.0.1:PORT/healthz` says; the error is the words for what is wrong.
+/// Requests `https://127.0.0.1:PORT/healthz`; the error has upstream's text.
 pub(crate) async fn healthz(port: u16) -> Result<String, String> {
     let said = tokio::time::timeout(PATIENCE, get(port)).await;
     let said = said.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
@@ -28,7 +28,7 @@ pub(crate) async fn healthz(port: u16) -> Result<String, String> {
     if is_well { Ok(text) } else { Err(text) }
 }
 
-/// Whether the answer is a good one, and its text.
+/// True for a success, with the response's text.
 async fn get(port: u16) -> Result<(bool, String), String> {
     let text = |why: hyper::Error| why.to_string();
     let address = format!("127.0.0.1:{port}");

@@ -1,6 +1,6 @@
-//! Requests that others answer, and what goes between a client and a backend after HTTP.
+//! Relays backends' responses, and the bytes of upgraded connections.
 //!
-//! Must not know: who is asked and why; protocols, which are [`pintle_streams`]'s.
+//! Must not know which backend is called and why, nor protocols, which are [`pintle_streams`]'s.
 
 pub(crate) mod answer;
 pub(crate) mod headers;

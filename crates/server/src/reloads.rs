@@ -1,27 +1,27 @@
-//! How configuration files are read again when they change, as metrics tell it.
+//! Measures of reloaded configuration files.
 
 use pintle_measure::{Counter, Gauge, Series};
 use sha2::{Digest, Sha256};
 
 use crate::server::own_name;
 
-/// How many configurations are told of.
+/// The number of configurations that have a series.
 const CONFIGS_MAX: usize = 16;
 
-/// The attempts to read a configuration again, by a hash of the server's name.
+/// The reloads of a configuration, by a hash of the server's name.
 pub(crate) struct Reloads {
-    /// What the configuration is about, for the log.
+    /// The name of the configuration in log lines.
     subject: &'static str,
     server: String,
     /// By `success` and `failure`.
     pub(crate) total: Series<2, Counter>,
     pub(crate) last_unix_seconds: Series<2, Gauge>,
-    /// 1 for the hash of the configuration that counts, 0 for those before.
+    /// 1 for the hash of the current configuration, 0 for earlier ones.
     pub(crate) config: Series<2, Gauge>,
 }
 
 impl Reloads {
-    /// No attempts yet.
+    /// No reloads yet.
     pub(crate) fn new(subject: &'static str) -> Self {
         Self {
             subject,
@@ -32,25 +32,27 @@ impl Reloads {
         }
     }
 
-    /// Tells which configuration counts.
+    /// Sets the hash of the current configuration.
     pub(crate) fn taken(&self, content: &[u8]) {
         self.config.all().iter().for_each(|(_, gauge)| gauge.set(0));
         self.config.with([&self.server, &hash(content)]).set(1);
     }
 
-    /// Counts an attempt; `why` it failed, if it did.
+    /// Counts a reload and logs it; `why` is the reason of a failure.
     pub(crate) fn ended(&self, why: Option<&str>, unix_seconds: i64) {
         let (subject, status) = (self.subject, if why.is_none() { "success" } else { "failure" });
         match why {
-            None => tracing::info!("the new {subject} configuration counts from now on"),
-            Some(why) => tracing::error!("the {subject} configuration stays as it was: {why}"),
+            None => tracing::info!("reloaded the {subject} configuration"),
+            Some(why) => tracing::error!(
+                "cannot reload the {subject} configuration; the previous one stays in use: {why}"
+            ),
         }
         self.total.with([&self.server, status]).add(1);
         self.last_unix_seconds.with([&self.server, status]).set(unix_seconds);
     }
 }
 
-/// The hash of a text as metrics tell it: `sha256:` and 64 digits.
+/// Formats a hash for metrics: `sha256:` and 64 digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()

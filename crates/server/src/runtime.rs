@@ -1,30 +1,29 @@
-//! The runtime that a server wants.
+//! The Tokio runtime of a server.
 
 use std::num::NonZero;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Connections are served by at least so many threads: while one of them is in a poll, another answers.
+/// The fewest threads that serve connections: while one is in a poll, another serves.
 const THREADS_MIN: usize = 2;
-/// After so many polls a thread looks what has come over the network. Tokio's 61 would let 61 polls of a
-/// few milliseconds each keep a health check waiting.
+/// The polls after which a thread checks for I/O. With Tokio's default, 61 polls of a few
+/// milliseconds each would delay a health check.
 const POLLS_BETWEEN_EVENTS: u32 = 8;
 
-/// So many long polls take place apart at the same time, at least: one that takes very long leaves room for
-/// another.
+/// The fewest separate threads for long polls: one that takes very long leaves room for another.
 const COMPUTED_MIN: usize = 2;
 
-/// How many processors there are for this process.
+/// The number of processors of this process.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// How many long polls take place apart at the same time.
+/// The number of long polls that run at a time on separate threads.
 pub(crate) fn compute_slots() -> usize {
     processors().max(COMPUTED_MIN)
 }
 
-/// A runtime as [`Server::start`](crate::Server::start) wants it.
+/// A runtime for [`Server::start`](crate::Server::start).
 pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(processors().max(THREADS_MIN))

@@ -1,4 +1,5 @@
-//! TLS as upstream has it: client certificates are asked for and not demanded, and judged later.
+//! TLS settings of the listener. Client certificates are requested, not required, and verified
+//! after the handshake, as in upstream.
 
 mod choice;
 mod first_version;
@@ -31,26 +32,26 @@ use choice::Choice;
 pub use parameters::TlsParameters;
 pub(crate) use verifier::{Believed, Verifier};
 
-/// What the listener needs, and what verifies client certificates after the handshake. Its certificates
-/// are replaced while the server runs.
+/// The settings of the listener and the verifiers of client certificates. Certificates can be
+/// replaced while the server runs.
 pub(crate) struct Tls {
     parameters: TlsParameters,
     settings: ArcSwap<Settings>,
-    /// Verifies clients.
+    /// Verifies client certificates.
     pub(crate) clients: Arc<Verifier>,
-    /// Verifies front proxies, where there are to be some.
+    /// Verifies front proxies; `None` without a CA for them.
     pub(crate) front_proxies: Option<Arc<Verifier>>,
 }
 
-/// The settings of new connections.
+/// The settings for new connections.
 struct Settings {
     config: Arc<ServerConfig>,
-    /// Those for the server's addresses that have a certificate of their own.
+    /// The settings by server address, for addresses that have their own certificate.
     by_address: HashMap<IpAddr, Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// Sets up TLS with HTTP/2 and HTTP/1.1 to choose from.
+    /// Sets up TLS; ALPN offers HTTP/2 and HTTP/1.1.
     pub(crate) fn new(
         certificates: &ListenerCertificates,
         parameters: &TlsParameters,
@@ -64,11 +65,10 @@ impl Tls {
         })
     }
 
-    /// Uses other certificates from now on: the serving ones for new connections, the authorities for each
-    /// request.
+    /// Replaces the serving certificates for new connections and the CAs for each request.
     ///
     /// # Errors
-    /// One of them cannot be used. Then nothing changes.
+    /// A certificate cannot be used. Then nothing changes.
     pub(crate) fn replace(&self, certificates: &ListenerCertificates) -> Result<(), Error> {
         let settings = Settings::new(certificates, &self.parameters)?;
         let (clients, front_proxies) = verifiers(certificates)?;
@@ -87,7 +87,7 @@ impl Tls {
     }
 }
 
-/// What verifies clients, and what front proxies.
+/// The verifiers of clients and of front proxies.
 fn verifiers(certificates: &ListenerCertificates) -> Result<(Believed, Option<Believed>), Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = |authorities: &Authorities| {
@@ -120,7 +120,7 @@ impl Settings {
     }
 }
 
-/// A pair as TLS needs it, if it is one.
+/// Converts a pair; an error if key and certificate do not match.
 fn certified(pair: &Pair) -> Result<CertifiedKey, Error> {
     let provider = aws_lc_rs::default_provider();
     CertifiedKey::from_der(pair.chain()?, pair.key()?, &provider).map_err(|why| match why {
@@ -129,10 +129,10 @@ fn certified(pair: &Pair) -> Result<CertifiedKey, Error> {
     })
 }
 
-/// Lets every certificate pass whose owner has its key; see [`crate::authentication`].
+/// Accepts every certificate whose key the client has; see [`crate::authentication`].
 #[derive(Debug)]
 struct AnyCertificate {
-    /// Names the authorities to clients, so that they know which certificate to give.
+    /// The CA names that clients see, to choose a certificate.
     authorities: Vec<DistinguishedName>,
     provider: Arc<CryptoProvider>,
 }
@@ -192,7 +192,7 @@ impl ClientCertVerifier for AnyCertificate {
     }
 }
 
-/// Verifies the chains of client certificates after the handshake, of whichever version the leaf is.
+/// Verifies client certificate chains after the handshake, for X.509 versions 1 and 3.
 #[derive(Debug)]
 struct Chains {
     authorities: Arc<RootCertStore>,
@@ -254,7 +254,7 @@ impl ClientCertVerifier for Chains {
     }
 }
 
-/// Whether a certificate is of this time.
+/// Verifies that a certificate is valid now.
 pub(crate) fn is_of(validity: &Validity, now: UnixTime) -> Result<(), rustls::Error> {
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     if now < validity.not_before.timestamp() {
@@ -266,7 +266,7 @@ pub(crate) fn is_of(validity: &Validity, now: UnixTime) -> Result<(), rustls::Er
     Ok(())
 }
 
-/// Whether a signature is of this key (a `SubjectPublicKeyInfo` in DER), by one of the algorithms.
+/// Verifies a signature with a key (a `SubjectPublicKeyInfo` in DER) and one of the algorithms.
 pub(crate) fn is_signed(
     key: &[u8],
     algorithms: &[&dyn SignatureVerificationAlgorithm],

@@ -1,4 +1,4 @@
-//! Which version this server says it is (OAS-05).
+//! The version of this server (OAS-05).
 
 use serde::Serialize;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 pub(crate) const MAJOR: &str = "1";
 /// The minor version of the API that is served.
 pub(crate) const MINOR: &str = "36";
-/// The version in the form that clients' skew checks read, with this program's own behind it.
+/// The version for clients' skew checks, with this program's version as a suffix.
 pub const GIT_VERSION: &str = concat!("v1.36.0+pintle-", env!("CARGO_PKG_VERSION"));
 
 /// The version of the API, as documents name it.
 pub(crate) const API: &str = "1.36";
 
-/// The Go that this program is made with.
+/// The Go version of the build.
 pub(crate) const GO_VERSION: &str = "none";
 
-/// What upstream's programs say of their versions.
+/// Upstream's version information.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Version {
@@ -59,7 +59,7 @@ pub(crate) fn json() -> Vec<u8> {
     serde_json::to_vec(&VERSION).expect("a struct of texts has a JSON form")
 }
 
-/// In Go's words for operating systems and processors.
+/// The platform in Go's terms.
 const PLATFORM: &str = match (cfg!(target_os = "macos"), cfg!(target_arch = "aarch64")) {
     (false, false) => "linux/amd64",
     (false, true) => "linux/arm64",

@@ -1,5 +1,5 @@
-//! Calls to webhooks: HTTPS, to where a URL or a service is, with the authority that the webhook's
-//! configuration names. Connections serve one call after the other.
+//! Calls webhooks over HTTPS, at a URL or a service, with the CA of the webhook's configuration.
+//! Connections are reused.
 
 mod answer;
 pub(crate) mod measures;
@@ -27,15 +27,15 @@ pub(crate) use users::{Users, WithUsers};
 
 use crate::backends::{self, Backend, Connections, Failure, Services, Ways};
 
-/// The longest answer that is read: as many converted objects as a page of a list may hold.
+/// The largest response: a page of converted objects.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
-/// How often an answer may point elsewhere.
+/// The number of redirects that are followed.
 const REDIRECTIONS_MAX: usize = 10;
 
-/// Carries requests to webhooks.
+/// The client of webhooks.
 pub(crate) struct Webhooks {
     services: Arc<Services>,
-    /// How they are reached.
+    /// The proxies of outgoing connections.
     pub(crate) ways: Ways,
     anonymous: User,
     connections: Arc<Connections>,
@@ -64,7 +64,7 @@ impl Caller for Webhooks {
 }
 
 impl Webhooks {
-    /// Those that are services are found as all are.
+    /// Webhooks that name a service are resolved by `services`.
     pub(crate) fn new(services: Arc<Services>, ways: Ways) -> Self {
         Self {
             services,
@@ -93,8 +93,9 @@ impl Webhooks {
         })
     }
 
-    /// Asks as upstream's client does: follows where the answer points to on the same server, and asks again
-    /// if the answer says when. The outer error is why there is no answer, the inner one that of an answer.
+    /// Calls as upstream's client does: follows redirects on the same server, and retries after
+    /// `Retry-After`. The outer error means that there is no response; the inner one is the
+    /// response's error.
     async fn post(
         &self,
         user: &User,
@@ -123,7 +124,7 @@ impl Webhooks {
         Err(format!("stopped after {REDIRECTIONS_MAX} redirects"))
     }
 
-    /// One request, one answer.
+    /// Sends one request and reads its response.
     async fn exchange(
         &self,
         (user, endpoint): (&User, &Endpoint),
@@ -134,7 +135,8 @@ impl Webhooks {
         let backend = self.backend((user, endpoint), uri)?;
         let mut answer = self.send(&backend, user, uri, body).await?;
         if matches!(answer, Err(Failure::Exchange(_))) {
-            // A connection that its server has left meanwhile says nothing of the server: once more.
+            // The server may have closed an idle connection; that is no failure, so the request is
+            // sent once more.
             answer = self.send(&backend, user, uri, body).await?;
         }
         if is_retry {

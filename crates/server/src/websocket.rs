@@ -1,7 +1,7 @@
-//! The handshake of WebSockets (RFC 6455, 4.2), and sessions on which nothing but messages are sent
-//! (WS-08). The frames are [`pintle_streams::websocket`]'s.
+//! The handshake of WebSockets (RFC 6455, 4.2), and sessions that only send messages (WS-08).
+//! Frames are [`pintle_streams::websocket`]'s.
 //!
-//! Must not know: what the messages are.
+//! Must not know the contents of messages.
 
 #[cfg(test)]
 mod tests;
@@ -29,29 +29,30 @@ use crate::header_text;
 use crate::respond::Response;
 pub(crate) use pintle_streams::websocket::Opcode;
 
-/// What the server adds to a client's key to show that it read it.
+/// The suffix that the server hashes with the client's key.
 const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// A subprotocol that is none but the client's token: browsers cannot send other headers.
+/// The prefix of a pseudo-subprotocol that carries the client's token: browsers cannot set other
+/// headers.
 pub(crate) const BEARER_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Whether a client wants a WebSocket rather than an answer.
+/// True if the client requests a WebSocket.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(header_text::text).unwrap_or_default();
     let upgrades = text(&CONNECTION).split(',').any(|w| w.trim().eq_ignore_ascii_case("upgrade"));
     upgrades && text(&UPGRADE).eq_ignore_ascii_case("websocket")
 }
 
-/// A request for a WebSocket that can be granted.
+/// A valid handshake.
 pub(crate) struct Handshake {
     upgrade: OnUpgrade,
     accept_key: HeaderValue,
-    /// The subprotocols that the client would speak, the one that it likes best first.
+    /// The subprotocols that the client offers, in order of preference.
     pub(crate) offered: Vec<String>,
 }
 
 impl Handshake {
-    /// Reads a request. Upstream demands an `Origin`, whatever it is; it protects nothing, and is not
-    /// asked for.
+    /// Parses a handshake. Upstream requires an `Origin` of any value; that protects nothing, so it
+    /// is optional here.
     pub(crate) fn read(head: &Parts) -> Result<Self, Status> {
         let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| head.method == Method::GET);
         let upgrade =
@@ -66,8 +67,8 @@ impl Handshake {
         Ok(Self { upgrade, accept_key: accept_key(key.as_bytes()), offered })
     }
 
-    /// The subprotocol that is spoken: the first one offered that is known, `""` where none is offered
-    /// and that is known, too.
+    /// Chooses the first offered subprotocol that is known; `""` if none is offered and `""` is
+    /// known.
     pub(crate) fn choose(&self, known: &[&'static str]) -> Result<&'static str, Status> {
         let find = |name: &str| known.iter().find(|known| **known == name).copied();
         let chosen = match self.offered.as_slice() {
@@ -83,7 +84,7 @@ impl Handshake {
         chosen.ok_or_else(refuse)
     }
 
-    /// The answer that grants it; the session begins when the client has it.
+    /// The response 101; the session begins after it.
     pub(crate) fn accept<S: Future<Output = ()> + Send + 'static>(
         self,
         subprotocol: &str,
@@ -110,8 +111,8 @@ impl Handshake {
     }
 }
 
-/// The token that stands among the subprotocols, if one does. Another subprotocol must stand beside
-/// it, for the server to repeat.
+/// The token among the subprotocols, if there is one. There must be another subprotocol for the
+/// server to select.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, Error> {
     if !headers.contains_key(SEC_WEBSOCKET_PROTOCOL) || !is_asked_for(headers) {
         return Ok(None);
@@ -131,7 +132,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, Error>
     if token.is_some() && others == 0 { Err(Error::Token) } else { Ok(token) }
 }
 
-/// The subprotocols that a client would speak, its token among them.
+/// The subprotocols that a client offers, with the token's.
 pub(crate) fn subprotocols(headers: &HeaderMap) -> Vec<String> {
     let mut names = Vec::new();
     for line in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
@@ -145,8 +146,8 @@ fn accept_key(key: &[u8]) -> HeaderValue {
     HeaderValue::from_str(&STANDARD.encode(proof)).expect("base64 is plain ASCII")
 }
 
-/// Sends messages until there are no more or the client leaves. What the client sends is passed over, as
-/// upstream does.
+/// Sends messages until there are no more or the client leaves. Received messages are ignored, as
+/// in upstream.
 pub(crate) async fn send_messages(
     stream: impl AsyncRead + AsyncWrite,
     mut messages: Frames,
@@ -170,12 +171,12 @@ pub(crate) async fn send_messages(
         }
     };
     websocket::write_close(code, &mut out);
-    // That the client is gone already is no matter.
+    // A failure means that the client has left already.
     let _ = to.write_all_buf(&mut out).await;
     let _ = to.shutdown().await;
 }
 
-/// Answers what has come; gives the code with which to close.
+/// Replies to received frames; returns the code of a close.
 fn answer(reader: &mut Reader, incoming: &mut BytesMut, out: &mut BytesMut) -> Option<u16> {
     loop {
         match reader.read(incoming) {

@@ -1,5 +1,5 @@
-//! `/statusz` and `/flagz`: what this server is and what its command line said, as text for people and as
-//! objects of `config.k8s.io` for programs (OAS-07).
+//! `/statusz` and `/flagz`: the server's state and its command line, as text and as objects of
+//! `config.k8s.io` (OAS-07).
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::negotiation::{Form, Negotiated, Preferences, media_type};
 use crate::respond::{Response, document, text};
 use crate::version;
 
-/// What upstream calls a kube-apiserver here.
+/// Upstream's name of kube-apiserver on these pages.
 const COMPONENT: &str = "apiserver";
 const GROUP: &str = "config.k8s.io";
 
@@ -27,24 +27,24 @@ pub(crate) enum Page {
     Flagz,
 }
 
-/// The versions of the pages' kinds. (The text shows what the newest has.)
+/// The versions of the pages' kinds. (The text has the members of the newest.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     V1Alpha1,
     V1Beta1,
 }
 
-/// Where the pages are.
+/// The paths of the pages.
 pub(crate) const PATHS: [&str; 2] = ["/flagz", "/statusz"];
 
-/// How a page is shown.
+/// The format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Text,
     Object(Encoding, Version),
 }
 
-/// The media types of pages in upstream's order; only text comes without a kind.
+/// The media types in upstream's order; only text needs no kind.
 const MEDIA_TYPES: [(&str, &str, Option<Encoding>); 4] = [
     ("application", "json", Some(Encoding::Json)),
     ("application", "yaml", Some(Encoding::Yaml)),
@@ -53,7 +53,7 @@ const MEDIA_TYPES: [(&str, &str, Option<Encoding>); 4] = [
 ];
 
 impl Page {
-    /// The page of a path, where its feature gate is on.
+    /// The page of a path, if its feature gate is on.
     pub(crate) fn at(path: &str, call: &Call<'_>) -> Option<Self> {
         match path {
             "/statusz" if call.api.settings.statusz => Some(Self::Statusz),
@@ -76,7 +76,7 @@ impl Page {
         }
     }
 
-    /// Answers for the page; `paths` are those that there are.
+    /// Serves the page; `paths` are all paths of the server.
     pub(crate) fn answer(self, call: &Call<'_>, paths: &[String]) -> Result<Response, Status> {
         let headers = &call.head.headers;
         let (encoding, version) = match self.shape(headers, call.api.settings.cbor)? {
@@ -140,7 +140,7 @@ impl Page {
         response
     }
 
-    /// How the client wants the page, or 406.
+    /// The format that the client accepts, or 406.
     fn shape(self, headers: &HeaderMap, cbor: bool) -> Result<Shape, Status> {
         let accepted = header_text::list(headers, &ACCEPT);
         if accepted.trim().is_empty() {
@@ -221,13 +221,13 @@ struct Flags<'a> {
     flags: BTreeMap<&'a str, &'a str>,
 }
 
-/// What the command line said, or left as it is, by the names of its flags.
+/// The flags with their values, defaults included, sorted by name.
 fn flags<'a>(call: &'a Call<'_>) -> BTreeMap<&'a str, &'a str> {
     let flags = call.api.settings.flags.iter();
     flags.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
-/// What this server is.
+/// The state of the server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct State {
@@ -272,7 +272,7 @@ impl State {
     }
 }
 
-/// A time as `date` writes it in UTC: `Mon Jan  2 15:04:05 UTC 2006`.
+/// Formats a time as `date` does in UTC: `Mon Jan  2 15:04:05 UTC 2006`.
 fn unix_date(unix_seconds: i64) -> String {
     const DAY: i64 = 24 * 60 * 60;
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
@@ -286,7 +286,7 @@ fn unix_date(unix_seconds: i64) -> String {
     format!("{weekday} {month} {day:2} {hour:02}:{minute:02}:{:02} UTC {year}", second % 60)
 }
 
-/// The first parts of paths, sorted, without those of the API itself and of the page that shows them.
+/// The first segments of paths, sorted, without those of the API and of the page itself.
 fn for_debugging(paths: &[String]) -> Vec<String> {
     const OTHERS: [&str; 6] = ["api", "apis", "openapi", "openid", ".well-known", "statusz"];
     let first = |path: &String| path.split('/').nth(1).map(str::to_owned);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_as_by_date() {
+    fn times_have_the_format_of_date() {
         for (seconds, expected) in [
             (0, "Thu Jan  1 00:00:00 UTC 1970"),
             (1_136_214_245, "Mon Jan  2 15:04:05 UTC 2006"),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_by_their_first_part() {
+    fn paths_are_listed_by_first_segment() {
         let paths = ["/apis/apps", "/", "/livez/ping", "/livez", "/metrics/slis", "/statusz"];
         assert_eq!(for_debugging(&paths.map(str::to_owned)), ["/livez", "/metrics"]);
     }

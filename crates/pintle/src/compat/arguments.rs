@@ -1,16 +1,16 @@
-//! Command lines as Go programs read them: `--name=value`, `--name value`, `-name value`, `--name`.
+//! Parses command lines as Go programs do: `--name=value`, `--name value`, `-name value`, `--name`.
 
-/// One flag. What stands alone is `None`: a switch.
+/// A flag; the value of a switch is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flag {
     pub(crate) name: String,
     pub(crate) value: Option<String>,
 }
 
-/// Reads a command line; what belongs to no flag is left out.
+/// Parses a command line; other arguments are ignored.
 pub(crate) fn flags(arguments: impl IntoIterator<Item = String>) -> Vec<Flag> {
     let mut flags: Vec<Flag> = Vec::new();
-    let mut open = false; // the last flag may still get a value
+    let mut open = false; // the last flag may take the next argument as its value
     for argument in arguments {
         let Some(flag) =
             argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest))
@@ -36,7 +36,7 @@ pub(crate) fn value<'f>(flags: &'f [Flag], name: &str) -> Option<&'f str> {
     flags.iter().rev().find(|flag| flag.name == name)?.value.as_deref()
 }
 
-/// Whether a switch is on.
+/// True if a switch is on.
 pub(crate) fn is_on(flags: &[Flag], name: &str) -> bool {
     let last = flags.iter().rev().find(|flag| flag.name == name);
     last.is_some_and(|flag| !matches!(flag.value.as_deref(), Some("false" | "0" | "f")))
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_counts() {
+    fn the_last_value_wins() {
         let line = flags(["--a=1", "--on", "--a=2", "--off=false"].map(str::to_owned));
         assert_eq!(value(&line, "a"), Some("2"));
         assert_eq!(value(&line, "b"), None);

@@ -1,4 +1,4 @@
-//! `pintle envtest-assets DIR`: a directory as envtest wants it, with this program under two names.
+//! `pintle envtest-assets DIR`: creates a directory for envtest, with this program under two names.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Lays the directory out; says where it is, as an absolute path.
+/// Creates the directory and returns its absolute path.
 pub(crate) fn lay_out(directory: &Path) -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     fs::create_dir_all(directory)
@@ -28,7 +28,7 @@ pub(crate) fn lay_out(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(directory)?)
 }
 
-/// Only what an earlier call made is replaced, never a real `etcd` or `kube-apiserver`.
+/// Replaces only what an earlier call created, never a real `etcd` or `kube-apiserver`.
 fn check_link_path(program: &Path, link_path: &Path) -> anyhow::Result<()> {
     let is_free = match fs::symlink_metadata(link_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
@@ -43,20 +43,21 @@ fn check_link_path(program: &Path, link_path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a link leads to this program or to one of its name: another build, which may no longer exist.
+/// True if a link points to this program or to a file of its name: another build, which may not
+/// exist any more.
 #[cfg(unix)]
 fn is_own(program: &Path, link_path: &Path) -> bool {
     let Ok(target) = fs::read_link(link_path) else { return false };
     target == program || target.file_stem().is_some_and(|name| name == NAME)
 }
 
-/// Whether a file is a copy of this program.
+/// True if a file is a copy of this program.
 #[cfg(not(unix))]
 fn is_own(program: &Path, link_path: &Path) -> bool {
     matches!((fs::read(program), fs::read(link_path)), (Ok(ours), Ok(theirs)) if ours == theirs)
 }
 
-/// What the program is called where nobody renamed it.
+/// The program's own name.
 #[cfg(unix)]
 const NAME: &str = "pintle";
 
@@ -81,7 +82,7 @@ fn link(program: &Path, link_path: &Path) -> io::Result<()> {
     fs::copy(program, link_path).map(|_| ())
 }
 
-/// A program on the path.
+/// Finds a program on the path.
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())

@@ -1,5 +1,5 @@
-//! As `etcd`: answers what harnesses ask an etcd, and tells a `kube-apiserver` of ours where its store
-//! is to lie.
+//! Runs as `etcd`: answers the health checks of harnesses, and tells Pintle's `kube-apiserver` the
+//! directory of its store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::arguments::{Flag, is_on, value};
 
-/// Where the `kube-apiserver` asks; the answer is one line: `sync` or `nosync`, a space, a directory.
+/// The path of the `kube-apiserver`'s request. The response is one line: `sync` or `nosync`, a
+/// space, a directory.
 const STORE: &str = "/pintle/store";
 const HELP: &str = "\
 Takes etcd's place for a kube-apiserver that is pintle, too: keeps the directory that its store lies in.
@@ -27,19 +28,19 @@ Flags:
 
 Other flags of etcd are taken and mean nothing here.
 ";
-/// As much of a request as is read.
+/// The limit of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// How long a client may take to ask.
+/// The deadline of a client's request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long an `etcd` may take to listen, and how often it is tried.
+/// The time in which an `etcd` must start to listen, and the retry interval.
 const START_MAX: Duration = Duration::from_secs(20);
 const START_PAUSE: Duration = Duration::from_millis(20);
 
-/// What the `kube-apiserver` is told.
+/// The store of a `kube-apiserver`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Store {
     pub(crate) directory: PathBuf,
-    /// Whether writes are on disk before they are acknowledged.
+    /// True if writes are fsynced before they are acknowledged.
     pub(crate) sync: bool,
 }
 
@@ -72,7 +73,7 @@ pub(crate) async fn run(flags: &[Flag]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `--help` and `--version` print.
+/// The output of `--help` and `--version`.
 pub(crate) fn words(flags: &[Flag]) -> Option<String> {
     if is_on(flags, "help") || is_on(flags, "h") {
         return Some(HELP.to_owned());
@@ -94,13 +95,13 @@ async fn serve(listener: TcpListener, store: Store) -> io::Result<()> {
         let (connection, _) = listener.accept().await?;
         let store = store.clone();
         tokio::spawn(async move {
-            // A client that asks nothing is no business of the others.
+            // A silent client does not delay others.
             let _ = tokio::time::timeout(PATIENCE, converse(connection, &store)).await;
         });
     }
 }
 
-/// One question, one answer.
+/// Serves one request.
 async fn converse(mut connection: TcpStream, store: &Store) -> io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
@@ -134,17 +135,17 @@ fn answer(path: &str, store: &Store) -> (&'static str, String) {
     }
 }
 
-/// Who keeps a `kube-apiserver`'s objects.
+/// The store of a `kube-apiserver`'s objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
-    /// The `kube-apiserver` itself, where pintle's `etcd` says.
+    /// The embedded store, in the directory that Pintle's `etcd` names.
     Pintle(Store),
     /// A real etcd.
     Etcd,
 }
 
-/// Asks an `etcd` whether it is pintle's, and where the store is to lie; waits for it a while, as who
-/// starts both may start it last.
+/// Asks an `etcd` whether it is Pintle's, and for the directory. Waits for it a while, since a
+/// harness may start it last.
 pub(super) async fn ask(url: &str) -> anyhow::Result<Backend> {
     if url.trim().starts_with("https://") {
         return Ok(Backend::Etcd);

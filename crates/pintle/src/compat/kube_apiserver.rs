@@ -1,8 +1,8 @@
-//! As `kube-apiserver`: its command line, read leniently, becomes that of `pintle serve`.
+//! Runs as `kube-apiserver`: translates its command line to that of `pintle serve`.
 //!
-//! What `pintle serve` has under the same name is taken over. What it lacks is warned about and left out,
-//! under this name only, since a harness cannot be told to leave it out; but what protects somebody keeps
-//! the server from starting.
+//! Flags that `pintle serve` has are kept. A flag that it lacks is dropped with a warning, under
+//! this name only, since a harness cannot be changed; but a missing flag that protects data or
+//! access is an error.
 
 mod absent;
 
@@ -17,15 +17,15 @@ use super::arguments::{Flag, is_on, value};
 use super::etcd::{self, Backend};
 use crate::flags::Pintle;
 
-/// What kube-apiserver does without these flags, where `pintle serve` does something else. The delay is
-/// for tests that finalize namespaces themselves; kube-controller-manager leaves them five seconds.
+/// kube-apiserver's defaults where `pintle serve` has others. The delay is for tests that finalize
+/// namespaces themselves; kube-controller-manager waits five seconds.
 const DEFAULTS: &[(&str, &str)] = &[
     ("bind-address", "0.0.0.0"),
     ("authorization-mode", "AlwaysAllow"),
     ("namespace-deletion-delay", "300ms"),
 ];
 
-/// What is for an etcd that keeps the objects itself.
+/// Flags for a real etcd.
 const ETCD_FLAGS: [&str; 11] = [
     "etcd-servers",
     "etcd-cafile",
@@ -40,22 +40,22 @@ const ETCD_FLAGS: [&str; 11] = [
     "storage-media-type",
 ];
 
-/// Where kube-apiserver makes certificates without `--cert-dir`.
+/// kube-apiserver's default of `--cert-dir`.
 const CERT_DIR: &str = "/var/run/kubernetes";
 
-/// What a harness that wants no service accounts does not expect in its namespaces: its tests count what is
-/// in them.
+/// Controllers that are off if a harness disables service accounts: its tests count the objects of
+/// its namespaces.
 const WITHOUT_ACCOUNTS: &str =
     "*,-serviceaccount-controller,-root-ca-certificate-publisher-controller";
 
-/// The command line for `pintle serve`, and what to warn about.
+/// The command line of `pintle serve`, with warnings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Translation {
     pub(crate) arguments: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// What `--help` and `--version` print.
+/// The output of `--help` and `--version`.
 pub(crate) fn words(flags: &[Flag]) -> Option<String> {
     if is_on(flags, "help") || is_on(flags, "h") {
         let mut command = serve().name("kube-apiserver").bin_name("kube-apiserver");
@@ -64,9 +64,9 @@ pub(crate) fn words(flags: &[Flag]) -> Option<String> {
     is_on(flags, "version").then(|| format!("Kubernetes {}\n", pintle_server::KUBERNETES_VERSION))
 }
 
-/// Translates a command line; asks the etcd that it names where the store lies, if it is pintle's.
+/// Translates a command line; if its etcd is Pintle's, asks it for the store's directory.
 pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
-    let mut translation = rewrite(flags, &serve(), false)?; // before it waits for an etcd
+    let mut translation = rewrite(flags, &serve(), false)?; // fails before it waits for an etcd
     let backend = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
         Some(url) => Some(etcd::ask(url).await?),
         None => None,
@@ -83,7 +83,7 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     let mut add = |flag: &str| translation.arguments.push(flag.to_owned());
     match backend {
         None => add("--ephemeral"),
-        // There are certificates and the administrator's kubeconfig in it, and no objects.
+        // The directory then holds certificates and the kubeconfig, and no objects.
         Some(Backend::Etcd) => {
             let directory = value(flags, "cert-dir").unwrap_or(CERT_DIR);
             add(&format!("--data-dir={directory}"));
@@ -99,7 +99,7 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     Ok(translation)
 }
 
-/// Where a store lies within what an etcd keeps: servers with other prefixes see nothing of one another.
+/// The store's directory for an etcd prefix: servers with other prefixes have other stores.
 fn subdirectory(flags: &[Flag]) -> String {
     let prefix = value(flags, "etcd-prefix").unwrap_or("/registry").trim_matches('/');
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -115,8 +115,8 @@ fn serve() -> Command {
     command.find_subcommand("serve").cloned().unwrap_or(command)
 }
 
-/// The flags that `serve` knows, and the others as warnings; or why there must be no server. Those about
-/// etcd are for one that keeps the objects itself.
+/// Keeps the flags of `serve` and turns others into warnings, or fails. Flags of etcd are kept for
+/// a real etcd only.
 fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Translation> {
     let mut translation = Translation::default();
     let (mut missing, mut unknown) = (Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
         };
         let repeats = matches!(argument.get_action(), ArgAction::Append);
         if !repeats && flags[index + 1..].iter().any(|later| later.name == *name) {
-            continue; // the last one counts
+            continue; // the last value wins
         }
         translation.arguments.push(shown(flag));
     }
@@ -162,7 +162,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
     Ok(translation)
 }
 
-/// A flag as it stands on a command line.
+/// Formats a flag as on a command line.
 fn shown(Flag { name, value }: &Flag) -> String {
     match value {
         Some(value) => format!("--{name}={value}"),
@@ -181,12 +181,12 @@ fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
         .filter_map(|flag| flag.value.as_deref())
         .any(|plugins| plugins.split(',').any(|plugin| plugin == "ServiceAccount"));
     let controllers = without_accounts.then(|| flag("controllers", WITHOUT_ACCOUNTS));
-    // A short flag of one letter is a long one here: -v=4.
+    // One-letter flags are treated as long ones: -v=4.
     flags.iter().cloned().chain(defaults).chain(controllers).collect()
 }
 
-/// A pair in `--cert-dir` is the serving certificate, whoever made it (upstream: PairName "apiserver").
-/// Where there is none, we make it there.
+/// Uses a pair in `--cert-dir` as the serving certificate (upstream: PairName "apiserver"). Without
+/// one, the server generates it there.
 fn take_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
     if value(flags, "tls-cert-file").is_some() {
         return flags.retain(|flag| flag.name != "cert-dir");
@@ -200,11 +200,10 @@ fn take_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
     }
 }
 
-/// Whether an entry of a list is known.
+/// True if an entry of a list is known.
 type IsKnown = fn(&str) -> bool;
 
-/// Flags whose lists name what there is in one release and not in another, and what tells whether an entry
-/// is known here.
+/// Flags whose lists depend on the release, with the test of their entries.
 const LISTS_OF_THE_TIME: [(&str, IsKnown); 2] = [
     ("feature-gates", |gate| FeatureGates::parse([gate]).is_ok()),
     ("runtime-config", |setting| {
@@ -213,7 +212,7 @@ const LISTS_OF_THE_TIME: [(&str, IsKnown); 2] = [
     }),
 ];
 
-/// Leaves out the entries of a list that are not known here.
+/// Removes unknown entries of a list.
 fn keep_known(flags: &mut [Flag], name: &str, is_known: IsKnown, warnings: &mut Vec<String>) {
     for flag in flags.iter_mut().filter(|flag| flag.name == name) {
         let Some(value) = &mut flag.value else { continue };

@@ -1,4 +1,4 @@
-//! `pintle convert --check`: which objects a release has no longer, and what takes their place.
+//! `pintle convert --check`: reports objects that a release does not serve, and their replacements.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,18 +8,18 @@ use pintle_kinds::versions::life;
 use pintle_meta::object;
 use pintle_value::Value;
 
-/// The minor release of Kubernetes 1 that this program is of.
+/// The minor release of Kubernetes that this program implements.
 pub(super) const NEWEST: u32 = 36;
 
-/// What the worst of the objects is.
+/// The worst finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// All are there.
+    /// The release serves all objects.
     #[default]
     Fine,
     /// Some are deprecated.
     Deprecated,
-    /// Some are gone.
+    /// Some are removed.
     Removed,
 }
 
@@ -34,7 +34,7 @@ impl Verdict {
     }
 }
 
-/// The minor number of a release that is written like `v1.25`.
+/// Parses a release like `v1.25`.
 pub(super) fn release(text: &str) -> Result<u32> {
     let minor = text.trim_start_matches('v').strip_prefix("1.");
     let minor = minor.and_then(|rest| rest.split('.').next()?.parse().ok());
@@ -43,7 +43,7 @@ pub(super) fn release(text: &str) -> Result<u32> {
     Ok(minor)
 }
 
-/// Writes a line for each object that the release has no longer, or calls deprecated.
+/// Writes a line for each object that the release has removed or deprecated.
 pub(super) fn check(
     (file, at): (&Path, usize),
     tree: &Value,

@@ -1,4 +1,5 @@
-//! The documents of a file, each with its own text, so that what does not change stays as it was written.
+//! The documents of a file, each with its source text, so that an unchanged document is written as
+//! it was.
 
 use anyhow::Result;
 use pintle_value::{Value, json, yaml};
@@ -6,16 +7,16 @@ use pintle_value::{Value, json, yaml};
 /// A document.
 #[derive(Debug, PartialEq)]
 pub(super) struct Document {
-    /// What it says.
+    /// The parsed document.
     pub tree: Value,
-    /// Its text with comments, without the line that parts it from others; `None` where only the tree of
-    /// a file of several is known.
+    /// The source text with comments, without separators; `None` if the texts of several documents
+    /// could not be told apart.
     pub text: Option<String>,
 }
 
-/// The documents of JSON or YAML; empty ones are left out.
+/// Parses the documents of JSON or YAML; empty ones are dropped.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Document>> {
-    // JSON is YAML, but for what Go's reader of JSON forgives.
+    // JSON is YAML, except for what Go's JSON reader tolerates.
     if let Ok(tree) = json::parse(bytes) {
         return Ok(vec![Document { tree, text: None }]);
     }
@@ -27,7 +28,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Document>> {
     Ok(trees.into_iter().zip(texts).map(|(tree, text)| Document { tree, text }).collect())
 }
 
-/// The texts between the lines that part documents, but for those that say nothing.
+/// The texts between document separators, without empty ones.
 fn texts(bytes: &[u8]) -> Option<Vec<String>> {
     let mut texts = vec![String::new()];
     for line in str::from_utf8(bytes).ok()?.lines() {

@@ -1,4 +1,4 @@
-//! What extension API servers serve, as they said last.
+//! The last discovery of extension API servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 const CURRENT: &str = "Current";
 
-/// What is remembered, by the names of API services.
+/// The discovery of each APIService by name.
 #[derive(Default)]
 pub(super) struct Discovered {
     state: RwLock<State>,
-    /// Tells of each change.
+    /// Notifies of each change.
     changes: watch::Sender<u64>,
 }
 
-/// What a server says of a version of a group.
+/// The discovery of one group version.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) version: Arc<VersionDiscovery>,
@@ -42,7 +42,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Whether it is what the server serves now, as far as is known.
+    /// True if the server answered the last request.
     pub(super) fn is_current(&self) -> bool {
         self.version.freshness == CURRENT
     }
@@ -51,7 +51,7 @@ impl Said {
 #[derive(Default)]
 struct State {
     by_name: BTreeMap<Str, Arc<Said>>,
-    /// How often it changed.
+    /// The number of changes.
     number: u64,
 }
 
@@ -104,7 +104,7 @@ impl Discoverer for Aggregation {
             } else {
                 Err("service unavailable".to_owned())
             };
-            // A version is shown whose server does not answer, but nothing in it.
+            // The version of an unreachable server is listed without resources.
             let (mut said, freshness) = match &asked {
                 Ok(said) => (said.clone(), CURRENT),
                 Err(_) => (VersionDiscovery::default(), "Stale"),
@@ -123,7 +123,8 @@ impl Discoverer for Aggregation {
 }
 
 impl Aggregation {
-    /// Asks for everything at once, and where that is not understood, for the version alone.
+    /// Requests aggregated discovery, and if the server does not support it, the version's
+    /// document.
     async fn ask_both(&self, service: &ApiService) -> Result<VersionDiscovery, String> {
         let (head, body) = self.get(service, "/apis", AGGREGATED).await?;
         let content_type = head.headers.get(CONTENT_TYPE).map(header_text::text);
@@ -149,7 +150,7 @@ impl Aggregation {
         }
     }
 
-    /// Reads a document as the server itself.
+    /// Requests a document as this server's own user.
     pub(super) async fn get(
         &self,
         service: &ApiService,

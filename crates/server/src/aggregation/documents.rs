@@ -1,5 +1,5 @@
-//! What extension API servers say of their versions in OpenAPI: hashes of the documents that are asked of
-//! them, and what becomes part of this server's one document of version 2.
+//! OpenAPI of extension API servers: the hashes of v3 documents, which are forwarded, and the
+//! excerpts of v2 that become part of this server's document.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use sha2::{Digest, Sha512};
 use super::discovery::read;
 use super::{Aggregation, ApiService};
 
-/// What a server has of a version.
+/// The documents of a group version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Documents {
-    /// The hash in the address of the version's document, if it has one.
+    /// The hash in the URL of the version's document, if it exists.
     pub(super) version_hash: Option<String>,
-    /// The same of the group's.
+    /// The hash in the URL of the group's document, if it exists.
     pub(super) group_hash: Option<String>,
     pub(super) v2: Option<Arc<V2>>,
-    /// Where a server has no documents of version 3, what its document of version 2 says as one of them.
+    /// The v2 document converted to v3, if the server has no v3.
     pub(super) converted: Option<Arc<Converted>>,
 }
 
-/// A document of version 3 that was made of one of version 2.
+/// A v3 document that was converted from v2.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Converted {
     pub(crate) json: Vec<u8>,
     pub(crate) hash: String,
 }
 
-/// What a server says of a version in OpenAPI 2.0.
+/// The v2 excerpt of a group version.
 #[derive(Debug, PartialEq)]
 pub(crate) struct V2 {
     pub(crate) excerpt: Excerpt,
     pub(crate) hash: String,
 }
 
-/// The documents that a server has.
+/// The server's index of v3 documents.
 #[derive(Deserialize)]
 struct Index {
     paths: BTreeMap<String, Path>,
@@ -53,7 +53,7 @@ struct Path {
 }
 
 impl Aggregation {
-    /// Asks a server for its documents; nothing where it does not answer.
+    /// Requests a server's documents; `None` if it does not answer.
     pub(super) async fn documents(&self, service: &ApiService) -> Option<Documents> {
         let (head, body) = self.get(service, "/openapi/v3", "application/json").await.ok()?;
         let index: Option<Index> = read(&body).ok().filter(|_| head.status == StatusCode::OK);
@@ -70,7 +70,7 @@ impl Aggregation {
         })
     }
 
-    /// Its document of version 2.
+    /// Requests the v2 document.
     async fn v2(&self, service: &ApiService) -> Option<Value> {
         let (head, body) = self.get(service, "/openapi/v2", "application/json").await.ok()?;
         json::parse(&body).ok().filter(|_| head.status == StatusCode::OK)
@@ -78,7 +78,7 @@ impl Aggregation {
 }
 
 impl Converted {
-    /// Nothing where the result could not be written in every form.
+    /// `None` if the result cannot be encoded in every format.
     fn of(document: &Value) -> Option<Self> {
         let json = openapi::v3_from_v2(document);
         openapi::v3_message(&json).ok()?;
@@ -87,15 +87,15 @@ impl Converted {
 }
 
 impl V2 {
-    /// What a document says of the version's paths.
+    /// The excerpt of the version's paths.
     fn of(service: &ApiService, document: &Value) -> Option<Self> {
         let prefix = format!("/apis/{}/{}/", service.group, service.version);
         let excerpt = Excerpt::of(document, &prefix)?;
         let alone = excerpt.document();
-        // One that could not be written in every form would take the whole document with it.
+        // An excerpt that cannot be encoded in every format would break the whole document.
         openapi::v2_message(&alone)
             .inspect_err(
-                |why| tracing::warn!(name = %service.name, %why, "its OpenAPI v2 is left out"),
+                |why| tracing::warn!(name = %service.name, %why, "cannot encode the OpenAPI v2 document of an APIService; it is left out of /openapi/v2"),
             )
             .ok()?;
         Some(Self { excerpt, hash: hex(&alone) })
@@ -106,7 +106,7 @@ fn hex(bytes: &[u8]) -> String {
     Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// The hash in a document's address.
+/// The hash in a document's URL.
 fn hash(url: &str) -> Option<String> {
     let (_, hash) = url.split_once("hash=")?;
     let is_hash = hash.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! The events of a watch of an extension API server: a JSON object a line.
+//! Reads the events of an extension API server's watch: one JSON object a line.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::exchange::ANSWER_BYTES_MAX;
 
-/// Events as they come; they end with the body, with what is no event, and after so long a time.
+/// The events as they arrive. They end with the body, with an invalid event, and at the deadline.
 pub(super) fn events<B>(body: B, patience: Duration) -> BoxStream<'static, Value>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
@@ -28,12 +28,12 @@ where
 struct Lines<B> {
     body: B,
     received: BytesMut,
-    /// So many of the bytes have no end of a line in them.
+    /// The number of bytes that were searched for a newline.
     searched: usize,
 }
 
 impl<B: http_body::Body<Data = Bytes> + Unpin> Lines<B> {
-    /// The next line; nothing where the body ends, breaks or has too long a line.
+    /// The next line; `None` if the body ends, breaks or has too long a line.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(end) = memchr(b'\n', &self.received[self.searched..]) {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn events_are_lines_however_they_are_cut() {
+    async fn events_are_lines_however_the_body_is_split() {
         let text = b"{\"a\":1}\n{\"b\":\"\\n\"}\n{\"c\":3}";
         for length in 1..text.len() {
             let pieces = text.chunks(length).map(|piece| {

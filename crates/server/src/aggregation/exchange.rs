@@ -1,4 +1,4 @@
-//! A request to an extension API server whose answer is read here, and not handed on.
+//! Requests to extension API servers whose responses this server reads itself.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use pintle_auth::User;
 use super::{Aggregation, ApiService, identity};
 use crate::backends;
 
-/// More of an answer is not read.
+/// The largest response.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Aggregation {
-    /// Asks as a user, and reads the answer.
+    /// Sends a request as a user and reads the response.
     pub(super) async fn exchange(
         &self,
         service: &ApiService,
@@ -32,7 +32,7 @@ impl Aggregation {
         tokio::time::timeout(patience, answer).await.unwrap_or_else(late)
     }
 
-    /// Asks as a user; gives the answer as soon as it begins.
+    /// Sends a request as a user and returns when the response begins.
     pub(super) async fn exchange_begun(
         &self,
         service: &ApiService,

@@ -1,4 +1,4 @@
-//! Who asks, as a front proxy tells it to an extension API server.
+//! The headers that tell an extension API server the user, as from a front proxy.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use pintle_auth::User;
@@ -9,7 +9,7 @@ const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA_PREFIX: &str = "x-remote-extra-";
 
-/// Says who asks, and nothing of what the headers said of that before; or why it cannot be said.
+/// Replaces these headers by the user's; an error if a value cannot be sent.
 pub(super) fn write(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     let said: Vec<HeaderName> = headers
         .keys()
@@ -38,7 +38,8 @@ fn is_extra(name: &HeaderName) -> bool {
     name.as_str().starts_with(EXTRA_PREFIX)
 }
 
-/// Space around a value is lost on the way: one that has some would arrive as somebody else's.
+/// Refuses a value with surrounding space: the space would be lost, and the value would name
+/// another user.
 fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), String> {
     let is_unchanged = value.trim_matches([' ', '\t']) == value;
     let valid = HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| is_unchanged);
@@ -51,8 +52,8 @@ fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), Str
     }
 }
 
-/// A key of what else is known, as it can stand in the name of a header: other characters than those of
-/// tokens, and the percent sign, are escaped (upstream: `headerKeyEscape`).
+/// Escapes a key of extra for a header name: percent signs and characters that are not allowed in
+/// tokens (upstream: `headerKeyEscape`).
 fn escaped(key: &str) -> String {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
     let mut out = String::with_capacity(key.len());
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_said_whatever_the_client_said() {
+    fn the_clients_identity_headers_are_replaced() {
         let mut headers = HeaderMap::new();
         for name in ["x-remote-user", "x-remote-uid", "x-remote-group", "x-remote-extra-a"] {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static("root"));
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_arrives_as_somebody_else() {
+    fn values_that_would_change_the_user_are_refused() {
         for name in [" root", "root ", "a\nx-remote-group: system:masters", "a\r", "root\t"] {
             let refused = write(&user(name), &mut HeaderMap::new());
             let expected = "net/http: invalid header field value for \"x-remote-user\"";

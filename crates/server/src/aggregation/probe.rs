@@ -1,4 +1,4 @@
-//! Whether an extension API server answers.
+//! Probes the availability of extension API servers.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ impl Prober for Aggregation {
     fn probe<'a>(&'a self, api_service: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             match ApiService::read(api_service) {
-                None => Ok(()), // this server answers itself
+                None => Ok(()), // served by this server itself
                 Some(service) => self.ask(&service).await,
             }
         })
@@ -28,7 +28,7 @@ impl Prober for Aggregation {
 }
 
 impl Aggregation {
-    /// Asks for the document of a version, which each server must have, as somebody who may do everything.
+    /// Requests the version's discovery document, which every server has, as a superuser.
     async fn ask(&self, service: &ApiService) -> Result<(), String> {
         let backend = self.backend(service).map_err(|why| why.to_string())?;
         let path = match service.group.as_str() {
@@ -54,7 +54,7 @@ impl Aggregation {
         }
     }
 
-    /// Who asks where the server wants to know something itself.
+    /// The user of this server's own requests.
     pub(super) fn itself() -> User {
         User {
             name: "system:kube-aggregator".into(),

@@ -1,5 +1,5 @@
-//! Requests that an extension API server answers: handed on as they came, by a server that it believes about
-//! who asks; its answer goes back as it comes.
+//! Proxies requests to extension API servers, which trust this server's identity headers, and
+//! relays the responses.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::relay::answer::{Until, relayed};
 use crate::relay::{headers, upgrade};
 use crate::respond::{self, Response};
 
-/// A server that does not tell soon what it serves shall not keep clients waiting (upstream's).
+/// The timeout of discovery, so that a slow server does not delay clients (upstream's).
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// A request that may be done.
+/// An authorized request.
 pub(crate) struct Handed<'a> {
     pub(crate) head: &'a Parts,
     pub(crate) query: &'a Query,
@@ -37,13 +37,13 @@ pub(crate) struct Handed<'a> {
     pub(crate) from: IpAddr,
     pub(crate) audit_id: HeaderValue,
     pub(crate) authentication: &'a Authentication,
-    /// When the answer must be whole; a watch has no such time.
+    /// The deadline of the response; `None` for a watch.
     pub(crate) deadline: Option<Instant>,
     pub(crate) stopping: Stopping,
 }
 
 impl Aggregation {
-    /// Hands a request on to the server of an API service.
+    /// Proxies a request to the server of an APIService.
     pub(crate) async fn proxy(
         &self,
         service: &ApiService,
@@ -71,13 +71,13 @@ impl Aggregation {
     }
 }
 
-/// In upstream's form: plain text.
+/// 503 as plain text, as upstream has it.
 fn unavailable(why: &str) -> Response {
     respond::text(503, format!("{why}\n"))
 }
 
 impl Handed<'_> {
-    /// The client's request as the backend gets it.
+    /// Builds the backend's request.
     fn request<B>(&self, backend: &Backend, body: B) -> Result<Request<B>, String> {
         let path = self.head.uri.path();
         let query = self.query.sorted();
@@ -129,7 +129,7 @@ impl Handed<'_> {
         relayed(answer, self.deadline.map_or(Until::WatchEnds, Until::Time), self.stopping)
     }
 
-    /// Lets the backend answer the client's own upgrade.
+    /// Forwards the client's own upgrade.
     async fn upgrade(self, backend: &Backend) -> Response {
         let Some(client) = upgrade::client(self.head) else {
             return unavailable("request connection cannot be hijacked");
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_of_a_group_is_asked_for_at_one_path() {
+    fn discovery_is_the_path_of_a_group_version() {
         assert!(is_discovery("/apis/a.io/v1") && is_discovery("/apis/a.io/v1/"));
         assert!(!is_discovery("/apis/a.io/v1/things") && !is_discovery("/apis/a.io"));
     }

@@ -1,4 +1,4 @@
-//! The resources of extension API servers, as controllers of this server see them and ask for them.
+//! The client of extension API servers' resources for this server's controllers.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -22,11 +22,11 @@ use super::{Aggregation, ApiService};
 use crate::discovery::ResourceDiscovery;
 use crate::query::percent_encode;
 
-/// As long as a client of this server waits at most.
+/// The timeout of a request, as that of clients.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How many objects a page has at most.
+/// The page size of lists.
 const PAGE_OBJECTS_MAX: usize = 250;
-/// What answers are wanted as; a server that knows no lists of metadata gives the objects.
+/// The accepted media type; a server without lists of metadata sends whole objects.
 const ANSWER: HeaderValue = HeaderValue::from_static("application/json");
 const METADATA_LIST: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
@@ -35,7 +35,7 @@ const METADATA: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 );
 const MERGE_PATCH: HeaderValue = HeaderValue::from_static("application/merge-patch+json");
-/// How long a watch lasts.
+/// The timeout of a watch.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 impl ExtensionServers for Aggregation {
@@ -125,7 +125,7 @@ impl ExtensionServers for Aggregation {
 }
 
 impl Aggregation {
-    /// Who has a resource.
+    /// The APIService of a resource.
     fn service_of(&self, of: &GroupVersionResource) -> Result<Arc<ApiService>, Status> {
         let service = self.services.current().of(&of.group, &of.version).cloned();
         service.ok_or_else(|| unavailable("it has no API service any more".to_owned()))
@@ -136,7 +136,7 @@ fn unavailable(why: String) -> Status {
     Status::service_unavailable(format!("error trying to reach service: {why}"))
 }
 
-/// The object that a request is about, `""` where it is about several.
+/// The name of the request's object; `""` for several.
 fn name_in<'a>(request: &ExtensionRequest<'a>) -> &'a str {
     match request {
         ExtensionRequest::List { .. } | ExtensionRequest::DeleteCollection { .. } => "",
@@ -146,8 +146,8 @@ fn name_in<'a>(request: &ExtensionRequest<'a>) -> &'a str {
     }
 }
 
-/// Whether a refusal names the object that was asked for. What does not is no word about the object: a proxy's,
-/// or that of a server that does not have the resource now.
+/// True if an error is about the requested object. Otherwise it may come from a proxy or from a
+/// server that does not have the resource at present, and says nothing about the object.
 fn is_about(said: Option<&Value>, name: &str) -> bool {
     let named = said.and_then(|status| status.str_at(&["details", "name"]));
     name.is_empty() || named == Some(name)
@@ -221,7 +221,7 @@ fn http_request(
     request.header(CONTENT_TYPE, content_type).body(Full::from(body))
 }
 
-/// Options of a deletion as a request's body.
+/// Encodes DeleteOptions as a request body.
 fn delete_options(options: &DeleteOptions) -> Value {
     let mut body = Map::new();
     body.insert("apiVersion", "v1");

@@ -1,7 +1,7 @@
-//! APIServices that give a version of a group to an extension API server.
+//! An index of the APIServices of extension API servers.
 //!
-//! An index over a registry's objects. Every question is answered by what was acknowledged before it: the
-//! index takes in what is new first, and mostly nothing is.
+//! Each query first applies pending changes, so it sees every write that was acknowledged before
+//! it. Mostly there are none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use pintle_value::{Str, Value};
 
 use crate::backends::Trust;
 
-/// The port of a service that names none.
+/// The default port of a service.
 const DEFAULT_PORT: u16 = 443;
 
-/// A version of a group, and who answers for it.
+/// A group version and its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiService {
     pub(crate) name: Str,
@@ -29,14 +29,14 @@ pub(crate) struct ApiService {
     pub(crate) service: Str,
     pub(crate) port: u16,
     pub(crate) trust: Trust,
-    /// Whether its condition says that it is available.
+    /// True if its condition `Available` is true.
     pub(crate) is_available: bool,
     pub(crate) group_priority: i64,
     pub(crate) version_priority: i64,
 }
 
 impl ApiService {
-    /// Nothing where this server answers itself.
+    /// Parses an APIService; `None` if this server serves it itself.
     pub(crate) fn read(tree: &Value) -> Option<Self> {
         let spec = tree.get("spec")?;
         let service = spec.get("service").filter(|service| !service.is_null())?;
@@ -47,7 +47,7 @@ impl ApiService {
         let trust = if spec.get("insecureSkipTLSVerify").and_then(Value::as_bool) == Some(true) {
             Trust::Anyone
         } else {
-            // What is no base64 was refused; and nobody is believed by what cannot be read.
+            // Validation has refused invalid base64; an invalid bundle trusts no certificate.
             let bundle = spec.str_at(&["caBundle"]).unwrap_or_default();
             Trust::Bundle(STANDARD.decode(bundle).unwrap_or_else(|_| bundle.into()))
         };
@@ -82,18 +82,18 @@ pub(crate) struct ApiServices(RwLock<State>);
 pub(crate) struct State {
     feed: Option<Feed>,
     by_name: BTreeMap<Str, Arc<ApiService>>,
-    /// How often they changed.
+    /// The number of changes.
     number: u64,
 }
 
 impl ApiServices {
-    /// Follows a registry from now on.
+    /// Starts to follow a registry.
     pub(crate) fn follow(&self, registry: &Registry) {
         let name = GroupVersionResource::new("apiregistration.k8s.io", "v1", "apiservices");
         self.0.write().feed = registry.resource(&name).map(|resource| registry.feed(&resource));
     }
 
-    /// As they are now.
+    /// The current APIServices.
     pub(crate) fn current(&self) -> RwLockReadGuard<'_, State> {
         let state = self.0.read();
         if state.feed.as_ref().is_none_or(Feed::is_current) {
@@ -107,20 +107,20 @@ impl ApiServices {
 }
 
 impl State {
-    /// Who answers for a version of a group, if it is another server.
+    /// The extension API server of a group version, if there is one.
     pub(crate) fn of(&self, group: &str, version: &str) -> Option<&Arc<ApiService>> {
         if self.by_name.is_empty() {
-            return None; // as almost always: nothing is put together
+            return None; // the common case allocates no key
         }
         self.by_name.get(format!("{version}.{group}").as_str())
     }
 
-    /// All of them, by name.
+    /// All APIServices by name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ApiService>> {
         self.by_name.values()
     }
 
-    /// Which state it is: it grows with each change.
+    /// The generation: it grows with each change.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }

@@ -1,7 +1,8 @@
-//! Connections to backends: opened when a request needs one, then idle for a while, for the next request.
+//! A pool of connections to backends: opened on demand, then idle for a while.
 //!
-//! Invariant: a connection is idle only after its last answer was read to the end and its last request was
-//! sent to the end, so that the next answer on it is the next request's. Who asks is said by each request.
+//! Invariant: a connection is idle only after its last response was read and its last request was
+//! sent completely, so the next response on it belongs to the next request. Each request names its
+//! own user.
 
 use std::io;
 use std::sync::Arc;
@@ -22,30 +23,30 @@ use tokio::time::Instant;
 
 use super::{Answer, Backend, Failure, Response, dial};
 
-/// How many connections may be idle.
+/// The largest number of idle connections.
 const IDLE_MAX: usize = 64;
-/// After how long an idle connection is closed: earlier than Go's servers close one.
+/// The idle timeout: shorter than that of Go's servers.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the end of a request is waited for whose answer was read.
+/// The time for a request to be sent completely after its response was read.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// A request's body, whatever it is.
+/// A request body of any type.
 pub(crate) type AnyBody = UnsyncBoxBody<Bytes, Error>;
 
-/// The connections that nobody uses at the moment, in the order in which they were given back.
+/// The idle connections, in the order in which they were returned.
 #[derive(Default)]
 pub(crate) struct Connections(Mutex<Vec<(Backend, Connection, Instant)>>);
 
-/// A connection; it ends when this is dropped.
+/// A connection; closed when dropped.
 pub(crate) struct Connection {
     sender: SendRequest<AnyBody>,
     driver: JoinHandle<()>,
 }
 
 impl Connections {
-    /// Asks over a connection that is there, or over a new one.
+    /// Sends a request over an idle connection, or over a new one.
     pub(crate) async fn ask<B>(
         self: &Arc<Self>,
         to: &Backend,
@@ -59,7 +60,8 @@ impl Connections {
             let replay = replayable(&request);
             match connection.sender.try_send_request(request).await {
                 Ok(answer) => return Ok(self.idle_after(to, connection, answer)),
-                // One that its server has left meanwhile says nothing of the server: ask on another.
+                // The server may have closed an idle connection; that is no failure, so the request
+                // is sent on another.
                 Err(mut failure) => match failure.take_message().or(replay) {
                     Some(again) => request = again,
                     None => return Err(failed(failure)),
@@ -71,7 +73,7 @@ impl Connections {
         Ok(self.idle_after(to, connection, answer))
     }
 
-    /// An answer whose connection is given back when it is over.
+    /// A response that returns its connection to the pool when it has been read.
     fn idle_after(
         self: &Arc<Self>,
         to: &Backend,
@@ -88,7 +90,7 @@ impl Connections {
         })
     }
 
-    /// The one that was used last of those that go there.
+    /// Takes the most recently used connection to a backend.
     fn take(&self, to: &Backend) -> Option<Connection> {
         let mut idle = self.0.lock();
         idle.retain(|(_, connection, since)| {
@@ -98,7 +100,7 @@ impl Connections {
         Some(idle.remove(index).1)
     }
 
-    /// Keeps one whose answer has been read, as soon as its request is over, too.
+    /// Returns a connection to the pool once its request has been sent completely, too.
     fn give_back(self: Arc<Self>, to: Backend, mut connection: Connection) {
         if connection.sender.is_ready() {
             return self.add_idle(to, connection);
@@ -112,7 +114,7 @@ impl Connections {
         });
     }
 
-    /// Adds an idle connection; closes the oldest one if there are too many.
+    /// Adds an idle connection, and closes the oldest if there are too many.
     fn add_idle(&self, to: Backend, connection: Connection) {
         let mut idle = self.0.lock();
         if idle.len() >= IDLE_MAX {
@@ -123,7 +125,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Makes one.
+    /// Opens a connection.
     async fn open(to: &Backend) -> Result<Self, Failure> {
         let stream = dial::connect(to).await?;
         let handshake = http1::handshake(TokioIo::new(stream)).await;
@@ -136,7 +138,7 @@ impl Connection {
         Ok(Self { sender, driver })
     }
 
-    /// Asks over a connection of its own, which ends with the answer.
+    /// Sends a request on a connection that closes with the response.
     pub(super) async fn ask_once<B>(to: &Backend, request: Request<B>) -> Result<Response, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Error>> + Send + 'static,
@@ -160,7 +162,7 @@ where
     request.map(|body| body.map_err(Into::into).boxed_unsync())
 }
 
-/// The same request once more, if it has no body and changes nothing (as Go's clients have it).
+/// Copies a request that can be repeated: without a body, and read-only (as in Go's clients).
 fn replayable(request: &Request<AnyBody>) -> Option<Request<AnyBody>> {
     if !request.method().is_safe() || !request.body().is_end_stream() {
         return None;
@@ -176,7 +178,7 @@ fn replayable(request: &Request<AnyBody>) -> Option<Request<AnyBody>> {
 fn failed<B>(failure: TrySendError<B>) -> Failure {
     let why = failure.into_error();
     let cause = std::error::Error::source(&why).and_then(|cause| cause.downcast_ref());
-    // As Go tells it.
+    // The text is Go's.
     Failure::Exchange(match cause.map(io::Error::kind) {
         _ if why.is_incomplete_message() => "EOF".to_owned(),
         Some(io::ErrorKind::ConnectionReset) => "read: connection reset by peer".to_owned(),

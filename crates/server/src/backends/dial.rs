@@ -1,4 +1,4 @@
-//! Connections, with deadlines for their making; failures are told as Go tells them.
+//! Dials backends, with deadlines; errors have Go's texts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,30 +11,30 @@ use tokio_rustls::TlsConnector;
 
 use super::{Backend, Way};
 
-/// Upstream's for both.
+/// Upstream's timeout of dialling and of the TLS handshake.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// There is no connection.
+    /// Dialling failed.
     #[error("{0}")]
     Dial(String),
-    /// It is somebody else, or cannot show who it is.
+    /// The certificate is invalid or another server's.
     #[error("{0}")]
     Certificate(String),
-    /// The connection broke, or HTTP is not what is spoken over it.
+    /// The connection broke, or the peer does not speak HTTP.
     #[error("{0}")]
     Exchange(String),
 }
 
-/// A connection's bytes.
+/// A byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects to a backend, encrypted where it says whom to believe.
+/// Connects to a backend, with TLS if it has TLS settings.
 pub(super) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
     let authority = backend.authority.as_str();
     let stream = tokio::time::timeout(DIAL_TIMEOUT, reach(backend)).await;
@@ -51,7 +51,7 @@ pub(super) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failur
     }
 }
 
-/// A connection by the backend's way, to where it was found.
+/// Connects directly or through the proxy, to the resolved addresses if there are any.
 async fn reach(backend: &Backend) -> Result<Box<dyn Stream>, String> {
     let authority = backend.authority.as_str();
     let found = backend.addresses.as_deref();
@@ -63,7 +63,7 @@ async fn reach(backend: &Backend) -> Result<Box<dyn Stream>, String> {
         Some(found) => TcpStream::connect(found).await.map_err(|why| told(authority, &why))?,
         None => dial(authority).await?,
     };
-    let _ = stream.set_nodelay(true); // only slower without
+    let _ = stream.set_nodelay(true); // a failure only costs latency
     Ok(Box::new(stream))
 }
 
@@ -114,7 +114,7 @@ fn told(address: &str, why: &io::Error) -> String {
     }
 }
 
-/// The addresses that a host has, with the port.
+/// Resolves a host, and adds the port.
 pub(super) async fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = tokio::time::timeout(DIAL_TIMEOUT, tokio::net::lookup_host((host, port))).await;
     let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));

@@ -1,5 +1,4 @@
-//! The way out to backends: directly, or through a proxy that is asked to CONNECT (upstream:
-//! `EgressSelector`).
+//! Connects to backends directly or through an HTTP CONNECT proxy (upstream: `EgressSelector`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use crate::pki::{self, Credentials};
 use crate::{Error, trust};
 
 const FLAG: &str = "egress-selector-config-file";
-/// A proxy's answer to CONNECT is longer than this if it is none.
+/// The largest response to CONNECT.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// A way out.
+/// The kind of connection to a backend.
 #[derive(Clone)]
 pub(crate) enum Way {
     Direct,
@@ -34,7 +33,7 @@ pub(crate) struct Proxy {
     dials: Arc<Dials>,
 }
 
-/// Where a proxy is.
+/// The address of a proxy.
 enum Address {
     Tcp { authority: String, tls: Option<(ServerName<'static>, Arc<ClientConfig>)> },
     Unix(PathBuf),
@@ -50,19 +49,19 @@ impl PartialEq for Way {
     }
 }
 
-/// The ways, by what is to be reached.
+/// The kinds of connections by destination.
 #[derive(Clone)]
 pub(crate) struct Ways {
-    /// To nodes, pods and services.
+    /// For nodes, pods and services.
     pub(crate) cluster: Way,
-    /// To what is named by its URL.
+    /// For servers that have a URL.
     pub(crate) control_plane: Way,
-    /// How it goes with proxies.
+    /// Measures of proxies.
     pub(crate) dials: Arc<Dials>,
 }
 
 impl Ways {
-    /// As they are configured; certificates and keys are read.
+    /// Reads the configured certificates and keys.
     pub(crate) fn new(selector: &EgressSelector) -> Result<Self, Error> {
         let dials = Arc::<Dials>::default();
         let cluster = Way::new(&selector.cluster, &dials)?;
@@ -101,7 +100,7 @@ fn read(
 }
 
 impl Proxy {
-    /// A connection through the proxy.
+    /// Connects through the proxy.
     pub(super) async fn dial(&self, to: &str) -> Result<Box<dyn Stream>, String> {
         let (transport, began) = (self.address.transport(), Instant::now());
         self.dials.begin(transport);
@@ -124,7 +123,7 @@ impl Address {
         }
     }
 
-    /// A connection to the proxy, and the proxy's name in messages.
+    /// Connects to the proxy; returns its name for messages, too.
     async fn connect(&self) -> Result<(String, Box<dyn Stream>), String> {
         match self {
             Self::Unix(path) => {
@@ -148,8 +147,7 @@ impl Address {
     }
 }
 
-/// Asks a proxy for a connection. It says nothing behind its answer: it is the backend's client who speaks
-/// first.
+/// Sends CONNECT. The proxy sends nothing after its response, as the client speaks first.
 async fn connect(stream: &mut Box<dyn Stream>, to: &str, proxy: &str) -> Result<(), String> {
     let failed = |why: &dyn std::fmt::Display| {
         format!("reading HTTP response from CONNECT to {to} via proxy {proxy} failed: {why}")
@@ -162,7 +160,7 @@ async fn connect(stream: &mut Box<dyn Stream>, to: &str, proxy: &str) -> Result<
         if answer.len() == ANSWER_BYTES_MAX {
             return Err(failed(&"it is too long"));
         }
-        // One by one, so that nothing is taken of what is the backend's.
+        // Byte by byte, so that no byte of the backend is consumed.
         answer.push(stream.read_u8().await.map_err(|why| failed(&why))?);
     }
     let mut headers = [httparse::EMPTY_HEADER; 64];

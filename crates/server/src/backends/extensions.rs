@@ -1,4 +1,4 @@
-//! Extension API servers: how they are reached, who they must be, and who this server is to them.
+//! The client of extension API servers: addresses, CAs and the client certificate.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use super::{Backend, Connections, Failure, Response, Services, Way};
 use crate::pki::{Credentials, RenewedCredentials};
 use crate::{Error, trust};
 
-/// The identity is read again after this time: certificates are renewed in their place.
+/// The interval at which the client certificate is reloaded.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// How many settings are remembered, each with the sessions that were had under it.
+/// The number of cached TLS settings, each with its resumable sessions.
 const SETTINGS_MAX: usize = 256;
 
-/// Connects to extension API servers.
+/// The client of extension API servers.
 pub(crate) struct Extensions {
     services: Arc<Services>,
     way: Way,
@@ -30,16 +30,16 @@ pub(crate) struct Extensions {
     connections: Arc<Connections>,
 }
 
-/// Whose certificates are believed.
+/// The verification of certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Trust {
-    /// Those of the authorities in PEM; the system's where it is empty.
+    /// By CAs in PEM; the system's if empty.
     Bundle(Vec<u8>),
-    /// Anyone's.
+    /// Not verified.
     Anyone,
 }
 
-/// What was made of the identity that was read last.
+/// The TLS settings of the current client certificate.
 struct Settings {
     credentials: Arc<Credentials>,
     identity: trust::Identity,
@@ -48,7 +48,8 @@ struct Settings {
 }
 
 impl Extensions {
-    /// `files` is `--proxy-client-cert-file` and `--proxy-client-key-file`, `own` what stands in for them.
+    /// `files` are `--proxy-client-cert-file` and `--proxy-client-key-file`, `own` is the server's
+    /// own certificate.
     pub(crate) fn new(
         services: Arc<Services>,
         way: Way,
@@ -62,7 +63,7 @@ impl Extensions {
         Ok(Self { services, way, identity, settings, connections: Arc::default() })
     }
 
-    /// Where a service's port is, and who must be there: `name.namespace.svc`.
+    /// Resolves a service's port; the certificate's name is `name.namespace.svc`.
     pub(crate) fn backend(
         &self,
         (namespace, name): (&str, &str),
@@ -76,7 +77,7 @@ impl Extensions {
         Ok(Backend { authority, name, tls: Some(tls), addresses: None, way: self.way.clone() })
     }
 
-    /// Asks one of them; its connection is kept for others' requests.
+    /// Sends a request; its connection is reused.
     pub(crate) async fn ask<B>(
         &self,
         backend: &Backend,
@@ -90,13 +91,14 @@ impl Extensions {
         self.connections.ask(backend, request).await
     }
 
-    /// The settings for TLS. Where the identity cannot be read again, the one from before holds on.
+    /// The TLS settings. If the client certificate cannot be reloaded, the previous one stays in
+    /// use.
     fn tls(&self, trust: &Trust) -> Result<Arc<ClientConfig>, String> {
         let mut settings = self.settings.lock();
         if settings.read_at.elapsed() >= READ_AGAIN_AFTER {
             settings.read_at = Instant::now();
             if let Err(error) = settings.renew(&self.identity) {
-                tracing::warn!(%error, "cannot read the front-proxy certificate again");
+                tracing::warn!(%error, "cannot reload --proxy-client-cert-file; the previous certificate stays in use");
             }
         }
         if let Some(config) = settings.by_trust.get(trust) {
@@ -132,7 +134,7 @@ impl Settings {
         Ok(Self { credentials, identity, read_at: Instant::now(), by_trust: HashMap::new() })
     }
 
-    /// Begins anew where the credentials are others.
+    /// Drops all settings if the client certificate has changed.
     fn renew(&mut self, identity: &Identity) -> Result<(), Error> {
         let credentials = identity.credentials()?;
         if *credentials != *self.credentials {

@@ -1,4 +1,4 @@
-//! Who this server is to a backend.
+//! The client certificate of this server for a backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use crate::pki::{Credentials, RenewedCredentials};
 use crate::{Error, trust};
 
-/// A certificate and its key, and where they come from.
+/// A client certificate and its source.
 pub(crate) enum Identity {
-    /// They are made by an authority of the server's own.
+    /// Issued by the server's own CA.
     Own(RenewedCredentials),
-    /// They are in files, which flags name.
+    /// Read from files that flags name.
     Files { certificate: PathBuf, key: PathBuf, flags: [&'static str; 2] },
 }
 
 impl Identity {
-    /// Files that flags name, or the server's own.
+    /// Uses the files that flags name, or the server's own certificate.
     pub(super) fn new(
         files: Option<&(PathBuf, PathBuf)>,
         flags: [&'static str; 2],
@@ -29,7 +29,7 @@ impl Identity {
         }
     }
 
-    /// The certificate and the key of now.
+    /// The current certificate and key.
     ///
     /// # Errors
     /// A file cannot be used.
@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// Credentials as TLS needs them.
+/// Parses credentials for TLS.
 pub(super) fn identity(credentials: &Credentials) -> Result<trust::Identity, Error> {
     trust::Identity::read(credentials).map_err(Error::Tls)
 }

@@ -1,4 +1,4 @@
-//! Kubelets: how they are reached, who they must be, and who this server is to them.
+//! The client of kubelets: addresses, CA and the client certificate.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use crate::config::KubeletClient;
 use crate::pki::{self, RenewedCredentials};
 use crate::{Error, trust};
 
-/// Certificates are read again after this time: they are renewed in their place.
+/// The interval at which certificates are reloaded.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// Connects to kubelets.
+/// The client of kubelets.
 pub(crate) struct Kubelets {
-    /// The types of a node's addresses, the one that is tried first before others.
+    /// The types of node addresses, in order of preference.
     pub(crate) preferred_address_types: Vec<String>,
     way: Way,
     sources: Arc<Sources>,
     trust: Mutex<(Trust, Instant)>,
 }
 
-/// Whether a kubelet must show who it is.
+/// The verification of a kubelet's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verification {
-    /// As it is configured: by the authority for kubelets, if there is one.
+    /// By the configured CA, if there is one.
     Configured,
-    /// Nobody asks: a client that reads a log wants it so.
+    /// None: the client of a log asks for that.
     Skipped,
 }
 
-/// Where settings for TLS come from.
+/// The sources of TLS settings.
 struct Sources {
     certificate_authority: Option<PathBuf>,
     identity: Identity,
@@ -50,7 +50,7 @@ struct Trust {
 }
 
 impl Kubelets {
-    /// As the configuration says; `own` is for where it names no certificate.
+    /// Reads the configuration; `own` is the default client certificate.
     pub(crate) fn new(
         config: &KubeletClient,
         way: Way,
@@ -68,7 +68,7 @@ impl Kubelets {
         })
     }
 
-    /// Where a kubelet is, and who it must be.
+    /// The backend of a kubelet.
     pub(crate) async fn backend(&self, kubelet: &Kubelet, verification: Verification) -> Backend {
         let trust = self.trust().await;
         let tls = match verification {
@@ -78,7 +78,8 @@ impl Kubelets {
         self.at(kubelet.authority(), Some(tls))
     }
 
-    /// Somebody else on a node or in a pod, who is believed whoever it is, and is not told who this server is.
+    /// Another server on a node or in a pod: its certificate is not verified, and it gets no client
+    /// certificate.
     pub(crate) async fn neighbour(&self, authority: String, is_encrypted: bool) -> Backend {
         let tls = if is_encrypted { Some(self.trust().await.stranger) } else { None };
         self.at(authority, tls)
@@ -88,7 +89,7 @@ impl Kubelets {
         Backend { authority, name: None, tls, addresses: None, way: self.way.clone() }
     }
 
-    /// The settings, read again where they may be old. Where that fails, those from before hold on.
+    /// The TLS settings, reloaded at intervals. If that fails, the previous ones stay in use.
     async fn trust(&self) -> Trust {
         let (trust, read_at) = self.trust.lock().clone();
         if read_at.elapsed() < READ_AGAIN_AFTER {
@@ -98,7 +99,7 @@ impl Kubelets {
         let read = tokio::task::spawn_blocking(move || sources.read()).await;
         let read = read.unwrap_or_else(|why| Err(Error::Tls(why.to_string())));
         let trust = read.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read the settings for kubelets again");
+            tracing::warn!(%error, "cannot reload the certificates for kubelets; the previous ones stay in use");
             trust
         });
         *self.trust.lock() = (trust.clone(), Instant::now());

@@ -1,5 +1,5 @@
-//! Where clients may be led through the server: to machines of their own network, and never to this one, nor
-//! to what only it can reach (upstream: `isProxyableHostname`).
+//! Restricts the addresses that proxied requests may go to: never this machine or link-local
+//! addresses (upstream: `isProxyableHostname`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,8 +7,8 @@ use super::{Backend, dial};
 use crate::config::ProxiedAddresses;
 
 impl ProxiedAddresses {
-    /// Looks up where a backend is, if it may be there. It is then dialled where it was found: its name is
-    /// not looked up again, and may not mean another address by then (CVE-2020-8562).
+    /// Resolves a backend and checks its addresses. It is then dialled at these addresses and not
+    /// resolved again, because its name may mean another address by then (CVE-2020-8562).
     pub(crate) async fn find(self, mut backend: Backend) -> Result<Backend, Unallowed> {
         let (host, port) = backend.authority.rsplit_once(':').unwrap_or((&backend.authority, ""));
         let port = port.parse().map_err(|_| Unallowed::Port(port.to_owned()))?;
@@ -26,21 +26,21 @@ impl ProxiedAddresses {
     }
 }
 
-/// Why nobody is led to a backend.
+/// Why a backend is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unallowed {
-    /// It may not be where it is.
+    /// Its address is not allowed.
     #[error("address not allowed")]
     Address,
-    /// Nobody knows where it is.
+    /// Its host cannot be resolved.
     #[error("{0}")]
     Unknown(String),
-    /// It has no such port.
+    /// The port does not exist.
     #[error("dial tcp: address {0}: invalid port")]
     Port(String),
 }
 
-/// Whether an address is one machine's, and not this one's own (upstream: `IsGlobalUnicast`).
+/// True for a global unicast address (upstream: `IsGlobalUnicast`).
 fn is_global_unicast(ip: IpAddr) -> bool {
     let ip = ip.to_canonical(); // ::ffff:127.0.0.1 is 127.0.0.1
     let is_local = match ip {
@@ -56,7 +56,7 @@ mod tests {
     use crate::backends::Way;
 
     #[test]
-    fn only_machines_of_others_are_reached() {
+    fn only_global_unicast_addresses_are_allowed() {
         for (ip, expected) in [
             ("10.0.0.1", true),
             ("127.0.0.1", false),
@@ -77,9 +77,10 @@ mod tests {
         }
     }
 
-    /// A name that means an allowed address when it is looked at may mean another one when it is dialled.
+    /// A name may resolve to an allowed address when it is checked, and to another when it is
+    /// dialled.
     #[tokio::test]
-    async fn cve_2020_8562_what_was_looked_at_is_dialled_and_nothing_else() {
+    async fn cve_2020_8562_only_checked_addresses_are_dialled() {
         let backend = |authority: &str| Backend {
             authority: authority.to_owned(),
             name: None,

@@ -1,5 +1,5 @@
-//! Where services are: at their cluster address, where something routes it; or, where nothing does, at one
-//! of their endpoints (upstream: `apiserver/pkg/util/proxy`).
+//! Resolves services: to their cluster address, or to one of their endpoints if nothing routes
+//! cluster addresses (upstream: `apiserver/pkg/util/proxy`).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
@@ -9,36 +9,36 @@ use pintle_meta::quote::quote;
 use pintle_registry::{Object, Registry};
 use pintle_value::Value;
 
-/// The label by which a slice of endpoints names its service.
+/// The label of an EndpointSlice with the service's name.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const SERVICE_NAME_PATH: &[&str] = &["metadata", "labels", SERVICE_NAME];
 
-/// Finds services.
+/// The resolver of services.
 #[derive(Default)]
 pub(crate) struct Services {
-    /// Where they are looked up; set when there is one.
+    /// The registry; set once it exists.
     registry: OnceLock<Weak<Registry>>,
-    /// Whether they are reached at their endpoints.
+    /// True to resolve to endpoints.
     by_endpoints: bool,
     /// This server's own address.
     own: String,
 }
 
-/// The service and the port that are this server.
+/// This server's own service and port.
 const OWN: (&str, &str, u16) = ("default", "kubernetes", 443);
 
 impl Services {
-    /// `by_endpoints` is `--enable-aggregator-routing`; `own` is where this server reaches itself.
+    /// `by_endpoints` is `--enable-aggregator-routing`; `own` is this server's own address.
     pub(crate) fn new(by_endpoints: bool, own: SocketAddr) -> Self {
         Self { registry: OnceLock::new(), by_endpoints, own: own.to_string() }
     }
 
-    /// Services are those of a registry, which owns whoever owns this.
+    /// Sets the registry. It owns the owner of this value, so the reference is weak.
     pub(crate) fn find_in(&self, registry: &Arc<Registry>) {
         let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
     }
 
-    /// `host:port` of a service's port, or why there is none.
+    /// The `host:port` of a service's port, or an error.
     pub(crate) fn authority(
         &self,
         namespace: &str,
@@ -85,8 +85,7 @@ fn service_port(service: &Value, port: u16) -> Option<&Value> {
     ports.iter().find(|said| number(said, "port") == Some(port))
 }
 
-/// An endpoint that is ready, with the port that goes by the same name; those of the service's first family
-/// before others, and of those any.
+/// A ready endpoint with the port of that name, preferably of the service's first IP family.
 fn at_endpoint(
     registry: &Registry,
     namespace: &str,
@@ -120,7 +119,7 @@ fn in_slice(slice: &Value, port_name: &str) -> Option<String> {
         .filter(|endpoint| is_ready(endpoint))
         .filter_map(|endpoint| endpoint.get("addresses")?.as_array()?.first()?.as_str())
         .collect();
-    // Each in its turn, at random: none is asked by everyone.
+    // A random endpoint, so that the load is spread.
     let at = random() % u64::try_from(ready.len().max(1)).unwrap_or(1);
     let address = ready.get(usize::try_from(at).unwrap_or_default())?;
     Some(authority(address, port))

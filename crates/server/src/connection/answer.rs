@@ -1,4 +1,4 @@
-//! An answer on its way over a connection.
+//! A response body while its connection sends it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,36 +11,36 @@ use super::conduct::{Busy, InSession};
 use super::stream;
 use crate::body::{Body, Broken, CHUNK_BYTES, UpgradedSession};
 
-/// The largest piece that is given away as the last one while a peer takes none of it: HTTP/2's smallest
-/// window for a frame. What was given away with the end of the body cannot be taken back.
+/// The largest last piece that is given to HTTP/2 while the peer's window is closed: HTTP/2's
+/// smallest frame limit. A piece with the end of the body cannot be taken back.
 const LAST_PIECE_BYTES_MAX: usize = 16 * 1024;
 
-/// A body, cut into pieces; its connection knows that it is on its way, and when it must be there.
+/// A body in pieces. It marks its connection as busy and has a deadline.
 pub(super) struct Answer {
     body: Body,
-    /// What of the body's last frame has not been given yet.
+    /// The rest of the body's last frame.
     rest: Bytes,
-    /// When it must have been sent; a watch has its own end.
+    /// The deadline of sending; `None` for a watch, which has its own timeout.
     deadline: Option<Instant>,
-    /// The connection is not idle as long as this is there.
+    /// Marks the connection as busy.
     busy: Busy,
-    /// There where the client may let wait what is sent.
+    /// Set if the client may pause the body.
     session: Option<InSession>,
 }
 
-/// Why an answer is not sent to its end.
+/// Why a response is aborted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsent {
-    /// The peer took too long over it.
+    /// The peer read too slowly.
     #[error("the answer was not taken in time")]
     TooSlow,
-    /// There is no rest.
+    /// The backend broke off.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
 impl Answer {
-    /// A body that must have been sent at the deadline, if it has one.
+    /// A body with its deadline, if it has one.
     pub(super) fn new(
         body: Body,
         deadline: Option<Instant>,
@@ -50,7 +50,7 @@ impl Answer {
         Self { body, rest: Bytes::new(), deadline, busy, session }
     }
 
-    /// Takes the session that uses the connection after the answer.
+    /// Takes the session that runs on the connection after the response.
     pub(super) fn take_upgraded(&mut self) -> Option<UpgradedSession> {
         let upgraded = self.body.take_upgraded()?;
         let (busy, session) = (self.busy.clone(), self.session.take());
@@ -63,7 +63,7 @@ impl Answer {
     fn piece(&mut self) -> Bytes {
         let length = match self.rest.len() {
             0..=LAST_PIECE_BYTES_MAX => self.rest.len(),
-            // The last byte is given when the peer has room for all before it.
+            // The last byte is held back until the peer has room for all before it.
             length => (length - 1).min(CHUNK_BYTES),
         };
         self.rest.split_to(length)

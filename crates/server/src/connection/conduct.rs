@@ -1,4 +1,4 @@
-//! What is known of one connection while it is open.
+//! The state of one open connection.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use tokio::sync::Notify;
 use super::register::Register;
 use crate::config::ConnectionLimits;
 
-/// One connection's requests, and whether it is to end. Shared by its task, its requests and the
-/// [`Register`].
+/// The requests of one connection, and whether it is closing. Shared by its task, its requests and
+/// the [`Register`].
 pub(crate) struct Conduct {
     id: u64,
     from: IpAddr,
     register: Arc<Register>,
-    /// How many requests have begun.
+    /// The number of requests that have begun.
     begun: AtomicU64,
-    /// How many of them are answered, to the last byte.
+    /// The number of them whose responses have been sent.
     ended: AtomicU64,
-    /// Whether somebody has been authenticated over the connection.
+    /// True once a request has been authenticated.
     authenticated: AtomicBool,
-    /// Whether the connection is to end when its requests have.
+    /// True if the connection closes after its current requests.
     leaves: AtomicBool,
     leave: Notify,
-    /// How many sessions there are over the connection.
+    /// The number of its sessions.
     sessions: AtomicUsize,
 }
 
-/// A session over a connection: what a client is sent as long as it wants it, and may let wait.
+/// A session on the connection, which the client may pause.
 pub(super) struct InSession(Arc<Conduct>);
 
-/// A request that is worked on, or whose answer is on its way.
+/// A request that is handled or whose response is being sent.
 #[derive(Clone)]
 pub(super) struct Busy(#[expect(dead_code, reason = "dropped with the last clone")] Arc<Request>);
 
@@ -58,50 +58,51 @@ impl Conduct {
         self.id
     }
 
-    /// What holds for all connections.
+    /// The limits of all connections.
     pub(super) fn limits(&self) -> &ConnectionLimits {
         self.register.limits()
     }
 
-    /// Where it comes from.
+    /// The peer's address.
     pub(crate) const fn from(&self) -> IpAddr {
         self.from
     }
 
-    /// A request begins.
+    /// Counts a new request.
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.begun.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::new(Request(self.clone())))
     }
 
-    /// A session begins.
+    /// Counts a new session.
     pub(super) fn begin_session(self: &Arc<Self>) -> InSession {
         self.sessions.fetch_add(1, Ordering::Relaxed);
         InSession(self.clone())
     }
 
-    /// Whether the peer may let wait what is sent: there are sessions, and they are not told to end.
+    /// True if the peer may pause what is sent: there are sessions, and the connection is not
+    /// closing.
     pub(super) fn may_pause(&self) -> bool {
         self.sessions.load(Ordering::Relaxed) > 0 && !self.leaves()
     }
 
-    /// How many requests have begun.
+    /// The number of requests that have begun.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Whether no request is worked on or being answered.
+    /// True if no request is handled and no response is being sent.
     pub(super) fn is_idle(&self) -> bool {
-        // The end first: the difference is never less than what is open.
+        // `ended` is read first, so that the difference is never too small.
         let ended = self.ended.load(Ordering::Acquire);
         self.begun() == ended
     }
 
-    /// Hears who made a request; `None` where nobody could be authenticated.
+    /// Records a request's user; `None` if authentication failed.
     ///
-    /// The connection counts as its first user's. Who sends requests over HTTP/2 without credentials
-    /// loses the connection after them, as upstream has it (`UnauthenticatedHTTP2DOSMitigation`): over it
-    /// one can send very many.
+    /// The connection belongs to its first user. An HTTP/2 connection closes after a request
+    /// without credentials, as in upstream (`UnauthenticatedHTTP2DOSMitigation`): one connection
+    /// could carry very many.
     pub(crate) fn asked(&self, user: Option<&User>, version: Version) {
         match user.filter(|user| user.name != ANONYMOUS) {
             Some(user) if !self.is_authenticated() => {
@@ -113,24 +114,24 @@ impl Conduct {
         }
     }
 
-    /// Whether somebody has been authenticated.
+    /// True once a request has been authenticated.
     pub(super) fn is_authenticated(&self) -> bool {
         self.authenticated.load(Ordering::Relaxed)
     }
 
-    /// Tells the connection to end when its requests have.
+    /// Makes the connection close after its current requests.
     pub(super) fn leave(&self) {
         if !self.leaves.swap(true, Ordering::Relaxed) {
             self.leave.notify_one();
         }
     }
 
-    /// Whether the connection has been told to end.
+    /// True if the connection is closing.
     pub(super) fn leaves(&self) -> bool {
         self.leaves.load(Ordering::Relaxed)
     }
 
-    /// Returns when the connection is told to end. For its one task.
+    /// Returns when the connection begins to close. Only its own task waits here.
     pub(super) async fn told_to_leave(&self) {
         self.leave.notified().await;
     }

@@ -1,14 +1,14 @@
-//! How many files the process may open, of which each connection is one, and each session another.
+//! The process's limit of open files: each connection takes one file, and each session another.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::ConnectionLimits;
 
-/// File descriptors for everything but connections: the store, certificates, webhooks.
+/// File descriptors reserved for everything else: the store, certificates, webhooks.
 const FILES_RESERVED: u64 = 256;
 
-/// Lets the process open as many files as it is allowed to, as Go's programs do, and makes the limits as small
-/// as these files demand.
+/// Raises the process's soft limit of open files to the hard limit, as Go's programs do, and lowers
+/// the limits of connections and sessions to what it allows.
 pub(crate) fn within_files(wanted: ConnectionLimits) -> ConnectionLimits {
     let Some(files) = files_max() else { return wanted };
     let room = usize::try_from(files.saturating_sub(FILES_RESERVED.min(files / 2)));
@@ -22,7 +22,7 @@ pub(crate) fn within_files(wanted: ConnectionLimits) -> ConnectionLimits {
     limits
 }
 
-/// How many files there may be; nothing for any number.
+/// The limit of open files; `None` if there is none.
 fn files_max() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
@@ -32,7 +32,7 @@ fn files_max() -> Option<u64> {
     }
 }
 
-/// Divides the room between connections and sessions as they would divide what is wanted.
+/// Divides the files between connections and sessions in proportion to their configured limits.
 fn share(wanted: ConnectionLimits, room: usize) -> ConnectionLimits {
     let all = wanted.connections_max.saturating_add(wanted.sessions_max);
     if all <= room {

@@ -1,10 +1,10 @@
-//! The bounds of HTTP. Those that hyper and h2 have by themselves, and that matter, are set here all the
-//! same, so that they stand in one place and no new release changes them.
+//! The limits of HTTP. Those that are hyper's and h2's defaults are set, too, so that all limits
+//! are in one place and no new release changes them.
 //!
-//! What else h2 bounds without a setting: frames that must be answered (`SETTINGS`, `PING`) are read one
-//! at a time, the next one only when the answer to the last could be written, so that they pile up
-//! nowhere; a block of headers may have a quarter more `CONTINUATION` frames than its greatest length
-//! needs, and four times that length ends the connection; many small `DATA` frames end it as well.
+//! h2 also limits, without a setting: frames that need a reply (`SETTINGS`, `PING`) are read one at
+//! a time, the next one after the reply to the last, so that replies do not pile up; a block of
+//! headers may have a quarter more `CONTINUATION` frames than its largest size needs, and four
+//! times that size ends the connection; many small `DATA` frames end it, too.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,30 +20,31 @@ use tokio::time::Instant;
 use super::conduct::Conduct;
 use super::stream::Streams;
 
-/// Bounds a request's line and headers; long selectors go into the line.
+/// The limit of a request's line and headers; long selectors are part of the line.
 const HEADER_BYTES_MAX: usize = 256 * 1024;
-/// How many requests a client may have open over one HTTP/2 connection. Upstream has 250 unless told
-/// otherwise (`--http2-max-streams-per-connection`).
+/// The concurrent requests of an HTTP/2 connection. Upstream's default is 250
+/// (`--http2-max-streams-per-connection`).
 const HTTP2_STREAMS_MAX: u32 = 250;
-/// How many streams a client may reset before they are looked at (CVE-2023-44487): beyond that the
-/// connection ends.
+/// The streams that a client may reset before the server has accepted them (CVE-2023-44487); beyond
+/// that the connection ends.
 const HTTP2_PENDING_RESETS_MAX: usize = 20;
-/// How many streams may be reset because the client broke the protocol on them: likewise.
+/// The streams that may be reset for protocol errors; beyond that the connection ends.
 const HTTP2_ERROR_RESETS_MAX: usize = 1024;
-/// How much of a request's body may be on its way (upstream's values).
+/// The receive window of a stream (upstream's value).
 const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
-/// HTTP/2's least: the largest frame that a client may send.
+/// HTTP/2's minimum of the largest frame that a client may send.
 const HTTP2_FRAME_BYTES_MAX: u32 = 16 * 1024;
-/// How much of an answer may wait to be sent, for each stream.
+/// The send buffer of a stream.
 const HTTP2_SEND_BUFFER: usize = 512 * 1024;
-/// A client from which nothing has come for so long is asked whether it is still there …
+/// A client that has been silent for so long gets a PING.
 const HTTP2_PING_AFTER: Duration = Duration::from_secs(60);
-/// … and must answer within so long. Together as long as the kernel's own questions take.
+/// The deadline of the reply to a PING. Both times together are as long as the kernel's keep-alive
+/// takes.
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// HTTP/1.1 and HTTP/2 within their bounds. How long headers may take is for the
-/// [`register`](super::register) to say, which needs no timer for each request.
+/// HTTP/1.1 and HTTP/2 with these limits. The [`register`](super::register) bounds the time of
+/// headers, so that a request needs no timer.
 pub(super) fn http(conduct: &Arc<Conduct>) -> Builder<Streams> {
     let mut http = Builder::new(Streams(conduct.clone()));
     http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX);
@@ -62,8 +63,8 @@ pub(super) fn http(conduct: &Arc<Conduct>) -> Builder<Streams> {
     http
 }
 
-/// When a client is asked whether it is still there, and has not answered in time: not as long as it may
-/// pause, for a program that was stopped does not answer. The kernel's own questions go on.
+/// The timers of PINGs. None is sent while a client may pause, since a stopped program does not
+/// reply; the kernel's keep-alive goes on.
 struct Questions(Arc<Conduct>);
 
 struct Question {

@@ -1,12 +1,12 @@
-//! The connections that are open, whose they are, and which of them must go.
+//! The register of open connections, their owners, and the choice of which to close.
 //!
-//! What one peer can do to the others here is bounded by one rule: where there is no room for a new
-//! connection, who holds most of them loses one. Before anybody is authenticated over it, a connection is
-//! its address's, and such connections have a quarter of all room; then it is the user's. So connections
-//! that say nothing, however many, take nothing from users, nor from other addresses; and those of one
-//! user, whatever they do, take nothing from other users. Nobody waits to be accepted.
+//! Invariant: if there is no room for a new connection, the owner with the most connections loses
+//! one. Until a request is authenticated, the owner of a connection is its address, and all such
+//! connections have a quarter of the room; then the owner is the user. So silent connections,
+//! however many, take nothing from users or from other addresses, and one user's connections take
+//! nothing from other users. No client waits to be accepted.
 //!
-//! Idle connections are found by a look at all of them every few seconds, so that requests need no timers.
+//! Idle connections are found by a scan every few seconds, so that requests need no timers.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -20,11 +20,11 @@ use tokio::time::Instant;
 use super::conduct::Conduct;
 use crate::config::ConnectionLimits;
 
-/// How often all connections are looked at, at most …
+/// The longest interval of scans.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(5);
-/// … and how many times in the shortest time that one may be idle.
+/// The number of scans in the shortest idle timeout.
 const LOOKS_PER_IDLE_TIME: u32 = 4;
-/// The part of all connections that those may be over which nobody has been authenticated.
+/// The share of connections without an authenticated request: one in so many.
 const UNAUTHENTICATED_SHARE: usize = 4;
 
 /// All open connections.
@@ -35,39 +35,39 @@ pub(crate) struct Register {
 
 #[derive(Default)]
 struct State {
-    /// By number, and so by age.
+    /// By number, which is the order of age.
     open: HashMap<u64, Open>,
     next_id: u64,
     owners: HashMap<Owner, BTreeSet<u64>>,
     unauthenticated: usize,
-    /// How many were cut off to make room since the last look.
+    /// The connections aborted since the last scan to make room.
     cut_off: usize,
 }
 
 struct Open {
     conduct: Arc<Conduct>,
-    /// Not there until it has been started.
+    /// `None` until the task has been spawned.
     task: Option<AbortHandle>,
     owner: Owner,
-    /// How many requests had begun at the last look.
+    /// The requests that had begun at the last scan.
     begun: u64,
     idle_since: Instant,
-    /// Since when it has been told to end, as far as was noticed.
+    /// The time of the scan that first saw it closing.
     leaves_since: Option<Instant>,
 }
 
-/// Whose a connection is.
+/// The owner of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Owner {
     Address(IpAddr),
     User(Arc<str>),
 }
 
-/// A connection's entry; the connection is forgotten when this is dropped.
+/// The entry of a connection; removed when dropped.
 pub(super) struct Entry(Arc<Conduct>, Arc<Register>);
 
 impl Entry {
-    /// What is known of the connection.
+    /// The connection's state.
     pub(super) fn conduct(&self) -> &Arc<Conduct> {
         &self.0
     }
@@ -88,7 +88,7 @@ impl Register {
         &self.limits
     }
 
-    /// Makes room for a connection from an address, and starts its task.
+    /// Makes room for a connection, registers it, and spawns its task.
     pub(super) fn admit(
         self: &Arc<Self>,
         address: IpAddr,
@@ -107,18 +107,18 @@ impl Register {
         state.remember(conduct.clone(), Owner::of(address));
         drop(state);
         let task = start(Entry(conduct, self.clone()));
-        // It may have ended already, and be forgotten.
+        // The task may have ended already and removed the entry.
         if let Some(open) = self.state.lock().open.get_mut(&id) {
             open.task = Some(task);
         }
     }
 
-    /// Cuts off a connection, where there are no more file descriptors.
+    /// Aborts a connection when file descriptors run out.
     pub(super) fn make_room(&self) {
         self.state.lock().cut_off_one(|_| true);
     }
 
-    /// A connection is a user's from now on.
+    /// Makes a user the owner of a connection.
     pub(super) fn belongs_to(&self, id: u64, user: &str) {
         let mut state = self.state.lock();
         let owner = Owner::User(user.into());
@@ -128,12 +128,12 @@ impl Register {
         state.owners.entry(owner).or_default().insert(id);
     }
 
-    /// Tells all connections to end when their requests have.
+    /// Makes all connections close after their current requests.
     pub(super) fn dismiss_all(&self) {
         self.state.lock().open.values().for_each(|open| open.conduct.leave());
     }
 
-    /// Looks for connections that have been idle for too long, for ever.
+    /// Scans for idle connections, forever.
     pub(super) async fn watch(&self) {
         let shortest = self.limits.idle.min(self.limits.unauthenticated_idle);
         let interval = (shortest / LOOKS_PER_IDLE_TIME).min(LOOK_INTERVAL_MAX);
@@ -145,15 +145,17 @@ impl Register {
             let cut_off = std::mem::take(&mut state.cut_off);
             drop(state);
             if cut_off > 0 {
-                tracing::warn!("{cut_off} connections were cut off to make room for new ones");
+                tracing::warn!(
+                    "{cut_off} connections of the owners with the most connections were closed to make room for new ones"
+                );
             }
         }
     }
 }
 
 impl State {
-    /// Cuts off a connection of the owner that has most of them, among those that are `meant`: the oldest
-    /// that is idle, or else the oldest.
+    /// Aborts a connection of the owner that has the most, among those that are `meant`: the oldest
+    /// idle one, or else the oldest.
     fn cut_off_one(&mut self, meant: impl Fn(&Owner) -> bool) {
         let owners = self.owners.iter().filter(|(owner, _)| meant(owner));
         let Some((_, ids)) = owners.max_by_key(|(_, ids)| ids.len()) else { return };
@@ -223,7 +225,7 @@ impl Open {
 }
 
 impl Owner {
-    /// An address's. Who has one IPv6 address has 2^64 of them.
+    /// The owner of an address. An IPv6 client has a /64 of addresses, so the prefix counts.
     fn of(address: IpAddr) -> Self {
         const NETWORK: u128 = !0 << 64;
         Self::Address(match address.to_canonical() {

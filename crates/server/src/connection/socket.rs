@@ -1,4 +1,4 @@
-//! A connection's socket: its options, and the deadline for what is written to it.
+//! A connection's socket, with its options and the deadline of writes.
 
 use std::io;
 use std::pin::Pin;
@@ -13,35 +13,35 @@ use tokio::net::TcpStream;
 use super::conduct::Conduct;
 use super::stall::Stall;
 
-/// A peer that has been silent for so long is asked whether it is still there, by the kernel …
+/// The idle time after which the kernel sends keep-alive probes.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
-/// … and so often, in so many intervals of this length, before its connection is given up.
+/// The interval of these probes.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_PROBES: u32 = 4;
-/// What was sent and is not acknowledged for so long ends the connection: the kernel would try again for
-/// a quarter of an hour. As long as the questions above take.
+/// The time after which unacknowledged data ends the connection (the kernel's default is a quarter
+/// of an hour). As long as keep-alive takes.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
-/// The kernel's own time for that.
+/// Selects the kernel's default.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_DEFAULT: Duration = Duration::ZERO;
 
-/// A socket on which a write that makes no progress fails after a while.
+/// A socket on which a stalled write fails.
 ///
-/// Below TLS and HTTP, so that it holds for every byte of theirs and for what follows HTTP (WebSockets).
-/// A kernel takes more bytes only when a good part of its buffer is free again, so a peer that takes a
-/// few bytes now and then makes no progress either.
+/// It is below TLS and HTTP, so it covers all their bytes and what follows HTTP (WebSockets). The
+/// kernel reports room only when a good part of its buffer is free, so a peer that reads a few
+/// bytes now and then counts as stalled, too.
 pub(super) struct Socket {
     stream: TcpStream,
     conduct: Arc<Conduct>,
-    /// Runs while a write waits. Writes that do not wait, nearly all, need no timer.
+    /// The timer of a blocked write. Most writes do not block and need none.
     stall: Option<Stall>,
-    /// Whether the kernel knows that the peer may let wait what is sent.
+    /// True if the kernel's timeout is off, because the peer may pause.
     may_pause: bool,
 }
 
 impl Socket {
-    /// Takes over an accepted connection.
+    /// Sets the options of an accepted connection.
     pub(super) fn new(stream: TcpStream, conduct: Arc<Conduct>) -> Self {
         if let Err(error) = set_options(&stream) {
             tracing::debug!(%error, "cannot set the options of a connection");
@@ -54,7 +54,7 @@ impl Socket {
         self.stream.peek(bytes).await
     }
 
-    /// Lets a write that waits fail when its time is over.
+    /// Fails a blocked write when its deadline has passed.
     fn bound<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -70,8 +70,8 @@ impl Socket {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Tells the kernel of sessions: it would end a connection over which nothing is taken, though the peer
-    /// answers that it is there.
+    /// Turns the kernel's timeout off during sessions: it would end a connection whose peer is
+    /// alive and reads nothing.
     fn tell_of_sessions(&mut self) {
         let may_pause = self.conduct.may_pause();
         if may_pause == self.may_pause {
@@ -90,7 +90,7 @@ impl Socket {
 }
 
 fn set_options(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?; // small answers must not wait for more to send
+    stream.set_nodelay(true)?; // small responses are sent at once
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_AFTER)?;
     sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_INTERVAL)?;

@@ -1,4 +1,4 @@
-//! How long what is sent waits for its peer to take it.
+//! The deadline of a write that the peer does not read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,20 +7,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::conduct::Conduct;
 
-/// Something that a peer does not take.
+/// A stalled write.
 pub(super) struct Stall {
     since: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
 impl Stall {
-    /// From now on.
+    /// Begins now.
     pub(super) fn begin(conduct: &Conduct) -> Self {
         Self { since: Instant::now(), timer: Box::pin(sleep(conduct.limits().write_stall)) }
     }
 
-    /// Ready when it has lasted for too long. Whether it may last as long as a session is asked every so
-    /// often: nobody wakes those who wait when the server stops.
+    /// Ready when the stall has lasted too long. Checks at intervals whether the session's longer
+    /// limit still applies, since no one wakes stalled writes when the server stops.
     pub(super) fn poll_too_long(
         &mut self,
         conduct: &Conduct,

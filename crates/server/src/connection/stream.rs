@@ -1,10 +1,9 @@
-//! HTTP/2 streams: each a task of its own, which ends when its peer takes nothing of the answer.
+//! HTTP/2 streams. Each is a task, which ends when its peer stops reading the response.
 //!
-//! A peer decides how much of each stream it takes, so one that opens no window keeps an answer, and all
-//! that the answer holds, for as long as it likes; the socket does not show it. The answer says when it
-//! has given a frame to be sent, and hears that the frame is on its way by being asked for the next one;
-//! where that takes too long, the task ends, and with it the stream, by a `RST_STREAM`. The other streams
-//! of the connection go on.
+//! A peer controls the window of each stream. One that opens no window would hold a response and
+//! its resources forever, and the socket does not show it. The response reports when it has given a
+//! frame to HTTP/2; the next poll shows that the frame was sent. If that takes too long, the task
+//! ends, and the stream with a `RST_STREAM`. Other streams of the connection go on.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -17,14 +16,14 @@ use hyper::rt::Executor;
 use super::conduct::Conduct;
 use super::stall::Stall;
 
-/// What the answer of a stream said last.
+/// The last report of a stream's response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sending {
-    /// How many frames it has given.
+    /// The number of frames that it has given.
     frames: u64,
-    /// Whether the last one may still wait for the peer.
+    /// True if the last one may not have been sent.
     waits: bool,
-    /// Whether it is a session's.
+    /// True if it belongs to a session.
     of_session: bool,
 }
 
@@ -33,22 +32,22 @@ tokio::task_local! {
     static SENDING: Cell<Sending>;
 }
 
-/// An answer, or a session, gave a frame to be sent.
+/// Reports that a response or session gave a frame.
 pub(super) fn gave_a_frame(of_session: bool) {
     say(|sending| Sending { frames: sending.frames + 1, waits: true, of_session });
 }
 
-/// An answer was asked for more: the frame that it gave last is on its way.
+/// Reports that the last frame was sent.
 pub(super) fn is_asked_for_more() {
     say(|sending| Sending { waits: false, ..sending });
 }
 
 fn say(what: impl FnOnce(Sending) -> Sending) {
-    // HTTP/1.1 has no streams: there the socket's deadline is enough.
+    // HTTP/1.1 has no streams; the socket's deadline is enough.
     let _ = SENDING.try_with(|sending| sending.set(what(sending.get())));
 }
 
-/// Runs the streams of a connection.
+/// The executor of a connection's streams.
 #[derive(Clone)]
 pub(super) struct Streams(pub(super) Arc<Conduct>);
 
@@ -58,7 +57,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     }
 }
 
-/// Runs a stream until it ends, or until its peer takes nothing of it for too long.
+/// Runs a stream until it ends or its peer has stalled too long.
 async fn bounded(stream: impl Future<Output = ()>, conduct: Arc<Conduct>) {
     let mut stream = pin!(stream);
     let mut waits_since = Sending::default();
@@ -100,7 +99,7 @@ mod tests {
         Arc::new(Conduct::new(0, from, Register::new(limits)))
     }
 
-    /// How long a stream lasts whose answer does this.
+    /// The lifetime of a stream with this response.
     async fn lasts(answer: impl Future<Output = ()>, conduct: Arc<Conduct>) -> Duration {
         let began = Instant::now();
         SENDING.scope(Cell::default(), bounded(answer, conduct)).await;

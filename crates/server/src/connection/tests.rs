@@ -1,4 +1,4 @@
-//! Who loses a connection where there is no room for all of them.
+//! Which connection is closed when there is no room.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::Conduct;
 use super::register::{Entry, Register};
 use crate::config::ConnectionLimits;
 
-/// Connections that are open, by their names.
+/// The open connections by name.
 type List = Arc<Mutex<Vec<(String, Arc<Conduct>)>>>;
 
-/// Connections by their names, until they are cut off.
+/// Connections by name, until they are closed.
 struct Fixture {
     register: Arc<Register>,
     open: List,
 }
 
-/// Takes a connection off the list when its task ends.
+/// Removes a connection from the list when its task ends.
 struct OnList(List, Entry);
 
 impl Drop for OnList {
@@ -36,7 +36,7 @@ impl Fixture {
         Self { register: Register::new(limits), open: Arc::default() }
     }
 
-    /// Connects from an address, whose last number this is.
+    /// Connects from the address with this last number.
     fn connect(&self, name: &str, address: u8) -> Arc<Conduct> {
         let mut known = None;
         self.register.admit(IpAddr::V4(Ipv4Addr::new(10, 0, 0, address)), |entry| {
@@ -53,7 +53,7 @@ impl Fixture {
         known.unwrap()
     }
 
-    /// Connects, and is known as a user.
+    /// Connects and authenticates.
     fn log_in(&self, name: &str, address: u8, user: &str) -> Arc<Conduct> {
         let conduct = self.connect(name, address);
         let user = User { name: user.to_owned(), ..User::default() };
@@ -61,7 +61,7 @@ impl Fixture {
         conduct
     }
 
-    /// The names of those that are open, when tasks have had their turn.
+    /// The names of the open connections, after all tasks have run.
     async fn open(&self) -> String {
         // Paused time stands still while a task can run.
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -72,7 +72,7 @@ impl Fixture {
 
 #[tokio::test(start_paused = true)]
 async fn the_address_with_most_connections_loses_its_oldest() {
-    let fixture = Fixture::new(16); // 4 of them without users
+    let fixture = Fixture::new(16); // at most 4 unauthenticated
     for name in ["a1", "a2", "a3"] {
         fixture.connect(name, 1);
     }
@@ -85,8 +85,8 @@ async fn the_address_with_most_connections_loses_its_oldest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_of_users_are_safe_from_those_of_nobody() {
-    let fixture = Fixture::new(8); // 2 of them without users
+async fn unauthenticated_connections_take_nothing_from_users() {
+    let fixture = Fixture::new(8); // at most 2 unauthenticated
     fixture.log_in("jane", 1, "jane");
     fixture.log_in("joe", 1, "joe");
     for name in ["n1", "n2", "n3", "n4"] {
@@ -110,7 +110,7 @@ async fn the_user_with_most_connections_loses_one_that_is_idle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_connections_are_closed_when_their_time_is_over() {
+async fn idle_connections_are_closed_after_their_timeout() {
     let fixture = Fixture::new(16);
     let limits = ConnectionLimits::default();
     let register = fixture.register.clone();
@@ -120,7 +120,7 @@ async fn idle_connections_are_closed_when_their_time_is_over() {
     let busy = fixture.log_in("busy", 1, "joe").begin();
     tokio::time::sleep(limits.unauthenticated_idle - Duration::from_secs(1)).await;
     assert_eq!(fixture.open().await, "nobody idle busy");
-    tokio::time::sleep(Duration::from_secs(7)).await; // a look at all of them comes every 5 s
+    tokio::time::sleep(Duration::from_secs(7)).await; // connections are scanned every 5 s
     assert_eq!(fixture.open().await, "idle busy");
     tokio::time::sleep(limits.idle).await;
     assert_eq!(fixture.open().await, "busy");
@@ -131,7 +131,7 @@ async fn idle_connections_are_closed_when_their_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_without_credentials_cost_the_connection_over_http2_alone() {
+async fn only_http2_connections_close_after_a_request_without_credentials() {
     let fixture = Fixture::new(16);
     fixture.connect("first", 1).asked(Some(&User::anonymous()), Version::HTTP_11);
     fixture.connect("second", 1).asked(Some(&User::anonymous()), Version::HTTP_2);

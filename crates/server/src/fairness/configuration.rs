@@ -1,4 +1,4 @@
-//! Flow schemas and priority levels as they are stored.
+//! Reads the stored flow schemas and priority levels.
 
 use pintle_fairness::{
     CATCH_ALL, Dealer, Discipline, Distinguisher, EXEMPT, FlowSchema, Level, NonResourceRule,
@@ -10,17 +10,17 @@ use pintle_value::Value;
 
 pub(super) const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-/// The most queues of a level (upstream's validation has it, too).
+/// The most queues of a level (also in upstream's validation).
 const QUEUES_MAX: usize = 10_000_000;
 
-/// What is configured.
+/// The configuration.
 pub(super) struct Configured {
     pub(super) levels: Vec<Level>,
-    /// In the order in which they are tried.
+    /// In order of precedence.
     pub(super) schemas: Vec<FlowSchema>,
 }
 
-/// Reads what is stored, and adds what must be there. What makes no sense is as if it were not there.
+/// Reads the stored objects and adds the mandatory ones. Contradictory objects are ignored.
 pub(super) fn read(registry: &Registry) -> Configured {
     let mut levels: Vec<Level> =
         trees(registry, "prioritylevelconfigurations").iter().filter_map(level).collect();
@@ -60,7 +60,7 @@ fn trees(registry: &Registry, name: &str) -> Vec<Value> {
     trees.collect()
 }
 
-/// A schema that is there whatever is stored, and matches all that groups ask for.
+/// A mandatory schema, which matches all requests of these groups.
 fn mandatory(name: &str, groups: &[&str]) -> FlowSchema {
     let all = || vec!["*".to_owned()];
     let rule = PolicyRule {
@@ -82,7 +82,7 @@ fn mandatory(name: &str, groups: &[&str]) -> FlowSchema {
     }
 }
 
-/// A priority level; nothing where its parts contradict each other.
+/// Parses a priority level; `None` if its parts contradict each other.
 fn level(tree: &Value) -> Option<Level> {
     let name = object::name(tree);
     let spec = tree.get("spec")?;

@@ -1,5 +1,5 @@
-//! The priority levels, their queues and their requests as tables, for who looks for the cause of waiting
-//! (APF-08; upstream: `apf_controller_debug.go`).
+//! Debugging pages: the priority levels, their queues and requests as tables (APF-08; upstream:
+//! `apf_controller_debug.go`).
 
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use pintle_meta::{duration, time};
 use super::level::Known;
 use super::{Entry, Fairness};
 
-/// What Go tells of a time that is none.
+/// Go's zero time.
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
 type Row = Vec<String>;
@@ -180,12 +180,12 @@ fn details(known: &Known) -> Row {
     texts.map(in_one_line).to_vec()
 }
 
-/// What a client says, so that it makes no row or cell of its own.
+/// Escapes a client's text, so that it forges no row or cell.
 fn in_one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A time as Go's format `RFC3339Nano` has it: zeros at the end are left out.
+/// Formats a time as Go's `RFC3339Nano`: without zeros at the end.
 fn instant(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let micros = i64::try_from(since.as_secs()).unwrap_or_default().saturating_mul(1_000_000);
@@ -197,8 +197,8 @@ fn instant(at: SystemTime) -> String {
     }
 }
 
-/// Rows as text: cells end with commas and are filled up with spaces, as Go's `tabwriter` does with a
-/// least width of 8 and a padding of 1.
+/// Formats rows as text: cells end with commas and are padded with spaces, as Go's `tabwriter` does
+/// with a minimum width of 8 and a padding of 1.
 fn table(rows: &[Row]) -> String {
     const WIDTH_MIN: usize = 8;
     let columns = rows.first().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! A priority level at work: requests get their seats, or wait for them.
+//! A priority level: requests take seats or wait for them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::Class;
 use crate::request_info::RequestInfo;
 
-/// How long a watch has seats for its initial events.
+/// The longest time that a watch holds seats for its initial events.
 const INITIALISATION_MAX: Duration = Duration::from_secs(5);
 
 /// A priority level with its requests.
@@ -28,18 +28,18 @@ pub(crate) struct ServedLevel {
 struct Work {
     set: QueueSet<Known>,
     retry_after: RetryAfter,
-    /// Whether a task waits for the time when seats are free.
+    /// True if a task will release seats later.
     is_timed: bool,
-    /// Whether it was never configured.
+    /// True until it is configured.
     is_new: bool,
 }
 
-/// What is known of a request that waits or is executed.
+/// A request that waits or runs.
 pub(super) struct Known {
     pub(super) class: Arc<Class>,
     pub(super) user: Arc<User>,
     pub(super) info: Arc<RequestInfo>,
-    /// To whom it is said that the request has its seats.
+    /// Notifies the request that it has its seats.
     tell: Option<oneshot::Sender<()>>,
 }
 
@@ -51,27 +51,27 @@ pub(crate) struct Seat {
     is_watch: bool,
 }
 
-/// The seats of a watch that makes its initial events, given back when dropped, and after a time, for the
-/// client may stop reading.
+/// The seats of a watch that sends its initial events. They are given back when dropped, and after
+/// a timeout, because the client may stop reading.
 pub(crate) struct InitialSeat(
     #[expect(dead_code, reason = "tells by being dropped")] oneshot::Sender<()>,
 );
 
-/// There are no seats for a request.
+/// The rejection of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rejected {
-    /// When the client should ask again.
+    /// The value of `Retry-After`.
     pub(crate) retry_after_seconds: u64,
 }
 
-/// A request that waits, which may be given up.
+/// A waiting request; dropping it gives up.
 struct Waiting<'a> {
     class: &'a Arc<Class>,
     /// `None` when the wait is over.
     ticket: Option<Ticket>,
 }
 
-/// Waits until a request has its seats; the longest until `until`.
+/// Waits for a request's seats, at most until `until`.
 pub(super) async fn admit(
     class: &Arc<Class>,
     user: &Arc<User>,
@@ -138,7 +138,7 @@ impl ServedLevel {
         Self { origin, is_exempt, work: Mutex::new(work) }
     }
 
-    /// Changes what becomes of requests.
+    /// Changes the level's configuration.
     pub(super) fn configure(self: &Arc<Self>, discipline: Discipline, limit: usize, now: Duration) {
         let mut work = self.work.lock();
         work.is_new = false;
@@ -162,7 +162,7 @@ impl ServedLevel {
         self.work.lock().set.take_demand(now)
     }
 
-    /// Looks at the requests.
+    /// Reads the queue set.
     pub(super) fn look<R>(&self, look: impl FnOnce(&QueueSet<Known>) -> R) -> R {
         look(&self.work.lock().set)
     }
@@ -192,7 +192,7 @@ impl ServedLevel {
         }
     }
 
-    /// Frees seats when their time is over, until there are no more.
+    /// Releases seats when their time has passed, until none are left.
     fn release_later(self: &Arc<Self>, mut at: Duration) {
         let level = self.clone();
         let release = async move {
@@ -223,18 +223,18 @@ impl ServedLevel {
 }
 
 impl Work {
-    /// Tells those that have their seats now.
+    /// Notifies the requests that have got seats.
     fn tell(&mut self) {
         for ticket in self.set.take_dispatched() {
             let tell = self.set.known_by_mut(ticket).and_then(|known| known.tell.take());
-            // One that hears it no more gives its seats back.
+            // A request that has given up gives its seats back when it is dropped.
             tell.into_iter().for_each(|tell| _ = tell.send(()));
         }
     }
 }
 
 impl Waiting<'_> {
-    /// Whether it still waited, and waits no longer.
+    /// Gives up; true if the request still waited.
     fn give_up(&mut self) -> bool {
         let Some(ticket) = self.ticket.take() else { return false };
         let level = &self.class.level;
@@ -247,7 +247,7 @@ impl Waiting<'_> {
 }
 
 impl Drop for Waiting<'_> {
-    /// The client has gone, perhaps just when its request got its seats.
+    /// The client has left, perhaps just when its request got seats.
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         if !self.give_up() {
@@ -257,11 +257,11 @@ impl Drop for Waiting<'_> {
 }
 
 impl Seat {
-    /// Keeps the seats while initial events are made, for a few seconds at most.
+    /// Holds the seats while initial events are sent, for a few seconds at most.
     pub(crate) fn until_initialised(self) -> InitialSeat {
         let (initialised, told) = oneshot::channel::<()>();
         tokio::spawn(async move {
-            // The wait is over when the other side is dropped, too.
+            // A dropped sender ends the wait, too.
             let _ = tokio::time::timeout(INITIALISATION_MAX, told).await;
             drop(self);
         });

@@ -1,4 +1,4 @@
-//! What metrics tell of levels and flow schemas.
+//! The state of levels and flow schemas, for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use pintle_fairness::{Demand, Dispatched, Limits, SeatSeconds};
 
 use super::{Fairness, FlowMeasures};
 
-/// A priority level, as it is now.
+/// The state of a priority level.
 pub(crate) struct LevelState {
     pub(crate) name: String,
     pub(crate) limits: Limits,
@@ -18,7 +18,7 @@ pub(crate) struct LevelState {
     pub(crate) dispatch: Dispatched,
 }
 
-/// The requests of a flow schema that wait, or have seats.
+/// The waiting and running requests of a flow schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowState {
     pub(crate) executing: usize,
@@ -27,7 +27,7 @@ pub(crate) struct FlowState {
     pub(crate) waiting_seats: usize,
 }
 
-/// Requests, by whether they change something.
+/// Mutating or read-only requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kinds {
     pub(crate) mutating: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Kinds {
 type FlowName = [Box<str>; 2];
 
 impl Fairness {
-    /// The levels in the order of their names.
+    /// The levels sorted by name.
     pub(crate) fn levels(&self) -> Vec<LevelState> {
         let state = self.state.read();
         let levels = state.levels.values().map(|entry| {
@@ -56,14 +56,14 @@ impl Fairness {
         levels.collect()
     }
 
-    /// What is measured of each flow schema that had requests, in each level.
+    /// The measures of each flow schema that had requests, by level.
     pub(crate) fn flows(&self) -> Vec<(FlowName, Arc<FlowMeasures>)> {
         let mut flows = self.flows.all();
         flows.retain(|(_, flow)| flow.is_used());
         flows
     }
 
-    /// The requests of each flow schema in each level.
+    /// The waiting and running requests of each flow schema, by level.
     pub(crate) fn flow_states(&self) -> BTreeMap<FlowName, FlowState> {
         let mut flows: BTreeMap<FlowName, FlowState> =
             self.flows().into_iter().map(|(name, _)| (name, FlowState::default())).collect();
@@ -88,7 +88,7 @@ impl Fairness {
         flows
     }
 
-    /// The requests that are executed, and those that wait.
+    /// The running and waiting requests, read-only and mutating.
     pub(crate) fn kinds(&self) -> [Kinds; 2] {
         let mut kinds = [Kinds::default(); 2];
         for entry in self.state.read().levels.values() {
@@ -105,7 +105,7 @@ impl Fairness {
         kinds
     }
 
-    /// The fraction of its target that each level got which no bound held back.
+    /// The fraction of its target that each level without a binding limit got.
     #[expect(clippy::cast_precision_loss, reason = "a small fraction")]
     pub(crate) fn fair_fraction(&self) -> f64 {
         self.fair_fraction.get() as f64 / 1e6
@@ -113,7 +113,7 @@ impl Fairness {
 }
 
 impl LevelState {
-    /// A number of seats as metrics write it.
+    /// Converts a number of seats for metrics.
     #[expect(clippy::cast_precision_loss, reason = "numbers of seats are small")]
     pub(crate) const fn seats(&self, seats: usize) -> f64 {
         seats as f64

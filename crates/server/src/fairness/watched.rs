@@ -1,4 +1,4 @@
-//! Watches that are open, for the seats of writes.
+//! Counts open watches, which determine the seats of writes.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use pintle_meta::fields;
 
 use crate::request_info::{RequestInfo, ResourceInfo};
 
-/// A watch that is open until this is dropped.
+/// A counted watch; dropping it ends the count.
 pub(crate) struct WatchGuard {
     watches: Arc<Mutex<Watches>>,
     watched: Watched,
 }
 
 impl WatchGuard {
-    /// Counts a watch. One of a single node's pods is not: a write of a pod is of interest to few of those
-    /// (upstream: `getBuiltinIndexes`).
+    /// Counts a watch. A watch of a single node's pods is not counted: the write of a pod notifies
+    /// few of them (upstream: `getBuiltinIndexes`).
     pub(super) fn begin(watches: &Arc<Mutex<Watches>>, info: &RequestInfo) -> Option<Self> {
         let named = info.resource.as_ref()?;
         if named.resource == "pods" && is_of_one_node(&named.fields) {
@@ -34,7 +34,7 @@ impl Drop for WatchGuard {
     }
 }
 
-/// How many watches a write is of interest to.
+/// The number of watches that a write notifies.
 pub(super) fn interested(watches: &Mutex<Watches>, written: &ResourceInfo) -> usize {
     watches.lock().interested(watched(written))
 }

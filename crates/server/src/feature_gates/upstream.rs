@@ -1,5 +1,5 @@
-//! The feature gates of kube-apiserver v1.36 (`pkg/features`, `k8s.io/apiserver/pkg/features` and its
-//! siblings), and what each is here.
+//! The feature gates of kube-apiserver v1.36 (`pkg/features`, `k8s.io/apiserver/pkg/features` and
+//! others), with Pintle's implementation of each.
 
 use super::{Gate, Here, Stage, gate, locked};
 use Here::{Apart, Both, Off, On};
@@ -253,7 +253,7 @@ pub(super) const GATES: &[Gate] = &[
     gate(Alpha, "WorkloadWithJob", OFF, Off),
 ];
 
-/// What has to be on for a gate to be on.
+/// The gates that each gate depends on.
 #[rustfmt::skip]
 pub(super) const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("AuthorizeNodeWithSelectors", &["AuthorizeWithSelectors"]),

@@ -1,4 +1,4 @@
-//! Who asks and whether they may, counted at each request in cells that are the thread's own.
+//! Counts authentication and authorization of each request, in cells of the current thread.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ struct Cells {
     certificates: Distribution,
 }
 
-/// Users who are told by name (upstream: `compressUsername`), and the kinds of all others.
+/// The users with their own label (upstream: `compressUsername`), and the classes of all others.
 const USERS: [&str; 7] = [
     "admin",
     "client",
@@ -42,7 +42,7 @@ const EMAIL: usize = USERS.len() - 2;
 const OTHER: usize = USERS.len() - 1;
 const AUTHENTICATION_RESULTS: [&str; 3] = ["success", "failure", "error"];
 const AUTHORIZATION_RESULTS: [&str; 3] = ["allowed", "denied", "no-opinion"];
-/// Upstream's names of the steps before the handler.
+/// Upstream's names of the filters before the handler.
 const FILTERS: [&str; 3] = ["authentication", "constrainedimpersonation", "authorization"];
 
 impl Access {
@@ -57,7 +57,7 @@ impl Access {
         }))
     }
 
-    /// Counts who was found to ask.
+    /// Counts an authentication.
     pub(crate) fn authenticated(&self, who: Result<&User, &Error>, took: Duration) {
         let cells = self.0.here();
         let result = match who {
@@ -72,12 +72,12 @@ impl Access {
         cells.filters[0].took(took);
     }
 
-    /// Counts that it was found as whom the user asks.
+    /// Counts an impersonation step.
     pub(crate) fn impersonated(&self, took: Duration) {
         self.0.here().filters[1].took(took);
     }
 
-    /// Counts what was ruled.
+    /// Counts an authorization.
     pub(crate) fn authorized(&self, decision: Decision, took: Duration) {
         let cells = self.0.here();
         let result = match decision {
@@ -89,7 +89,7 @@ impl Access {
         cells.filters[2].took(took);
     }
 
-    /// Counts a client certificate by how long it is still valid.
+    /// Observes the remaining validity of a client certificate.
     pub(crate) fn certificate(&self, remaining_seconds: i64) {
         self.0.here().certificates.observe(u64::try_from(remaining_seconds).unwrap_or(0));
     }
@@ -134,7 +134,7 @@ impl Access {
     }
 }
 
-/// Writes what authorizers have decided, and how webhooks and the configuration do.
+/// Writes the measures of authorizers, webhooks and the configuration.
 pub(super) fn write_authorization(measures: &Measures, page: &mut Page) {
     let mut samples = page.family(&f::DECISIONS);
     for ([name, mode], decisions) in measures.decisions.all() {
@@ -159,7 +159,7 @@ pub(super) fn write_authorization(measures: &Measures, page: &mut Page) {
     gauges(page, &f::AUTHORIZATION_CONFIG, &measures.reloads.config);
 }
 
-/// Writes how the tokens of others do.
+/// Writes the measures of external tokens.
 pub(super) fn write_external(measures: &external::Measures, page: &mut Page) {
     counters(page, &f::AUTHENTICATION_RELOADS, &measures.reloads.total);
     gauges(page, &f::AUTHENTICATION_RELOADED, &measures.reloads.last_unix_seconds);
@@ -170,7 +170,7 @@ pub(super) fn write_external(measures: &external::Measures, page: &mut Page) {
     gauges(page, &f::JWT_KEYS, &providers.key_sets);
 }
 
-/// Writes how long changes of the graph of nodes took.
+/// Writes the measures of the node graph.
 pub(super) fn write_node_graph(measures: &GraphMeasures, page: &mut Page) {
     let mut family = page.family(&f::NODE_GRAPH);
     for (operation, took) in measures.all() {
@@ -181,8 +181,8 @@ pub(super) fn write_node_graph(measures: &GraphMeasures, page: &mut Page) {
     }
 }
 
-/// Writes what is measured of service accounts' tokens. A token is verified by whoever brings it first; nobody
-/// waits for another's verification, so that none is ever `blocked`.
+/// Writes the measures of service account tokens. Each request verifies its token itself and waits
+/// for no other verification, so `blocked` is always 0.
 pub(super) fn write_tokens(tokens: &token::Measures, page: &mut Page) {
     let known = [("hit", tokens.hits.observed()), ("miss", tokens.misses.observed())];
     let known = || known.iter().filter(|(_, observed)| observed.count() > 0);
@@ -206,7 +206,7 @@ pub(super) fn write_tokens(tokens: &token::Measures, page: &mut Page) {
     }
 }
 
-/// How a user is told.
+/// The index of a user's label.
 fn class(name: &str) -> usize {
     let named = USERS[..EMAIL].iter().position(|known| *known == name);
     named.unwrap_or(if name.contains('@') { EMAIL } else { OTHER })
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_users_are_told_by_name() {
+    fn few_users_have_their_own_label() {
         let rows = [
             ("admin", "admin"),
             (

@@ -1,4 +1,4 @@
-//! What became of writes in admission.
+//! Writes the metrics of admission.
 
 use pintle_admission::Measures;
 use pintle_measure::{Distribution, Series};
@@ -10,7 +10,7 @@ use super::families as f;
 use super::family::{Family, Page};
 use super::{counters, distributions};
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(registry: &Registry, measures: &Measures, page: &mut Page) {
     let steps = [(None, &registry.admission_phases)];
     write_phases(&f::ADMISSION_STEPS, steps, page);
@@ -33,7 +33,7 @@ pub(super) fn write(registry: &Registry, measures: &Measures, page: &mut Page) {
     counters(page, &f::POD_SECURITY_ERRORS, &pod_security.errors);
 }
 
-/// Writes how many values each distribution has.
+/// Writes the number of values of each distribution.
 fn counts<const N: usize>(
     page: &mut Page,
     family: &'static Family,
@@ -46,7 +46,8 @@ fn counts<const N: usize>(
     }
 }
 
-/// Writes durations of the halves of admission, with the name of whose they are before other labels.
+/// Writes durations of the phases of admission; the plugin's or webhook's name comes before other
+/// labels.
 fn write_phases<'a>(
     family: &'static Family,
     all: impl IntoIterator<Item = (Option<&'a str>, &'a PhaseDurations)>,

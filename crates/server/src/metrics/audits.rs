@@ -1,10 +1,10 @@
-//! What was recorded for the audit log, and what was lost.
+//! Writes the metrics of auditing.
 
 use super::families as f;
 use super::family::Page;
 use crate::audit::{LOSSES, Measures};
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(measures: &Measures, page: &mut Page) {
     page.single(&f::AUDIT_EVENTS, measures.events());
     page.single(&f::AUDIT_REJECTED, measures.rejected.get());

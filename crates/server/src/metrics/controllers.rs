@@ -1,4 +1,4 @@
-//! Controllers and their queues, and calls of other servers.
+//! Writes the metrics of controllers, their queues, and calls to other servers.
 
 use pintle_controllers::garbage::Progress;
 use pintle_controllers::measures::{QueueMeasures, Queues};
@@ -11,7 +11,7 @@ use super::families as f;
 use super::family::{Number, Page};
 use crate::webhooks::measures::{Calls, Conversions, VERB};
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
     write_queues(&sources.queues, &sources.collector, registry.head().revision, page);
     write_unavailable(registry, page);
@@ -35,8 +35,8 @@ fn write_queues(queues: &Queues, collector: &Progress, head: Revision, page: &mu
     }
     let mut depth = page.family(&f::QUEUE_DEPTH);
     queues.iter().for_each(|([name], queue)| depth.value(&[name], queue.depth.get()));
-    // The collector has no queue of names. What it tells is how far it is behind: the changes that it has
-    // not taken in, and the objects that it is still to look at; nothing where it is not at work.
+    // The garbage collector has no queue. Its depth is the number of unprocessed changes and
+    // objects; absent while it does not run.
     if let Some(unobserved_writes) = collector.unobserved_writes(head) {
         depth.value(&["garbage_collector_graph_changes"], unobserved_writes);
         depth.value(&["garbage_collector_attempt_to_delete"], collector.queued());
@@ -88,7 +88,7 @@ fn write_conversions(conversions: &Conversions, page: &mut Page) {
     }
 }
 
-/// What the condition `Available` of each APIService says; one that cannot be read is not available.
+/// Writes the condition `Available` of each APIService; an undecodable one counts as unavailable.
 fn write_unavailable(registry: &Registry, page: &mut Page) {
     let name = GroupVersionResource::new("apiregistration.k8s.io", "v1", "apiservices");
     let Some(services) = registry.resource(&name) else { return };

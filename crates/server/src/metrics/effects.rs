@@ -1,5 +1,4 @@
-//! What writes do besides: addresses and node ports of services, what was given and how much is left;
-//! certificates that were issued.
+//! Writes the metrics of IP and port allocation and of issued certificates.
 
 use pintle_effects::{Measures, PortRange, addresses_occupied, ports_occupied};
 use pintle_registry::Registry;
@@ -8,7 +7,7 @@ use super::families as f;
 use super::family::Page;
 use super::{counters, distributions};
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(registry: &Registry, range: PortRange, measures: &Measures, page: &mut Page) {
     let ranges = addresses_occupied(registry);
     let mut taken = page.family(&f::ADDRESSES_ALLOCATED);

@@ -1,4 +1,4 @@
-//! Connections through proxies (`--egress-selector-config-file`), measured.
+//! Measures of connections through proxies (`--egress-selector-config-file`).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pintle_measure::{Counter, Distribution, Series};
 use super::families::{DIAL_BOUNDS, DIAL_DURATION, DIAL_FAILURES, DIAL_STARTS};
 use super::family::Page;
 
-/// The protocol that is spoken with every proxy.
+/// The protocol label of all proxies.
 const PROTOCOL: &str = "http_connect";
 
 /// The measures of connections, by the transport (`tcp` or `uds`) to the proxy.
@@ -17,7 +17,7 @@ pub(crate) struct Dials {
     failed: Series<3, Counter>,
 }
 
-/// What failed.
+/// The stage that failed.
 #[derive(Clone, Copy)]
 pub(crate) enum DialStage {
     /// The connection to the proxy.
@@ -34,17 +34,17 @@ impl Default for Dials {
 }
 
 impl Dials {
-    /// Counts a connection that is begun.
+    /// Counts a dial.
     pub(crate) fn begin(&self, transport: &str) {
         self.started.with([PROTOCOL, transport]).add(1);
     }
 
-    /// Counts how long it took until a connection was there.
+    /// Observes the time of a dial.
     pub(crate) fn took(&self, transport: &str, duration: Duration) {
         self.durations.with([PROTOCOL, transport]).took(duration);
     }
 
-    /// Counts a connection that failed.
+    /// Counts a failed dial.
     pub(crate) fn fail(&self, transport: &str, stage: DialStage) {
         let stage = match stage {
             DialStage::Connect => "connect",

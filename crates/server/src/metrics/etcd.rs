@@ -1,4 +1,4 @@
-//! What is asked of etcd, where that keeps the objects.
+//! Writes the metrics of requests to etcd.
 
 use pintle_etcd::{Calls, Measures};
 
@@ -6,7 +6,7 @@ use super::families as f;
 use super::family::{Number, Page};
 use super::stored::group_resource;
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(measures: &Measures, page: &mut Page) {
     write_requests(measures, page);
     let lists = measures.lists.all();
@@ -19,7 +19,7 @@ pub(super) fn write(measures: &Measures, page: &mut Page) {
             samples.value(&group_resource(collection), of(lists));
         }
     }
-    // One watch is of all resources.
+    // One watch covers all resources.
     page.family(&f::ETCD_BOOKMARKS).value(&["", ""], measures.progress.get());
     page.family(&f::LEASE_OBJECTS).distribution(&[], &measures.lease_objects.observed());
     write_calls(measures, page);

@@ -1,4 +1,4 @@
-//! The priority levels, and the requests of flow schemas.
+//! Writes the metrics of priority and fairness.
 
 use pintle_fairness::SeatSeconds;
 use pintle_measure::Distribution;
@@ -7,13 +7,13 @@ use super::families as f;
 use super::family::{Family, Page};
 use crate::fairness::{Fairness, FlowMeasures, FlowState, LevelState, REJECTIONS};
 
-/// A family with a number of each level.
+/// A family with one value per level.
 type OfLevel = (&'static Family, fn(&LevelState) -> f64);
-/// A family with two numbers of each level.
+/// A family with two values per level.
 type BoundsOfLevel = (&'static Family, fn(&LevelState) -> (SeatSeconds, SeatSeconds));
-/// A family with a number of each flow schema's requests.
+/// A family with one value per flow schema.
 type OfFlow = (&'static Family, fn(&FlowState) -> usize);
-/// A family with a distribution of each flow schema's requests.
+/// A family with a distribution per flow schema.
 type Distributed = (&'static Family, fn(&FlowMeasures) -> &Distribution);
 
 const LEVELS: [OfLevel; 12] = [
@@ -49,7 +49,7 @@ const DISTRIBUTIONS: [Distributed; 3] = [
     (&f::ESTIMATED_SEATS, |flow| &flow.estimated_seats),
 ];
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(fairness: &Fairness, page: &mut Page) {
     let levels = fairness.levels();
     for (family, number) in LEVELS {

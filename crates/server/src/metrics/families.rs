@@ -1,6 +1,6 @@
-//! The families of metrics as rows: upstream's names, kinds, stabilities, labels and buckets.
+//! The metric families as rows: upstream's names, types, stability, labels and buckets.
 //!
-//! `docs/metrics.md` names the families of upstream's that are absent here, and a test compares both with
+//! `docs/metrics.md` lists upstream's families that are absent, and a test compares both with
 //! upstream's list.
 
 mod access;
@@ -16,7 +16,7 @@ mod streams;
 
 use super::family::{Family, Kind, Stability, Unit};
 
-/// Rows of families, and all of them in a list.
+/// Defines families as statics, and lists them.
 macro_rules! families {
     ($($name:ident = $family:expr;)*) => {
         $(pub(crate) static $name: Family = $family;)*
@@ -38,7 +38,7 @@ pub(crate) use server::*;
 pub(crate) use storage::*;
 pub(crate) use streams::*;
 
-/// Every family that there is.
+/// All families.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
     let rooms = [
         access::ALL,
@@ -97,7 +97,7 @@ const fn whole(
     Family { name, kind: Kind::Histogram(Unit::Whole, bounds), stability, labels, help }
 }
 
-/// Durations that double from one bucket to the next.
+/// Bounds of durations that double.
 const fn doubling<const N: usize>(first_nanoseconds: u64) -> [u64; N] {
     let mut bounds = [first_nanoseconds; N];
     let mut at = 1;
@@ -119,14 +119,14 @@ mod tests {
     const UPSTREAM: &str = include_str!("families/upstream.tsv");
     const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md"));
 
-    /// Upstream's rows, by their names.
+    /// Upstream's rows by name.
     fn upstream() -> BTreeMap<&'static str, Vec<&'static str>> {
         let lines = UPSTREAM.lines().filter(|line| !line.starts_with('#'));
         let rows = lines.map(|line| line.split('\t').collect::<Vec<_>>());
         rows.map(|row| (row[0], row)).collect()
     }
 
-    /// The names that the page says are absent.
+    /// The names that `docs/metrics.md` lists as absent.
     fn absent() -> BTreeSet<&'static str> {
         let table = PAGE.split_once("## What is absent").unwrap().1;
         let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.rsplit_once(" | "));
@@ -134,7 +134,7 @@ mod tests {
         names.filter_map(|name| name.strip_prefix('`')?.strip_suffix('`')).collect()
     }
 
-    /// A family as a row of upstream's list.
+    /// Formats a family as a row of upstream's list.
     fn row(family: &Family) -> Vec<String> {
         let bound = |unit: Unit| move |bound: &u64| unit.bound(*bound);
         let (kind, bounds) = match family.kind {

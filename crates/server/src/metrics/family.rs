@@ -1,48 +1,48 @@
-//! What a metric is called and how its samples are written, in Prometheus' text format 0.0.4.
+//! Metric families, and the writing of samples in Prometheus' text format 0.0.4.
 
 use std::fmt::{Display, Write};
 
 use pintle_measure::Observed;
 
-/// The samples of one name: what upstream tells of a metric beside its values.
+/// A metric family: name, help, stability, labels, type.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) stability: Stability,
-    /// The names of the labels, in the order of the alphabet.
+    /// The label names, sorted.
     pub(crate) labels: &'static [&'static str],
     pub(crate) help: &'static str,
 }
 
-/// A family, and where its number stands.
+/// A family and the function that reads its value.
 pub(crate) type Number<S> = (&'static Family, fn(&S) -> u64);
 
-/// What the numbers of a family are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
     Gauge,
-    /// Its buckets end at these bounds.
+    /// A histogram with these bucket bounds.
     Histogram(Unit, &'static [u64]),
 }
 
-/// What the values of a histogram are counted in.
+/// The unit of a histogram's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Seconds, counted in nanoseconds.
     Seconds,
-    /// Whole seconds, bytes or pieces, as they are.
+    /// Whole seconds, bytes or items.
     Whole,
 }
 
-/// What upstream promises of a metric. Those of this server's own have none.
+/// Upstream's stability level. Pintle's own metrics have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stability {
     Stable,
     Beta,
     Alpha,
-    /// The metrics of the process, which are of Prometheus' client library and not of Kubernetes.
+    /// Metrics of Prometheus' client library, such as those of the process, have none.
     Unsaid,
 }
 
@@ -56,7 +56,7 @@ impl Stability {
         }
     }
 
-    /// As `registered_metrics_total` has it.
+    /// The label of `registered_metrics_total`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Stable => "STABLE",
@@ -76,15 +76,15 @@ impl Kind {
     }
 }
 
-/// The text of all metrics, while it is written.
+/// The page of metrics while it is written.
 #[derive(Default)]
 pub(crate) struct Page {
     text: String,
-    /// Whether families are shown that upstream hides as deprecated.
+    /// True to show families that upstream hides as deprecated.
     shows_hidden: bool,
 }
 
-/// The samples of one family, while they are written.
+/// The samples of a family while they are written.
 pub(crate) struct Samples<'a> {
     family: &'static Family,
     is_headed: bool,
@@ -97,35 +97,35 @@ impl Page {
         Self { text: String::new(), shows_hidden }
     }
 
-    /// Whether families are shown that upstream hides as deprecated.
+    /// True to show families that upstream hides as deprecated.
     pub(crate) const fn shows_hidden(&self) -> bool {
         self.shows_hidden
     }
 
-    /// Begins a family. It has no heading as long as it has no samples.
+    /// Begins a family. The heading is written with the first sample.
     pub(crate) fn family(&mut self, family: &'static Family) -> Samples<'_> {
         Samples { family, is_headed: false, page: &mut self.text }
     }
 
-    /// Writes a family that is one number without labels.
+    /// Writes a family of one value without labels.
     pub(crate) fn single(&mut self, family: &'static Family, value: impl Display) {
         self.family(family).value(&[], value);
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
 
 impl Samples<'_> {
-    /// Writes the number with these labels.
+    /// Writes a value with these labels.
     pub(crate) fn value(&mut self, labels: &[&str], value: impl Display) {
         self.head();
         self.sample("", labels, None, value);
     }
 
-    /// Writes the distribution with these labels.
+    /// Writes a distribution with these labels.
     pub(crate) fn distribution(&mut self, labels: &[&str], observed: &Observed) {
         let Kind::Histogram(unit, _) = self.family.kind else {
             debug_assert!(false, "{} is no histogram", self.family.name);
@@ -204,7 +204,7 @@ impl Unit {
     }
 }
 
-/// A number as Go's `%g` writes it, by which the series of a bucket is known: `0.005`, `1e-05`, `3.05e+06`.
+/// Formats a number as Go's `%g`, which identifies a bucket's series: `0.005`, `1e-05`, `3.05e+06`.
 fn number(x: f64) -> String {
     let text = format!("{x:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -1,4 +1,4 @@
-//! What the operating system says of this process, read from `/proc`; nothing where there is none.
+//! Writes the metrics of the process from `/proc`; none where it does not exist.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ pub(super) fn write(started_at_unix_seconds: i64, page: &mut Page) {
     }
 }
 
-/// A limit of the process, as Go has it: all bits where there is none.
+/// A soft limit of the process; all bits set if unlimited, as in Go.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let soft = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match soft.split_whitespace().next()? {
@@ -48,7 +48,7 @@ fn soft_limit(limits: &str, name: &str) -> Option<u64> {
 
 fn cpu_ticks() -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the command in parentheses and may hold spaces.
+    // The second field is the command in parentheses, which may contain spaces.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
@@ -62,7 +62,7 @@ fn memory() -> Option<(u64, u64)> {
     Some((bytes()?, bytes()?))
 }
 
-/// Bytes received and sent: a line of names, and under it one of numbers.
+/// Bytes received and sent. The file has a line of names above a line of values.
 fn network() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/self/net/netstat").ok()?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));

@@ -1,8 +1,8 @@
-//! Requests and their answers, counted by route.
+//! Counts requests and responses by route.
 //!
-//! A request finds its route once, by what its resource keeps with it; from then on it counts in cells that
-//! are its own thread's. What upstream has no route for is not counted: refusals before the handler, and
-//! paths that there are not. So nothing that clients make up becomes a label.
+//! A request looks up its route once, through its resource; then it counts in cells of the current
+//! thread. Requests without an upstream route are not counted: those refused before the handler,
+//! and unknown paths. So no text of a client becomes a label.
 
 mod text;
 
@@ -19,9 +19,9 @@ use pintle_registry::Resource;
 use super::families::{BODY_BOUNDS, DURATION_BOUNDS, EVENT_BOUNDS, RESPONSE_BOUNDS, SLI_BOUNDS};
 use super::route::{Key, Labels, WriteVerb};
 
-/// So many routes are counted each for itself; all others together, as a resource without a name.
+/// The number of routes with their own series; all others share one, as a resource without a name.
 const ROUTES_MAX: usize = 16_384;
-/// The codes of almost all answers.
+/// The codes of almost all responses.
 const CODES: [u16; 20] = [
     0, 101, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 406, 409, 410, 415, 422, 429, 500,
     504,
@@ -29,14 +29,14 @@ const CODES: [u16; 20] = [
 
 /// The measures of all requests.
 pub(crate) struct Requests {
-    /// By name: a definition that replaces another goes on counting where that one stopped.
+    /// By name: a replaced definition keeps its counts.
     by_resource: Mutex<BTreeMap<GroupVersionResource, Arc<ResourceRequests>>>,
     routes: AtomicUsize,
-    /// The paths that are no resources, and the routes that are too many.
+    /// The paths that name no resource, and the routes above the limit.
     pub(super) others: Arc<ResourceRequests>,
 }
 
-/// The measures of the requests for one resource.
+/// The measures of one resource's requests.
 pub(crate) struct ResourceRequests {
     pub(super) name: GroupVersionResource,
     first: OnceLock<Box<Link>>,
@@ -44,7 +44,7 @@ pub(crate) struct ResourceRequests {
     watch: OnceLock<Shards<WatchCells>>,
 }
 
-/// A route among those of its resource. They are few, and are only ever added.
+/// A node in the list of a resource's routes, which is short and only grows.
 struct Link {
     route: Arc<Route>,
     next: OnceLock<Box<Link>>,
@@ -54,42 +54,42 @@ struct Link {
 pub(crate) struct Route {
     pub(super) labels: Labels,
     cells: Shards<Cells>,
-    /// Answers with codes that few answers have.
+    /// Responses with rare codes.
     rare: Series<1, Counter>,
     pub(super) long_running: Gauge,
     pub(super) was_long_running: AtomicBool,
-    /// Requests that there was no room for.
+    /// Requests that a limit rejected.
     pub(crate) rejected: Counter,
     /// Requests that took too long.
     pub(crate) timed_out: Counter,
-    /// Answers that were broken off.
+    /// Aborted responses.
     pub(crate) aborted: Counter,
 }
 
 struct Cells {
     codes: [Counter; CODES.len()],
     duration: Distribution,
-    /// Nothing for watches and dry runs.
+    /// `None` for watches and dry runs.
     sli: Option<Distribution>,
-    /// Of answers that something is read from.
+    /// The sizes of responses to reads.
     size: Option<Distribution>,
 }
 
-/// What is counted of an answer.
+/// A response, for its counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) code: u16,
     pub(crate) took: Duration,
-    /// How much of that webhooks took.
+    /// The part of the time that webhooks took.
     pub(crate) waited: Duration,
     pub(crate) body_bytes: u64,
 }
 
-/// The events of a resource's watches.
+/// The measures of a resource's watch events.
 pub(crate) struct WatchCells(Distribution);
 
 impl WatchCells {
-    /// Counts an event that is sent.
+    /// Counts a sent event.
     pub(crate) fn sent(&self, bytes: usize) {
         self.0.observe(bytes as u64);
     }
@@ -110,7 +110,7 @@ impl Requests {
         self.one_of(&self.of(resource), key)
     }
 
-    /// The route of a path that is no resource; few of them are counted.
+    /// The route of a path that names no resource, if it is counted.
     pub(crate) fn of_path(&self, path: &str) -> Option<Arc<Route>> {
         let key = match path {
             "/healthz" | "/livez" | "/readyz" => Key::path("", path),
@@ -139,12 +139,12 @@ impl Requests {
         found.or_insert_with(|| Arc::new(ResourceRequests::new(name.clone()))).clone()
     }
 
-    /// The measures of a resource, which keeps them.
+    /// The measures of a resource, cached in it.
     pub(crate) fn of(&self, resource: &Resource) -> Arc<ResourceRequests> {
         resource.attached.get_or_make(|| self.named(&resource.resource))
     }
 
-    /// The measures of every resource.
+    /// The measures of all resources.
     pub(super) fn resources(&self) -> Vec<Arc<ResourceRequests>> {
         self.by_resource.lock().values().cloned().collect()
     }
@@ -160,7 +160,7 @@ impl ResourceRequests {
         }
     }
 
-    /// The route with this key; a new one where there is room for it.
+    /// The route with this key; created if there is room.
     fn route(&self, key: &Key<'_>, has_room: impl Fn() -> bool) -> Option<Arc<Route>> {
         let mut slot = &self.first;
         loop {
@@ -169,7 +169,7 @@ impl ResourceRequests {
                 None if has_room() => slot.get_or_init(|| Box::new(Link::new(key))),
                 None => return None,
             };
-            // Whoever was faster may have put another one there.
+            // Another thread may have added a route meanwhile.
             if link.route.labels.are(key) {
                 return Some(link.route.clone());
             }
@@ -177,7 +177,7 @@ impl ResourceRequests {
         }
     }
 
-    /// Every route that was taken.
+    /// All routes that have had requests.
     pub(super) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
         let mut slot = &self.first;
         std::iter::from_fn(move || {
@@ -187,7 +187,7 @@ impl ResourceRequests {
         })
     }
 
-    /// Counts the body of a request that writes.
+    /// Observes the body size of a write.
     pub(crate) fn body(&self, verb: WriteVerb, bytes: usize) {
         let sizes = &self.body_sizes[verb as usize];
         sizes.get_or_init(|| Distribution::new(&BODY_BOUNDS)).observe(bytes as u64);
@@ -198,13 +198,13 @@ impl ResourceRequests {
         sizes.filter_map(|(verb, sizes)| Some((verb.name(), sizes.get()?.observed())))
     }
 
-    /// Where this thread counts the events of watches.
+    /// The current thread's cells of watch events.
     pub(crate) fn watch(&self) -> &WatchCells {
         let new = || Shards::new(|| WatchCells(Distribution::new(&EVENT_BOUNDS)));
         self.watch.get_or_init(new).here()
     }
 
-    /// The sizes of the events of watches, where there were some.
+    /// The sizes of watch events, if there were any.
     pub(super) fn watch_events(&self) -> Option<Observed> {
         let cells = self.watch.get()?;
         Some(total(&EVENT_BOUNDS, cells.all().map(|cells| &cells.0)))
@@ -236,7 +236,7 @@ impl Route {
         }
     }
 
-    /// Counts an answer.
+    /// Counts a response.
     pub(crate) fn answered(&self, answer: &Answered) {
         let cells = self.cells.here();
         match CODES.binary_search(&answer.code) {
@@ -252,13 +252,13 @@ impl Route {
         }
     }
 
-    /// One more request that runs long, or one less.
+    /// Changes the number of long-running requests.
     pub(crate) fn runs_long(&self, change: i64) {
         self.was_long_running.store(true, Ordering::Relaxed);
         self.long_running.add(change);
     }
 
-    /// How many answers there were with each code.
+    /// The number of responses by code.
     pub(super) fn codes(&self) -> Vec<(String, u64)> {
         let of_code = |at: usize| self.cells.all().map(|cells| cells.codes[at].get()).sum();
         let usual = CODES.iter().enumerate().map(|(at, code)| (code.to_string(), of_code(at)));
@@ -282,7 +282,7 @@ impl Route {
     }
 }
 
-/// What was observed in several distributions over the same buckets.
+/// The sum of several distributions with the same buckets.
 pub(super) fn total<'a>(
     bounds: &'static [u64],
     parts: impl Iterator<Item = &'a Distribution>,

@@ -1,4 +1,4 @@
-//! What a request is counted as: the labels of its route, which are upstream's.
+//! The route of a request for metrics, with upstream's labels.
 
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap};
@@ -7,10 +7,10 @@ use pintle_registry::Verb;
 use crate::query::Query;
 use crate::request_info::{CONNECTIONS, RequestInfo, ResourceInfo};
 
-/// What is counted as an apply: the media type alone, without parameters.
+/// The media type that counts as an apply, only without parameters.
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// What makes up a route beside its resource.
+/// The key of a route within its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key<'a> {
     pub(crate) component: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Key<'a> {
     pub(crate) verb: VerbLabel,
     pub(crate) scope: Scope,
     pub(crate) dry_run: DryRun,
-    /// Whether the sizes of its answers are told: those of gets and lists, also where they watch.
+    /// True if response sizes are observed: of gets and lists, also when they watch.
     pub(crate) reads: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Labels {
     reads: bool,
 }
 
-/// Verbs as they are counted: the method's, but for some.
+/// The verb label: mostly the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VerbLabel {
     Get,
@@ -47,7 +47,7 @@ pub(crate) enum VerbLabel {
     Other,
 }
 
-/// What a route is about.
+/// The scope label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     None,
@@ -56,7 +56,7 @@ pub(crate) enum Scope {
     Cluster,
 }
 
-/// What a request says of dry runs.
+/// The dry-run label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DryRun {
     No,
@@ -109,13 +109,13 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The key that a watch is counted with while it is open: what it selects by name is one object's.
+    /// The key of an open watch: selecting one name gives it the scope of a resource.
     pub(crate) fn while_open(self, info: &RequestInfo, resource: &ResourceInfo) -> Self {
         let scope = Scope::of(info, resource, !resource.name.is_empty());
         Self { scope, dry_run: DryRun::No, ..self }
     }
 
-    /// The key of a path that is no resource.
+    /// The key of a path that names no resource.
     pub(crate) const fn path(component: &'static str, path: &'a str) -> Self {
         Self {
             component,
@@ -127,7 +127,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The key that a route is counted with for which there is no room.
+    /// The key of routes above the limit.
     pub(super) const fn of_the_rest(key: &Self) -> Key<'static> {
         Key {
             component: key.component,
@@ -139,13 +139,13 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Whether a service level is measured by it.
+    /// True if the request counts for the service level indicator.
     pub(super) fn has_sli(&self) -> bool {
         self.dry_run == DryRun::No && self.verb != VerbLabel::Watch
     }
 }
 
-/// Whether a read is counted as a watch (upstream: `getVerbIfWatch`).
+/// True if a read counts as a watch (upstream: `getVerbIfWatch`).
 fn watches(resource: &ResourceInfo, query: &Query) -> bool {
     resource.watch_prefix
         || query
@@ -236,7 +236,7 @@ impl WriteVerb {
     pub(super) const ALL: [Self; 5] =
         [Self::Create, Self::Update, Self::Patch, Self::Delete, Self::DeleteCollection];
 
-    /// The verb of a request, if it has a body.
+    /// The write verb, if requests with it have a body.
     pub(crate) fn of(verb: Verb) -> Option<Self> {
         Some(match verb {
             Verb::Create => Self::Create,

@@ -1,11 +1,11 @@
-//! What the server is, what it keeps, and how far its own work is.
+//! Writes the metrics of the build, of caches and of background work.
 
 use super::families as f;
 use super::family::{Page, Stability};
 use crate::api::Api;
 use crate::version::VERSION;
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(api: &Api, page: &mut Page) {
     let [executing, waiting] =
         api.fairness.as_ref().map(|fairness| fairness.kinds()).unwrap_or_default();

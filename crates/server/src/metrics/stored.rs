@@ -1,4 +1,4 @@
-//! What is stored, and how it is read.
+//! Writes the metrics of stored objects, the cache and reads.
 
 use pintle_registry::Registry;
 use pintle_registry::measures::{Reads, Stored};
@@ -8,11 +8,11 @@ use super::family::{Number, Page};
 use super::{counters, distributions, gauges};
 use crate::encryption;
 
-/// What the only store is called: Pintle's own one, and etcd, by the name that upstream gives the first.
+/// The store's name in labels: Pintle's own, or upstream's name of the first etcd.
 const STORE: &str = "pintle";
 const ETCD: &str = "etcd-0";
 
-/// A collection with the names by which metrics call it.
+/// A collection with its group and resource labels.
 struct Named {
     group: String,
     resource: String,
@@ -30,12 +30,12 @@ impl Named {
     }
 }
 
-/// The group and the resource that a collection is of.
+/// The group and resource of a collection.
 pub(super) fn group_resource(collection: &str) -> [&str; 2] {
     collection.split_once('/').map_or(["", collection], |(group, resource)| [group, resource])
 }
 
-/// Writes how values are encrypted.
+/// Writes the metrics of encryption at rest.
 pub(super) fn write_encryption(current: &encryption::Current, page: &mut Page) {
     let (reloads, measures) = (&current.reloads, &current.measures);
     counters(page, &f::ENCRYPTION_RELOADS, &reloads.total);
@@ -52,7 +52,7 @@ pub(super) fn write_encryption(current: &encryption::Current, page: &mut Page) {
     }
 }
 
-/// Writes all of this.
+/// Writes all of them.
 pub(super) fn write(registry: &Registry, is_etcd: bool, page: &mut Page) {
     let collections: Vec<_> = registry.stored().into_iter().map(Named::new).collect();
     let mut objects = page.family(&f::STORAGE_OBJECTS);

@@ -1,4 +1,4 @@
-//! What the server relays between its clients and others, counted.
+//! Measures of logs and relayed streams.
 
 use pintle_measure::{Counter, Series};
 
@@ -12,7 +12,7 @@ pub(crate) struct Streams {
     verified_logs: Counter,
     unverified_logs: Counter,
     logs_of_strangers: Counter,
-    /// By who speaks WebSockets, and the subresource.
+    /// By the side that speaks WebSockets, and the subresource.
     opened: Series<2, Counter>,
     /// By code.
     translated: Series<1, Counter>,
@@ -20,7 +20,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Counts a log that is asked for.
+    /// Counts a request for a log.
     pub(crate) fn log(&self, verification: Verification) {
         match verification {
             Verification::Configured => self.verified_logs.add(1),
@@ -28,12 +28,12 @@ impl Streams {
         }
     }
 
-    /// Counts a log that was not read because the kubelet could not show who it is.
-    pub(crate) fn log_of_a_stranger(&self) {
+    /// Counts a log that failed because the kubelet's certificate was invalid.
+    pub(crate) fn untrusted_log(&self) {
         self.logs_of_strangers.add(1);
     }
 
-    /// Counts a stream that is asked for; upstream counts those over SPDY, too.
+    /// Counts a request for a stream; upstream counts those over SPDY, too.
     pub(crate) fn opened(&self, subresource: &str, by_kubelet: bool) {
         let way = if by_kubelet { "proxied_to_kubelet" } else { "translated_at_apiserver" };
         self.opened.with([way, subresource]).add(1);

@@ -1,4 +1,4 @@
-//! A backend's answer as it goes back to the client.
+//! Relays a backend's response to the client.
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -17,7 +17,7 @@ use crate::body::{Body, Broken};
 use crate::lifecycle::Stopping;
 use crate::respond::Response;
 
-/// Which web pages may ask is for this server to say.
+/// CORS headers, which only this server sets.
 const CORS: [HeaderName; 4] = [
     ACCESS_CONTROL_ALLOW_CREDENTIALS,
     ACCESS_CONTROL_ALLOW_HEADERS,
@@ -27,23 +27,23 @@ const CORS: [HeaderName; 4] = [
 
 type Piece = Result<Bytes, Broken>;
 
-/// Until when an answer may be on its way.
+/// The deadline of a relayed response.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
-    /// By then it must be whole.
+    /// It must be complete by this time.
     Time(Instant),
-    /// It is a watch: until the server stops, and is whole then.
+    /// A watch: it ends when the server stops, and is complete then.
     WatchEnds,
-    /// Until the server stops, and then it is broken off.
+    /// It is aborted when the server stops.
     ServerStops,
 }
 
-/// An answer as it comes.
+/// Relays a response as it arrives.
 pub(crate) fn relayed(answer: backends::Response, until: Until, stopping: Stopping) -> Response {
     relayed_from(Bytes::new(), answer, until, stopping)
 }
 
-/// An answer of which the beginning was read already.
+/// Relays a response whose beginning has been read.
 pub(crate) fn relayed_from(
     beginning: Bytes,
     answer: backends::Response,
@@ -60,17 +60,17 @@ pub(crate) fn relayed_from(
     response
 }
 
-/// Leaves of an answer's headers what is the client's.
+/// Removes headers that are not for the client.
 fn received(head: &mut Parts) {
     headers::leave_connection(&mut head.headers);
     CORS.iter().for_each(|name| drop(head.headers.remove(name)));
-    // An answer that never has a body tells no length of one (RFC 9110, 8.6).
+    // A response that never has a body has no Content-Length (RFC 9110, 8.6).
     if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         head.headers.remove(CONTENT_LENGTH);
     }
 }
 
-/// A body as it comes. One that breaks, or is not whole in time, is broken off.
+/// The body as it arrives. It is aborted if it breaks off or misses its deadline.
 fn pieces(
     body: backends::Answer,
     until: Until,
@@ -91,7 +91,7 @@ fn pieces(
     })
 }
 
-/// Waits until an answer is over, and says why it is not whole then.
+/// Waits for the deadline; returns an error if the response is incomplete then.
 async fn over(until: Until, stopping: &mut Stopping) -> Option<Broken> {
     if let Until::Time(time) = until {
         tokio::time::sleep_until(time).await;

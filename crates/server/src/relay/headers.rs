@@ -1,4 +1,4 @@
-//! Headers that go on to a backend, and back to a client.
+//! Headers of relayed requests and responses.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use http::header::{
 
 use crate::header_text;
 
-/// What is about one connection and not about a request.
+/// The hop-by-hop headers.
 const OF_THE_CONNECTION: &[&str] = &[
     "connection",
     "proxy-connection",
@@ -23,13 +23,13 @@ const OF_THE_CONNECTION: &[&str] = &[
 ];
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Whether a client asks for another protocol.
+/// True if the client requests an upgrade.
 pub(crate) fn ask_for_upgrade(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONNECTION).iter().map(header_text::text);
     values.into_iter().any(|value| value.to_ascii_lowercase().contains("upgrade"))
 }
 
-/// Drops what is about the connection on which the headers came, and what they themselves call so.
+/// Removes hop-by-hop headers, and those that `Connection` names.
 pub(crate) fn leave_connection(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -43,14 +43,14 @@ pub(crate) fn leave_connection(headers: &mut HeaderMap) {
     OF_THE_CONNECTION.iter().for_each(|name| drop(headers.remove(*name)));
 }
 
-/// Drops what says how long a body is that is not sent.
+/// Removes the headers about the length of a body that is not sent.
 pub(crate) fn leave_body(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
     headers.remove(TRANSFER_ENCODING);
     headers.remove(TRAILER);
 }
 
-/// Says from where the request came, behind what it says itself.
+/// Appends the client's address to `X-Forwarded-For`.
 pub(crate) fn forward_for(from: IpAddr, headers: &mut HeaderMap) {
     let prior = header_text::list(headers, &FORWARDED_FOR).replace(',', ", ");
     let prior = prior.replace(",  ", ", ");

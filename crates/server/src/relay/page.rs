@@ -1,6 +1,6 @@
-//! Pages of a backend, with the links in them rewritten (upstream: `Transport.rewriteResponse`).
+//! Rewrites the links in a backend's HTML pages (upstream: `Transport.rewriteResponse`).
 //!
-//! What is no link stays as it is, byte by byte.
+//! All other bytes are unchanged.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -18,7 +18,7 @@ use super::rewriting::Rewriting;
 use crate::backends;
 use crate::header_text;
 
-/// A page that is larger, compressed or not, goes through as it is.
+/// A larger page, compressed or not, is relayed unchanged.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// The attributes that are links, by element (upstream: `atomsToAttrs`).
@@ -50,7 +50,7 @@ const LINKS: &[(&str, &[&str])] = &[
     ("video", &["poster", "src"]),
 ];
 
-/// How a page is compressed.
+/// The compression of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Plain,
@@ -59,7 +59,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// That of a page; nothing for what is none, or is encoded so that nobody here can read it.
+    /// The compression of an HTML page; `None` for another type or an unknown compression.
     pub(crate) fn of_page(headers: &HeaderMap) -> Option<Self> {
         let text = |name| headers.get(name).map(header_text::text).unwrap_or_default();
         if text(&CONTENT_TYPE).split(';').next().map(str::trim) != Some("text/html") {
@@ -101,14 +101,14 @@ impl Encoding {
     }
 }
 
-/// The beginning of a body.
+/// The part of a body that has been read.
 pub(crate) struct Beginning {
     pub(crate) bytes: Bytes,
-    /// Whether there is no more.
+    /// True if it is the whole body.
     pub(crate) is_all: bool,
 }
 
-/// Reads a body as far as a page may go.
+/// Reads a body up to the limit of pages.
 pub(crate) async fn beginning(body: &mut backends::Answer) -> Result<Beginning, hyper::Error> {
     let mut bytes = BytesMut::new();
     while bytes.len() <= PAGE_BYTES_MAX {
@@ -120,7 +120,7 @@ pub(crate) async fn beginning(body: &mut backends::Answer) -> Result<Beginning, 
     Ok(Beginning { bytes: bytes.freeze(), is_all: false })
 }
 
-/// A page with its links rewritten, encoded as it was.
+/// Rewrites the links of a page and compresses it as before.
 pub(crate) fn rewritten(
     page: &Bytes,
     encoding: Encoding,
@@ -137,7 +137,7 @@ fn with_links(page: &[u8], rewriting: &Rewriting) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len());
     let mut end = 0;
     for (range, link) in links(page, rewriting) {
-        // Places come in their order, each behind the last.
+        // Ranges are sorted and do not overlap.
         if let Some(between) = page.get(end..range.start) {
             out.extend_from_slice(between);
             out.extend_from_slice(link.as_bytes());
@@ -148,7 +148,7 @@ fn with_links(page: &[u8], rewriting: &Rewriting) -> Vec<u8> {
     out
 }
 
-/// Where links stand that lead elsewhere, and what shall stand there.
+/// The ranges of links that must change, with their replacements.
 fn links(page: &[u8], rewriting: &Rewriting) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     let mut attributes: &[&str] = &[];
@@ -183,7 +183,7 @@ fn links(page: &[u8], rewriting: &Rewriting) -> Vec<(Range<usize>, String)> {
     found
 }
 
-/// A link as an attribute's value, with quotes around it or without.
+/// Escapes a link as an attribute's value, quoted or not.
 fn escape(link: &str) -> String {
     let mut out = String::with_capacity(link.len());
     for c in link.chars() {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_below_the_proxy_and_nothing_else_changes() {
+    fn only_links_are_rewritten() {
         for encoding in [Encoding::Plain, Encoding::Gzip, Encoding::Deflate] {
             let page = encoding.encode(PAGE.into()).unwrap().into();
             let page = rewritten(&page, encoding, &rewriting()).unwrap();
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_grows_too_large_stays_as_it_is() {
+    fn a_page_that_grows_too_large_is_unchanged() {
         let page = Encoding::Gzip.encode(vec![b' '; PAGE_BYTES_MAX + 1]).unwrap().into();
         assert_eq!(rewritten(&page, Encoding::Gzip, &rewriting()).unwrap(), page);
         assert!(rewritten(&Bytes::from("no"), Encoding::Gzip, &rewriting()).is_err());
     }
 
     #[test]
-    fn any_bytes_are_a_page() {
+    fn rewriting_accepts_any_bytes() {
         const SIGNS: &[u8] = b"<a href='/\"x>!-\r\n\0\xff&;";
         let mut state = 1_u64;
         for _ in 0..2_000 {

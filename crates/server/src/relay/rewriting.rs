@@ -1,4 +1,4 @@
-//! Where a backend's links and redirects lead: below the proxy, if they lead to itself (upstream:
+//! Rewrites a backend's links and redirects to itself so that they stay below the proxy (upstream:
 //! `Transport.rewriteURL`).
 
 use pintle_meta::quote::quote;
@@ -6,22 +6,22 @@ use pintle_meta::quote::quote;
 use crate::header_text::lossy;
 use crate::query::{encode_path, percent_decode};
 
-/// What stands before a backend's paths in the client's.
+/// The mapping from a backend's paths to the client's.
 pub(crate) struct Rewriting {
     prefix: String,
-    /// The backend's host, with its port where one was named.
+    /// The backend's host, with its port if one was named.
     backend: String,
-    /// The host that the client named.
+    /// The host of the client's request.
     host: String,
 }
 
-/// Something that is no URL.
+/// An invalid URL.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid URL escape {}", quote(.0))]
 pub(crate) struct InvalidUrl(String);
 
 impl InvalidUrl {
-    /// Names the first escape that is none.
+    /// The error of the first invalid escape.
     fn in_path(path: &str) -> Self {
         let escapes = path.match_indices('%').map(|(start, _)| &path.as_bytes()[start..]);
         let is_none =
@@ -32,19 +32,20 @@ impl InvalidUrl {
 }
 
 impl Rewriting {
-    /// For a request of `path`, which the backend knows as `inner`.
+    /// The mapping of a request for `path`, which is `inner` at the backend.
     pub(crate) fn new(path: &str, inner: &str, backend: String, host: String) -> Self {
         let slash = if path.ends_with('/') && !inner.ends_with('/') { "/" } else { "" };
         let prefix = path.strip_suffix(&format!("{inner}{slash}")).unwrap_or(path);
         Self { prefix: prefix.to_owned(), backend, host }
     }
 
-    /// The client's path, for the backend to know; `encoded` is the backend's as it stands in a URL.
+    /// The client's path, for the header that tells it to the backend; `encoded` is the backend's
+    /// path, percent-encoded.
     pub(crate) fn forwarded(&self, encoded: &str) -> String {
         join(&self.prefix, encoded)
     }
 
-    /// Where a link leads, if it must be rewritten.
+    /// The new link, if it must be rewritten.
     pub(crate) fn rewritten(&self, link: &str) -> Result<Option<String>, InvalidUrl> {
         let link = Link::read(link);
         let path = percent_decode(link.path).ok_or_else(|| InvalidUrl::in_path(link.path))?;
@@ -52,7 +53,7 @@ impl Rewriting {
         if is_elsewhere || !path.starts_with('/') {
             return Ok(None);
         }
-        // A client finds the server under the name by which it asked.
+        // A link to the host that the client named gets no origin.
         let origin = if link.host == Some(&self.host) { link.origin } else { "" };
         let path = if path.starts_with(&self.prefix) {
             path.into_owned()
@@ -63,13 +64,13 @@ impl Rewriting {
     }
 }
 
-/// A URL, taken apart as far as it must be (RFC 3986, 3).
+/// A URL in parts (RFC 3986, 3).
 struct Link<'a> {
-    /// With its scheme and slashes.
+    /// Scheme, slashes and host.
     origin: &'a str,
     host: Option<&'a str>,
     path: &'a str,
-    /// Query and fragment, with the signs before them.
+    /// Query and fragment, with their delimiters.
     rest: &'a str,
 }
 
@@ -97,7 +98,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// One path below another, without what leads up or nowhere; a slash at its end stays (upstream:
+/// Joins two paths and resolves `.` and `..`; a slash at the end is kept (upstream:
 /// `JoinPreservingTrailingSlash`).
 pub(crate) fn join(prefix: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();

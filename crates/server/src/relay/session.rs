@@ -1,7 +1,7 @@
-//! A session: bytes between a client and a backend, through a [`Coupling`], until it is over.
+//! A session: moves bytes between a client and a backend through a [`Coupling`], until it ends.
 //!
-//! Invariants: what waits is bounded by the coupling; whatever way a session ends, both connections are
-//! closed when it does.
+//! Invariants: the coupling bounds what is buffered; both connections are closed however a session
+//! ends.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,14 +16,14 @@ use tokio::time::{Instant, interval_at};
 
 use crate::lifecycle::Stopping;
 
-/// How often a coupling is told that time goes by: upstream pings kubelets so often.
+/// The interval of a coupling's ticks: upstream's interval of pings to kubelets.
 const TICK: Duration = Duration::from_secs(5);
-/// So much is received at once.
+/// The size of a read.
 const READ_BYTES: usize = 16 * 1024;
-/// How long what is left to be sent may take at the end, where nobody has a reason to let it wait (upstream's).
+/// The time for sending the rest at the end, unless the client may pause (upstream's value).
 const LAST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Both ends of a session.
+/// The two connections of a session.
 pub(crate) struct Session<C, B> {
     client: End<C>,
     backend: End<B>,
@@ -32,7 +32,7 @@ pub(crate) struct Session<C, B> {
 /// A connection.
 struct End<S> {
     stream: S,
-    /// Whether something was written that may not be on its way.
+    /// True if written bytes may be unflushed.
     is_unflushed: bool,
 }
 
@@ -45,7 +45,7 @@ where
         Self { client: End::new(client), backend: End::new(backend) }
     }
 
-    /// Goes on until the coupling is over, or the server stops.
+    /// Runs until the coupling is over or the server stops.
     pub(crate) async fn run(&mut self, coupling: &mut impl Coupling, stopping: &mut Stopping) {
         let mut ticks = interval_at(Instant::now() + TICK, TICK);
         let mut stopping = pin!(stopping.wait());
@@ -62,7 +62,7 @@ where
         }
     }
 
-    /// Sends and receives until something has come of it. Cancel safe.
+    /// Sends and receives until there is progress. Cancel safe.
     async fn go_on(&mut self, coupling: &mut impl Coupling) {
         let (client, backend) = coupling.wires();
         let from_client = client.is_wanted() && backend.has_room();
@@ -75,8 +75,8 @@ where
         .await;
     }
 
-    /// Sends what is left, and closes both connections. A client may let the last wait as it may what came
-    /// before, unless it sends no more itself.
+    /// Sends the rest and closes both connections. The client may pause this, too, unless it has
+    /// closed its sending side.
     pub(crate) async fn finish(self, coupling: &mut impl Coupling, stopping: &mut Stopping) {
         let Self { mut client, mut backend } = self;
         let (to_client, to_backend) = coupling.wires();
@@ -89,7 +89,7 @@ where
         };
         let client = async {
             tokio::select! {
-                // Who does not take the rest in time has left.
+                // A peer that does not read the rest in time has left.
                 _ = client.finish(&mut to_client.outgoing) => {}
                 () = late => {}
             }
@@ -107,13 +107,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
         Self { stream, is_unflushed: false }
     }
 
-    /// Ready when something was sent or received, or the peer has left.
+    /// Ready after progress, or when the peer has left.
     fn poll(&mut self, wire: &mut Wire, receives: bool, context: &mut Context<'_>) -> Poll<()> {
         let sent = self.poll_send(&mut wire.outgoing, context);
         let received = if receives { self.poll_receive(wire, context) } else { Poll::Pending };
         match (sent, received) {
             (Poll::Ready(Err(_)), _) => {
-                // Nobody will take the rest.
+                // The peer is gone; the rest is discarded.
                 wire.outgoing.clear();
                 wire.has_ended = true;
                 Poll::Ready(())
@@ -163,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
     }
 }
 
-/// Sends a client the last that it hears, and closes its connection.
+/// Sends the last bytes to a client and closes its connection.
 pub(crate) async fn say_last(client: impl AsyncRead + AsyncWrite + Unpin, mut last: BytesMut) {
     let mut client = End::new(client);
     let _late = tokio::time::timeout(LAST_TIMEOUT, client.finish(&mut last)).await.is_err();

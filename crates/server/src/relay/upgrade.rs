@@ -1,7 +1,7 @@
-//! Upgrades that a backend grants: its answer goes to the client, and after it, bytes both ways.
+//! Relays upgrades: the backend's 101 goes to the client, and then bytes in both directions.
 //!
 //! A backend that does not switch protocols never gets the client's connection, nor the client the
-//! backend's: its answer is an answer, and the connection to it ends (CVE-2018-1002105).
+//! backend's: its response is relayed as such, and the connection to it ends (CVE-2018-1002105).
 
 use std::time::Duration;
 
@@ -19,26 +19,26 @@ use crate::body::{Body, UpgradedSession};
 use crate::lifecycle::Stopping;
 use crate::respond::Response;
 
-/// How long a backend may take to say why it does not switch (upstream's).
+/// The time for reading the response of a backend that does not switch (upstream's value).
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// So much of what it says then goes to the client.
+/// The bytes of that response that are relayed.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// What a backend says to an upgrade.
+/// A backend's response to an upgrade.
 pub(crate) enum Answer {
     /// It switches protocols.
     Switched(backends::Response),
-    /// It does not: what it says instead, for the client.
+    /// It does not switch; the response is for the client.
     Refused(Response),
 }
 
-/// The connection of a client that asks for an upgrade.
+/// The connection of a client that requests an upgrade.
 pub(crate) fn client(head: &Parts) -> Option<OnUpgrade> {
     let client = head.extensions.get::<OnUpgrade>().cloned();
     client.filter(|_| headers::ask_for_upgrade(&head.headers))
 }
 
-/// Lets a backend answer a client's own upgrade. The error is in upstream's words.
+/// Forwards the client's own upgrade. The error text is upstream's.
 pub(crate) async fn forward(
     client: OnUpgrade,
     backend: &Backend,
@@ -51,7 +51,7 @@ pub(crate) async fn forward(
     })
 }
 
-/// Asks a backend for an upgrade. The error is in upstream's words.
+/// Requests an upgrade from a backend. The error text is upstream's.
 pub(crate) async fn ask(
     backend: &Backend,
     request: Request<Empty<Bytes>>,
@@ -69,7 +69,7 @@ pub(crate) async fn ask(
     }
 }
 
-/// A refusal, read as far as it comes in time.
+/// Reads the response of a backend that does not switch, within the time limit.
 async fn refusal(answer: backends::Response) -> Response {
     let (mut head, mut body) = answer.into_parts();
     let mut said = Vec::new();
@@ -91,7 +91,7 @@ async fn refusal(answer: backends::Response) -> Response {
     response
 }
 
-/// Hands the backend's switch on to the client; what follows goes through as it is.
+/// Relays the backend's 101 to the client; later bytes pass unchanged.
 fn switch(client: OnUpgrade, answer: backends::Response, stopping: Stopping) -> Response {
     let mut headers = answer.headers().clone();
     headers::leave_body(&mut headers);
@@ -118,7 +118,7 @@ fn run(
     })
 }
 
-/// Bytes between a client and a backend that switched.
+/// Moves bytes between a client and a backend after the upgrade.
 pub(crate) async fn couple(
     client: TokioIo<hyper::upgrade::Upgraded>,
     mut answer: backends::Response,

@@ -1,5 +1,5 @@
-//! Which serving certificate a client is shown: by the name that it asks for, or by the server's address
-//! where it asks for none (upstream: apiserver/pkg/server/dynamiccertificates, named_certificates.go and
+//! Chooses the serving certificate: by the client's server name (SNI), or by the server's address
+//! if there is none (upstream: apiserver/pkg/server/dynamiccertificates, named_certificates.go and
 //! tlsconfig.go).
 
 use std::collections::HashMap;
@@ -19,19 +19,19 @@ use crate::pki::ListenerCertificates;
 /// The certificates to choose from.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
-    /// By the name in lower case, `*` in place of its first label, or an address.
+    /// By name in lower case (with `*` as the first label) or address.
     by_name: Arc<HashMap<String, Arc<CertifiedKey>>>,
-    /// For names that no other certificate is for.
+    /// The certificate of other names.
     serving: Arc<CertifiedKey>,
-    /// Those of pairs with names, in their order.
+    /// The certificates with names, in order of the flag.
     others: Arc<[Arc<CertifiedKey>]>,
-    /// For clients that ask for no name.
+    /// The certificate for clients without SNI.
     nameless: Arc<CertifiedKey>,
 }
 
 impl Choice {
     /// # Errors
-    /// A pair is none.
+    /// A key does not match its certificate.
     pub(super) fn new(certificates: &ListenerCertificates) -> Result<Self, Error> {
         let serving = Arc::new(certified(&certificates.serving)?);
         let mut others = Vec::new();
@@ -39,7 +39,7 @@ impl Choice {
         for (names, pair) in &certificates.named {
             let certified = Arc::new(certified(pair)?);
             others.push(certified.clone());
-            // The first pair that has a name is shown for it.
+            // The first pair with a name wins.
             for name in names {
                 explicit.entry(name.to_ascii_lowercase()).or_insert_with(|| certified.clone());
             }
@@ -55,7 +55,7 @@ impl Choice {
         Ok(Self { by_name, others, nameless: serving.clone(), serving })
     }
 
-    /// The choices at addresses that are names of pairs.
+    /// The choices at addresses that pairs name.
     pub(super) fn by_address(&self) -> Vec<(IpAddr, Self)> {
         let of_name = |(name, certified): (&String, &Arc<CertifiedKey>)| {
             let address = name.parse().ok()?;
@@ -84,7 +84,7 @@ impl ResolvesServerCert for Choice {
     }
 }
 
-/// Whether a client that asks for a name takes a certificate for it.
+/// True if a certificate is valid for a name.
 fn is_for(certified: &CertifiedKey, name: &str) -> bool {
     let (Some(leaf), Ok(name)) = (certified.cert.first(), ServerName::try_from(name)) else {
         return false;
@@ -93,8 +93,8 @@ fn is_for(certified: &CertifiedKey, name: &str) -> bool {
     rustls::client::verify_server_name(&leaf, &name).is_ok()
 }
 
-/// The names that a certificate is shown for: its common name, unless that is an address or no name of a
-/// host, and its DNS names. Its addresses are none: clients do not ask for addresses.
+/// The names of a certificate: its DNS names, and its common name if that is a host name. Its
+/// addresses do not count, as SNI has no addresses.
 fn names_of(certified: &CertifiedKey) -> Vec<String> {
     let Some(Ok((_, leaf))) = certified.cert.first().map(|leaf| X509Certificate::from_der(leaf))
     else {

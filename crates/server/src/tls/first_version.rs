@@ -1,9 +1,9 @@
-//! Client certificates of the first version of X.509, which `openssl x509 -req` makes where it is not
-//! told of extensions: many users of clusters have one. kube-apiserver takes them; webpki reads the third
-//! version only, so they are verified here.
+//! Client certificates of X.509 version 1, which `openssl x509 -req` makes without extensions: many
+//! users have one. kube-apiserver accepts them; webpki reads version 3 only, so they are verified
+//! here.
 //!
-//! Such a certificate cannot say what it is for, nor that it is an authority itself. So it holds if one
-//! of the authorities issued it, for its time.
+//! Version 1 has no key usages and no CA flag. So a certificate is valid if a CA issued it and it
+//! has not expired.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -13,13 +13,13 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 use super::is_signed;
 use crate::pki::der::{SEQUENCE, der};
 
-/// The certificate, if it is one of the first version.
+/// Parses a certificate of version 1.
 pub(super) fn parse<'c>(der: &'c CertificateDer<'_>) -> Option<X509Certificate<'c>> {
     let (rest, certificate) = X509Certificate::from_der(der).ok()?;
     (rest.is_empty() && certificate.version() == X509Version::V1).then_some(certificate)
 }
 
-/// Whether one of the authorities issued a certificate that is of this time.
+/// Verifies that a CA issued the certificate and that it is valid now.
 pub(super) fn verify(
     certificate: &X509Certificate<'_>,
     authorities: &RootCertStore,
@@ -38,7 +38,7 @@ pub(super) fn verify(
     }
 }
 
-/// Whether who is at the other end has the key of a certificate.
+/// Verifies that the peer has the certificate's key.
 pub(super) fn verify_signature(
     certificate: &X509Certificate<'_>,
     message: &[u8],

@@ -1,16 +1,16 @@
-//! What the listener offers in a TLS handshake: `--tls-min-version`, `--tls-cipher-suites`,
-//! `--tls-curve-preferences`, by Go's names and numbers.
+//! The parameters of TLS handshakes: `--tls-min-version`, `--tls-cipher-suites`,
+//! `--tls-curve-preferences`, with Go's names and numbers.
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{SupportedProtocolVersion, version};
 
 use crate::Error;
 
-/// What the listener offers. By default all that is known here: TLS 1.2 and 1.3, with forward secrecy and
-/// authenticated encryption.
+/// The offered parameters. By default TLS 1.2 and 1.3, with forward secrecy and authenticated
+/// encryption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsParameters {
-    /// Whether only TLS 1.3 is spoken.
+    /// True if only TLS 1.3 is offered.
     only_tls13: bool,
     /// The names of the suites of TLS 1.2 that are offered; `None` for all.
     cipher_suites: Option<Vec<String>>,
@@ -18,7 +18,7 @@ pub struct TlsParameters {
     curves: Option<Vec<u16>>,
 }
 
-/// Suites that Go has and that are too weak to be here: they are never offered.
+/// Go's weak suites, which are never offered.
 const WEAK: [&str; 16] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
@@ -37,20 +37,20 @@ const WEAK: [&str; 16] = [
     "TLS_RSA_WITH_AES_256_GCM_SHA384",
     "TLS_RSA_WITH_RC4_128_SHA",
 ];
-/// The suites of TLS 1.3 by Go's names. All of them are always offered, as Go does it.
+/// The suites of TLS 1.3 by Go's names. All of them are always offered, as in Go.
 const OF_TLS13: [&str; 3] =
     ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
-/// Older names of suites, and today's.
+/// Old names of suites with their present names.
 const RENAMED: [(&str, &str); 2] = [
     ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
     ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"),
 ];
-/// The key exchanges that Go has: P-256, P-384, P-521, X25519, and those with ML-KEM.
+/// Go's key exchanges: P-256, P-384, P-521, X25519, and those with ML-KEM.
 const CURVES: [u16; 7] = [23, 24, 25, 29, 4587, 4588, 4589];
 
 impl TlsParameters {
-    /// Reads the flags' values; empty ones say nothing. Versions before TLS 1.2 are never spoken, so that
-    /// to allow them changes nothing.
+    /// Parses the flags' values; empty ones select the defaults. Versions before TLS 1.2 are never
+    /// offered, so allowing them has no effect.
     pub fn parse<'a>(
         min_version: &str,
         cipher_suites: impl IntoIterator<Item = &'a str>,
@@ -79,7 +79,7 @@ impl TlsParameters {
         Ok(parameters)
     }
 
-    /// The cryptography that is offered.
+    /// The offered cipher suites and key exchanges.
     pub(super) fn provider(&self) -> CryptoProvider {
         let mut provider = aws_lc_rs::default_provider();
         if let Some(names) = &self.cipher_suites {
@@ -94,7 +94,7 @@ impl TlsParameters {
         provider
     }
 
-    /// The versions that are spoken.
+    /// The offered versions.
     pub(super) fn versions(&self) -> &'static [&'static SupportedProtocolVersion] {
         static ONLY_TLS13: &[&SupportedProtocolVersion] = &[&version::TLS13];
         if self.only_tls13 { ONLY_TLS13 } else { rustls::ALL_VERSIONS }

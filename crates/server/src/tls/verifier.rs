@@ -1,14 +1,14 @@
-//! What verifies chains of client certificates, replaced when the authorities change.
+//! The verifier of client certificates, replaced when CAs change.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::server::danger::ClientCertVerifier;
 
-/// Verifies by the authorities of one time.
+/// A verifier with a fixed set of CAs.
 pub(crate) type Believed = Arc<dyn ClientCertVerifier>;
 
-/// Verifies by the authorities of now.
+/// A verifier with the current CAs.
 #[derive(Debug)]
 pub(crate) struct Verifier(ArcSwap<Believed>);
 
@@ -17,12 +17,12 @@ impl Verifier {
         Self(ArcSwap::from_pointee(believed))
     }
 
-    /// Other authorities hold from now on.
+    /// Replaces the CAs.
     pub(crate) fn replace(&self, believed: Believed) {
         self.0.store(Arc::new(believed));
     }
 
-    /// What verifies now; the same pointer until the authorities change.
+    /// The current verifier; the same pointer until the CAs change.
     pub(crate) fn current(&self) -> Arc<Believed> {
         self.0.load_full()
     }

@@ -1,4 +1,4 @@
-//! What the answer of a webhook's server says, in the words of upstream's client (client-go's
+//! Interprets the response of a webhook, with the texts of upstream's client (client-go's
 //! `rest.Request` and `rest.Result`).
 
 use std::time::Duration;
@@ -15,22 +15,22 @@ use pintle_value::{Value, json};
 use super::retry;
 use crate::header_text;
 
-/// How much of a refusal's text is told.
+/// The bytes of an error response that are quoted.
 const TEXT_BYTES_MAX: usize = 2048;
 
-/// What came back.
+/// The meaning of a response that is no success.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     Review(Vec<u8>),
-    /// Ask there, on the same server.
+    /// A redirect on the same server.
     Elsewhere(PathAndQuery),
-    /// No review, and why.
+    /// An error.
     Refusal(Unanswered),
-    /// The same for the moment; the client may ask again after a pause.
+    /// A temporary error; retry after this time.
     RetryAfter(Duration, Unanswered),
 }
 
-/// What an answer to a request to a URI says; where it points to must be on the same server.
+/// Interprets a response to a request to a URI; a redirect must stay on the same server.
 pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String> {
     let content_type = head.headers.get(CONTENT_TYPE).map(header_text::text);
     let content_type = content_type.as_deref();
@@ -72,7 +72,7 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
     }
 }
 
-/// A Status that tells of a failure.
+/// The body, if it is a failure Status.
 fn status(body: &Bytes) -> Option<Value> {
     let status = json::parse(body).ok()?;
     let is = |key: &str, text: &str| status.str_at(&[key]) == Some(text);
@@ -80,8 +80,7 @@ fn status(body: &Bytes) -> Option<Value> {
     (is_v1 && is("kind", "Status") && is("status", "Failure")).then_some(status)
 }
 
-/// What a status code says, where a server said no more than some text (upstream:
-/// `NewGenericServerResponse`).
+/// The text for a status code without a Status (upstream: `NewGenericServerResponse`).
 fn words(code: u16, text: &str) -> String {
     let words = match code {
         400 => "the server rejected our request for an unknown reason",

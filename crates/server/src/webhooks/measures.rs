@@ -1,4 +1,4 @@
-//! What calls of other servers cost, by where they go.
+//! Measures of calls to other servers, by host.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,11 +13,11 @@ pub(crate) static CALL_BOUNDS: [u64; 12] =
 pub(crate) static CALL_SIZE_BOUNDS: [u64; 11] =
     [64, 256, 512, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
 
-/// Upstream's buckets of conversions, by what came of them …
+/// Upstream's buckets of conversions by result.
 pub(crate) static CONVERSION_BOUNDS: [u64; 15] = nanoseconds([
     0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0,
 ]);
-/// … and by definition.
+/// Upstream's buckets of conversions by definition.
 pub(crate) static DEFINITION_BOUNDS: [u64; 15] = nanoseconds([
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096,
     8.192, 16.384,
@@ -25,16 +25,16 @@ pub(crate) static DEFINITION_BOUNDS: [u64; 15] = nanoseconds([
 
 /// The verb of every call.
 pub(crate) const VERB: &str = "POST";
-/// What stands for the code where there is no answer.
+/// The label `code` without a response.
 const NO_ANSWER: &str = "<error>";
 
-/// The measures of calls. Hosts are those of webhooks' configurations.
+/// Measures of calls. Hosts are those of webhook configurations.
 pub(crate) struct Calls {
     /// By code and host.
     pub(crate) answers: Series<2, Counter>,
-    /// Those that were sent because the answer before said when, by code and host.
+    /// Retries after `Retry-After`, by code and host.
     pub(crate) retries: Series<2, Counter>,
-    /// By host, like those below.
+    /// By host; the following ones, too.
     pub(crate) durations: Series<1, Distribution>,
     pub(crate) request_sizes: Series<1, Distribution>,
     pub(crate) response_sizes: Series<1, Distribution>,
@@ -53,20 +53,19 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Counts a request and how long it took until its answer began, or until it was clear that there is
-    /// none.
+    /// Counts a request with the time until its response began or failed.
     pub(super) fn sent(&self, host: &str, code: Option<u16>, bytes: usize, took: Duration) {
         self.answers.with([&label(code), host]).add(1);
         self.durations.with([host]).took(took);
         self.request_sizes.with([host]).observe(bytes as u64);
     }
 
-    /// Counts a request that repeats another.
+    /// Counts a retry.
     pub(super) fn retried(&self, host: &str, code: Option<u16>) {
         self.retries.with([&label(code), host]).add(1);
     }
 
-    /// Counts the body of an answer.
+    /// Counts the body of a response.
     pub(super) fn received(&self, host: &str, bytes: usize) {
         self.response_sizes.with([host]).observe(bytes as u64);
     }
@@ -76,12 +75,11 @@ fn label(code: Option<u16>) -> Cow<'static, str> {
     code.map_or(NO_ANSWER.into(), |code| code.to_string().into())
 }
 
-/// The measures of conversions. Labels are in the order of their names, as upstream has them.
+/// Measures of conversions. Labels are sorted by name, as upstream's.
 pub(crate) struct Conversions {
-    /// How long they took, by why they failed and by what came of them.
+    /// Durations by failure type and result.
     pub(crate) outcomes: Series<2, Distribution>,
-    /// The same, by definition, the version that objects were in, whether it went well, and the version
-    /// that was wanted.
+    /// Durations by definition, source version, success and target version.
     pub(crate) definitions: Series<4, Distribution>,
 }
 
@@ -95,7 +93,7 @@ impl Default for Conversions {
 }
 
 impl Conversions {
-    /// Counts one.
+    /// Counts a conversion.
     pub(super) fn ended(&self, conversion: &Conversion<'_>, took: Duration) {
         let Conversion { definition, from, to, failure } = *conversion;
         let (why, result) = match failure {
@@ -110,7 +108,7 @@ impl Conversions {
     }
 }
 
-/// Upstream's words.
+/// Upstream's label values.
 const fn failure_type(failure: ConversionFailure) -> &'static str {
     match failure {
         ConversionFailure::Call => "conversion_webhook_call_failure",

@@ -1,4 +1,4 @@
-//! A server that a kubeconfig names, asked by POST: where it is, whom to believe, who this server says it is.
+//! A server of a kubeconfig, called by POST: its address, its CA, and this server's credentials.
 
 use std::fs;
 use std::path::Path;
@@ -20,20 +20,20 @@ use super::user::{self, User, refuse, text};
 use crate::backends::{Backend, Connections, Failure, Way};
 use crate::trust;
 
-/// The longest answer that is read.
+/// The largest response.
 const ANSWER_BYTES_MAX: usize = 3 << 20;
 
-/// The member of a cluster that names the file of its authorities.
+/// The kubeconfig member with the CA file.
 const AUTHORITY: &str = "certificate-authority";
 
-/// The server.
+/// A server of a kubeconfig.
 pub(crate) struct Remote {
     uri: Uri,
     /// `host:port`
     authority: String,
     /// The name that its certificate must have.
     name: String,
-    /// The PEM of the authorities that are trusted, empty for the system's; `None` trusts anyone.
+    /// The PEM of the trusted CAs, empty for the system's; `None` disables verification.
     trusted: Option<Vec<u8>>,
     way: Way,
     user: User,
@@ -41,10 +41,10 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// The server and the user of a kubeconfig's current context.
+    /// Reads the server and the user of a kubeconfig's current context.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The error of the file.
     pub(crate) fn read(path: &Path, way: Way) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|why| why.to_string())?;
         let file = yaml::parse(&bytes).map_err(|why| why.to_string())?;
@@ -105,7 +105,7 @@ impl Remote {
         })
     }
 
-    /// Posts JSON, within a time, and gives the answer.
+    /// Posts JSON, with a timeout, and returns the response.
     pub(crate) async fn post(
         &self,
         body: Bytes,
@@ -121,7 +121,7 @@ impl Remote {
         }
     }
 
-    /// Asks, and asks again as long as the answer says when.
+    /// Calls, and retries as long as responses have `Retry-After`.
     async fn last_answer(&self, body: &Bytes) -> Result<Said, String> {
         for _ in 1..retry::ANSWERS_MAX {
             match self.exchange(body).await? {
@@ -132,7 +132,7 @@ impl Remote {
         self.exchange(body).await
     }
 
-    /// Posts JSON, within a time, to a server whose answer says no more than that it arrived.
+    /// Posts JSON, with a timeout, to a server whose response only acknowledges it.
     pub(crate) async fn deliver(&self, body: Bytes, patience: Duration) -> Result<(), Unanswered> {
         let answer = tokio::time::timeout(patience, self.ask(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
@@ -160,7 +160,8 @@ impl Remote {
         let backend = self.backend()?;
         let mut answer = self.connections.ask(&backend, self.request(body)?).await;
         if matches!(answer, Err(Failure::Exchange(_))) {
-            // A connection that its server has left meanwhile says nothing of the server: once more.
+            // The server may have closed an idle connection; that is no failure, so the request is
+            // sent once more.
             answer = self.connections.ask(&backend, self.request(body)?).await;
         }
         let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();

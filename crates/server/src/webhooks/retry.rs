@@ -1,4 +1,4 @@
-//! When a webhook is asked again.
+//! When a webhook is called again.
 
 use std::time::Duration;
 
@@ -10,17 +10,18 @@ use pintle_value::Value;
 
 use crate::server::random;
 
-/// How often one question is asked at most where each answer says when to ask again (upstream: client-go's
-/// `rest.Request` asks once and then ten times more).
+/// The most requests for one call if each response has `Retry-After` (upstream: client-go's
+/// `rest.Request` retries ten times).
 pub(super) const ANSWERS_MAX: usize = 11;
-/// How long [`with_backoff`] waits between the first two attempts, unless a configuration says otherwise.
+/// The first delay of [`with_backoff`], unless a configuration sets one.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// How often it asks at most.
+/// The most attempts of [`with_backoff`].
 const ATTEMPTS_MAX: u32 = 5;
 
-/// The reasons of refusals that pass (upstream: `DefaultShouldRetry` of `apiserver/pkg/util/webhook`).
+/// The reasons of temporary failures (upstream: `DefaultShouldRetry` of
+/// `apiserver/pkg/util/webhook`).
 const TRANSIENT: [&str; 3] = ["InternalError", "Timeout", "TooManyRequests"];
-/// The other reasons that upstream's client knows. With one of them the code of a Status says no more.
+/// The other reasons that upstream's client knows. They override the code of a Status.
 const LASTING: [&str; 16] = [
     "AlreadyExists",
     "BadRequest",
@@ -40,20 +41,19 @@ const LASTING: [&str; 16] = [
     "UnsupportedMediaType",
 ];
 
-/// How long a server that cannot answer for the moment asks its clients to wait (upstream: client-go's
-/// `checkWait`).
+/// The delay before a retry that an overloaded server asks for (upstream: client-go's `checkWait`).
 pub(super) fn after(head: &Parts) -> Option<Duration> {
     let is_transient =
         head.status == StatusCode::TOO_MANY_REQUESTS || head.status.is_server_error();
     seconds(head).filter(|_| is_transient).map(Duration::from_secs)
 }
 
-/// The header `Retry-After`, in which only a number of seconds counts, never a date.
+/// Parses `Retry-After` in seconds; dates are ignored.
 fn seconds(head: &Parts) -> Option<u64> {
     head.headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }
 
-/// Whether an answer that is no Status says that another attempt may succeed (upstream:
+/// True if a response without a Status is a temporary failure (upstream:
 /// `NewGenericServerResponse`, then `DefaultShouldRetry`).
 pub(super) fn is_transient(head: &Parts) -> bool {
     let by_code = match head.status.as_u16() {
@@ -64,8 +64,8 @@ pub(super) fn is_transient(head: &Parts) -> bool {
     by_code || seconds(head).is_some_and(|seconds| seconds > 0)
 }
 
-/// Whether a Status says so: its reason, its code where the reason is none that is known, or its details,
-/// whose seconds are not waited for.
+/// True if a Status is a temporary failure: by its reason, by its code if the reason is unknown, or
+/// by `retryAfterSeconds`, whose value is not used as the delay.
 pub(super) fn status_is_transient(status: &Value) -> bool {
     let reason = status.str_at(&["reason"]).unwrap_or_default();
     let code = status.get("code").and_then(Value::as_int).unwrap_or_default();
@@ -79,8 +79,8 @@ pub(super) fn status_is_transient(status: &Value) -> bool {
         || status.get("details").filter(|details| !details.is_null()).is_some_and(suggests_delay)
 }
 
-/// Asks until there is an answer or a failure that lasts (upstream: `WithExponentialBackoff` of
-/// `apiserver/pkg/util/webhook`). Each pause is half as long again as the one before.
+/// Retries until there is a response or a permanent failure (upstream: `WithExponentialBackoff` of
+/// `apiserver/pkg/util/webhook`). Each delay is 1.5 times the one before.
 pub(crate) async fn with_backoff<F>(
     first_pause: Duration,
     mut ask: impl FnMut() -> F,
@@ -99,7 +99,7 @@ where
     }
 }
 
-/// Up to a fifth longer, so that servers do not ask all at once.
+/// Adds up to a fifth, so that servers do not retry at once.
 fn jittered(pause: Duration) -> Duration {
     let mut byte = [0];
     random(&mut byte);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_that_cannot_answer_for_the_moment_say_how_long_to_wait() {
+    fn retry_after_sets_the_delay() {
         for (code, header, expected) in [
             (429, "0", Some(0)),
             (429, "7", Some(7)),

@@ -1,4 +1,4 @@
-//! Who this server is to a webhook: a user of a kubeconfig.
+//! The credentials of this server for a webhook: a user of a kubeconfig.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,17 +17,17 @@ use crate::Error;
 use crate::pki::{Credentials, Followed};
 use crate::trust::{self, Identity};
 
-/// How many settings for TLS a user has at most, each with the sessions that can be resumed.
+/// The number of cached TLS settings of a user, each with its resumable sessions.
 const SETTINGS_MAX: usize = 256;
-/// The files of a client certificate are looked at again after this time.
+/// The interval at which the files of a client certificate are checked.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// A user. Its client certificate is read again when its files change.
+/// A user. Its client certificate is reloaded when its files change.
 pub(super) struct User {
     credential: Credential,
     identity: Option<Mutex<RenewedIdentity>>,
-    /// Settings for TLS with the identity of now, by the PEM of the authorities that are trusted; `None`
-    /// trusts anyone.
+    /// TLS settings with the current certificate, by the PEM of the trusted CAs; `None` disables
+    /// verification.
     settings: Mutex<HashMap<Option<Vec<u8>>, Arc<ClientConfig>>>,
 }
 
@@ -37,19 +37,19 @@ struct RenewedIdentity {
     looked_at: Instant,
 }
 
-/// What is sent in `Authorization`.
+/// The value of `Authorization`.
 enum Credential {
     None,
     Header(HeaderValue),
-    /// A file with a token, which is read for each request.
+    /// A token file, read for each request.
     TokenFile(PathBuf),
 }
 
 impl User {
-    /// Reads a user's entry; paths in it are relative to `folder`.
+    /// Parses a user's entry; paths are relative to `folder`.
     ///
     /// # Errors
-    /// What is wrong with it, or with a file that it names.
+    /// The error of the entry or of a file that it names.
     pub(super) fn read(user: &Value, folder: &Path) -> Result<Self, String> {
         refuse(user, &["exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra"])?;
         Ok(Self {
@@ -77,7 +77,7 @@ impl User {
         }
     }
 
-    /// Settings for TLS that trust the authorities in PEM, the system's where it is empty, or anyone.
+    /// TLS settings that trust CAs in PEM, the system's if empty, or any certificate if `None`.
     pub(super) fn tls(&self, authorities: Option<&[u8]>) -> Result<Arc<ClientConfig>, String> {
         let identity = self.identity.as_ref().map(|identity| self.refreshed(identity));
         let key = authorities.map(<[u8]>::to_vec);
@@ -96,8 +96,8 @@ impl User {
         Ok(config)
     }
 
-    /// The identity of now. If it has changed, the settings with the earlier one are dropped, and with them
-    /// the connections that were opened for it.
+    /// The current certificate. If it has changed, settings with the previous one are dropped, and
+    /// so are their connections.
     fn refreshed(&self, identity: &Mutex<RenewedIdentity>) -> Arc<Identity> {
         let RenewedIdentity { followed, looked_at } = &mut *identity.lock();
         if looked_at.elapsed() >= LOOK_AGAIN_AFTER {
@@ -137,7 +137,7 @@ fn identity(user: &Value, folder: &Path) -> Result<Option<RenewedIdentity>, Stri
     Ok(Some(RenewedIdentity { followed, looked_at: Instant::now() }))
 }
 
-/// The file that has a member's PEM, unless the kubeconfig has the PEM itself.
+/// The file of a member's PEM, unless the kubeconfig has the PEM inline.
 fn file(value: &Value, name: &str, folder: &Path) -> Option<PathBuf> {
     let is_inline = !text(value, &format!("{name}-data")).is_empty();
     Some(text(value, name))
@@ -145,7 +145,7 @@ fn file(value: &Value, name: &str, folder: &Path) -> Option<PathBuf> {
         .map(|path| folder.join(path))
 }
 
-/// The PEM of a member, from the kubeconfig itself (`NAME-data`) or from a file; `None` if there is neither.
+/// The PEM of a member, inline (`NAME-data`) or from a file; `None` if there is neither.
 ///
 /// # Errors
 /// The data or the file cannot be read.
@@ -191,7 +191,7 @@ fn secret(scheme: &str, text: &str) -> Result<HeaderValue, String> {
     Ok(header)
 }
 
-/// Refuses members that are not implemented: they say whom the server trusts or who it is.
+/// Refuses unimplemented members, which would change trust or identity.
 pub(super) fn refuse(value: &Value, members: &[&str]) -> Result<(), String> {
     match members.iter().find(|member| value.get(member).is_some()) {
         Some(member) => Err(format!("{member} is not supported")),

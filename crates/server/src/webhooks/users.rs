@@ -1,5 +1,5 @@
-//! Who this server is to the webhooks of an admission plugin: the users of a kubeconfig, by host (upstream:
-//! `AuthenticationInfoResolver`).
+//! The credentials of this server for the webhooks of an admission plugin: the users of a
+//! kubeconfig, by host (upstream: `AuthenticationInfoResolver`).
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,19 +14,19 @@ use pintle_value::{Str, Value, yaml};
 use super::Webhooks;
 use super::user::{User, text};
 
-/// The users by the name that a kubeconfig gives them: `HOST`, `HOST:PORT`, `*.DOMAIN` or `*`.
+/// The users by name: `HOST`, `HOST:PORT`, `*.DOMAIN` or `*`.
 #[derive(Default)]
 pub(crate) struct Users {
     by_name: HashMap<String, User>,
-    /// The user of the current context, for every other host.
+    /// The user of the current context, for other hosts.
     current: String,
 }
 
 impl Users {
-    /// Reads a kubeconfig, of which only users and contexts count.
+    /// Reads the users and contexts of a kubeconfig.
     ///
     /// # Errors
-    /// What is wrong with the file, or with a file that it names.
+    /// The error of the file or of one that it names.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|why| why.to_string())?;
         let file = yaml::parse(&bytes).map_err(|why| why.to_string())?;
@@ -52,7 +52,7 @@ impl Users {
             .or_else(|| self.by_name.get(&self.current))
     }
 
-    /// The user with that name, or with the name of the closest domain that it is in.
+    /// The user of that name or of the closest enclosing domain.
     fn by_target(&self, target: &str) -> Option<&User> {
         let mut domains = target.match_indices('.').map(|(dot, _)| format!("*{}", &target[dot..]));
         let exact = self.by_name.get(target);
@@ -68,7 +68,7 @@ pub(crate) struct WithUsers {
 
 impl Caller for WithUsers {
     fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, patience: Duration) -> Answer<'a> {
-        // A URL that cannot be read is refused where it is called.
+        // The call itself refuses an invalid URL.
         let uri: Option<Uri> = endpoint.url.parse().ok();
         let host = uri.as_ref().and_then(|uri| Some((uri.host()?, uri.port_u16().unwrap_or(443))));
         let user = host.and_then(|(host, port)| self.users.of(host, port));
@@ -94,7 +94,7 @@ mod tests {
 
     /// Upstream: `apiserver/pkg/util/webhook/authentication_test.go`.
     #[test]
-    fn the_most_specific_user_counts() {
+    fn the_most_specific_user_wins() {
         let users = |names: &[&str], current: &str| Users {
             by_name: names.iter().map(|name| ((*name).to_owned(), User::anonymous())).collect(),
             current: current.to_owned(),

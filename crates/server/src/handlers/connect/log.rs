@@ -70,7 +70,7 @@ async fn ask(
     let backend = call.api.kubelets.backend(kubelet, verification).await;
     let answer = backend.ask(request).await.map_err(|failure| {
         if matches!(failure, Failure::Certificate(_)) {
-            call.api.metrics.streams.log_of_a_stranger();
+            call.api.metrics.streams.untrusted_log();
         }
         failed(&failure)
     })?;

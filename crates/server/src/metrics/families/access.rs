@@ -1,4 +1,4 @@
-//! Who asks, and whether they may.
+//! Families of authentication and authorization.
 
 use pintle_auth::token::TOKEN_BOUNDS;
 use pintle_measure::nanoseconds;

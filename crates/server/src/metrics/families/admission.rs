@@ -1,4 +1,4 @@
-//! Admission.
+//! Families of admission.
 
 use pintle_admission::{CALL_BOUNDS, CONDITION_BOUNDS, POLICY_BOUNDS};
 use pintle_registry::measures::ADMISSION_BOUNDS;
@@ -6,14 +6,14 @@ use pintle_registry::measures::ADMISSION_BOUNDS;
 use super::Stability::{Alpha, Beta, Stable};
 use super::{Family, Labels, counter, families, seconds};
 
-/// Whose conditions are judged, and when.
+/// Labels of match conditions.
 const CONDITIONS: Labels = &["kind", "name", "operation", "type"];
-/// What a validating policy said, and what came of it.
+/// Labels of validating policies.
 const VALIDATION: Labels = &["enforcement_action", "error_type", "policy", "policy_binding"];
-/// What a mutating policy did.
+/// Labels of mutating policies.
 const MUTATION: Labels = &["error_type", "policy", "policy_binding"];
 
-/// What a write is about.
+/// Labels of Pod Security.
 const POD_SECURITY: Labels = &["request_operation", "resource", "subresource"];
 
 families! {

@@ -1,4 +1,4 @@
-//! What was recorded for the audit log, and what was lost.
+//! Families of auditing.
 
 use super::Stability::Alpha;
 use super::{Family, counter, families};

@@ -1,4 +1,4 @@
-//! Controllers and their queues, and calls of other servers.
+//! Families of controllers, their queues, and calls to other servers.
 
 use pintle_controllers::measures::QUEUE_BOUNDS;
 

@@ -1,4 +1,4 @@
-//! Addresses and node ports of services, and certificates that were issued.
+//! Families of IP and port allocation and of issued certificates.
 
 use pintle_effects::ALLOCATION_BOUNDS;
 

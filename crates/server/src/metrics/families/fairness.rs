@@ -1,4 +1,4 @@
-//! Priority and fairness: seats, queues and requests of priority levels.
+//! Families of priority and fairness.
 
 use super::Stability::{Alpha, Beta};
 use super::{Family, Labels, counter, families, gauge, seconds, whole};

@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Families of requests and responses.
 
 use pintle_measure::nanoseconds;
 

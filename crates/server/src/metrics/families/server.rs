@@ -1,4 +1,4 @@
-//! The server itself: what it is, what it keeps, and what the operating system says of it.
+//! Families of the build, caches, and the process.
 
 use super::Stability::{Alpha, Beta, Unsaid};
 use super::{Family, counter, families, gauge};

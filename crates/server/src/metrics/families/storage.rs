@@ -1,5 +1,5 @@
-//! What is stored, and how it is read and followed. The cache is filled from the store once and follows its
-//! every commit, so what upstream tells of the two apart is one number here.
+//! Families of storage, cache and watches. The cache is filled from the store once and follows
+//! every commit, so metrics that upstream has for both are one here.
 
 use pintle_encryption::TRANSFORMATION_BOUNDS;
 use pintle_etcd::{LEASE_BOUNDS, REQUEST_BOUNDS};

@@ -1,4 +1,4 @@
-//! What the server relays between its clients and others.
+//! Families of logs and relayed streams.
 
 use super::Stability::Alpha;
 use super::{Family, counter, families, seconds};

@@ -1,7 +1,6 @@
-//! The measures of requests, as text.
+//! Writes the metrics of requests.
 //!
-//! Not every family has all labels of a route, so what several routes measured under the same labels is
-//! added up.
+//! Not every family has all labels of a route, so routes with the same labels are summed.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,7 +15,7 @@ use super::{Requests, ResourceRequests, Route};
 use crate::metrics::families as f;
 use crate::metrics::family::{Family, Page};
 
-/// A route with the resource that it is of.
+/// A route with its resource.
 struct Named<'a>(&'a GroupVersionResource, &'a Route);
 
 impl<'a> Named<'a> {
@@ -80,7 +79,7 @@ fn write_answers(routes: &[Named<'_>], page: &mut Page) {
     distributions(page, &f::RESPONSE_SIZES, sizes);
 }
 
-/// What the server did not do, or not to the end.
+/// Writes rejected, timed out and aborted requests.
 fn write_protection(routes: &[Named<'_>], page: &mut Page) {
     let terminations = routes.iter().flat_map(|route| {
         let [component, group, resource, scope, subresource, verb, version] = route.labels();
@@ -120,7 +119,7 @@ fn numbers<'a, const N: usize, V: AddAssign + Default + Display>(
     by_labels.iter().for_each(|(labels, value)| samples.value(labels, value));
 }
 
-/// Distributions that have something in them.
+/// Writes distributions that are not empty.
 fn distributions<'a, const N: usize>(
     page: &mut Page,
     family: &'static Family,
