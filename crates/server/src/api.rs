@@ -13,14 +13,14 @@ mod permission;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use pintle_auth::Authorizer;
 use pintle_meta::Status;
-use pintle_registry::request::{Now, Warnings};
+use pintle_registry::request::Warnings;
 use pintle_registry::{Registry, Resource};
 
 use crate::aggregation::Aggregation;
@@ -324,10 +324,4 @@ impl Api {
         let given = headers.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= LENGTH_MAX);
         given.cloned().unwrap_or_else(|| self.audit_ids.next())
     }
-}
-
-/// The current time.
-pub(crate) fn now() -> Now {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Now { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
 }

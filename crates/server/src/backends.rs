@@ -8,6 +8,7 @@ mod egress;
 mod extensions;
 mod identity;
 mod kubelets;
+mod measures;
 mod reach;
 mod services;
 
@@ -28,6 +29,7 @@ pub(crate) use dial::{Failure, dial};
 pub(crate) use egress::{Way, Ways};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
+pub(crate) use measures::{DIAL_BOUNDS, Dials};
 pub(crate) use reach::Unallowed;
 pub(crate) use services::Services;
 

@@ -10,6 +10,7 @@ mod extensions;
 mod kubelets;
 mod proxies;
 mod serving;
+mod tls;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
 use pintle_layout::MediaType;
 
-use crate::{Cors, FeatureGates, TlsParameters};
+use crate::{Cors, FeatureGates};
 pub use access::{
     AuthorizationFiles, ExternalTokens, OidcFlags, RequestHeader, ServiceAccounts, TokenWebhook,
 };
@@ -36,6 +37,7 @@ pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
 pub use serving::NamedServingFiles;
+pub use tls::TlsParameters;
 
 /// The configuration of a server. [`Config::default`] is the program without flags.
 #[derive(Clone, Debug)]

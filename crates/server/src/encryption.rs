@@ -23,8 +23,8 @@ use tokio::sync::{Notify, oneshot};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::api::now;
 use crate::config::EncryptionFile;
+use crate::machine::now;
 use crate::reloads::{Reloads, hash};
 use measures::Measures;
 pub(crate) use measures::PLUGIN_CALL_BOUNDS;

@@ -32,10 +32,12 @@ mod feature_gates;
 mod handlers;
 mod header_text;
 mod health;
+mod identity;
 mod in_progress;
 mod kubeconfig;
 mod lifecycle;
 mod limits;
+mod machine;
 mod media_type;
 mod metrics;
 mod negotiation;
@@ -65,7 +67,7 @@ pub use config::{
     AuditDelivery, AuditFormat, AuditLog, AuditMode, AuditOptions, AuditTruncation, AuditWebhook,
     AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls,
     EncryptionFile, Extensions, ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags,
-    ProxiedAddresses, RequestHeader, ServiceAccounts, TokenWebhook, Transport,
+    ProxiedAddresses, RequestHeader, ServiceAccounts, TlsParameters, TokenWebhook, Transport,
 };
 pub use cors::Cors;
 pub use error::Error;
@@ -82,5 +84,4 @@ pub use pintle_layout::MediaType;
 pub use pki::{Credentials, ListedCertificate, Signer, list_certificates, read_authorities};
 pub use runtime::runtime;
 pub use server::{Running, Server};
-pub use tls::TlsParameters;
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

@@ -32,17 +32,18 @@ use pintle_controllers::measures::{Lapses, Queues};
 use pintle_effects::PortRange;
 use pintle_measure::{Counter, Distribution, Gauge, Series};
 use pintle_meta::GroupVersionResource;
+use pintle_registry::Registry;
 
 use crate::Config;
-use crate::api::Api;
 use crate::audit;
+use crate::authentication::Tokens;
 use crate::authorization::{self, GraphMeasures};
 use crate::encryption;
+use crate::fairness::Fairness;
+use crate::limits::Limits;
 use crate::webhooks::Webhooks;
 use access::Access;
-pub(crate) use egress::{DialStage, Dials};
 use families as f;
-pub(crate) use families::{CONDITION_BOUNDS, JWT_BOUNDS, NODE_GRAPH_BOUNDS, WEBHOOK_BOUNDS};
 use family::{Family, Page};
 use requests::Requests;
 pub(crate) use requests::{Answered, ResourceRequests, Route};
@@ -112,6 +113,15 @@ impl Sources {
             show_hidden: config.show_hidden_metrics,
         }
     }
+}
+
+/// The parts of a server whose state is read when `/metrics` is written.
+pub(crate) struct Live<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) limits: &'a Limits,
+    /// `None` where priority and fairness are off.
+    pub(crate) fairness: Option<&'a Fairness>,
 }
 
 /// The server's own measures.
@@ -189,19 +199,19 @@ impl Metrics {
     }
 
     /// Writes `/metrics`.
-    pub(crate) fn text(&self, api: &Api) -> String {
+    pub(crate) fn text(&self, live: &Live<'_>) -> String {
         let mut page = Page::new(self.sources.show_hidden);
         self.requests.write(&mut page);
         self.access.write(&mut page);
         self.streams.write(&mut page);
         audits::write(&self.sources.audit, &mut page);
-        self.sources.webhooks.ways.dials.write(&mut page);
+        egress::write(&self.sources.webhooks.ways.dials, &mut page);
         access::write_authorization(&self.sources.authorization, &mut page);
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));
         let encryption = self.sources.encryption.iter();
         encryption.for_each(|current| stored::write_encryption(current, &mut page));
-        let tokens = &api.authentication.tokens;
+        let tokens = live.tokens;
         access::write_tokens(tokens.accounts.measures(), &mut page);
         if let Some(external) = &tokens.external {
             access::write_external(&external.measures, &mut page);
@@ -210,17 +220,17 @@ impl Metrics {
         gauges(&mut page, &f::DEPRECATED, &self.deprecated);
         self.write_field_validations(&mut page);
         page.single(&f::TLS_ERRORS, self.tls_errors.get());
-        server::write(api, &mut page);
-        api.fairness.iter().for_each(|fairness| fairness::write(fairness, &mut page));
-        stored::write(&api.registry, self.sources.etcd.is_some(), &mut page);
+        server::write(live, &mut page);
+        live.fairness.iter().for_each(|fairness| fairness::write(fairness, &mut page));
+        stored::write(live.registry, self.sources.etcd.is_some(), &mut page);
         if let Some(measures) = &self.sources.etcd {
             etcd::write(measures, &mut page);
         }
-        controllers::write(&self.sources, &api.registry, &mut page);
+        controllers::write(&self.sources, live.registry, &mut page);
         self.write_features(&mut page);
-        admission::write(&api.registry, &self.sources.admission, &mut page);
+        admission::write(live.registry, &self.sources.admission, &mut page);
         let (effects, ports) = (&self.sources.effects, self.sources.node_ports);
-        effects::write(&api.registry, ports, effects, &mut page);
+        effects::write(live.registry, ports, effects, &mut page);
         process::write(self.started_at_unix_seconds, &mut page);
         page.into_text()
     }

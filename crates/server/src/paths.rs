@@ -13,6 +13,7 @@ use crate::body::Body;
 use crate::discovery::{Tagged, api_versions, type_name};
 use crate::handlers::Call;
 use crate::health::{self, Health};
+use crate::metrics::Live;
 use crate::negotiation::{Encodings, Form, Forms, Negotiated, Route, media_type};
 use crate::openapi::OpenApi;
 use crate::respond::{Response, document, object, page};
@@ -67,7 +68,7 @@ pub(crate) fn is_routed(registry: &Registry, path: &str) -> bool {
 async fn at_one_path(call: &Call<'_>, path: &str) -> Result<Response, Status> {
     match path {
         "/" | "/index.html" => root(call),
-        "/metrics" => Ok(metrics(call.api.metrics.text(call.api))),
+        "/metrics" => Ok(metrics(metrics_page(call))),
         "/metrics/slis" => Ok(metrics(call.api.metrics.slis())),
         _ if path.starts_with(FAIRNESS_PAGES) => {
             fairness_page(call).ok_or_else(Status::no_such_path)
@@ -200,6 +201,16 @@ fn all_paths(call: &Call<'_>) -> Vec<String> {
     paths.extend(pages.map(str::to_owned));
     paths.sort_unstable();
     paths
+}
+
+fn metrics_page(call: &Call<'_>) -> String {
+    let api = call.api;
+    api.metrics.text(&Live {
+        registry: &api.registry,
+        tokens: &api.authentication.tokens,
+        limits: &api.limits,
+        fairness: api.fairness.as_deref(),
+    })
 }
 
 fn metrics(metrics: String) -> Response {

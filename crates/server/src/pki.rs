@@ -11,6 +11,7 @@ mod listener;
 mod listing;
 mod pem;
 mod renewal;
+mod signature;
 mod signer;
 mod validity;
 
@@ -32,6 +33,7 @@ use listener::{ListenerFiles, Serving};
 pub use listing::{ListedCertificate, list_certificates};
 use renewal::ClientRenewal;
 pub(crate) use renewal::{Change, Renewal};
+pub(crate) use signature::is_signed;
 pub use signer::Signer;
 pub(crate) use signer::{proves_possession, signs_with_sha256};
 #[cfg(test)]

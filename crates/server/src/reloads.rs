@@ -3,7 +3,7 @@
 use pintle_measure::{Counter, Gauge, Series};
 use sha2::{Digest, Sha256};
 
-use crate::server::own_name;
+use crate::identity::own_name;
 
 /// The number of configurations that have a series.
 const CONFIGS_MAX: usize = 16;

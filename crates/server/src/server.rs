@@ -6,8 +6,6 @@ mod bootstrap;
 mod certificates;
 mod compaction;
 mod controllers;
-mod identity;
-pub(crate) use identity::own_name;
 mod manifests;
 mod store;
 mod tokens;
@@ -29,7 +27,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::aggregation::Aggregation;
-use crate::api::{Api, Settings, now};
+use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
@@ -43,6 +41,7 @@ use crate::feature_gates::Feature;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
+use crate::machine::{now, random};
 use crate::metrics::{Measured, Metrics, Sources};
 use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
@@ -473,11 +472,6 @@ fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<Path
     made.and_then(|()| write_private(&path, text)).map_err(|error| error.of("kubeconfig"))?;
     let path = std::path::absolute(&path).unwrap_or(path);
     Ok((path, temporary))
-}
-
-/// Random bytes from the system.
-pub(crate) fn random(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
 }
 
 /// The times of the start's phases, for the log.

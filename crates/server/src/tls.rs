@@ -3,7 +3,6 @@
 
 mod choice;
 mod first_version;
-mod parameters;
 mod verifier;
 
 use std::collections::HashMap;
@@ -13,9 +12,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{
-    CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
-};
+use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
@@ -23,13 +20,12 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
     SignatureScheme,
 };
-use webpki::RawPublicKeyEntity;
 use x509_parser::certificate::Validity;
 
 use crate::Error;
+use crate::config::TlsParameters;
 use crate::pki::{Authorities, ListenerCertificates, Pair};
 use choice::Choice;
-pub use parameters::TlsParameters;
 pub(crate) use verifier::{Believed, Verifier};
 
 /// The settings of the listener and the verifiers of client certificates. Certificates can be
@@ -264,16 +260,4 @@ pub(crate) fn is_of(validity: &Validity, now: UnixTime) -> Result<(), rustls::Er
         return Err(rustls::Error::InvalidCertificate(CertificateError::Expired));
     }
     Ok(())
-}
-
-/// Verifies a signature with a key (a `SubjectPublicKeyInfo` in DER) and one of the algorithms.
-pub(crate) fn is_signed(
-    key: &[u8],
-    algorithms: &[&dyn SignatureVerificationAlgorithm],
-    message: &[u8],
-    signature: &[u8],
-) -> bool {
-    let key = SubjectPublicKeyInfoDer::from(key);
-    let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
-    algorithms.iter().any(|algorithm| key.verify_signature(*algorithm, message, signature).is_ok())
 }

@@ -8,12 +8,13 @@ use pintle_meta::Status;
 use pintle_registry::Verb;
 use pintle_registry::request::Now;
 
-use super::{Api, Incoming, Refusal, now};
+use super::{Api, Incoming, Refusal};
 use crate::audit::{Received, Record};
 use crate::authentication::Peer;
 use crate::authentication::impersonation::impersonated;
 use crate::connection::Conduct;
 use crate::in_progress::InProgress;
+use crate::machine::now;
 use crate::request_info::RequestInfo;
 
 /// The outcome of authorization: a request that the handler may serve.

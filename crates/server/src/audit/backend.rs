@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Loss, Measures};
 use crate::Error;
-use crate::api::now;
 use crate::config::{AuditDelivery, AuditMode};
+use crate::machine::now;
 
 /// How many events wait at most for a backend that requests wait for.
 const BLOCKING_EVENTS_MAX: usize = 100_000;

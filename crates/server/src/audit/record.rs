@@ -15,8 +15,8 @@ use pintle_registry::request::{Encoding, PatchType, Recorder};
 use pintle_value::{Value, cbor, json, yaml};
 
 use super::{Audit, Received};
-use crate::api::now;
 use crate::body::Pieces;
+use crate::machine::now;
 use crate::options::recorded_options;
 use crate::request_info::{RequestInfo, ResourceInfo};
 use crate::respond;

@@ -14,8 +14,8 @@ use flate2::write::GzEncoder;
 use parking_lot::Mutex;
 use pintle_meta::time;
 
-use crate::api::now;
 use crate::config::AuditLog;
+use crate::machine::now;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;

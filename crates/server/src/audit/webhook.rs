@@ -12,7 +12,7 @@ use super::{Loss, Measures};
 use crate::Error;
 use crate::backends::Way;
 use crate::config::{AuditMode, AuditWebhook};
-use crate::server::random;
+use crate::machine::random;
 use crate::webhooks::Remote;
 
 /// How often a list is posted at most.

@@ -22,13 +22,13 @@ use pintle_registry::request::Now;
 use pintle_value::yaml;
 
 use crate::answers::Answers;
-use crate::api::now;
 use crate::backends::{Way, Ways};
 use crate::config::Config;
+use crate::machine::now;
+use crate::machine::random;
 use crate::reloads::Reloads;
-use crate::server::random;
 use provider::Provider;
-pub(crate) use provider::ProviderMeasures;
+pub(crate) use provider::{JWT_BOUNDS, ProviderMeasures};
 use webhook::Webhook;
 
 /// The time for which a verified token is cached; upstream's.

@@ -20,9 +20,9 @@ use super::measures::{Decisions, Measures};
 use super::nodes::Nodes;
 use super::webhook::Webhook;
 use crate::Error;
-use crate::api::now;
 use crate::backends::Way;
 use crate::config::Config;
+use crate::machine::now;
 
 /// The interval at which the file is read.
 const PACE: Duration = Duration::from_secs(1);

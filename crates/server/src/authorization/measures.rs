@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
-use pintle_measure::{Counter, Distribution, Series};
+use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 
-use crate::metrics::{CONDITION_BOUNDS, WEBHOOK_BOUNDS};
 use crate::reloads::Reloads;
+
+/// Upstream's buckets of match conditions.
+pub(crate) static CONDITION_BOUNDS: [u64; 7] =
+    nanoseconds([0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
+/// Upstream's buckets of webhook calls.
+pub(crate) static WEBHOOK_BOUNDS: [u64; 11] =
+    nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 
 /// Measures of all authorizers.
 pub(crate) struct Measures {

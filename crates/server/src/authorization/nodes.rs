@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pintle_auth::node::{Graph, Kind, Policy};
 use pintle_auth::rbac::Rule;
 use pintle_auth::{Answer, Attributes, Authorizer, Rules, User};
-use pintle_measure::Distribution;
+use pintle_measure::{Distribution, nanoseconds};
 use pintle_meta::GroupVersionResource;
 use pintle_registry::{Object, Registry};
 use pintle_store::Kind as Change;
@@ -14,8 +14,11 @@ use pintle_store::Kind as Change;
 use super::followed::{Followed, Index};
 use crate::config::Config;
 use crate::feature_gates::Feature;
-use crate::metrics::NODE_GRAPH_BOUNDS;
 
+/// Upstream's buckets of changes of the graph.
+pub(crate) static NODE_GRAPH_BOUNDS: [u64; 12] = nanoseconds([
+    0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048,
+]);
 /// The interval at which changes are applied to the graph. A query applies the rest, so rulings are
 /// always current; the interval bounds the work of a query.
 const PACE: Duration = Duration::from_millis(200);

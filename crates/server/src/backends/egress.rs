@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::dial::{self, Failure, Stream};
+use super::measures::{DialStage, Dials};
 use crate::config::{Egress, EgressSelector, EgressTls, Transport};
-use crate::metrics::{DialStage, Dials};
 use crate::pki::{self, Credentials};
 use crate::{Error, trust};
 

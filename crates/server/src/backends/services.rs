@@ -127,7 +127,7 @@ fn in_slice(slice: &Value, port_name: &str) -> Option<String> {
 
 fn random() -> u64 {
     let mut bytes = [0; 8];
-    crate::server::random(&mut bytes);
+    crate::machine::random(&mut bytes);
     u64::from_le_bytes(bytes)
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pintle_measure::{Counter, Distribution, Gauge, Series, nanoseconds};
 
-use crate::api::now;
+use crate::identity::own_name;
+use crate::machine::now;
 use crate::reloads::hash;
-use crate::server::own_name;
 
 /// How many keys of plugins are told of.
 const KEY_IDS_MAX: usize = 100;

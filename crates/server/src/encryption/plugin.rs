@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 
 use super::client::{Client, DecryptRequest, EncryptRequest, StatusResponse};
 use super::measures::Measures;
+use crate::machine::random;
 use crate::reloads::hash;
-use crate::server::random;
 
 /// How long after an answer a plugin is asked again, if all is well and if not. It is what upstream does while
 /// its health is asked for: `kmsPluginHealthzPositiveTTL` and `kmsPluginHealthzNegativeTTL`.

@@ -28,7 +28,7 @@ pub(super) async fn create(
     let mut request = registry.receive(target, &body, &options, &context).await?;
     super::review::check_namespace(found, &request)?;
     let mut random = [0; 16];
-    crate::server::random(&mut random);
+    crate::machine::random(&mut random);
     let asked = Asked {
         namespace: &target.namespace,
         name: &target.name,

@@ -1,61 +1,12 @@
-//! Measures of connections through proxies (`--egress-selector-config-file`).
+//! Writes the metrics of connections through proxies.
 
-use std::time::Duration;
-
-use pintle_measure::{Counter, Distribution, Series};
-
-use super::families::{DIAL_BOUNDS, DIAL_DURATION, DIAL_FAILURES, DIAL_STARTS};
+use super::families::{DIAL_DURATION, DIAL_FAILURES, DIAL_STARTS};
 use super::family::Page;
+use crate::backends::Dials;
 
-/// The protocol label of all proxies.
-const PROTOCOL: &str = "http_connect";
-
-/// The measures of connections, by the transport (`tcp` or `uds`) to the proxy.
-pub(crate) struct Dials {
-    started: Series<2, Counter>,
-    durations: Series<2, Distribution>,
-    failed: Series<3, Counter>,
-}
-
-/// The stage that failed.
-#[derive(Clone, Copy)]
-pub(crate) enum DialStage {
-    /// The connection to the proxy.
-    Connect,
-    /// The proxy's connection to the backend.
-    Proxy,
-}
-
-impl Default for Dials {
-    fn default() -> Self {
-        let (started, failed) = (Series::default(), Series::default());
-        Self { started, durations: Series::new(|| Distribution::new(&DIAL_BOUNDS)), failed }
-    }
-}
-
-impl Dials {
-    /// Counts a dial.
-    pub(crate) fn begin(&self, transport: &str) {
-        self.started.with([PROTOCOL, transport]).add(1);
-    }
-
-    /// Observes the time of a dial.
-    pub(crate) fn took(&self, transport: &str, duration: Duration) {
-        self.durations.with([PROTOCOL, transport]).took(duration);
-    }
-
-    /// Counts a failed dial.
-    pub(crate) fn fail(&self, transport: &str, stage: DialStage) {
-        let stage = match stage {
-            DialStage::Connect => "connect",
-            DialStage::Proxy => "proxy",
-        };
-        self.failed.with([PROTOCOL, stage, transport]).add(1);
-    }
-
-    pub(super) fn write(&self, page: &mut Page) {
-        super::counters(page, &DIAL_STARTS, &self.started);
-        super::distributions(page, &DIAL_DURATION, &self.durations);
-        super::counters(page, &DIAL_FAILURES, &self.failed);
-    }
+/// Writes all of them.
+pub(super) fn write(dials: &Dials, page: &mut Page) {
+    super::counters(page, &DIAL_STARTS, &dials.started);
+    super::distributions(page, &DIAL_DURATION, &dials.durations);
+    super::counters(page, &DIAL_FAILURES, &dials.failed);
 }

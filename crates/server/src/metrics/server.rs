@@ -1,17 +1,16 @@
 //! Writes the metrics of the build, of caches and of background work.
 
+use super::Live;
 use super::families as f;
 use super::family::{Page, Stability};
-use crate::api::Api;
 use crate::version::VERSION;
 
 /// Writes all of them.
-pub(super) fn write(api: &Api, page: &mut Page) {
-    let [executing, waiting] =
-        api.fairness.as_ref().map(|fairness| fairness.kinds()).unwrap_or_default();
+pub(super) fn write(live: &Live<'_>, page: &mut Page) {
+    let [executing, waiting] = live.fairness.map(|fairness| fairness.kinds()).unwrap_or_default();
     let mut in_flight = page.family(&f::IN_FLIGHT);
-    in_flight.value(&["mutating"], api.limits.mutating() + executing.mutating);
-    in_flight.value(&["readOnly"], api.limits.read_only() + executing.read_only);
+    in_flight.value(&["mutating"], live.limits.mutating() + executing.mutating);
+    in_flight.value(&["readOnly"], live.limits.read_only() + executing.read_only);
     let mut in_queue = page.family(&f::IN_QUEUE);
     in_queue.value(&["mutating"], waiting.mutating);
     in_queue.value(&["readOnly"], waiting.read_only);

@@ -26,10 +26,9 @@ use super::Credentials;
 use super::authority::Authority;
 use super::der::{SEQUENCE, der};
 use super::pem::elliptic;
+use super::signature::is_signed;
 use crate::Error;
-use crate::api::now;
-use crate::server::random;
-use crate::tls::is_signed;
+use crate::machine::{now, random};
 
 /// Certificates are valid from a little before they are made: clocks differ.
 const BACKDATED_SECONDS: i64 = 5 * 60;

@@ -7,8 +7,8 @@ use pintle_admission::{Callers, ImagePolicyWebhook, Plugins};
 use pintle_registry::admission;
 use pintle_registry::webhook::Caller;
 
-use super::random;
 use crate::authorization::{self, Authorization, Authorized, NoEscalation, Validation};
+use crate::machine::random;
 use crate::webhooks::{Remote, Users, Webhooks, WithUsers};
 use crate::{Config, Error};
 

@@ -65,8 +65,8 @@ impl Parts<'_> {
         let shared_keys = config
             .etcd
             .as_ref()
-            .map(|_| super::identity::keys(&self.pki.listener.clients.pem, keys));
-        let identity = super::identity::identity(self.advertised, shared_keys);
+            .map(|_| crate::identity::keys(&self.pki.listener.clients.pem, keys));
+        let identity = crate::identity::identity(self.advertised, shared_keys);
         let (hostname, holder) = (identity.hostname.clone(), identity.holder.clone());
         let leadership = self.candidacy(config, holder, background);
         background.spawn(bootstrap::run(environment(), self.objects.clone(), stopping()));

@@ -10,8 +10,8 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
-use super::is_signed;
 use crate::pki::der::{SEQUENCE, der};
+use crate::pki::is_signed;
 
 /// Parses a certificate of version 1.
 pub(super) fn parse<'c>(der: &'c CertificateDer<'_>) -> Option<X509Certificate<'c>> {

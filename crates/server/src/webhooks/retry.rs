@@ -8,7 +8,7 @@ use http::response::Parts;
 use pintle_registry::webhook::Unanswered;
 use pintle_value::Value;
 
-use crate::server::random;
+use crate::machine::random;
 
 /// The most requests for one call if each response has `Retry-After` (upstream: client-go's
 /// `rest.Request` retries ten times).

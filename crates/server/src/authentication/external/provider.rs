@@ -11,17 +11,19 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_auth::jwt::{Issuer, KeySet, WebToken};
-use pintle_measure::{Distribution, Gauge, Series};
+use pintle_measure::{Distribution, Gauge, Series, nanoseconds};
 use pintle_value::json;
 use tokio::sync::{Mutex as Turn, Semaphore};
 
 use super::fetch::Client;
-use crate::api::now;
 use crate::backends::Way;
-use crate::metrics::JWT_BOUNDS;
+use crate::identity::own_name;
+use crate::machine::now;
 use crate::reloads::hash;
-use crate::server::own_name;
 
+/// Upstream's buckets of token authentication.
+pub(crate) static JWT_BOUNDS: [u64; 12] =
+    nanoseconds([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 /// The delay before an unready provider is contacted again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The shortest interval between two fetches of keys.

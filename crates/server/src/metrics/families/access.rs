@@ -5,19 +5,14 @@ use pintle_measure::nanoseconds;
 
 use super::Stability::{Alpha, Beta};
 use super::{Family, counter, doubling, families, gauge, seconds, whole};
+use crate::authentication::external::JWT_BOUNDS;
+use crate::authorization::{CONDITION_BOUNDS, NODE_GRAPH_BOUNDS, WEBHOOK_BOUNDS};
 
 const MILLISECOND: u64 = 1_000_000;
 
 pub(crate) static ACCESS_BOUNDS: [u64; 15] = doubling(MILLISECOND);
 pub(crate) static FILTER_BOUNDS: [u64; 13] =
     nanoseconds([0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0]);
-pub(crate) static CONDITION_BOUNDS: [u64; 7] =
-    nanoseconds([0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
-pub(crate) static WEBHOOK_BOUNDS: [u64; 11] =
-    nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
-pub(crate) static JWT_BOUNDS: [u64; 12] =
-    nanoseconds([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
-pub(crate) static NODE_GRAPH_BOUNDS: [u64; 12] = doubling(MILLISECOND / 10);
 /// In seconds: from half an hour to a year.
 pub(crate) static EXPIRATION_BOUNDS: [u64; 14] = [
     0, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 345_600, 604_800, 2_592_000, 7_776_000,

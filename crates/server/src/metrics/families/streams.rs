@@ -2,9 +2,7 @@
 
 use super::Stability::Alpha;
 use super::{Family, counter, families, seconds};
-use pintle_measure::nanoseconds;
-
-pub(crate) static DIAL_BOUNDS: [u64; 6] = nanoseconds([0.005, 0.025, 0.1, 0.5, 2.5, 12.5]);
+use crate::backends::DIAL_BOUNDS;
 
 families! {
     WEBSOCKETS = counter("apiserver_websocket_streaming_requests_total", Alpha, &["proxy_type", "subresource"],

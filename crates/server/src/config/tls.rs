@@ -80,7 +80,7 @@ impl TlsParameters {
     }
 
     /// The offered cipher suites and key exchanges.
-    pub(super) fn provider(&self) -> CryptoProvider {
+    pub(crate) fn provider(&self) -> CryptoProvider {
         let mut provider = aws_lc_rs::default_provider();
         if let Some(names) = &self.cipher_suites {
             let is_named = |name: &str| names.iter().any(|named| named == name);
@@ -95,7 +95,7 @@ impl TlsParameters {
     }
 
     /// The offered versions.
-    pub(super) fn versions(&self) -> &'static [&'static SupportedProtocolVersion] {
+    pub(crate) fn versions(&self) -> &'static [&'static SupportedProtocolVersion] {
         static ONLY_TLS13: &[&SupportedProtocolVersion] = &[&version::TLS13];
         if self.only_tls13 { ONLY_TLS13 } else { rustls::ALL_VERSIONS }
     }

@@ -9,8 +9,10 @@ use pintle_meta::uid;
 use pintle_value::{Str, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::machine::{hostname, random};
+
 /// A digest of what all servers of a cluster must share: CAs and service account keys.
-pub(super) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
+pub(crate) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
     let mut hash = Sha256::new_with_prefix(authorities);
     let mut keys: Vec<_> = keys.iter().map(|key| Value::from(key.web_key())).collect();
     keys.sort_by_cached_key(json::to_string);
@@ -19,11 +21,11 @@ pub(super) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
 }
 
 /// The server's name, with the digest of its keys if other servers may exist.
-pub(super) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
+pub(crate) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
     let hostname = hostname();
     let name = name(&hostname);
     let mut bytes = [0; 16];
-    super::random(&mut bytes);
+    random(&mut bytes);
     let holder = format!("{name}_{}", uid::format(bytes)).into();
     Identity {
         name: name.into(),
@@ -37,16 +39,6 @@ pub(super) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
 /// The server's name.
 pub(crate) fn own_name() -> String {
     name(&hostname())
-}
-
-/// The host name.
-fn hostname() -> String {
-    let read = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let given = read.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    match given.trim() {
-        "" => "localhost".to_owned(),
-        name => name.to_owned(),
-    }
 }
 
 /// `apiserver-` and half of the host name's hash, as upstream makes it.

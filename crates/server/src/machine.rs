@@ -1,0 +1,26 @@
+//! What the machine provides: the time, random bytes, and the host name.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pintle_registry::request::Now;
+
+/// The current time.
+pub(crate) fn now() -> Now {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
+}
+
+/// Fills `bytes` with random bytes from the operating system.
+pub(crate) fn random(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
+}
+
+/// The host name.
+pub(crate) fn hostname() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let given = read.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    match given.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}
