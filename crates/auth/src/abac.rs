@@ -1,4 +1,4 @@
-//! Attribute-based access control: a file of policies, one JSON object a line (upstream: ABAC).
+//! Attribute-based access control: a policy file with one JSON object a line (upstream: ABAC).
 
 use pintle_value::{Value, json};
 
@@ -12,11 +12,11 @@ const API_VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
 const MEMBERS: [&str; 7] =
     ["user", "group", "readonly", "apiGroup", "resource", "namespace", "nonResourcePath"];
 
-/// The policies of a file: what one of them allows is allowed.
+/// The policies of a file; any of them may allow a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies(Vec<Policy>);
 
-/// A policy; `*` stands for all, and `""` for nothing.
+/// A policy; `*` matches all, and `""` nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Policy {
     user: String,
@@ -29,7 +29,7 @@ struct Policy {
 }
 
 impl Policies {
-    /// Reads a file. Empty lines and lines that begin with `#` say nothing.
+    /// Parses a file. Empty lines and comment lines (`#`) are ignored.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let lines = text.lines().enumerate().filter(|(_, line)| {
             let line = line.trim();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_policy_is_told() {
+    fn an_invalid_line_is_an_error() {
         let rows = [
             ("{", "line 1: "),
             ("\n{}", "line 2: the policy must have apiVersion"),

@@ -1,26 +1,26 @@
-//! What is asked, in the terms of authorization.
+//! The attributes of an authorization check.
 
 use pintle_meta::{GroupResource, Status, fields, labels};
 
 use crate::{Reason, User};
 
-/// A question to an authorizer: may this user do this?
+/// An authorization check: may this user do this?
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// Who asks.
+    /// The user.
     pub user: &'a User,
-    /// `get`, `list`, `create` …; for paths the HTTP method in lower case.
+    /// `get`, `list`, `create` …; for non-resource paths the HTTP method in lower case.
     pub verb: &'a str,
-    /// On what.
+    /// The target of the verb.
     pub subject: Subject<'a>,
 }
 
-/// On what a verb is to be used.
+/// The target of a verb.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// Objects of a resource.
     Resource(Objects<'a>),
-    /// A path that is no resource.
+    /// A path that names no resource.
     Path(&'a str),
 }
 
@@ -29,7 +29,7 @@ pub enum Subject<'a> {
 pub struct Objects<'a> {
     /// The API group, `""` for the core group.
     pub group: &'a str,
-    /// The version, or `*` where the question is not about one.
+    /// The version, or `*` if the check is for no particular one.
     pub version: &'a str,
     /// The resource: `pods`.
     pub resource: &'a str,
@@ -39,13 +39,13 @@ pub struct Objects<'a> {
     pub namespace: &'a str,
     /// The object's name; `""` for all.
     pub name: &'a str,
-    /// What the request's field selector wants of them; nothing where it cannot be read.
+    /// The requirements of the request's field selector; empty if it cannot be parsed.
     pub fields: &'a [fields::Requirement],
-    /// The same of its label selector.
+    /// The requirements of its label selector, likewise.
     pub labels: &'a [labels::Requirement],
 }
 
-/// [`Attributes`] with texts of their own.
+/// Owned [`Attributes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedAttributes {
     user: User,
@@ -65,7 +65,7 @@ enum OwnedSubject {
 }
 
 impl OwnedAttributes {
-    /// What is asked.
+    /// Borrows the attributes.
     pub fn borrowed(&self) -> Attributes<'_> {
         let subject = match &self.subject {
             OwnedSubject::Resource { texts, fields, labels } => {
@@ -88,7 +88,7 @@ impl OwnedAttributes {
 }
 
 impl Attributes<'_> {
-    /// The same, for who asks later.
+    /// Copies the attributes, for a later check.
     pub fn to_owned(&self) -> OwnedAttributes {
         let subject = match self.subject {
             Subject::Resource(objects) => {
@@ -106,7 +106,7 @@ impl Attributes<'_> {
         OwnedAttributes { user: self.user.clone(), verb: self.verb.to_owned(), subject }
     }
 
-    /// The 403 for a question that was answered with no (ST-05).
+    /// The 403 of a check that was not allowed (ST-05).
     pub fn forbidden(&self, reason: &Reason) -> Status {
         let mut why = sanitized(&self.sentence());
         let reason = reason.to_string();
@@ -150,7 +150,7 @@ fn quoted(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// Takes away what could pass for HTML, as upstream does: the message repeats what a client sent.
+/// Escapes HTML, as upstream does: the message repeats the client's text.
 fn sanitized(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

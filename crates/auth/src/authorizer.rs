@@ -11,31 +11,31 @@ use std::task::{Context, Poll};
 use crate::rbac::Grant;
 use crate::{Attributes, User};
 
-/// Rules on what users may do.
+/// Decides what users may do.
 pub trait Authorizer: Send + Sync {
-    /// May this user do this? The answer is there at once where the authorizer has in memory what it goes
-    /// by, and is awaited where it asks a webhook. No thread ever waits for it.
+    /// Authorizes a request. The answer is ready if the authorizer decides from memory, and pending
+    /// if it calls a webhook. No thread waits for it.
     fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a>;
 
-    /// Everything that this user may do in a namespace, as far as the authorizer can say it.
+    /// All that this user may do in a namespace, as far as the authorizer can list it.
     fn rules(&self, user: &User, namespace: &str) -> Rules;
 }
 
-/// A ruling that is there, or that must be waited for: whoever cannot wait for one looks which it is.
+/// A ruling that is ready or pending; a caller that cannot wait checks which.
 pub enum Answer<'a> {
-    /// It is there.
+    /// The ruling.
     Ready(Ruling),
-    /// A webhook has to answer first.
+    /// A webhook must answer first.
     Pending(Pin<Box<dyn Future<Output = Ruling> + Send + 'a>>),
 }
 
 impl<'a> Answer<'a> {
-    /// A ruling that must be waited for.
+    /// A pending ruling.
     pub fn pending(ruling: impl Future<Output = Ruling> + Send + 'a) -> Self {
         Self::Pending(Box::pin(ruling))
     }
 
-    /// The ruling, if it is there.
+    /// The ruling, if it is ready.
     pub fn ready(self) -> Option<Ruling> {
         match self {
             Self::Ready(ruling) => Some(ruling),
@@ -70,35 +70,34 @@ impl fmt::Debug for Answer<'_> {
     }
 }
 
-/// What an authorizer says.
+/// The decision of an authorizer, with its reason and errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
     /// Yes, no, or nothing to say.
     pub decision: Decision,
-    /// Why; for records and reviews.
+    /// The reason, for audit and reviews.
     pub reason: Reason,
-    /// What went wrong, if something did: an answer other than yes is then none.
+    /// The error, if there was one; without an allow decision the request then fails.
     pub error: Option<String>,
 }
 
 /// Yes, no, or nothing to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes, whatever those after say.
+    /// Allowed; later authorizers are not called.
     Allow,
-    /// No, whatever those after say.
+    /// Denied; later authorizers are not called.
     Deny,
-    /// Ask the next one.
+    /// The next authorizer decides.
     NoOpinion,
 }
 
-/// Why an authorizer rules as it does; put into words only for who asks, as most requests are allowed
-/// and nobody does.
+/// The reason of a ruling. It is formatted only when it is shown, as most requests are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// In so many words, or in none.
+    /// A text, which may be empty.
     Text(Cow<'static, str>),
-    /// A binding allows it.
+    /// A binding that allows it.
     Granted(Grant),
 }
 
@@ -112,7 +111,7 @@ impl fmt::Display for Reason {
 }
 
 impl Ruling {
-    /// Nothing to say.
+    /// No opinion.
     pub const NO_OPINION: Self = Self::new(Decision::NoOpinion, "");
 
     /// A ruling with a fixed reason.
@@ -125,7 +124,7 @@ impl Ruling {
         Self { decision, reason: Reason::Text(reason.into()), error: None }
     }
 
-    /// Nothing to say, for a reason.
+    /// No opinion, with a reason.
     pub(crate) const fn no_opinion(reason: String) -> Self {
         Self {
             decision: Decision::NoOpinion,
@@ -134,7 +133,7 @@ impl Ruling {
         }
     }
 
-    /// Whether the answer is yes.
+    /// True if allowed.
     pub fn allowed(&self) -> bool {
         self.decision == Decision::Allow
     }
@@ -147,13 +146,13 @@ pub struct Rules {
     pub resource: Vec<ResourceRule>,
     /// On other paths.
     pub non_resource: Vec<NonResourceRule>,
-    /// There may be more that an authorizer could not list.
+    /// True if an authorizer could not list all rules.
     pub incomplete: bool,
-    /// What went wrong while they were collected, or `""`.
+    /// The errors of the listing, or `""`.
     pub error: String,
 }
 
-/// Verbs on resources; `*` stands for all.
+/// Verbs on resources; `*` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
     pub verbs: Vec<String>,
@@ -162,18 +161,18 @@ pub struct ResourceRule {
     pub resource_names: Vec<String>,
 }
 
-/// Verbs on paths; a trailing `*` stands for whatever follows.
+/// Verbs on paths; a trailing `*` matches any rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
     pub verbs: Vec<String>,
     pub paths: Vec<String>,
 }
 
-/// Several authorizers: the first one with an opinion rules.
+/// A chain of authorizers: the first one with an opinion decides.
 pub struct Chain(Arc<[Arc<dyn Authorizer>]>);
 
 impl Chain {
-    /// Asks the given ones, in order.
+    /// Calls these authorizers, in order.
     pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
         Self(authorizers.into())
     }
@@ -212,7 +211,7 @@ impl Authorizer for Chain {
     }
 }
 
-/// What those said who decided nothing.
+/// The reasons and errors of authorizers without an opinion.
 #[derive(Default)]
 struct Undecided {
     reasons: String,
@@ -220,7 +219,7 @@ struct Undecided {
 }
 
 impl Undecided {
-    /// Waits for an answer, and asks the rest if that decides nothing.
+    /// Waits for a ruling, and calls the rest of the chain if it has no opinion.
     async fn go_on<'a>(
         mut self,
         pending: Answer<'a>,

@@ -1,6 +1,6 @@
-//! The user behind a client certificate: the common name is the name, organizations are groups.
+//! The user of a client certificate: the common name is the name, organizations are groups.
 //!
-//! The chain is verified by the server before; this only reads the leaf.
+//! The server verifies the chain; this module only reads the leaf.
 
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -9,10 +9,10 @@ use crate::der::Malformed;
 use crate::distinguished_name::{DistinguishedName, UID};
 use crate::{Error, User};
 
-/// The key of [`User::extra`] that names the credential.
+/// The key of [`User::extra`] with the credential's ID.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Reads a certificate in DER. One without a common name says nothing of its holder, who is then as
+/// Reads a certificate in DER. One without a common name identifies no user: its holder is as
 /// anonymous as without it.
 pub fn holder(der: &[u8]) -> Result<Option<User>, Error> {
     let certificate = read(der)?;
@@ -31,7 +31,7 @@ pub fn holder(der: &[u8]) -> Result<Option<User>, Error> {
     Ok(Some(user.authenticated()))
 }
 
-/// The name in a certificate in DER.
+/// The common name of a certificate in DER.
 pub fn common_name(der: &[u8]) -> Result<String, Error> {
     Ok(subject(&read(der)?)?.common_name().to_owned())
 }
@@ -46,7 +46,7 @@ fn subject(certificate: &X509Certificate<'_>) -> Result<DistinguishedName, Error
     read.map_err(|Malformed(why)| Error::Certificate(why.to_owned()))
 }
 
-/// The uid in a subject, `""` where there is none.
+/// The uid in a subject; `""` if there is none.
 fn uid(subject: &DistinguishedName) -> Result<String, Error> {
     let uids: Vec<_> = subject.all(UID).collect();
     let refuse = |why: &str| Err(Error::Certificate(why.to_owned()));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_every_type_count() {
+    fn all_string_types_are_read() {
         let name = DnValue::BmpString(BmpString::try_from("Jürgen").unwrap());
         let group = DnValue::TeletexString(TeletexString::try_from("ops").unwrap());
         let parts = [(DnType::CommonName, name), (DnType::OrganizationName, group)];
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_an_error() {
+    fn an_invalid_certificate_is_an_error() {
         assert!(holder(b"").is_err());
         assert!(holder(&[0x30, 0x82, 0xff, 0xff]).is_err());
     }

@@ -1,6 +1,6 @@
-//! What a request for a certificate asks for (PKCS #10), and whether a known signer may grant it.
+//! A certificate signing request (PKCS #10), and whether a known signer may grant it.
 //!
-//! Names and words are upstream's: `pkg/apis/certificates/helpers.go` and the signers of
+//! Names and texts are upstream's: `pkg/apis/certificates/helpers.go` and the signers of
 //! kube-controller-manager.
 
 #[cfg(test)]
@@ -27,42 +27,42 @@ pub const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
 /// The signer that grants everything; the API takes no new requests for it.
 pub const LEGACY: &str = "kubernetes.io/legacy-unknown";
 
-/// The attribute of a request that asks for extensions: 1.2.840.113549.1.9.14.
+/// The attribute with the requested extensions: 1.2.840.113549.1.9.14.
 const EXTENSION_REQUEST: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
-/// The extension that holds other names: 2.5.29.17.
+/// The extension with subject alternative names: 2.5.29.17.
 const OTHER_NAMES: &[u8] = &[0x55, 0x1d, 17];
 
-/// What a request asks for, all of it: a certificate is made from this, and not from what came, so that
-/// nothing is signed on which nobody decided.
+/// The parsed request. A certificate is made from this and not from the request's bytes, so that
+/// nothing is signed that was not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateRequest {
-    /// For whom.
+    /// The subject.
     pub subject: DistinguishedName,
-    /// Other names: DNS names.
+    /// DNS names.
     pub dns_names: Vec<String>,
-    /// Other names: addresses, four bytes or sixteen.
+    /// IP addresses, of four or sixteen bytes.
     pub addresses: Vec<Vec<u8>>,
-    /// Other names: mail addresses.
+    /// Mail addresses.
     pub mail_addresses: Vec<String>,
-    /// Other names: URIs.
+    /// URIs.
     pub uris: Vec<String>,
-    /// The key to be certified, in DER.
+    /// The public key, in DER.
     pub key: Vec<u8>,
-    /// What the owner of the key signed.
+    /// The signed bytes.
     pub signed: Vec<u8>,
-    /// How.
+    /// The signature.
     pub signature: Vec<u8>,
 }
 
 impl CertificateRequest {
-    /// Reads the first block of a PEM text.
+    /// Parses the first block of a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
         let der = first_block(pem);
         let der = der.ok_or_else(|| wrong("PEM block type must be CERTIFICATE REQUEST"))?;
         Self::from_der(&der).map_err(|Malformed(why)| wrong(why))
     }
 
-    /// Reads a request in DER.
+    /// Parses a request in DER.
     pub fn from_der_bytes(der: &[u8]) -> Result<Self, Error> {
         Self::from_der(der).map_err(|Malformed(why)| wrong(why))
     }
@@ -100,7 +100,7 @@ impl CertificateRequest {
         Ok(request)
     }
 
-    /// Notes other names. There are more kinds of them, of which none is ever granted.
+    /// Adds subject alternative names. Other types of names are never granted.
     fn take_names(&mut self, der: &[u8]) -> Result<(), Malformed> {
         const WHAT: &str = "other names are texts of ASCII characters and addresses";
         for name in Item::only(der, WHAT)?.within(Tag::Sequence, WHAT)? {
@@ -122,7 +122,7 @@ impl CertificateRequest {
         Ok(())
     }
 
-    /// Whether a known signer may grant it, for such usages; `None` for a signer that is not known.
+    /// Checks that a known signer may grant it with these usages; `None` for an unknown signer.
     pub fn check(&self, signer: &str, usages: &[&str]) -> Option<Result<(), String>> {
         match signer {
             API_CLIENT => Some(check_api_client(usages)),
@@ -176,8 +176,8 @@ impl CertificateRequest {
     }
 }
 
-/// The bytes of the first block of a PEM text, if it holds a request. Go passes over a block that is not
-/// well-formed and takes a later one; here, such a text is no request. So whoever reads it reads the same.
+/// The bytes of the first block of a PEM text, if it is a request. Go skips a malformed block and
+/// takes a later one; here such a text is an error, so that every reader sees the same request.
 fn first_block(pem: &[u8]) -> Option<Vec<u8>> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----";
     const END: &str = "-----END CERTIFICATE REQUEST-----";
@@ -198,7 +198,7 @@ fn first_block(pem: &[u8]) -> Option<Vec<u8>> {
 /// An extension: its identifier and its value.
 type Extension<'a> = (&'a [u8], &'a [u8]);
 
-/// The extensions that the attributes of a request ask for, each once.
+/// The requested extensions; each may occur once.
 fn extensions(attributes: &[u8]) -> Result<Vec<Extension<'_>>, Malformed> {
     const WHAT: &str = "an attribute of a request is an identifier with a set of values";
     const EXTENSION: &str = "an extension is an identifier with a value";
@@ -229,7 +229,7 @@ fn extensions(attributes: &[u8]) -> Result<Vec<Extension<'_>>, Malformed> {
     Ok(found)
 }
 
-/// What kubelets need; keys other than RSA encipher no keys.
+/// The usages of kubelets; only RSA keys encipher keys.
 fn check_kubelet_usages(usages: &[&str], purpose: &str) -> Result<(), String> {
     let usages: BTreeSet<&str> = usages.iter().copied().collect();
     let needed = BTreeSet::from([purpose, "digital signature"]);
@@ -252,7 +252,7 @@ fn check_api_client(usages: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The last second of a certificate's life, since 1970; of the first one in a PEM text.
+/// The last second of a certificate's validity, since 1970; of the first certificate in a PEM text.
 pub fn not_after(pem: &[u8]) -> Option<i64> {
     let (kind, der) = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).next()?.ok()?;
     let (_, certificate) = x509_parser::certificate::X509Certificate::from_der(&der).ok()?;

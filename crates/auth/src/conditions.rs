@@ -1,19 +1,19 @@
-//! Match conditions: the expressions in CEL that must all hold for a webhook to be asked (upstream:
-//! `k8s.io/apiserver/pkg/authorization/cel`).
+//! Match conditions: the CEL expressions that must all be true for a webhook to be called
+//! (upstream: `k8s.io/apiserver/pkg/authorization/cel`).
 
 use pintle_cel::{
     Bindings, Budget, Declaration, Environment, Merge, Object, Program, SIZE_MAX, Type,
 };
 use pintle_value::{Map, Value};
 
-/// What one evaluation of all conditions of a webhook may cost; each is bounded by itself, too.
+/// The cost limit of all conditions of a webhook; each has its own limit, too.
 const COST_MAX: u64 = 10_000_000;
 
 /// The conditions of a webhook.
 #[derive(Debug, Default)]
 pub struct Conditions(Vec<(String, Program)>);
 
-/// The members of `resourceAttributes` that are text: expressions see them all.
+/// The text members of `resourceAttributes`, which expressions always see.
 const RESOURCE_TEXTS: [&str; 7] =
     ["namespace", "verb", "group", "version", "resource", "subresource", "name"];
 
@@ -21,7 +21,7 @@ impl Conditions {
     /// Adds an expression.
     ///
     /// # Errors
-    /// Why it is none of conditions.
+    /// The reason why it is invalid.
     pub fn add(&mut self, expression: &str) -> Result<(), String> {
         let environment = Environment::new().with("request", request());
         let program = environment.compile(expression);
@@ -34,16 +34,16 @@ impl Conditions {
         Ok(())
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all hold for a question; `spec` is that of its review. One that does not outweighs one that
-    /// cannot be judged.
+    /// Evaluates the conditions for the spec of a review. A false condition outweighs one that
+    /// fails.
     ///
     /// # Errors
-    /// Why that cannot be said.
+    /// The error of a condition.
     pub fn hold(&self, spec: &Value) -> Result<bool, String> {
         let told = told(spec);
         let bindings = Bindings::new().with(&told);
@@ -67,7 +67,7 @@ impl Conditions {
     }
 }
 
-/// What expressions are told: the members that are text are there even where they are empty.
+/// The input of expressions: text members are present even if empty.
 fn told(spec: &Value) -> Value {
     let mut told = spec.clone();
     let members = told.make_object();

@@ -1,4 +1,4 @@
-//! The authorizers in their order, as flags or an AuthorizationConfiguration say.
+//! The configured authorizers in order, from flags or an AuthorizationConfiguration.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
@@ -11,20 +11,20 @@ pub use crate::conditions::Conditions;
 use crate::review::ReviewVersion;
 use crate::{Decision, Error, Mode};
 
-/// The versions that a file may be of. They do not differ.
+/// The supported versions of the file. They do not differ.
 const VERSIONS: [&str; 3] = [
     "apiserver.config.k8s.io/v1",
     "apiserver.config.k8s.io/v1beta1",
     "apiserver.config.k8s.io/v1alpha1",
 ];
 const KIND: &str = "AuthorizationConfiguration";
-/// How long a webhook may be waited for at most.
+/// The largest timeout of a webhook.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
-/// How many match conditions a webhook may have.
+/// The most match conditions of a webhook.
 const CONDITIONS_MAX: usize = 64;
-/// The longest that answers are remembered where nothing is said.
+/// The default cache time of allow decisions.
 pub const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
-/// The same for answers that allow nothing.
+/// The default cache time of other decisions.
 pub const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
 const WEBHOOK_MEMBERS: [&str; 10] = [
@@ -40,45 +40,44 @@ const WEBHOOK_MEMBERS: [&str; 10] = [
     "unauthorizedTTL",
 ];
 
-/// An authorizer that is wanted.
+/// A configured authorizer.
 #[derive(Debug)]
 pub struct Configured {
     pub mode: Mode,
-    /// What metrics call it.
+    /// Its name in metrics.
     pub name: String,
-    /// Of the mode Webhook, and of no other.
+    /// Set for the mode Webhook only.
     pub webhook: Option<Webhook>,
 }
 
-/// A webhook that is asked.
+/// A configured webhook.
 #[derive(Debug)]
 pub struct Webhook {
-    /// The kubeconfig that says where it is.
+    /// The kubeconfig of the webhook.
     pub kubeconfig: PathBuf,
     pub version: ReviewVersion,
-    /// How long it is waited for.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// How long an answer is remembered that allows; zero for not at all.
+    /// The cache time of allow decisions; zero disables the cache.
     pub authorized_ttl: Duration,
-    /// The same for other answers.
+    /// The cache time of other decisions.
     pub unauthorized_ttl: Duration,
-    /// What is decided where it does not answer, or a condition cannot be judged.
+    /// The decision if it does not answer or a condition fails.
     pub on_failure: Decision,
     pub conditions: Conditions,
 }
 
 impl Configured {
-    /// One that is no webhook.
+    /// An authorizer that is no webhook.
     pub fn of(mode: Mode) -> Self {
         Self { mode, name: mode.name().to_lowercase(), webhook: None }
     }
 }
 
-/// Reads an AuthorizationConfiguration. Of those but webhooks, each type must be there that is among
-/// `required`.
+/// Parses an AuthorizationConfiguration. It must have all types of `required`, besides webhooks.
 ///
 /// # Errors
-/// What is wrong with it, in upstream's words.
+/// The errors, with upstream's texts.
 pub fn read(file: &Value, required: &[Mode]) -> Result<Vec<Configured>, Error> {
     let refuse = |why: String| Err(Error::Mode(why));
     let text = |member: &str| file.str_at(&[member]).unwrap_or_default();
@@ -99,7 +98,7 @@ pub fn read(file: &Value, required: &[Mode]) -> Result<Vec<Configured>, Error> {
     Ok(all)
 }
 
-/// All but webhooks have their own names, and those that the server began with stay.
+/// Authorizers other than webhooks have fixed names, and those of the start must stay.
 fn check_modes(all: &[Configured], required: &[Mode]) -> Result<(), Error> {
     let others = || all.iter().filter(|one| one.webhook.is_none());
     let mut wrong: Vec<String> = others()
@@ -122,7 +121,7 @@ fn check_modes(all: &[Configured], required: &[Mode]) -> Result<(), Error> {
     }
 }
 
-/// What was found wrong on the way.
+/// Collects errors.
 #[derive(Default)]
 struct Reader {
     unknown: Vec<String>,
@@ -130,7 +129,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Notes members that are not known.
+    /// Reports unknown members.
     fn only(&mut self, value: &Value, at: &Path, known: &[&str]) {
         let members = value.as_object().into_iter().flat_map(|members| members.keys());
         for name in members.filter(|name| !known.contains(&name.as_str())) {
@@ -236,7 +235,7 @@ impl Reader {
         })
     }
 
-    /// A duration of more than nothing.
+    /// Parses a positive duration.
     fn duration(
         &mut self,
         said: &Value,
@@ -254,7 +253,7 @@ impl Reader {
         let nanoseconds = duration::parse(value.as_str().unwrap_or_default());
         match nanoseconds.map(u64::try_from) {
             Ok(Ok(0)) => {
-                // Upstream's defaults do not tell zero from nothing.
+                // Upstream's defaults do not distinguish zero from absent.
                 if usual.is_none() {
                     self.errors.push(field::Error::required(&at, ""));
                 }

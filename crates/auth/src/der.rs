@@ -1,27 +1,27 @@
-//! Values in DER, one level at a time: what a certificate, or a request for one, is made of.
+//! Parses DER one level at a time, for certificates and certificate requests.
 //!
-//! Whatever is not a sequence of whole values is refused; nothing is skipped.
+//! Incomplete or trailing bytes are an error; nothing is skipped.
 
 use x509_parser::asn1_rs::{Any, Class, FromDer as _, Tag};
 
-/// One value.
+/// A value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<'a> {
     pub(crate) class: Class,
     pub(crate) tag: u32,
     pub(crate) is_constructed: bool,
-    /// What is within it.
+    /// Its content.
     pub(crate) content: &'a [u8],
-    /// It and what is within it, as it stands there.
+    /// Its complete encoding.
     pub(crate) raw: &'a [u8],
 }
 
-/// Bytes that are not what they should be; says what they should be.
+/// An error with the expected kind of value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
 impl<'a> Item<'a> {
-    /// The only value that bytes hold.
+    /// Parses bytes that hold exactly one value.
     pub(crate) fn only(bytes: &'a [u8], what: &'static str) -> Result<Self, Malformed> {
         match items(bytes, what)?.as_slice() {
             [item] => Ok(*item),
@@ -29,25 +29,25 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The values within it, which is a sequence, or with another `tag` a set.
+    /// The values of a sequence, or of a set with another `tag`.
     pub(crate) fn within(&self, tag: Tag, what: &'static str) -> Result<Vec<Self>, Malformed> {
         let is_it = self.is(tag) && self.is_constructed;
         if is_it { items(self.content, what) } else { Err(Malformed(what)) }
     }
 
-    /// Whether it is of a type that every standard has.
+    /// True if it has this universal tag.
     pub(crate) fn is(&self, tag: Tag) -> bool {
         self.class == Class::Universal && self.tag == tag.0
     }
 
-    /// What is within it if it is a value of one type and nothing more.
+    /// The content of a primitive value with this tag.
     pub(crate) fn primitive(&self, tag: Tag, what: &'static str) -> Result<&'a [u8], Malformed> {
         let is_it = self.is(tag) && !self.is_constructed;
         is_it.then_some(self.content).ok_or(Malformed(what))
     }
 }
 
-/// The values that follow each other in bytes.
+/// The consecutive values in bytes.
 pub(crate) fn items<'a>(
     mut bytes: &'a [u8],
     what: &'static str,

@@ -1,8 +1,8 @@
-//! The name of a certificate's holder, read as Go's `crypto/x509` reads it: the same types of text, and the
-//! same of several attributes of one kind.
+//! The subject of a certificate, parsed as Go's `crypto/x509` does: with the same string types and
+//! the same choice among several attributes of a type.
 //!
-//! Invariant: an attribute whose text cannot be read is an error, never absent. What is decided about a
-//! name would otherwise be decided about less than the name says.
+//! Invariant: an attribute whose text cannot be decoded is an error, never absent. Otherwise
+//! decisions would be based on a part of the name.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ use x509_parser::asn1_rs::Tag;
 
 use crate::der::{Item, Malformed};
 
-/// A kind of attribute, as the content of its object identifier in DER.
+/// An attribute type, as the content of its object identifier in DER.
 pub type Kind = [u8];
 
 /// `CN`, 2.5.4.3: the name of a user.
@@ -35,18 +35,18 @@ pub const POSTAL_CODE: &Kind = &[0x55, 4, 17];
 /// 1.3.6.1.4.1.57683.2: the uid of a user.
 pub(crate) const UID: &Kind = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 
-/// Attributes in their order.
+/// The attributes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DistinguishedName(Vec<(Vec<u8>, String)>);
 
 impl DistinguishedName {
-    /// Reads a name in DER: a sequence of sets of attributes.
+    /// Parses a name in DER: a sequence of sets of attributes.
     pub(crate) fn read(der: &[u8]) -> Result<Self, Malformed> {
         const WHAT: &str = "a name is a sequence of sets of attributes";
         let mut attributes = Vec::new();
         for set in Item::only(der, WHAT)?.within(Tag::Sequence, WHAT)? {
             for attribute in set.within(Tag::Set, WHAT)? {
-                // More may follow the value, in versions to come.
+                // Later versions may append values.
                 let parts = attribute.within(Tag::Sequence, WHAT)?;
                 let [kind, value, ..] = parts.as_slice() else { return Err(Malformed(WHAT)) };
                 attributes.push((kind.primitive(Tag::Oid, WHAT)?.to_vec(), text(value)?));
@@ -55,19 +55,20 @@ impl DistinguishedName {
         Ok(Self(attributes))
     }
 
-    /// A name that consists of these.
+    /// A name of these attributes.
     pub fn of<'a>(attributes: impl IntoIterator<Item = (&'a Kind, &'a str)>) -> Self {
         let attributes = attributes.into_iter();
         Self(attributes.map(|(kind, text)| (kind.to_vec(), text.to_owned())).collect())
     }
 
-    /// The texts of all attributes of a kind.
+    /// The texts of all attributes of a type.
     pub fn all<'a>(&'a self, kind: &Kind) -> impl DoubleEndedIterator<Item = &'a str> {
         let of_kind = self.0.iter().filter(move |(other, _)| other == kind);
         of_kind.map(|(_, text)| text.as_str())
     }
 
-    /// The text of the last attribute of a kind, `""` where there is none: of several names, it counts.
+    /// The text of the last attribute of a type, which wins if there are several; `""` if there is
+    /// none.
     pub fn last(&self, kind: &Kind) -> &str {
         self.all(kind).next_back().unwrap_or_default()
     }
@@ -83,7 +84,7 @@ impl DistinguishedName {
     }
 }
 
-/// The text of an attribute, which may be of one of six types.
+/// Decodes the text of an attribute, which may have one of six string types.
 fn text(value: &Item<'_>) -> Result<String, Malformed> {
     let Some((_, read)) = TYPES.iter().find(|(tag, _)| value.is(*tag) && !value.is_constructed)
     else {
@@ -92,7 +93,7 @@ fn text(value: &Item<'_>) -> Result<String, Malformed> {
     read(value.content).ok_or(Malformed("an attribute's text is not of its type"))
 }
 
-/// How the content of a type is read.
+/// The decoder of a string type.
 type Read = fn(&[u8]) -> Option<String>;
 
 const TYPES: [(Tag, Read); 6] = [
@@ -100,23 +101,23 @@ const TYPES: [(Tag, Read); 6] = [
     (Tag::PrintableString, |bytes| of(bytes, is_printable)),
     (Tag::Ia5String, |bytes| of(bytes, u8::is_ascii)),
     (Tag::NumericString, |bytes| of(bytes, |byte| byte.is_ascii_digit() || *byte == b' ')),
-    // As nearly everybody does, T.61 is taken for ISO 8859-1.
+    // T.61 is decoded as ISO 8859-1, as nearly all implementations do.
     (Tag::T61String, |bytes| Some(bytes.iter().copied().map(char::from).collect())),
     (Tag::BmpString, two_bytes_each),
 ];
 
-/// A text of ASCII characters of which each is allowed.
+/// An ASCII text of allowed characters.
 fn of(bytes: &[u8], allows: fn(&u8) -> bool) -> Option<String> {
     let is_allowed = bytes.iter().all(allows);
     is_allowed.then(|| bytes.iter().copied().map(char::from).collect())
 }
 
-/// With `*` and `&`, which are not allowed and there nevertheless.
+/// Includes `*` and `&`, which are invalid and nevertheless in use.
 fn is_printable(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?*&".contains(byte)
 }
 
-/// A text of two bytes for each character, without surrogates and what is no character.
+/// Decodes two bytes for each character, without surrogates and noncharacters.
 fn two_bytes_each(bytes: &[u8]) -> Option<String> {
     let (pairs, []) = bytes.as_chunks::<2>() else { return None };
     let pairs = pairs.strip_suffix(&[[0, 0]]).unwrap_or(pairs);

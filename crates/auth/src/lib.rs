@@ -1,15 +1,15 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization: from credentials to users, and from users to rulings.
 //!
-//! Purpose: the [`User`] behind a credential, the [`Attributes`] of what is asked, and the
-//! [`Authorizer`] that rules on them.
+//! Provides the [`User`] of a credential, the [`Attributes`] of a request, and the [`Authorizer`]
+//! that rules on them.
 //!
-//! Must not know: kinds, storage, HTTP. The server brings a verified credential or a parsed request and
-//! takes away a user or a ruling. New ways to authenticate (tokens, front proxies) make a [`User`] in a
-//! module of their own; authorizers are members of a [`Chain`].
+//! Must not know kinds, storage or HTTP. The server passes a verified credential or a parsed
+//! request and gets a user or a ruling. Each authentication method is a module that returns a
+//! [`User`]; authorizers are members of a [`Chain`].
 //!
 //! Invariants:
-//! - A credential that is given and does not hold is an error, never anonymity (AUTHN-03).
-//! - Whatever no authorizer allows is forbidden.
+//! - An invalid credential is an error and never anonymous (AUTHN-03).
+//! - A request that no authorizer allows is forbidden.
 
 pub mod abac;
 mod attributes;
@@ -36,40 +36,40 @@ pub use mode::{AlwaysAllow, AlwaysDeny, Masters, Mode};
 pub use pintle_meta::User;
 pub use pintle_meta::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
-/// Why a credential is no good.
+/// Why a credential or a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The certificate is no X.509.
+    /// The certificate cannot be parsed.
     #[error("the client certificate cannot be read: {0}")]
     Certificate(String),
-    /// The request for a certificate is none.
+    /// The certificate request cannot be parsed.
     #[error("the certificate request cannot be read: {0}")]
     CertificateRequest(String),
-    /// Nothing says that its issuer is to be trusted.
+    /// The certificate is not trusted.
     #[error("the client certificate is not trusted: {0}")]
     Untrusted(String),
-    /// The token is not known.
+    /// The token is unknown.
     #[error("invalid bearer token")]
     Token,
-    /// The token is that of a service account, and does not hold.
+    /// The service account token is invalid.
     #[error("{0}")]
     Account(String),
-    /// The token is that of an OpenID provider or of a webhook, and does not hold.
+    /// The token of an OpenID provider or webhook is invalid.
     #[error("{0}")]
     External(String),
     /// A key cannot be used.
     #[error("the key cannot be used: {0}")]
     Key(&'static str),
-    /// The file of tokens cannot be read.
+    /// The token file is invalid.
     #[error("{0}")]
     TokenFile(String),
-    /// Who comes without credentials is not let in (`--anonymous-auth=false`).
+    /// There are no credentials, and anonymous requests are refused (`--anonymous-auth=false`).
     #[error("no credentials were given")]
     Missing,
-    /// A policy of the file for ABAC is none.
+    /// A policy of the ABAC file is invalid.
     #[error("{0}")]
     Abac(String),
-    /// The authorizers that are wanted do not make sense.
+    /// The configured authorizers are invalid.
     #[error("{0}")]
     Mode(String),
 }

@@ -1,5 +1,5 @@
-//! The authorizers that can be chosen by name (`--authorization-mode`), apart from those that
-//! have modules of their own.
+//! The authorization modes (`--authorization-mode`), with the authorizers that have no module of
+//! their own.
 
 use std::str::FromStr;
 
@@ -11,22 +11,22 @@ use crate::{
 /// An authorizer's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A file of policies says it: [`crate::abac`].
+    /// By a policy file: [`crate::abac`].
     Abac,
     /// Everyone may do everything.
     AlwaysAllow,
     /// Nobody may do anything.
     AlwaysDeny,
-    /// What kubelets need for the pods of their nodes: [`crate::node`].
+    /// What kubelets need for their pods: [`crate::node`].
     Node,
-    /// Roles and their bindings say it: [`crate::rbac`].
+    /// By roles and bindings: [`crate::rbac`].
     Rbac,
-    /// Another server is asked: [`crate::review`].
+    /// By a webhook: [`crate::review`].
     Webhook,
 }
 
 impl Mode {
-    /// All of them, sorted by their names.
+    /// All modes, sorted by name.
     pub const ALL: [Self; 6] =
         [Self::Abac, Self::AlwaysAllow, Self::AlwaysDeny, Self::Node, Self::Rbac, Self::Webhook];
 
@@ -42,7 +42,7 @@ impl Mode {
         }
     }
 
-    /// Reads a list: names with commas between them.
+    /// Parses a comma-separated list.
     pub fn list(text: &str) -> Result<Vec<Self>, Error> {
         let refuse = |reason: String| Err(Error::Mode(reason));
         let mut modes = Vec::new();
@@ -73,7 +73,7 @@ impl FromStr for Mode {
     }
 }
 
-/// Who is in `system:masters` may do everything, whatever the modes say.
+/// Allows members of `system:masters` everything, whatever the modes.
 #[derive(Clone, Copy, Debug)]
 pub struct Masters;
 
@@ -86,7 +86,7 @@ impl Authorizer for Masters {
         }
     }
 
-    /// They are said by the role `cluster-admin`, which is bound to the group.
+    /// Empty: the role `cluster-admin`, which is bound to the group, lists them.
     fn rules(&self, _: &User, _: &str) -> Rules {
         Rules::default()
     }

@@ -1,21 +1,21 @@
-//! What a webhook is asked of authorization, and what it answers: a SubjectAccessReview.
+//! SubjectAccessReviews: the request and response of an authorization webhook.
 
 use pintle_meta::{fields, labels};
 use pintle_value::{Map, Value, json};
 
 use crate::{Attributes, Objects, Subject, User};
 
-/// The version of reviews that a webhook speaks.
+/// The version of a webhook's reviews.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReviewVersion {
     V1,
-    /// What the flags mean where they say nothing.
+    /// The default of the flags.
     #[default]
     V1beta1,
 }
 
 impl ReviewVersion {
-    /// Reads `v1` or `v1beta1`.
+    /// Parses `v1` or `v1beta1`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "v1" => Some(Self::V1),
@@ -25,7 +25,7 @@ impl ReviewVersion {
     }
 }
 
-/// The `spec` of the review of a question, in version v1.
+/// The `spec` of the review of a check, in version v1.
 pub fn question(asked: &Attributes<'_>) -> Value {
     let mut spec = Map::new();
     match asked.subject {
@@ -47,7 +47,7 @@ pub fn question(asked: &Attributes<'_>) -> Value {
     }
     if !extra.is_empty() {
         let mut extra: Vec<_> = extra.iter().collect();
-        extra.sort_unstable(); // one question, one text: answers are remembered by it
+        extra.sort_unstable(); // equal checks have equal texts, which are cache keys
         let extra: Map =
             extra.into_iter().map(|(k, v)| (k.as_str().into(), Value::from(v.clone()))).collect();
         spec.insert("extra", extra);
@@ -84,7 +84,7 @@ fn of_field(requirement: &fields::Requirement) -> Value {
     Value::Object(members)
 }
 
-/// `None` for an order, which reviews cannot say. Without it the question is broader.
+/// `None` for a comparison, which reviews cannot express. Without it the check is broader.
 fn of_label(requirement: &labels::Requirement) -> Option<Value> {
     use labels::Operator::{
         DoesNotExist, DoubleEquals, Equals, Exists, GreaterThan, In, LessThan, NotEquals, NotIn,
@@ -103,19 +103,19 @@ fn of_label(requirement: &labels::Requirement) -> Option<Value> {
     Some(Value::Object(members))
 }
 
-/// Those that say something.
+/// The members that are not empty.
 fn texts<const N: usize>(members: [(&str, &str); N]) -> Map {
     let said = members.into_iter().filter(|(_, text)| !text.is_empty());
     said.map(|(name, text)| (name.into(), Value::from(text))).collect()
 }
 
-/// The review that asks it, as JSON.
+/// The review as JSON.
 pub fn request(spec: &Value, version: ReviewVersion) -> Vec<u8> {
     let mut spec = spec.clone();
     let api_version = match version {
         ReviewVersion::V1 => "authorization.k8s.io/v1",
         ReviewVersion::V1beta1 => {
-            // The one member that has another name there.
+            // The only member with another name in v1beta1.
             let members = spec.make_object();
             if let Some(groups) = members.remove("groups") {
                 members.insert("group", groups);
@@ -130,7 +130,7 @@ pub fn request(spec: &Value, version: ReviewVersion) -> Vec<u8> {
     json::to_string(&Value::Object(review)).into_bytes()
 }
 
-/// What a webhook answers.
+/// The response of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub allowed: bool,
@@ -138,10 +138,10 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// Reads an answer.
+/// Parses a response.
 ///
 /// # Errors
-/// If it is no review of the version that was asked in.
+/// If it is not a review of the requested version.
 pub fn verdict(answer: &[u8], version: ReviewVersion) -> Result<Verdict, String> {
     let review = json::parse(answer).map_err(|why| why.to_string())?;
     let text = |member: &str| review.str_at(&[member]).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! TokenReviews: what a token webhook is asked, and what it answers (upstream:
+//! TokenReviews: the request and response of a token webhook (upstream:
 //! `plugin/pkg/authenticator/token/webhook`).
 
 use pintle_meta::User;
@@ -15,7 +15,7 @@ const fn api_version(version: ReviewVersion) -> &'static str {
     }
 }
 
-/// The review that asks about a token, as JSON.
+/// The review of a token, as JSON.
 pub fn request(token: &str, audiences: &[String], version: ReviewVersion) -> Vec<u8> {
     let mut spec = Map::new();
     spec.insert("token", token);
@@ -32,19 +32,19 @@ pub fn request(token: &str, audiences: &[String], version: ReviewVersion) -> Vec
     json::to_string(&review).into_bytes()
 }
 
-/// What a webhook says of a token.
+/// A webhook's verdict on a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Whose it is, and for whom; no audiences where the webhook does not know of any.
+    /// The user and the audiences; no audiences if the webhook does not know of any.
     Holds(User, Vec<String>),
-    /// It does not hold, or not here.
+    /// The token is invalid, or unknown to the webhook.
     DoesNotHold,
 }
 
-/// Reads an answer.
+/// Parses a response.
 ///
 /// # Errors
-/// If it is no review of the version that was asked in, or if it says that the webhook failed.
+/// If it is not a review of the requested version, or reports a failure of the webhook.
 pub fn verdict(answer: &[u8], version: ReviewVersion) -> Result<Verdict, String> {
     let review = json::parse(answer).map_err(|why| why.to_string())?;
     let text = |path: &[&str]| review.str_at(path).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The server's own certificates: an authority, a serving certificate and an administrator's, made at the
-//! first start and used again later. Without a directory they live as long as the process.
+//! The server's own PKI: a CA, a serving certificate and an administrator's certificate, generated
+//! at the first start and reused later. Without a directory they live as long as the process.
 //!
-//! Names of files are kubeadm's. Keys are ECDSA P-256; files are readable by their owner only.
+//! File names are kubeadm's. Keys are ECDSA P-256; files are readable by their owner only.
 
 mod authority;
 pub(crate) mod der;
@@ -39,7 +39,7 @@ pub(crate) use signer::{proves_possession, signs_with_sha256};
 #[cfg(test)]
 use validity::{Validity, seconds};
 
-/// The names under which the API server is known in a cluster, and on this machine.
+/// The DNS names of the API server in a cluster and on this machine.
 const DNS_NAMES: &[&str] = &[
     "localhost",
     "kubernetes",
@@ -50,20 +50,20 @@ const DNS_NAMES: &[&str] = &[
 /// Loopback, and the address of the service `default/kubernetes`.
 const ADDRESSES: &[&str] = &["127.0.0.1", "::1", "10.0.0.1"];
 
-/// What the configuration says about certificates.
+/// The configuration of certificates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Where certificates are kept; `None` keeps them in memory.
+    /// The directory of certificates; `None` keeps them in memory.
     pub(crate) directory: Option<PathBuf>,
-    /// A serving certificate and its key, instead of one of our own.
+    /// A serving certificate and its key, instead of the server's own.
     pub(crate) serving_files: Option<(PathBuf, PathBuf)>,
-    /// Serving certificates and their keys by the names that clients ask for.
+    /// Serving certificates and keys by the name that the client sends (SNI).
     pub(crate) named_files: Vec<NamedServingFiles>,
-    /// Further authorities for client certificates.
+    /// Additional CAs of client certificates.
     pub(crate) client_ca_file: Option<PathBuf>,
-    /// The authority of front proxies.
+    /// The CA of front proxies.
     pub(crate) front_proxy_ca_file: Option<PathBuf>,
-    /// Whether front proxies are told by their names, too.
+    /// True if front proxies must have certain names.
     pub(crate) front_proxies_are_named: bool,
     /// The address that the server listens on.
     pub(crate) bind_address: Option<IpAddr>,
@@ -71,35 +71,35 @@ pub(crate) struct Wanted {
 
 /// Everything that TLS and kubeconfigs need.
 pub(crate) struct Pki {
-    /// What the listener shows, and by which authorities it recognises clients.
+    /// The listener's certificates, and the CAs of clients.
     pub(crate) listener: ListenerCertificates,
-    /// What the server is to extension API servers, unless files say it.
+    /// The client certificate for extension API servers, unless files have it.
     pub(crate) front_proxy: OwnFrontProxy,
-    /// What clients must trust, as PEM.
+    /// The CA certificate that clients must trust, as PEM.
     pub(crate) ca_pem: String,
     /// The administrator's certificate and key, as PEM.
     pub(crate) admin: Credentials,
-    /// Who the server is to kubelets that trust its authority.
+    /// The client certificate for kubelets that trust the server's CA.
     pub(crate) kubelet_client: RenewedCredentials,
-    /// Makes certificates for others.
+    /// Signs certificates of others.
     pub(crate) signer: Arc<Signer>,
-    /// Keeps all of them up to date while the server runs.
+    /// Renews and reloads all of them while the server runs.
     pub(crate) renewal: Renewal,
 }
 
-/// Credentials of the server's own, which are replaced before they end.
+/// Credentials of the server, which are renewed before they expire.
 pub(crate) type RenewedCredentials = Arc<ArcSwap<Credentials>>;
 
-/// The server as a front proxy, and by which authority it is known as that.
+/// The server's certificate as a front proxy, and its CA.
 pub(crate) struct OwnFrontProxy {
-    /// The authority, as PEM.
+    /// The CA, as PEM.
     pub(crate) ca_pem: String,
-    /// What the server shows.
+    /// The client certificate.
     pub(crate) client: RenewedCredentials,
 }
 
 impl OwnFrontProxy {
-    /// The name in its certificate; kubeadm's.
+    /// The common name of the certificate; kubeadm's.
     pub(crate) const NAME: &str = "front-proxy-client";
 }
 
@@ -108,25 +108,25 @@ impl OwnFrontProxy {
 pub struct Credentials {
     /// The certificate.
     pub certificate_pem: String,
-    /// Its key, to be kept to oneself.
+    /// The private key.
     pub key_pem: String,
 }
 
 impl Credentials {
-    /// Reads the files of a client certificate and its key, which flags name.
+    /// Reads a client certificate and its key from the files that flags name.
     ///
     /// # Errors
-    /// A file cannot be read or is none of these, or the key is not that of the certificate.
+    /// A file cannot be read or parsed, or the key is not the certificate's.
     pub fn read(certificate: &Path, key: &Path, flags: [&'static str; 2]) -> Result<Self, Error> {
         Pair::read(certificate, key, flags).map(|pair| pair.credentials())
     }
 }
 
-/// Reads the file of authorities that a flag names, as PEM. There is one at least: no authorities would stand
-/// for the system's.
+/// Reads the CA file that a flag names, as PEM. It must have at least one CA, since an empty bundle
+/// would mean the system's.
 ///
 /// # Errors
-/// The file cannot be read, or something in it is no certificate.
+/// The file cannot be read, or has a block that is no certificate.
 pub fn read_authorities(path: &Path, flag: &'static str) -> Result<String, Error> {
     let text = read(path).map_err(|error| error.of(flag))?;
     pem::certificates(path, &text).map_err(|error| error.of(flag))?;
@@ -134,7 +134,7 @@ pub fn read_authorities(path: &Path, flag: &'static str) -> Result<String, Error
 }
 
 impl Pki {
-    /// Reads what is there and makes what is not.
+    /// Loads existing certificates and generates missing ones.
     pub(crate) fn prepare(wanted: &Wanted, now: SystemTime) -> Result<Self, Error> {
         if let Some(directory) = &wanted.directory {
             make_private_directory(directory).map_err(|error| error.of("cert-dir"))?;
@@ -156,7 +156,8 @@ impl Pki {
                 Serving::Own { profile, pair }
             }
         };
-        // What is given is what clients must trust: a chain up to its root, or self-signed.
+        // The given certificates are what clients must trust: a chain with its root, or a
+        // self-signed certificate.
         let ca_pem = match &serving {
             Serving::Given(pair) => pair.value().certificate_pem.clone(),
             Serving::Own { .. } => authority.certificate_pem().to_owned(),
@@ -190,7 +191,7 @@ impl Pki {
     }
 }
 
-/// The key that signs the tokens of service accounts, as PEM: the one that is kept, or a new one.
+/// The PEM of the key that signs service account tokens: the stored one, or a new one.
 pub(crate) fn signing_key_pem(directory: Option<&Path>) -> Result<String, Error> {
     let path = directory.map(|directory| directory.join("sa.key"));
     if let Some(pem) = path.as_deref().map(files::read_if_any).transpose()?.flatten() {
@@ -207,7 +208,7 @@ pub(crate) fn signing_key_pem(directory: Option<&Path>) -> Result<String, Error>
 fn serving_profile(bind_address: Option<IpAddr>) -> Profile {
     let mut addresses: Vec<IpAddr> =
         ADDRESSES.iter().filter_map(|address| address.parse().ok()).collect();
-    // "Any address" is no address that a client can ask for.
+    // An unspecified address is no address of a client's URL.
     if let Some(address) = bind_address.filter(|address| !address.is_unspecified())
         && !addresses.contains(&address)
     {
@@ -232,7 +233,8 @@ const fn admin_profile() -> Profile {
     }
 }
 
-/// As kubeadm had it first: no role need be bound for kubelets that ask this server what it may do.
+/// kubeadm's first form: in `system:masters`, kubelets that delegate authorization need no role
+/// binding.
 const fn kubelet_client_profile() -> Profile {
     Profile {
         file: "apiserver-kubelet-client",
@@ -243,7 +245,7 @@ const fn kubelet_client_profile() -> Profile {
     }
 }
 
-/// By which extension API servers know this one.
+/// The client certificate for extension API servers.
 const fn front_proxy_client_profile() -> Profile {
     Profile {
         file: OwnFrontProxy::NAME,

@@ -1,4 +1,4 @@
-//! AuthenticationConfiguration, and the flags `--oidc-…` that stand for one with a single issuer.
+//! AuthenticationConfiguration, and the flags `--oidc-…`, which are equivalent to one issuer.
 
 use std::collections::BTreeMap;
 
@@ -14,49 +14,49 @@ use super::mapping::{self, About, Mapping, Rule, Source};
 use super::token::{Demands, Signing, WebToken};
 use crate::Error;
 
-/// The versions that a file may be of. They do not differ.
+/// The supported versions of the file. They do not differ.
 const VERSIONS: [&str; 3] = [
     "apiserver.config.k8s.io/v1",
     "apiserver.config.k8s.io/v1beta1",
     "apiserver.config.k8s.io/v1alpha1",
 ];
 const KIND: &str = "AuthenticationConfiguration";
-/// How many issuers there may be.
+/// The most issuers.
 const ISSUERS_MAX: usize = 64;
 
-/// Whose tokens hold, and who may come without credentials.
+/// The issuers, and the settings of anonymous requests.
 #[derive(Debug, Default)]
 pub struct Configuration {
     pub issuers: Vec<Issuer>,
-    /// `None` where the file does not say.
+    /// `None` if the file has no such settings.
     pub anonymous: Option<Anonymous>,
 }
 
-/// Who may come without credentials.
+/// The settings of anonymous requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anonymous {
     pub enabled: bool,
-    /// The paths for which one may; all where there are none.
+    /// The paths that allow anonymous requests; all if empty.
     pub paths: Vec<String>,
 }
 
-/// By which way an issuer is reached.
+/// The egress selection of an issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Egress {
     ControlPlane,
     Cluster,
 }
 
-/// A provider whose tokens hold.
+/// A trusted OpenID provider.
 #[derive(Debug)]
 pub struct Issuer {
-    /// What `iss` must be.
+    /// The value of `iss`.
     pub url: String,
-    /// Where its discovery document is, if not below its own URL.
+    /// The URL of its discovery document, if it is not below its own URL.
     pub discovery_url: Option<String>,
-    /// The authorities of its certificate, in PEM; the system's where this is empty.
+    /// The CAs of its certificate in PEM; the system's if empty.
     pub authorities_pem: String,
-    /// `None` for the direct way.
+    /// `None` for a direct connection.
     pub egress: Option<Egress>,
     audiences: Vec<String>,
     algorithms: Vec<Algorithm>,
@@ -68,7 +68,7 @@ pub struct Issuer {
 pub struct OidcFlags {
     pub issuer_url: String,
     pub client_id: String,
-    /// The content of the file with authorities.
+    /// The contents of the CA file.
     pub authorities_pem: String,
     pub username_claim: String,
     pub username_prefix: String,
@@ -79,25 +79,25 @@ pub struct OidcFlags {
 }
 
 impl Issuer {
-    /// Where its discovery document is.
+    /// The URL of its discovery document.
     pub fn discovery(&self) -> String {
         let own = || format!("{}/.well-known/openid-configuration", self.url.trim_end_matches('/'));
         self.discovery_url.clone().unwrap_or_else(own)
     }
 
-    /// Checks what needs no key; gives how the token is signed.
+    /// Checks everything that needs no key; returns how the token is signed.
     ///
     /// # Errors
-    /// Why the token does not hold.
+    /// The reason why the token is invalid.
     pub fn check(&self, token: &WebToken<'_>, now_unix_seconds: i64) -> Result<Signing, String> {
         let demands = Demands { audiences: &self.audiences, algorithms: &self.algorithms };
         token.check(demands, now_unix_seconds)
     }
 
-    /// The user of a token that was [checked](Self::check); `None` if no key in the set signed it.
+    /// The user of a [checked](Self::check) token; `None` if no key of the set signed it.
     ///
     /// # Errors
-    /// Why the claims make no user.
+    /// The reason why the claims map to no user.
     pub fn user(
         &self,
         token: &WebToken<'_>,
@@ -109,10 +109,10 @@ impl Issuer {
 }
 
 impl OidcFlags {
-    /// The issuer of the flags; `disallowed` are the issuers of service accounts' tokens.
+    /// The issuer of the flags; `disallowed` are the issuers of service account tokens.
     ///
     /// # Errors
-    /// What is wrong with a flag, in upstream's words.
+    /// The errors of flags, with upstream's texts.
     pub fn issuer(&self, disallowed: &[String]) -> Result<Issuer, Error> {
         let prefix = match self.username_prefix.as_str() {
             "" if self.username_claim != "email" => format!("{}#", self.issuer_url),
@@ -153,10 +153,11 @@ impl OidcFlags {
 }
 
 impl Configuration {
-    /// Reads an AuthenticationConfiguration; `disallowed` are the issuers of service accounts' tokens.
+    /// Parses an AuthenticationConfiguration; `disallowed` are the issuers of service account
+    /// tokens.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// The errors, with upstream's texts.
     pub fn read(file: &Value, disallowed: &[String]) -> Result<Self, Error> {
         let text = |member: &str| file.str_at(&[member]).unwrap_or_default();
         if text("kind") != KIND || !VERSIONS.contains(&text("apiVersion")) {
@@ -195,7 +196,7 @@ fn invalid(errors: &[field::Error]) -> Error {
     Error::Mode(format!("invalid authentication configuration: {}", field::aggregate(errors)))
 }
 
-/// Reads a configuration, and collects what is wrong with it.
+/// Parses a configuration and collects its errors.
 #[derive(Default)]
 struct Reader<'c> {
     disallowed: &'c [String],
@@ -248,7 +249,7 @@ fn list<'v>(value: &'v Value, member: &str) -> &'v [Value] {
 }
 
 impl Reader<'_> {
-    /// Notes members that are not known, or of another type than theirs.
+    /// Reports unknown members and wrong types.
     fn only(&mut self, value: &Value, at: &Path, known: &[(&str, Shape)]) {
         let Some(members) = value.as_object() else {
             return self.malformed.push(format!("{} must be an object", at.as_str()));
@@ -323,7 +324,7 @@ impl Reader<'_> {
         }
         if !enabled && !paths.is_empty() {
             let why = "enabled should be set to true when conditions are defined";
-            // Upstream shows its own member's name.
+            // Upstream shows the name of its Go member.
             let shown = paths.iter().map(|path| Value::from([("Path", path.as_str())]));
             let shown = Value::Array(shown.collect());
             self.errors.push(field::Error::invalid(&at, &shown, why));
@@ -455,7 +456,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether one of the rules uses `claims.email_verified`.
+    /// True if one of the rules uses `claims.email_verified`.
     fn claim_rules(&mut self, one: &Value, at: &Path, mapping: &mut Mapping) -> bool {
         let at = at.field("claimValidationRules");
         let mut uses_email_verified = false;
@@ -663,7 +664,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an expression selects that claim.
+/// True if an expression selects the claim.
 fn uses(expression: &str, claim: &str) -> bool {
     !expression.is_empty() && pintle_cel::selects(expression, "claims", claim)
 }

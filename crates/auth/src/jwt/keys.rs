@@ -1,4 +1,4 @@
-//! The keys of an OpenID provider (RFC 7517), and the algorithms by which they sign.
+//! The keys of an OpenID provider (RFC 7517), and their signature algorithms.
 
 use aws_lc_rs::signature::{
     self, EcdsaVerificationAlgorithm, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey,
@@ -7,10 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pintle_value::{Value, json};
 
-/// How many keys a provider may have.
+/// The most keys of a provider.
 const KEYS_MAX: usize = 256;
 
-/// An algorithm that tokens may be signed by.
+/// An allowed signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Rs256,
@@ -24,7 +24,7 @@ pub enum Algorithm {
     Es512,
 }
 
-/// What an algorithm verifies with.
+/// The verification of an algorithm.
 enum Verification {
     Rsa(&'static RsaParameters),
     /// The name of the curve in keys.
@@ -32,7 +32,7 @@ enum Verification {
 }
 
 impl Algorithm {
-    /// All of them, with their names.
+    /// All algorithms by name.
     pub const ALL: [(&'static str, Self); 9] = [
         ("ES256", Self::Es256),
         ("ES384", Self::Es384),
@@ -77,7 +77,7 @@ pub struct KeySet(Vec<WebKey>);
 
 #[derive(Debug)]
 struct WebKey {
-    /// `""` where it has none.
+    /// `""` if it has none.
     id: String,
     material: Material,
 }
@@ -85,15 +85,15 @@ struct WebKey {
 #[derive(Debug)]
 enum Material {
     Rsa(RsaPublicKeyComponents<Vec<u8>>),
-    /// The curve's name, and the point without compression.
+    /// The curve's name, and the uncompressed point.
     Curve(String, Vec<u8>),
 }
 
 impl KeySet {
-    /// Reads a JSON Web Key Set. Keys of other types are left out, for no algorithm uses them.
+    /// Parses a JSON Web Key Set. Keys of other types are dropped, as no algorithm uses them.
     ///
     /// # Errors
-    /// If it is no key set, or a key of a known type cannot be read.
+    /// If it is invalid, or a key of a known type is.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let set = json::parse(bytes).map_err(|why| why.to_string())?;
         let listed = set.get("keys").and_then(Value::as_array).unwrap_or_default();
@@ -104,7 +104,7 @@ impl KeySet {
         keys.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether one of the keys signed a message. A token that names no key may be signed by any.
+    /// True if one of the keys signed a message. A token without a key ID may be signed by any.
     pub(super) fn has_signed(
         &self,
         (algorithm, key_id): (Algorithm, &str),

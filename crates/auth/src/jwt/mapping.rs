@@ -1,4 +1,4 @@
-//! From the claims of a token to a user: by names of claims, or by expressions in CEL.
+//! Maps the claims of a token to a user, by claim names or CEL expressions.
 
 use pintle_cel::{
     Bindings, Budget, Declaration, Environment, Merge, Object, Program, SIZE_MAX, Type,
@@ -6,28 +6,28 @@ use pintle_cel::{
 use pintle_meta::User;
 use pintle_value::{Map, Value};
 
-/// What all expressions about one token may cost together; each is bounded by itself, too.
+/// The cost limit of all expressions of a token; each has its own limit, too.
 const COST_MAX: u64 = 10_000_000;
-/// The key under which a user's extra has the token's id.
+/// The key of a user's extra with the token's ID.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// How a user is made of claims.
+/// The mapping from claims to a user.
 #[derive(Debug, Default)]
 pub struct Mapping {
     pub(super) username: Source,
     pub(super) groups: Source,
     pub(super) uid: Source,
-    /// Each key of a user's extra, with what its values are.
+    /// The keys of a user's extra, with the expressions of their values.
     pub(super) extra: Vec<(String, Expression)>,
     /// Claims that must have these values.
     pub(super) required: Vec<(String, String)>,
-    /// What must be true of the claims.
+    /// The rules for claims.
     pub(super) claim_rules: Vec<Rule>,
-    /// What must be true of the user.
+    /// The rules for the user.
     pub(super) user_rules: Vec<Rule>,
 }
 
-/// Where an attribute of the user comes from.
+/// The source of a user's attribute.
 #[derive(Debug, Default)]
 pub(super) enum Source {
     #[default]
@@ -43,7 +43,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) expression: Expression,
-    /// What the error says behind the expression.
+    /// The text of the error behind the expression.
     pub(super) message: String,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Expression {
     program: Program,
 }
 
-/// What an expression is about.
+/// The input of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum About {
     Claims,
@@ -64,7 +64,7 @@ pub(super) enum About {
 /// Compiles an expression.
 ///
 /// # Errors
-/// Why it cannot be used, in upstream's words.
+/// The reason why it is invalid, with upstream's text.
 pub(super) fn compile(text: &str, about: About, is_rule: bool) -> Result<Expression, String> {
     let environment = match about {
         About::Claims => {
@@ -94,10 +94,10 @@ fn user_declaration() -> Declaration {
 }
 
 impl Mapping {
-    /// The user of a token that holds.
+    /// The user of a verified token.
     ///
     /// # Errors
-    /// Why the claims make no user.
+    /// The reason why the claims map to no user.
     pub(super) fn user(&self, claims: &Map) -> Result<User, String> {
         let mut evaluation = Evaluation { claims, tree: None, budget: Budget::new(COST_MAX) };
         let mut user = User {
@@ -250,15 +250,15 @@ impl Expression {
     }
 }
 
-/// An error about one of the expressions, in upstream's words.
+/// The error of an expression, with upstream's text.
 fn wrong(what: &str, why: &str) -> String {
     format!("oidc: error evaluating {what}: {why}")
 }
 
-/// The expressions about one token.
+/// The evaluation of one token's expressions.
 struct Evaluation<'c> {
     claims: &'c Map,
-    /// The claims as expressions see them, made for the first expression.
+    /// The claims as expressions see them; built for the first expression.
     tree: Option<Value>,
     budget: Budget,
 }
@@ -271,7 +271,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Claims as expressions see them upstream: Go reads every number as a double.
+/// Converts claims to what upstream's expressions see: Go decodes every number as a double.
 fn as_go_reads(value: &Value) -> Value {
     match value {
         Value::Int(number) => Value::Float(*number as f64),
@@ -284,7 +284,7 @@ fn as_go_reads(value: &Value) -> Value {
     }
 }
 
-/// A claim that must be a text. Go reads `null` as an empty one.
+/// A claim that must be a text. Go decodes `null` as an empty one.
 fn text<'c>(claims: &'c Map, name: &str) -> Result<&'c str, String> {
     match claims.get(name) {
         None => Err(format!("{name:?}: claim not present")),
@@ -294,7 +294,7 @@ fn text<'c>(claims: &'c Map, name: &str) -> Result<&'c str, String> {
     }
 }
 
-/// A text or several, without those that are empty.
+/// A text or a list of texts, without empty ones.
 fn texts(value: Value) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let all = match value {
@@ -309,7 +309,7 @@ fn texts(value: Value) -> Result<Vec<String>, String> {
     Ok(all.into_iter().filter(|text| !text.is_empty()).collect())
 }
 
-/// Whether a claim is to be fetched elsewhere (OpenID Connect Core, section 5.6.2).
+/// True for a distributed claim (OpenID Connect Core, section 5.6.2).
 fn is_distributed(claims: &Map, name: &str) -> bool {
     let Some(source) = claims.get("_claim_names").and_then(|names| names.str_at(&[name])) else {
         return false;

@@ -1,10 +1,11 @@
-//! JSON Web Tokens of OpenID providers: whether they hold, and whose they are (upstream:
+//! JSON Web Tokens of OpenID providers: verification, and mapping to users (upstream:
 //! `k8s.io/apiserver/plugin/pkg/authenticator/token/oidc`).
 //!
-//! Must not know: how a provider's keys are fetched, and when. The server brings a [`KeySet`] and the time.
+//! Must not know how and when a provider's keys are fetched. The server passes a [`KeySet`] and the
+//! time.
 //!
-//! Invariant: a token counts only if one of its issuer's keys signed it by an algorithm that is allowed and
-//! that fits the key. Symmetric algorithms and `none` are not among them.
+//! Invariant: a token is valid only if one of its issuer's keys signed it with an allowed algorithm
+//! that fits the key. Symmetric algorithms and `none` are never allowed.
 
 mod configuration;
 mod keys;

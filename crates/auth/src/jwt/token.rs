@@ -1,4 +1,4 @@
-//! A token as its holder sends it (RFC 7519, compact form), and the checks that every token must pass.
+//! Parses a token (RFC 7519, compact form), and checks what every token must satisfy.
 
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
@@ -8,47 +8,48 @@ use pintle_value::{Map, Value, json};
 
 use super::keys::{Algorithm, KeySet};
 
-/// A longer token is refused unread, in bytes.
+/// The largest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
-/// How far ahead `nbf` may be, in seconds: clocks differ.
+/// The leeway of `nbf` in seconds, since clocks differ.
 const NOT_BEFORE_LEEWAY_SECONDS: i64 = 60;
-/// The issuer that Google named before it named a URL, and that URL.
+/// Google's old issuer name, and its present URL.
 const GOOGLE: [&str; 2] = ["accounts.google.com", "https://accounts.google.com"];
-/// The claims that rule whether a token holds. Go reads such a name in any case: a token with one of them in two cases
-/// would be read differently by different servers, so it is refused.
+/// The claims that decide whether a token is valid. Go matches their names in any case: a token
+/// with one of them in two cases would be interpreted differently by different servers, so it is
+/// refused.
 const REGISTERED: [&str; 5] = ["iss", "aud", "exp", "nbf", "_claim_names"];
-/// Bits after the last byte do not matter, as in Go.
+/// Ignores trailing bits, as Go does.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// A token whose claims are not verified yet.
+/// A token whose claims are not verified.
 #[derive(Debug)]
 pub struct WebToken<'t> {
-    /// What is signed: header and claims.
+    /// The signed bytes: header and claims.
     message: &'t str,
     header: &'t str,
     claims: Map,
     signature: &'t str,
 }
 
-/// What an issuer demands of its tokens.
+/// The requirements of an issuer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demands<'d> {
     pub(super) audiences: &'d [String],
     pub(super) algorithms: &'d [Algorithm],
 }
 
-/// What a token's header says of its signature.
+/// The signature data of a token's header.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signing {
     algorithm: Algorithm,
-    /// `""` where the header names no key.
+    /// `""` if the header has no key ID.
     key_id: String,
     signature: Vec<u8>,
 }
 
 impl<'t> WebToken<'t> {
-    /// Reads a token; `None` if it is no JSON Web Token.
+    /// Parses a token; `None` if it is no JSON Web Token.
     pub fn parse(token: &'t str) -> Option<Self> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
@@ -63,7 +64,7 @@ impl<'t> WebToken<'t> {
         Some(Self { message, header, claims, signature })
     }
 
-    /// Who the token says that it is from.
+    /// The claimed issuer.
     pub fn issuer(&self) -> &str {
         match self.registered("iss").and_then(Value::as_str).unwrap_or_default() {
             name if name == GOOGLE[0] => GOOGLE[1],
@@ -71,15 +72,15 @@ impl<'t> WebToken<'t> {
         }
     }
 
-    /// What it says, once it is verified.
+    /// The claims; use them only after verification.
     pub(super) const fn claims(&self) -> &Map {
         &self.claims
     }
 
-    /// Checks what needs no key: types of claims, audience, times, algorithm.
+    /// Checks everything that needs no key: types of claims, audience, times, algorithm.
     ///
     /// # Errors
-    /// Why the token does not hold.
+    /// The reason why the token is invalid.
     pub(super) fn check(
         &self,
         demands: Demands<'_>,
@@ -113,12 +114,12 @@ impl<'t> WebToken<'t> {
         Ok(Signing { algorithm, key_id, signature })
     }
 
-    /// Whether one of the keys signed the token.
+    /// True if one of the keys signed the token.
     pub(super) fn is_signed(&self, by: &Signing, keys: &KeySet) -> bool {
         keys.has_signed((by.algorithm, &by.key_id), self.message.as_bytes(), &by.signature)
     }
 
-    /// A claim that the specification registers.
+    /// A registered claim.
     fn registered(&self, name: &str) -> Option<&Value> {
         named(&self.claims, name).next()
     }
@@ -150,7 +151,7 @@ impl<'t> WebToken<'t> {
         Ok(())
     }
 
-    /// Checks that each claim that is to be fetched elsewhere says where (OpenID Connect Core, 5.6.2).
+    /// Checks that each distributed claim has a source (OpenID Connect Core, 5.6.2).
     fn check_sources(&self) -> Result<(), String> {
         let names = match self.registered("_claim_names") {
             None | Some(Value::Null) => return Ok(()),
@@ -195,7 +196,7 @@ impl<'t> WebToken<'t> {
 
     fn check_times(&self, now_unix_seconds: i64) -> Result<(), String> {
         let time = |name| self.registered(name).and_then(seconds);
-        // A token without an end has ended, as upstream's library has it.
+        // A token without `exp` counts as expired, as in upstream's library.
         if time("exp").unwrap_or(i64::MIN) < now_unix_seconds {
             return Err("oidc: token is expired".to_owned());
         }
@@ -207,13 +208,13 @@ impl<'t> WebToken<'t> {
     }
 }
 
-/// The claims of a name in any case.
+/// The claims of a name, in any case.
 fn named<'c>(claims: &'c Map, name: &str) -> impl Iterator<Item = &'c Value> {
     let named = claims.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name));
     named.map(|(_, value)| value)
 }
 
-/// Go passes over line ends in base64.
+/// Go ignores line breaks in base64.
 fn decode(part: &str) -> Result<Vec<u8>, String> {
     let part: Vec<u8> = part.bytes().filter(|byte| !b"\r\n".contains(byte)).collect();
     BASE64.decode(part).map_err(|why| why.to_string())
@@ -226,7 +227,7 @@ fn read_object(bytes: &[u8]) -> Result<Map, String> {
     }
 }
 
-/// A member of the header that is a text; `""` where there is none.
+/// A text member of the header; `""` if absent.
 fn member<'h>(header: &'h Map, name: &str) -> Result<&'h str, String> {
     match header.get(name) {
         None | Some(Value::Null) => Ok(""),
@@ -235,7 +236,8 @@ fn member<'h>(header: &'h Map, name: &str) -> Result<&'h str, String> {
     }
 }
 
-/// Refuses a secret or private key in the header. Other keys there are not looked at: an issuer's count.
+/// Refuses a secret or private key in the header. Embedded public keys are ignored: only the
+/// issuer's keys verify.
 fn check_embedded_key(header: &Map) -> Result<(), String> {
     let Some(key) = header.get("jwk").filter(|key| !key.is_null()) else { return Ok(()) };
     let is_public = matches!(key.str_at(&["kty"]), Some("RSA" | "EC" | "OKP"));
@@ -245,7 +247,7 @@ fn check_embedded_key(header: &Map) -> Result<(), String> {
     }
 }
 
-/// Whether all that the header says must be understood is understood (RFC 7515, section 4.1.11).
+/// True if all critical header parameters are known (RFC 7515, section 4.1.11).
 fn extensions_are_known(header: &Map) -> bool {
     let is_known = |name: &Value| name.as_str() == Some("b64");
     let are_known = match header.get("crit") {
@@ -260,8 +262,8 @@ const fn is_string_or_null(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Null)
 }
 
-/// Seconds since 1970, which may have a fraction and may be in a text, as Go reads them. What is too far
-/// away for Go is long ago.
+/// Parses seconds since 1970, which may have a fraction and may be in a text, as Go does. A time
+/// outside Go's range counts as long past.
 fn seconds(time: &Value) -> Option<i64> {
     let of_float = |seconds: f64| match seconds.abs() < 9.2e18 {
         true => seconds as i64,

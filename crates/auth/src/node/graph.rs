@@ -1,10 +1,10 @@
-//! Which objects belong to which node, by the pods that run there.
+//! The node graph: which objects belong to which node, by the pods on it.
 //!
-//! A node reads what its pods refer to, the volumes bound to claims of its pods and the secrets of these
-//! volumes, and what says by itself that it is the node's (attachments, slices of devices, requests for
-//! certificates of pods). Each node has a table of what it reads with how many of its objects say so, so that
-//! a question is a look-up, however many nodes share a secret, and a right goes with the last pod that gave
-//! it.
+//! A node reads the objects that its pods refer to, the volumes bound to its pods' claims, the
+//! secrets of these volumes, and objects that name the node (attachments, resource slices, pod
+//! certificate requests). Each node has a table of the objects that it reads, with the number of
+//! its objects that refer to each. So a query is a look-up however many nodes share a secret, and a
+//! permission ends with the last pod that gave it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use pintle_value::Value;
 
 use super::references;
 
-/// The kinds whose objects make the graph.
+/// The kinds of objects that the graph is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Attachment,
@@ -23,7 +23,7 @@ pub enum Kind {
     Volume,
 }
 
-/// What kind an object of the graph is of.
+/// The kind of an object in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sort {
     Attachment,
@@ -58,7 +58,7 @@ impl Object {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] =
         [Self::Attachment, Self::CertificateRequest, Self::Pod, Self::Slice, Self::Volume];
 
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// The members that the graph looks at.
+    /// The members that the graph reads.
     pub const fn members(self) -> &'static [&'static [&'static str]] {
         match self {
             Self::Attachment | Self::CertificateRequest | Self::Slice => &[&["spec", "nodeName"]],
@@ -107,25 +107,25 @@ impl Kind {
     }
 }
 
-/// The graph. Whoever holds it keeps it up to date, one object at a time.
+/// The graph. Its owner applies changes of objects one by one.
 #[derive(Debug, Default)]
 pub struct Graph {
     objects: Objects,
-    /// What is on a node.
+    /// The objects on nodes.
     scheduled: HashMap<Id, Scheduled>,
-    /// What each node reads, and how many of its scheduled objects say so.
+    /// The objects that each node reads, with the number of its objects that refer to each.
     nodes: HashMap<Id, HashMap<Id, u32>>,
-    /// The volumes that are bound.
+    /// The bound volumes.
     bound: HashMap<Id, Bound>,
-    /// Of a secret of volumes: the claims that these are bound to, and how many of them are to each.
+    /// By secret of volumes: the claims that these volumes are bound to, with their number.
     claims: HashMap<Id, HashMap<Id, u32>>,
 }
 
-/// An object that is on a node.
+/// An object on a node.
 #[derive(Debug)]
 struct Scheduled {
     node: Id,
-    /// What the node may read for it, itself included; each once.
+    /// The objects that the node may read for it, itself included; without duplicates.
     reads: Box<[Id]>,
 }
 
@@ -133,12 +133,12 @@ struct Scheduled {
 #[derive(Debug)]
 struct Bound {
     claim: Id,
-    /// What kubelets need for it; each once.
+    /// The secrets that kubelets need for it; without duplicates.
     secrets: Box<[Id]>,
 }
 
 impl Graph {
-    /// Takes in an object as it is now; [`Kind::members`] of it will do.
+    /// Applies the state of an object; [`Kind::members`] of it are enough.
     pub fn set(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
         self.remove(kind, namespace, name);
         let this = Object::of(kind, namespace, name);
@@ -160,14 +160,14 @@ impl Graph {
         self.schedule(this, Object::new(Sort::Node, "", node), reads);
     }
 
-    /// Forgets an object, and what followed from it.
+    /// Removes an object and its consequences.
     pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
         if let Some(id) = self.objects.find(&Object::of(kind, namespace, name)) {
             self.forget(id);
         }
     }
 
-    /// Forgets all objects of a kind.
+    /// Removes all objects of a kind.
     pub fn clear(&mut self, kind: Kind) {
         let all = self.scheduled.keys().chain(self.bound.keys());
         let is_of = |id: &&Id| self.objects.sort(**id) == Some(kind.sort());
@@ -175,7 +175,7 @@ impl Graph {
         ids.into_iter().for_each(|id| self.forget(id));
     }
 
-    /// Whether a node may read an object.
+    /// True if a node may read an object.
     pub fn reaches(&self, node: &str, object: &Object) -> bool {
         let node = self.objects.find(&Object::new(Sort::Node, "", node));
         let Some(reads) = node.and_then(|node| self.nodes.get(&node)) else { return false };
@@ -184,7 +184,7 @@ impl Graph {
         let of_volumes = || match object.sort {
             Sort::Volume => self.bound.get(&id).is_some_and(|bound| reads_claim(&bound.claim)),
             Sort::Secret => self.claims.get(&id).is_some_and(|claims| {
-                // Whichever are fewer: volumes of a whole cluster may share a secret.
+                // Iterates over the smaller table: volumes of a whole cluster may share a secret.
                 if claims.len() < reads.len() {
                     claims.keys().any(reads_claim)
                 } else {
@@ -252,7 +252,7 @@ impl Graph {
     }
 }
 
-/// Takes one away from a count; what is left without counts goes.
+/// Decrements a count; removes empty counts and tables.
 fn uncount(tables: &mut HashMap<Id, HashMap<Id, u32>>, of: Id, what: Id) {
     let Some(table) = tables.get_mut(&of) else { return };
     if let Some(count) = table.get_mut(&what) {
@@ -266,16 +266,16 @@ fn uncount(tables: &mut HashMap<Id, HashMap<Id, u32>>, of: Id, what: Id) {
     }
 }
 
-/// A number for an object: much refers to the same few.
+/// An interned object: many objects refer to the same few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Id(u32);
 
-/// Objects by number and numbers by object, as long as somebody holds them.
+/// Interned objects with reference counts.
 #[derive(Debug, Default)]
 struct Objects {
     ids: HashMap<Arc<Object>, Id>,
     held: Vec<Option<Held>>,
-    /// Numbers to be used again.
+    /// Free numbers.
     free: Vec<Id>,
 }
 

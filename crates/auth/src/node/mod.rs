@@ -1,8 +1,7 @@
-//! What a node may do: what its kubelet needs for the pods that run on it, as upstream's Node authorizer
-//! rules.
+//! The Node authorizer: allows a node what its kubelet needs for the pods on it, as upstream does.
 //!
-//! What is said here of objects that a request brings along (its own Node, mirror pods, its slices) is held
-//! to the node by admission (upstream: `NodeRestriction`): an authorizer does not see them.
+//! Admission restricts the contents of a node's writes (its Node, mirror pods, its slices;
+//! upstream: `NodeRestriction`): an authorizer does not see them.
 
 mod graph;
 mod references;
@@ -17,29 +16,29 @@ pub use graph::{Graph, Kind, Object};
 use crate::rbac::Rule;
 use crate::{Attributes, Decision, Objects, Rules, Ruling, Subject, User};
 
-/// Where nodes keep their leases.
+/// The namespace of node leases.
 pub const LEASES: &str = "kube-node-lease";
 
 /// The group of nodes.
 const GROUP: &str = "system:nodes";
 
-/// The name of the node that a user is, `""` for one that does not say it.
+/// The node name of a user in the nodes' group; `""` if the user name has none.
 pub fn name(user: &User) -> Option<&str> {
     user.name.strip_prefix("system:node:").filter(|_| user.is_in(GROUP))
 }
 
-/// What holds for all nodes.
+/// The rules of all nodes.
 #[derive(Debug, Default)]
 pub struct Policy {
-    /// What every node may do alike: the rules of the role `system:node`.
+    /// The rules of the role `system:node`, which every node has.
     pub rules: Vec<Rule>,
-    /// Whether there are requests for certificates of pods.
+    /// True if PodCertificateRequests are served.
     pub pod_certificates: bool,
 }
 
 impl Policy {
-    /// May this user do this? `reaches` is [`Graph::reaches`]; it is asked about nodes only, and only where
-    /// the answer depends on it.
+    /// Authorizes a request. `reaches` is [`Graph::reaches`]; it is called for nodes only, and only
+    /// if the ruling depends on it.
     pub fn authorize(
         &self,
         attributes: &Attributes<'_>,
@@ -64,7 +63,7 @@ impl Policy {
         }
     }
 
-    /// What a user may do cannot be listed for a node, which it depends on.
+    /// The rules of a node cannot be listed, as they depend on the graph.
     pub fn list(user: &User) -> Rules {
         match name(user) {
             Some(_) => Rules {
@@ -77,14 +76,14 @@ impl Policy {
     }
 }
 
-/// Leave, or why not.
+/// Allowed, or the reason of the refusal.
 type Leave = Result<(), Cow<'static, str>>;
 
 fn refuse(why: impl Into<Cow<'static, str>>) -> Leave {
     Err(why.into())
 }
 
-/// What a node asks.
+/// The request of a node.
 struct Asked<'a> {
     node: &'a str,
     verb: &'a str,
@@ -93,7 +92,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// `None` where it is the same for all nodes.
+    /// `None` if the ruling is the same for all nodes.
     fn decide(&self, policy: &Policy) -> Option<Leave> {
         let Objects { group, resource, subresource, .. } = self.objects;
         Some(match (group, resource) {
@@ -118,7 +117,7 @@ impl Asked<'_> {
         })
     }
 
-    /// An object that belongs to the node.
+    /// A request for an object that belongs to the node.
     fn own(&self, sort: Sort) -> Leave {
         let Objects { namespace, name, .. } = self.objects;
         if name.is_empty() {
@@ -142,7 +141,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Reads of one object, also by lists and watches.
+    /// Reads of one object, by lists and watches, too.
     fn read(&self, sort: Sort) -> Leave {
         match (self.verb, self.objects.subresource) {
             ("get" | "list" | "watch", "") if self.objects.namespace.is_empty() => {
@@ -161,7 +160,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The accounts of the node's pods, and tokens for them.
+    /// The service accounts of the node's pods, and tokens for them.
     fn service_account(&self) -> Leave {
         let Objects { namespace, name, subresource, .. } = self.objects;
         match (self.verb, subresource) {
@@ -197,7 +196,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What has the node's name; what is created has none yet.
+    /// An object with the node's name; a create has no name yet.
     fn of_its_name(&self, why: &'static str) -> Leave {
         if self.verb == "create" || self.objects.name == self.node { Ok(()) } else { refuse(why) }
     }
@@ -261,7 +260,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether a field selector asks for what is on the node, and nothing else.
+    /// True if a field selector selects only objects of the node.
     fn selects_its_own(&self) -> bool {
         let mut terms = self.objects.fields.iter();
         terms.any(|term| term.equal && term.field == "spec.nodeName" && term.value == self.node)

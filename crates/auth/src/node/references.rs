@@ -1,13 +1,13 @@
-//! What pods and volumes refer to: whoever runs them must be able to read it.
+//! The objects that pods and volumes refer to, which their node must be able to read.
 
 use pintle_value::Value;
 
 use super::graph::{Object, Sort};
 
-/// Upstream's mark of a pod that a kubelet shows for one of its own.
+/// The annotation of a mirror pod, which represents a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// The members that name a secret, of a pod's volume.
+/// The members of a pod's volume that name a secret.
 const SECRETS_OF_POD_VOLUMES: &[&[&str]] = &[
     &["azureFile", "secretName"],
     &["cephfs", "secretRef", "name"],
@@ -21,8 +21,8 @@ const SECRETS_OF_POD_VOLUMES: &[&[&str]] = &[
     &["storageos", "secretRef", "name"],
 ];
 
-/// The references to secrets for kubelets, of a persistent volume, and whether one without a namespace means
-/// the namespace of the claim.
+/// The references of a persistent volume to secrets for kubelets; true if one without a namespace
+/// is in the claim's.
 const SECRETS_OF_PERSISTENT_VOLUMES: &[(&[&str], bool)] = &[
     (&["cephfs", "secretRef"], true),
     (&["cinder", "secretRef"], false),
@@ -36,8 +36,8 @@ const SECRETS_OF_PERSISTENT_VOLUMES: &[(&[&str], bool)] = &[
     (&["storageos", "secretRef"], false),
 ];
 
-/// What a pod refers to in its namespace (upstream: `Graph.AddPod`). A mirror pod refers to nothing: a node
-/// makes it by itself, and must not get any rights that way.
+/// The objects that a pod refers to (upstream: `Graph.AddPod`). A mirror pod refers to nothing: its
+/// node creates it and must not get permissions by it.
 pub(super) fn of_pod(pod: &Value, namespace: &str, name: &str) -> Vec<Object> {
     let mut found = Found { namespace, objects: Vec::new() };
     if pod.at(&["metadata", "annotations", MIRROR]).is_some() {
@@ -61,7 +61,7 @@ pub(super) fn of_pod(pod: &Value, namespace: &str, name: &str) -> Vec<Object> {
     found.objects
 }
 
-/// The claim that a volume is bound to, and the secrets that kubelets need for the volume (upstream:
+/// The claim of a bound volume, and the secrets that kubelets need for it (upstream:
 /// `Graph.AddPV`).
 pub(super) fn of_volume(volume: &Value) -> Option<(Object, Vec<Object>)> {
     let claim = volume.at(&["spec", "claimRef"]).filter(|claim| !claim.is_null())?;
@@ -86,7 +86,7 @@ pub(super) fn of_volume(volume: &Value) -> Option<(Object, Vec<Object>)> {
     Some((Object::new(Sort::Claim, &namespace, &of(claim, "name")), secrets))
 }
 
-/// What was found in a namespace.
+/// The references found in a namespace.
 struct Found<'a> {
     namespace: &'a str,
     objects: Vec<Object>,
@@ -127,7 +127,7 @@ impl Found<'_> {
     }
 }
 
-/// The name of a claim for devices: its own, or that of the one that was made from its template.
+/// The name of a resource claim: its own, or that of the claim made from its template.
 fn resource_claim<'a>(pod: &'a Value, claim: &'a Value) -> Option<&'a str> {
     if let Some(name) = claim.str_at(&["resourceClaimName"]) {
         return Some(name);

@@ -1,4 +1,4 @@
-//! A binding: who has which role, and how it is told why it allowed something.
+//! Role bindings, and the reason of a grant.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use pintle_value::{Str, Value};
 
 use crate::User;
 
-/// Who has the rules of a role.
+/// A role binding.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// Where it grants them: a namespace, or `""` for the cluster.
+    /// The namespace of the binding; `""` for the cluster.
     pub namespace: Str,
     pub(super) name: Str,
     pub(super) role_kind: Str,
@@ -20,7 +20,7 @@ pub struct Binding {
     pub(super) subjects: Vec<BindingSubject>,
 }
 
-/// One of those that a binding names.
+/// A subject of a binding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BindingSubject {
     kind: Str,
@@ -29,7 +29,7 @@ pub(super) struct BindingSubject {
 }
 
 impl Binding {
-    /// Reads it out of its object.
+    /// Parses a binding.
     pub(super) fn read(namespace: &str, name: &str, object: &Value) -> Self {
         let subjects = object.get("subjects").and_then(Value::as_array).unwrap_or_default();
         Self {
@@ -58,10 +58,10 @@ impl BindingSubject {
         self.kind == "Group"
     }
 
-    /// The name of the user or the group that is meant, in a binding of that namespace.
+    /// The name of the user or group, in a binding of that namespace.
     ///
-    /// A name with U+FFFD in it is nobody's: names that headers spell in other encodings than UTF-8 are
-    /// shown so, and different ones look alike.
+    /// A name with U+FFFD matches no user: names in headers with other encodings than UTF-8 contain
+    /// it, and different ones look alike.
     pub(super) fn user_or_group(&self, namespace: &str) -> Option<Str> {
         if self.name.contains(char::REPLACEMENT_CHARACTER) {
             return None;
@@ -84,7 +84,7 @@ impl BindingSubject {
     }
 }
 
-/// A binding that allowed someone something, by one of its subjects. Put into words when it is shown.
+/// The binding and the subject that allowed a request. Formatted only when it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     binding: Arc<Binding>,
@@ -92,7 +92,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// By the first subject that is the user (upstream names that one).
+    /// Names the first subject that matches the user, as upstream does.
     pub(super) fn new(binding: Arc<Binding>, user: &User) -> Self {
         let mut subjects = binding.subjects.iter();
         let subject = subjects.position(|s| s.applies_to(user, &binding.namespace));

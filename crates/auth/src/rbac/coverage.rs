@@ -1,8 +1,9 @@
-//! Whether who has some rules has others too: nobody may grant what they do not have (AUTHZ-03).
+//! Checks that rules cover other rules: nobody may grant permissions that they do not have
+//! (AUTHZ-03).
 //!
-//! A rule allows each of its verbs on each of its resources in each of its groups: millions of rights, told
-//! in a few kilobytes. So they are not looked at one by one, as upstream does, but as classes: texts that the
-//! same rules of the owner name are worth the same.
+//! A rule allows each of its verbs on each of its resources in each of its groups: a few kilobytes
+//! may list millions of permissions. So they are not compared one by one, as upstream does, but by
+//! classes: texts that the same owned rules name are equivalent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -12,29 +13,29 @@ use pintle_value::Str;
 
 use super::Rule;
 
-/// So many missing rights are told of.
+/// The most missing permissions that are listed.
 const TOLD_MAX: usize = 1000;
-/// So many words of sets of rules are looked at before the comparison is given up: a fraction of a second.
+/// The work limit of a comparison, in words of rule sets: a fraction of a second.
 const WORK_MAX: usize = 1 << 28;
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// What somebody would grant and does not have.
+/// The permissions that the owner lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// As upstream writes it.
+    /// In upstream's format.
     pub rights: BTreeSet<String>,
-    /// There are more than are told of, or too many to be sure that there are none.
+    /// True if there are more, or if the comparison was given up.
     pub more: bool,
 }
 
 impl Missing {
-    /// Whether everything is covered.
+    /// True if everything is covered.
     pub fn is_empty(&self) -> bool {
         self.rights.is_empty() && !self.more
     }
 }
 
-/// What `wanted` allows and `owned` does not.
+/// The permissions that `wanted` has and `owned` does not.
 pub fn missing_rights(owned: &[Rule], wanted: &[Rule]) -> Missing {
     let owned = Owned::new(owned);
     let mut search = Search::default();
@@ -51,10 +52,10 @@ pub fn missing_rights(owned: &[Rule], wanted: &[Rule]) -> Missing {
     Missing { rights: compacted(missing).iter().map(shown).collect(), more: search.more }
 }
 
-/// A set of the owner's rules, by their numbers.
+/// A set of owned rules, as a bit set.
 type Rules = Vec<u64>;
 
-/// The owner's rules, by what they name.
+/// An index of the owned rules by the texts that they name.
 struct Owned<'a> {
     /// All of them.
     every: Rules,
@@ -63,13 +64,13 @@ struct Owned<'a> {
     resources: Named<'a>,
     names: Named<'a>,
     paths: Named<'a>,
-    /// Paths that end with a star, without it, by their length.
+    /// Paths with a trailing star, without it, by length.
     prefixes: BTreeMap<usize, HashMap<&'a str, Vec<usize>>>,
 }
 
-/// Which rules name a text in one of their lists.
+/// The rules that name a text in one of their lists.
 struct Named<'a> {
-    /// Those that name everything.
+    /// The rules that name `*`.
     all: Rules,
     by_text: HashMap<&'a str, Vec<usize>>,
 }
@@ -95,7 +96,7 @@ impl<'a> Owned<'a> {
         }
     }
 
-    /// The rules that cover a resource, or a part of it: `pods/log` is covered by `*/log`, too.
+    /// The rules that cover a resource or subresource: `*/log` covers `pods/log`, too.
     fn covering_resource(&self, resource: &str) -> Rules {
         let part = resource.split_once('/').map(|(_, part)| format!("*/{part}"));
         self.resources.covering([Some(resource), part.as_deref()].into_iter().flatten())
@@ -132,7 +133,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// One list of a wanted rule: the indices of its texts, by the owner's rules that cover them.
+/// One list of a wanted rule: the indices of its texts, grouped by the owned rules that cover them.
 struct Axis {
     count: usize,
     classes: BTreeMap<Rules, Vec<usize>>,
@@ -148,7 +149,7 @@ impl Axis {
     }
 }
 
-/// The lists of a wanted rule, in the order in which upstream takes their product.
+/// The lists of a wanted rule, in the order of upstream's product.
 enum Parts<'a> {
     Resources(&'a Rule),
     Paths(&'a Rule),
@@ -168,13 +169,13 @@ fn of_resources<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>)
 fn of_paths<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>) {
     let paths = Axis::new(&rule.paths, |text| owned.covering_path(text));
     let verbs = Axis::new(&rule.verbs, |text| owned.verbs.covering([text]));
-    // Rules for single objects are about no paths.
+    // Rules with resource names cover no paths.
     let unnamed = Axis { count: 1, classes: [(owned.names.all.clone(), vec![0])].into() };
     (Parts::Paths(rule), vec![paths, verbs, unnamed])
 }
 
 impl Parts<'_> {
-    /// The rule of one verb on one thing.
+    /// The rule of a single permission.
     fn single(&self, indices: &[usize]) -> Rule {
         let one =
             |list: &[Str], axis: usize| list.get(indices[axis]).cloned().into_iter().collect();
@@ -197,13 +198,14 @@ impl Parts<'_> {
 struct Search {
     work: usize,
     told: usize,
-    /// For each combination that no rule covers, its indices in the lists of the wanted rule.
+    /// The uncovered combinations, as indices in the lists of the wanted rule.
     found: Vec<Vec<usize>>,
     more: bool,
 }
 
 impl Search {
-    /// Looks for what no rule covers, among those that cover what was `chosen` from the lists before.
+    /// Finds combinations that no rule covers; `rules` cover what was `chosen` from the lists
+    /// before.
     fn uncovered<'a>(&mut self, axes: &'a [Axis], rules: &Rules, chosen: &mut Vec<&'a [usize]>) {
         if rules.iter().all(|word| *word == 0) {
             return self.tell(chosen, axes, &mut Vec::new());
@@ -222,7 +224,7 @@ impl Search {
         }
     }
 
-    /// Notes every combination of what was chosen with all that is left, as long as it will be told of.
+    /// Records every combination of the chosen texts with the rest, up to the limit.
     fn tell(&mut self, chosen: &[&[usize]], rest: &[Axis], indices: &mut Vec<usize>) {
         let all: Vec<usize>;
         let (next, chosen, rest) = match (chosen.split_first(), rest.split_first()) {
@@ -264,8 +266,8 @@ fn with(mut rules: Rules, number: usize) -> Rules {
     rules
 }
 
-/// Puts rules of one resource together that differ in their verbs (upstream: `CompactRules`). Each is of one
-/// object at most.
+/// Merges rules of one resource that differ in their verbs (upstream: `CompactRules`). Each names
+/// at most one object.
 fn compacted(rules: Vec<Rule>) -> Vec<Rule> {
     let mut compacted: Vec<Rule> = Vec::new();
     let mut known = HashMap::new();
@@ -303,7 +305,7 @@ fn shown(rule: &Rule) -> String {
     text
 }
 
-/// A list of texts as Go's `%q` writes it.
+/// Formats a list of texts as Go's `%q`.
 pub fn quoted_list<S: AsRef<str>>(list: &[S]) -> String {
     let quoted: Vec<String> = list.iter().map(|text| quote(&truncated(text.as_ref()))).collect();
     format!("[{}]", quoted.join(" "))

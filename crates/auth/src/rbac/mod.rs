@@ -1,7 +1,7 @@
-//! Role-based access control: what bindings grant, as upstream's RBAC authorizer rules.
+//! Role-based access control, as upstream's RBAC authorizer.
 //!
-//! A [`Policy`] is an index over roles and bindings: what a user may do is found by the user's name and
-//! groups, whatever the number of bindings. Whoever holds it keeps it up to date, one object at a time.
+//! A [`Policy`] is an index over roles and bindings by user and group, so a ruling does not depend
+//! on the number of bindings. Its owner applies changes of objects one by one.
 
 mod binding;
 mod coverage;
@@ -27,21 +27,21 @@ use crate::{Attributes, Decision, NonResourceRule, ResourceRule, Rules, Ruling, 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What a policy is made of.
+/// The kinds of objects of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Rules for the cluster, or for a namespace in which they are bound.
+    /// Rules for the cluster, or for the namespace of a binding.
     ClusterRole,
     /// Rules for a namespace.
     Role,
-    /// Who has which rules in the cluster.
+    /// Grants rules in the cluster.
     ClusterRoleBinding,
-    /// Who has which rules in a namespace.
+    /// Grants rules in a namespace.
     RoleBinding,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] =
         [Self::ClusterRole, Self::Role, Self::ClusterRoleBinding, Self::RoleBinding];
 
@@ -62,25 +62,25 @@ impl Kind {
     }
 }
 
-/// Roles and bindings, indexed.
+/// The index of roles and bindings.
 #[derive(Debug, Default)]
 pub struct Policy {
     cluster: Scope,
     namespaces: HashMap<Str, Scope>,
 }
 
-/// Those of a namespace, or of the cluster.
+/// The roles and bindings of a namespace or of the cluster.
 #[derive(Debug, Default)]
 struct Scope {
     roles: HashMap<Str, Arc<[Rule]>>,
     bindings: HashMap<Str, Arc<Binding>>,
-    /// Bindings by the users and by the groups that they name.
+    /// Bindings by user and by group.
     users: HashMap<Str, Vec<Arc<Binding>>>,
     groups: HashMap<Str, Vec<Arc<Binding>>>,
 }
 
 impl Policy {
-    /// Takes up a role or a binding as it is now.
+    /// Applies the state of a role or binding.
     pub fn set(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
         let scope = self.scope_mut(namespace);
         match kind {
@@ -94,7 +94,7 @@ impl Policy {
         }
     }
 
-    /// Forgets a role or a binding.
+    /// Removes a role or binding.
     pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
         let scope = self.scope_mut(namespace);
         match kind {
@@ -106,7 +106,7 @@ impl Policy {
         }
     }
 
-    /// Forgets everything of a kind.
+    /// Removes all objects of a kind.
     pub fn clear(&mut self, kind: Kind) {
         let in_cluster = matches!(kind, Kind::ClusterRole | Kind::ClusterRoleBinding);
         let scopes: Vec<&mut Scope> = if in_cluster {
@@ -126,7 +126,7 @@ impl Policy {
         }
     }
 
-    /// May this user do this? The reason is upstream's.
+    /// Authorizes a request. The reason has upstream's text.
     pub fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
         let namespace = match attributes.subject {
             Subject::Resource(objects) => objects.namespace,
@@ -150,7 +150,7 @@ impl Policy {
         Ruling::no_opinion(format!("RBAC: {}", aggregate(missing)))
     }
 
-    /// The rules that bindings grant a user in a namespace, and what went wrong, or `""`.
+    /// The rules that bindings grant a user in a namespace, and the errors or `""`.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
@@ -166,7 +166,7 @@ impl Policy {
         (all, if missing.is_empty() { String::new() } else { aggregate(missing) })
     }
 
-    /// As [`Policy::rules_for`], in the terms of authorizers.
+    /// [`Policy::rules_for`] as [`Rules`].
     pub fn rules(&self, user: &User, namespace: &str) -> Rules {
         let (all, error) = self.rules_for(user, namespace);
         let texts = |list: &[Str]| list.iter().map(Str::to_string).collect::<Vec<_>>();
@@ -188,7 +188,8 @@ impl Policy {
         rules
     }
 
-    /// The rules of a role that a binding in `namespace` (`""`: of the cluster) refers to, or a 404.
+    /// The rules of the role that a binding in `namespace` (`""`: of the cluster) refers to, or
+    /// 404.
     pub fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<&[Rule], Status> {
         let (scope, singular) = match kind {
             "Role" => (self.namespaces.get(namespace), "role"),
@@ -204,8 +205,8 @@ impl Policy {
             .ok_or_else(|| Status::not_found(&GroupResource::new(GROUP, singular), name))
     }
 
-    /// The bindings that apply to a user: those of the cluster, then those of a namespace. One that
-    /// names the user in several ways may come several times.
+    /// The bindings that apply to a user: those of the cluster, then those of a namespace. A
+    /// binding that names the user several times may be repeated.
     fn bindings<'p>(
         &'p self,
         user: &'p User,
@@ -256,7 +257,7 @@ impl Scope {
     }
 }
 
-/// Several errors in one, as upstream's aggregates read: each once.
+/// Joins errors as upstream's aggregates do: without duplicates.
 fn aggregate(errors: Vec<String>) -> String {
     let mut seen = HashSet::new();
     let distinct: Vec<String> =

@@ -1,24 +1,24 @@
-//! A rule of a role: verbs on resources, or on paths.
+//! The rules of roles: verbs on resources or on paths.
 
 use pintle_value::{Str, Value};
 
 use crate::{Attributes, Objects, Subject};
 
-/// A rule of a role (upstream: `PolicyRule`). `*` stands for all.
+/// A rule of a role (upstream: `PolicyRule`). `*` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub verbs: Vec<Str>,
     pub api_groups: Vec<Str>,
     /// `pods`, `pods/log`, `*/scale`, `*`.
     pub resources: Vec<Str>,
-    /// None: whatever the name.
+    /// Empty matches any name.
     pub resource_names: Vec<Str>,
-    /// A trailing `*` stands for whatever follows.
+    /// A trailing `*` matches any rest.
     pub paths: Vec<Str>,
 }
 
 impl Rule {
-    /// The rules of a role's object.
+    /// Parses the rules of a role.
     pub fn all_of(role: &Value) -> Vec<Self> {
         let rules = role.get("rules").and_then(Value::as_array).unwrap_or_default();
         rules.iter().map(Self::read).collect()
@@ -38,7 +38,7 @@ impl Rule {
         }
     }
 
-    /// Whether it allows what is asked, whoever asks.
+    /// True if the rule allows the request, for any user.
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         has_or_all(&self.verbs, asked.verb)
             && match asked.subject {
@@ -72,7 +72,7 @@ fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-/// Whether a rule's path is or begins a path.
+/// True if a rule's path matches a path.
 fn path_matches(rule: &str, path: &str) -> bool {
     rule == path || rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }

@@ -1,4 +1,4 @@
-//! The authority, and the certificates that it signs.
+//! The CA and the certificates that it issues.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::Error;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
 const LEAF_LIFE: Duration = DAY.saturating_mul(365);
-/// A certificate that ends so soon is made anew.
+/// A certificate is renewed this long before it expires.
 const RENEWAL: Duration = DAY.saturating_mul(30);
-/// An authority that ends so soon is warned of: all that trust it must be given another one until then.
+/// A CA is warned of this long before it expires: until then, its users must get a new one.
 const AUTHORITY_WARNING: Duration = DAY.saturating_mul(180);
-/// Certificates are valid from a little before they are made: clocks differ.
+/// Certificates are backdated by this, since clocks differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
 /// A certificate and its key, as PEM.
@@ -36,19 +36,19 @@ pub(crate) struct Pair {
     key_path: PathBuf,
 }
 
-/// An authority of the server's own.
+/// A CA of the server.
 pub(super) struct Kind {
     /// The files' name, without `.crt` and `.key`.
     file: &'static str,
     common_name: &'static str,
 }
 
-/// Whom clients trust, and who says who clients are.
+/// The CA of the serving certificate and of client certificates.
 pub(super) const CLUSTER: Kind = Kind { file: "ca", common_name: "kubernetes" };
-/// By which extension API servers know this one.
+/// The CA of the server's certificate as a front proxy.
 pub(super) const FRONT_PROXY: Kind = Kind { file: "front-proxy-ca", common_name: "front-proxy-ca" };
 
-/// What a certificate is to say.
+/// The contents of a certificate.
 pub(crate) struct Profile {
     /// The files' name, without `.crt` and `.key`.
     pub(super) file: &'static str,
@@ -82,7 +82,7 @@ impl Pair {
         if pair.belongs_together() { Ok(pair) } else { Err(of_key(pair.mismatch())) }
     }
 
-    /// The certificate and those behind it.
+    /// The certificate chain.
     pub(crate) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
         pem::certificates(&self.certificate_path, &self.certificate_pem)
     }
@@ -92,32 +92,32 @@ impl Pair {
         pem::key(&self.key_path, &self.key_pem)
     }
 
-    /// What a client shows.
+    /// The pair as credentials of a client.
     pub(super) fn credentials(&self) -> Credentials {
         Credentials { certificate_pem: self.certificate_pem.clone(), key_pem: self.key_pem.clone() }
     }
 
-    /// Whether the key is the certificate's: a crash may have left them of two makings.
+    /// True if the key is the certificate's. After a crash they may be of two generations.
     fn belongs_together(&self) -> bool {
         let (Ok(chain), Ok(key)) = (self.chain(), self.key()) else { return false };
         let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key);
         key.is_ok_and(|key| CertifiedKey::new(chain, key).keys_match().is_ok())
     }
 
-    /// The certificate and the key do not belong together.
+    /// The error of a key that is not the certificate's.
     pub(crate) fn mismatch(&self) -> Error {
         let certificate = self.certificate_path.display();
         let reason = format!("this key is not that of the certificate in {certificate}");
         pem::error(&self.key_path, reason)
     }
 
-    /// Where a pair of that name is kept; only names where nothing is.
+    /// The paths of a pair; without a directory, only names.
     fn paths(directory: Option<&Path>, name: &str) -> (PathBuf, PathBuf) {
         let directory = directory.unwrap_or(Path::new(""));
         (directory.join(format!("{name}.crt")), directory.join(format!("{name}.key")))
     }
 
-    /// A pair that was kept before, if there is one.
+    /// Loads a stored pair, if there is one.
     fn load(directory: Option<&Path>, name: &str) -> Result<Option<Self>, Error> {
         let (certificate_path, key_path) = Self::paths(directory, name);
         if directory.is_none() {
@@ -133,7 +133,7 @@ impl Pair {
         }))
     }
 
-    /// A new pair, kept where there is a directory.
+    /// Stores a new pair, if there is a directory.
     fn save(
         directory: Option<&Path>,
         name: &str,
@@ -149,7 +149,7 @@ impl Pair {
     }
 }
 
-/// The authority that signs this server's certificates.
+/// The CA that signs this server's certificates.
 pub(crate) struct Authority {
     pair: Pair,
     issuer: Issuer<'static, KeyPair>,
@@ -157,11 +157,11 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// The authority that is kept in the directory, or a new one.
+    /// Loads the stored CA, or generates one.
     ///
     /// # Errors
-    /// Also if it is not valid at the time: nobody would believe what it signs, and a new one in its place
-    /// would shut out all who trust this one.
+    /// Also if it is not valid now: its certificates would be rejected, and a new CA in its place
+    /// would lock out everyone who trusts this one.
     pub(super) fn prepare(
         kind: &Kind,
         directory: Option<&Path>,
@@ -173,7 +173,7 @@ impl Authority {
             None => {
                 let (certificate_path, key_path) = Pair::paths(directory, file);
                 if directory.is_some() && (certificate_path.exists() || key_path.exists()) {
-                    // Making a new one would shut out everyone who trusts the old one.
+                    // Generating a new one would lock out everyone who trusts the old one.
                     let reason = format!(
                         "{file}.crt and {file}.key belong together and one is missing; put it back, \
                          or remove the other to get a new authority"
@@ -202,11 +202,11 @@ impl Authority {
         Ok(Self { pair, issuer, validity })
     }
 
-    /// Warns where the authority ends soon.
+    /// Warns if the CA expires soon.
     pub(crate) fn warn(&self, now: SystemTime) {
         if seconds(now + AUTHORITY_WARNING) > self.validity.until {
             tracing::warn!(
-                "the authority in {} ends at {}, and with it all its certificates: remove this file and {} \
+                "the CA in {} expires at {}, and with it all its certificates: before then, remove this file and {}, \
                  before, start the server again, and give all who trust it the new authority",
                 self.pair.certificate_path.display(),
                 date(self.validity.until),
@@ -228,22 +228,22 @@ impl Authority {
         Pair::save(directory, kind.file, certificate.pem(), key.serialize_pem())
     }
 
-    /// The authority's certificate, as PEM.
+    /// The CA certificate, as PEM.
     pub(super) fn certificate_pem(&self) -> &str {
         &self.pair.certificate_pem
     }
 
-    /// The authority's key, as PEM.
+    /// The CA key, as PEM.
     pub(super) fn key_pem(&self) -> &str {
         &self.pair.key_pem
     }
 
-    /// The authority's certificate.
+    /// The CA certificate.
     pub(super) fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
         Ok(self.pair.chain()?.swap_remove(0))
     }
 
-    /// The pair of that profile that is kept in the directory, if it still serves, or a new one.
+    /// The stored pair of a profile, if it is still usable, or a new one.
     pub(super) fn pair(
         &self,
         directory: Option<&Path>,
@@ -256,7 +256,7 @@ impl Authority {
         }
     }
 
-    /// Another pair in the place of one that no longer serves.
+    /// Renews a pair that is no longer usable.
     pub(crate) fn renewed(
         &self,
         pair: &Pair,
@@ -265,11 +265,11 @@ impl Authority {
         now: SystemTime,
     ) -> Result<Option<Pair>, Error> {
         let Some(why) = self.unfit(pair, profile, now) else { return Ok(None) };
-        tracing::info!("making the certificate {} anew: {why}", profile.file);
+        tracing::info!("renewing the certificate {}: {why}", profile.file);
         self.make_pair(directory, profile, now).map(Some)
     }
 
-    /// A new pair, which does not outlive the authority.
+    /// Issues a new pair, which does not outlive the CA.
     fn make_pair(
         &self,
         directory: Option<&Path>,
@@ -294,8 +294,8 @@ impl Authority {
         Pair::save(directory, profile.file, certificate.pem(), key_pem)
     }
 
-    /// Why a pair does not serve any more, if so: it is not this authority's, does not last, or does not say
-    /// what it is to say.
+    /// Why a pair must be renewed, if it must: it is of another CA, expires soon, or lacks contents
+    /// of the profile.
     fn unfit(&self, pair: &Pair, profile: &Profile, now: SystemTime) -> Option<String> {
         let (chain, authority) = match (pair.chain(), self.certificate_der()) {
             (Ok(chain), Ok(authority)) => (chain, authority),
@@ -319,7 +319,7 @@ impl Authority {
         if validity.until > self.validity.until {
             return Some("it outlives its authority".to_owned());
         }
-        // One that ends with its authority cannot be had any longer.
+        // One that expires with its CA cannot be extended.
         if validity.until < seconds(now + RENEWAL).min(self.validity.until) {
             return Some(format!("it ends at {}", date(validity.until)));
         }

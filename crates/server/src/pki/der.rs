@@ -1,9 +1,9 @@
-//! Values in DER, of which a certificate is made.
+//! Encodes DER values of certificates.
 
-/// The tag of what has several values in it.
+/// The tag of a sequence.
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// A tag, a length, a value.
+/// Encodes a tag, a length and a value.
 pub(crate) fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     let length = value.len().to_be_bytes();
     let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Makes a directory, and those above it, for the owner only. One that is there keeps its permissions.
+/// Creates a directory and its parents for the owner only. An existing one keeps its permissions.
 pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -18,13 +18,13 @@ pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
     builder.create(path).map_err(|why| error("create the directory", path, why))
 }
 
-/// Writes a file for the owner only: as a whole or not at all, so that a crash leaves no half key.
+/// Writes a file for the owner only, atomically, so that a crash leaves no partial key.
 ///
-/// The text goes to a file beside it first. That one is always made here, never one that is there
-/// already: it could be readable for others, or a link to somewhere else.
+/// The text is written to a temporary file first, which is always created here: an existing one
+/// could be readable for others, or a link.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     if is_unchanged(path, text) {
-        return Ok(()); // a full disk does not keep a server from starting again
+        return Ok(()); // so that a server can restart on a full disk
     }
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
@@ -33,7 +33,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
             return Err(error("replace", &new, why));
         }
-        Ok(()) | Err(_) => {} // what a crash left behind, if anything
+        Ok(()) | Err(_) => {} // the remains of a crash, if there are any
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -46,7 +46,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     written.and_then(|()| fs::rename(&new, path)).map_err(|why| error("write", path, why))
 }
 
-/// Whether a file for the owner only has this text already.
+/// True if a file for the owner only has this text already.
 fn is_unchanged(path: &Path, text: &str) -> bool {
     let is_private = fs::symlink_metadata(path).is_ok_and(|metadata| {
         #[cfg(unix)]
@@ -69,7 +69,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|why| error("read", path, why))
 }
 
-/// Reads a file that may not be there.
+/// Reads a file that may be missing.
 pub(super) fn read_if_any(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -1,15 +1,15 @@
-//! Values that are read from files, and read again when the files change.
+//! Values that are reloaded when their files change.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::Error;
 
-/// A value that is read from files. While the files cannot be used, it stays as it was: the two files of a
-/// pair are seldom replaced at the same moment.
+/// A value that is read from files. While the files are invalid it keeps its last value: the two
+/// files of a pair are seldom replaced at once.
 pub(crate) struct Followed<T> {
     files: Vec<PathBuf>,
-    /// The contents that were looked at last, usable or not; `None` for a file that could not be read.
+    /// The last contents, valid or not; `None` for an unreadable file.
     seen: Vec<Option<Vec<u8>>>,
     read: Box<dyn Fn() -> Result<T, Error> + Send + Sync>,
     value: T,
@@ -24,19 +24,18 @@ impl<T> Followed<T> {
         files: Vec<PathBuf>,
         read: impl Fn() -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        // The contents come first: a change that follows is found by the next look.
+        // The contents are read before the value, so that a later change is noticed.
         let seen = contents(&files);
         let value = read()?;
         Ok(Self { files, seen, read: Box::new(read), value })
     }
 
-    /// The value as it was read last.
+    /// The current value.
     pub(crate) const fn value(&self) -> &T {
         &self.value
     }
 
-    /// Reads the value again if a file has changed since the last look; tells whether it was read. What
-    /// cannot be used is logged once.
+    /// Reloads the value if a file has changed; true if it did. Each failure is logged once.
     pub(crate) fn refresh(&mut self) -> bool {
         let contents = contents(&self.files);
         if contents == self.seen {
@@ -46,12 +45,12 @@ impl<T> Followed<T> {
         match (self.read)() {
             Ok(value) => self.value = value,
             Err(error) => {
-                tracing::error!(%error, "a file that changed cannot be used; its earlier content stays in use");
+                tracing::error!(%error, "cannot reload a file that has changed; its previous content stays in use");
                 return false;
             }
         }
         for file in &self.files {
-            tracing::info!(file = %file.display(), "read again after a change");
+            tracing::info!(file = %file.display(), "reloaded a file that has changed");
         }
         true
     }

@@ -1,5 +1,5 @@
-//! The certificates of the listener: what it shows to clients, and by which authorities it recognises
-//! them. They change while the server runs, with the files that flags name and with time.
+//! The listener's certificates and the CAs of clients. They are replaced when files change and when
+//! the server renews its own.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,15 +18,15 @@ use crate::Error;
 pub(crate) struct ListenerCertificates {
     /// The serving certificate and its key.
     pub(crate) serving: Pair,
-    /// Further pairs, each with the names that it is for; its own where there are none (SNI).
+    /// Further pairs with their names; without names, those of the certificate (SNI).
     pub(crate) named: Vec<(Vec<String>, Pair)>,
-    /// The authorities of clients.
+    /// The CAs of clients.
     pub(crate) clients: Authorities,
-    /// The authorities of front proxies; `None` where nobody may be one.
+    /// The CAs of front proxies; `None` if there are none.
     pub(crate) front_proxies: Option<Authorities>,
 }
 
-/// Authorities.
+/// CAs.
 #[derive(Clone)]
 pub(crate) struct Authorities {
     /// As PEM.
@@ -35,23 +35,23 @@ pub(crate) struct Authorities {
     pub(crate) roots: RootCertStore,
 }
 
-/// Where the serving certificate comes from.
+/// The source of the serving certificate.
 pub(super) enum Serving {
-    /// Files have it.
+    /// Read from files.
     Given(Followed<Pair>),
-    /// It is the server's own, and is to say this.
+    /// Issued by the server's CA with this profile.
     Own { profile: Profile, pair: Pair },
 }
 
 impl Serving {
-    /// The one in files that flags name; `None` where they name none.
+    /// Reads the files that flags name; `None` if there are none.
     pub(super) fn given(wanted: &Wanted) -> Result<Option<Self>, Error> {
         let given = wanted.serving_files.clone();
         let given = given.map(|files| pair(files, ["tls-cert-file", "tls-private-key-file"]));
         Ok(given.transpose()?.map(Self::Given))
     }
 
-    /// The pair of now.
+    /// The current pair.
     pub(super) const fn pair(&self) -> &Pair {
         match self {
             Self::Given(followed) => followed.value(),
@@ -59,12 +59,12 @@ impl Serving {
         }
     }
 
-    /// Whether files have it.
+    /// True if it is read from files.
     pub(super) const fn is_given(&self) -> bool {
         matches!(self, Self::Given(_))
     }
 
-    /// Reads files again that have changed; tells whether they did.
+    /// Reloads changed files; true if there were any.
     pub(super) fn refresh(&mut self) -> bool {
         match self {
             Self::Given(followed) => followed.refresh(),
@@ -73,7 +73,7 @@ impl Serving {
     }
 }
 
-/// The other files that flags name, as they were read last.
+/// The contents of the other files that flags name.
 pub(super) struct ListenerFiles {
     named: Vec<(Vec<String>, Followed<Pair>)>,
     clients: Option<Followed<Authorities>>,
@@ -99,12 +99,12 @@ impl ListenerFiles {
         })
     }
 
-    /// Whether flags name any.
+    /// True if flags name none.
     pub(super) fn is_empty(&self) -> bool {
         self.named.is_empty() && self.clients.is_none() && self.front_proxies.is_none()
     }
 
-    /// Reads again what has changed; tells whether anything did.
+    /// Reloads changed files; true if there were any.
     pub(super) fn refresh(&mut self) -> bool {
         let mut is_changed = false;
         for (_, pair) in &mut self.named {
@@ -116,10 +116,10 @@ impl ListenerFiles {
         is_changed
     }
 
-    /// The certificates with the serving pair and the server's own authority.
+    /// Combines them with the serving pair and the server's CA.
     ///
     /// # Errors
-    /// An authority of clients would be one of front proxies.
+    /// A CA of clients is also one of front proxies.
     pub(super) fn with(
         &self,
         serving: &Pair,
@@ -178,7 +178,8 @@ fn authorities(
     followed.map(Some)
 }
 
-/// Why an authority of clients must not be one of front proxies, without more.
+/// The error of a client CA that is also the front-proxy CA without allowed names: every client
+/// could name any user.
 fn every_client_a_front_proxy() -> Error {
     let reason = "it and --client-ca-file, or the server's own authority, contain overlapping certificates; \
                   --requestheader-allowed-names must be specified to ensure regular client certificates \
@@ -186,7 +187,7 @@ fn every_client_a_front_proxy() -> Error {
     Error::Flag { flag: FRONT_PROXY_CA, reason: reason.to_owned() }
 }
 
-/// Tells of certificates that were given and are not valid: they are whoever's who gave them.
+/// Warns of given certificates that are not valid now.
 fn warn_if_invalid(path: &Path, certificates: &[CertificateDer<'_>]) {
     let now = seconds(SystemTime::now());
     for validity in certificates.iter().filter_map(Validity::of) {

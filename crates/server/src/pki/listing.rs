@@ -1,4 +1,4 @@
-//! Whose the certificates of files are, and when each ends.
+//! Lists the certificates of files with their expiry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub struct ListedCertificate {
     pub path: PathBuf,
     /// Its subject, such as `CN=kube-apiserver`.
     pub subject: String,
-    /// The last second at which it is valid, since 1970.
+    /// The last second of its validity, since 1970.
     pub until_unix_seconds: i64,
 }
 
-/// The certificates in a file, or in the files of a directory that end in `.crt`, by the files' names.
+/// The certificates in a file, or in a directory's `.crt` files, sorted by file name.
 ///
 /// # Errors
-/// A file or the directory cannot be read, or something in a file is no certificate.
+/// A file or the directory cannot be read, or a block is no certificate.
 pub fn list_certificates(path: &Path) -> Result<Vec<ListedCertificate>, Error> {
     let mut listed = Vec::new();
     for path in files_of(path)? {

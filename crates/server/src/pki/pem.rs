@@ -1,4 +1,4 @@
-//! PEM to certificates and keys, with errors that name the file.
+//! Parses PEM; errors name the file.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Error;
 
-/// Every certificate in a file, at least one. What is none is an error: an authority that is left out would
-/// not be missed.
+/// All certificates in a file, at least one. Any other block is an error: a missing CA would go
+/// unnoticed.
 pub(super) fn certificates(path: &Path, text: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match all {
@@ -36,10 +36,10 @@ pub(super) fn key(path: &Path, text: &str) -> Result<PrivateKeyDer<'static>, Err
         .map_err(|why| error(path, format!("this is not a private key in PEM: {why}")))
 }
 
-/// A P-256 key as `EC PRIVATE KEY` (SEC 1): clients such as fabric8's tell by these words that it is none
-/// for RSA. `None` for other keys.
+/// Formats a P-256 key as `EC PRIVATE KEY` (SEC 1): clients such as fabric8's recognise by this
+/// label that it is not an RSA key. `None` for other keys.
 pub(super) fn elliptic(key: &KeyPair) -> Option<String> {
-    // PKCS #8 around such a key: version, algorithm and curve, and within, again a version.
+    // The PKCS #8 wrapper: version, algorithm and curve, and the inner version.
     const CURVE: [u8; 10] = [0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
     const SECRET_BYTES: usize = 32;
     const WITHIN: [u8; 5] = [0x02, 1, 1, 0x04, SECRET_BYTES as u8];
@@ -61,7 +61,7 @@ pub(super) fn elliptic(key: &KeyPair) -> Option<String> {
     Some(format!("-----BEGIN EC PRIVATE KEY-----\n{lines}\n-----END EC PRIVATE KEY-----\n"))
 }
 
-/// Something is wrong with a file.
+/// The error of a file.
 pub(super) fn error(path: &Path, reason: String) -> Error {
     Error::Certificate { path: path.to_owned(), reason }
 }

@@ -1,5 +1,4 @@
-//! Certificates of a server that runs for long: those of its own are renewed before they end, and files
-//! that flags name are read again when they change.
+//! Renews the server's own certificates before they expire, and reloads the files that flags name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use super::listener::{ListenerCertificates, ListenerFiles, Serving};
 use super::{Credentials, RenewedCredentials};
 use crate::Error;
 
-/// What keeps the certificates up to date.
+/// The state of renewal.
 pub(crate) struct Renewal {
     pub(super) authority: Authority,
     pub(super) front_proxy_authority: Authority,
-    /// Where certificates of the server's own are kept; `None` keeps them in memory.
+    /// The directory of the server's own certificates; `None` keeps them in memory.
     pub(super) directory: Option<PathBuf>,
     pub(super) files: ListenerFiles,
     pub(super) serving: Serving,
@@ -25,37 +24,37 @@ pub(crate) struct Renewal {
     pub(super) front_proxy_client: ClientRenewal,
 }
 
-/// What others have to learn.
+/// A change that other parts must apply.
 pub(crate) enum Change {
-    /// The listener has other certificates.
+    /// The listener's certificates have changed.
     Listener(Box<ListenerCertificates>),
-    /// The administrator has another certificate.
+    /// The administrator's certificate has been renewed.
     Admin(Credentials),
 }
 
-/// A client certificate of the server's own.
+/// A client certificate of the server.
 pub(super) struct ClientRenewal {
     profile: Profile,
     pair: Pair,
-    /// What the server shows to others.
+    /// The current credentials.
     pub(super) credentials: RenewedCredentials,
 }
 
 impl Renewal {
-    /// Whether there are files that may change at any time.
+    /// True if there are files to check.
     pub(crate) fn has_files(&self) -> bool {
         self.serving.is_given() || !self.files.is_empty()
     }
 
-    /// The certificates of the listener now.
+    /// The current certificates of the listener.
     ///
     /// # Errors
-    /// They cannot be used together.
+    /// They contradict each other.
     pub(super) fn listener(&self) -> Result<ListenerCertificates, Error> {
         self.files.with(self.serving.pair(), &self.authority)
     }
 
-    /// Reads files again that have changed.
+    /// Reloads changed files.
     pub(crate) fn reread(&mut self) -> Result<Option<Change>, Error> {
         let is_changed = self.serving.refresh();
         if !self.files.refresh() && !is_changed {
@@ -64,7 +63,7 @@ impl Renewal {
         Ok(Some(Change::Listener(Box::new(self.listener()?))))
     }
 
-    /// Makes certificates anew that near their end; warns of authorities that do.
+    /// Renews certificates that expire soon; warns of such CAs.
     pub(crate) fn renew(&mut self, now: SystemTime) -> Result<Vec<Change>, Error> {
         self.authority.warn(now);
         self.front_proxy_authority.warn(now);

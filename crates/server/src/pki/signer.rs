@@ -1,9 +1,9 @@
-//! Certificates for what others ask for: the controllers' signer.
+//! Signs the certificate requests of others, for the controllers.
 //!
-//! A request's key is taken over as it is. Its subject and its other names are written anew from what was
-//! read, and hold nothing else: so nothing is signed on which nobody decided. The rest is upstream's
-//! permissive policy (`pkg/controller/certificates/authority`). The certificate is written out here, since
-//! rcgen knows no subject with several groups.
+//! The key of a request is copied. Subject and other names are encoded anew from the parsed request
+//! and contain nothing else: so nothing is signed that was not checked. The rest is upstream's
+//! permissive policy (`pkg/controller/certificates/authority`). Certificates are encoded here,
+//! since rcgen has no subjects with several groups.
 
 use std::collections::BTreeSet;
 
@@ -30,12 +30,13 @@ use super::signature::is_signed;
 use crate::Error;
 use crate::machine::{now, random};
 
-/// Certificates are valid from a little before they are made: clocks differ.
+/// Certificates are backdated by this, since clocks differ.
 const BACKDATED_SECONDS: i64 = 5 * 60;
-/// One that lives shorter ends when it was asked to; others a little earlier, too.
+/// A certificate with a shorter lifetime is not shortened by the backdating; others expire earlier
+/// by as much.
 const SHORT_SECONDS: i64 = 8 * 60 * 60;
 
-/// Bits of a key's usage.
+/// The bits of key usages.
 const BITS: &[(&str, u8)] = &[
     ("signing", 0),
     ("digital signature", 0),
@@ -49,7 +50,7 @@ const BITS: &[(&str, u8)] = &[
     ("decipher only", 8),
 ];
 
-/// Purposes, by the ends of their identifiers, in the order in which they are written.
+/// Extended key usages by the last bytes of their object identifiers, in the order of encoding.
 const PURPOSES: &[(&str, &[u8])] = &[
     ("any", &[0x55, 0x1d, 0x25, 0]),
     ("server auth", &[0x2b, 6, 1, 5, 5, 7, 3, 1]),
@@ -66,7 +67,7 @@ const PURPOSES: &[(&str, &[u8])] = &[
     ("netscape sgc", &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1]),
 ];
 
-/// How signatures are named.
+/// The object identifiers of signature algorithms.
 const ALGORITHMS: &[(&SignatureAlgorithm, &[u8])] = &[
     (&rcgen::PKCS_ECDSA_P256_SHA256, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]),
     (&rcgen::PKCS_ECDSA_P384_SHA384, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3]),
@@ -75,11 +76,11 @@ const ALGORITHMS: &[(&SignatureAlgorithm, &[u8])] = &[
     (&rcgen::PKCS_ED25519, &[0x06, 3, 0x2b, 0x65, 0x70]),
 ];
 
-/// The server's authority, ready to sign.
+/// The server's CA as a signer.
 pub struct Signer {
-    /// Its certificate, in DER.
+    /// The CA certificate, in DER.
     certificate: Vec<u8>,
-    /// Its key, as PEM: read when it is needed, which is seldom.
+    /// The CA key, as PEM; it is parsed when needed, which is seldom.
     key_pem: String,
 }
 
@@ -108,14 +109,14 @@ impl signing_requests::Signer for Signer {
     }
 }
 
-/// Whether a request is signed by the key that it is about.
+/// Verifies that a request is signed by its own key.
 pub(crate) fn proves_possession(request: &CertificateRequest) -> bool {
     let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
     is_signed(&request.key, algorithms, &request.signed, &request.signature)
 }
 
-/// Whether a signature of a message is of this key (a `SubjectPublicKeyInfo` in DER), with SHA-256 where the
-/// kind of key leaves a choice.
+/// Verifies a signature with a key (a `SubjectPublicKeyInfo` in DER), with SHA-256 if the key type
+/// allows several hashes.
 pub(crate) fn signs_with_sha256(key: &[u8], message: &[u8], signature: &[u8]) -> bool {
     let algorithms = [
         webpki::aws_lc_rs::ED25519,
@@ -127,23 +128,23 @@ pub(crate) fn signs_with_sha256(key: &[u8], message: &[u8], signature: &[u8]) ->
     is_signed(key, &algorithms, message, signature)
 }
 
-/// What differs from certificate to certificate, in DER where it is bytes.
+/// The variable parts of a certificate; bytes are DER.
 struct Leaf<'a> {
     subject: &'a DistinguishedName,
     key: &'a [u8],
     names: &'a [u8],
     usages: &'a [&'a str],
-    /// How long it lives.
+    /// The lifetime.
     seconds: i64,
-    /// When it is made, in seconds since 1970.
+    /// The time of issue, in seconds since 1970.
     now: i64,
 }
 
 impl Signer {
-    /// A certificate for a client of the server, with a key of its own: a name, and groups.
+    /// Issues a client certificate with a new key, for a user name and groups.
     ///
     /// # Errors
-    /// If the authority cannot sign.
+    /// If the CA cannot sign.
     pub fn client(&self, name: &str, groups: &[&str]) -> Result<Credentials, Error> {
         const DAY: i64 = 24 * 60 * 60;
         let groups = groups.iter().map(|group| (ORGANIZATION, *group));
@@ -174,7 +175,7 @@ impl Signer {
 
         let mut serial = [0; 16];
         random(&mut serial);
-        serial[0] = serial[0] & 0x7f | 0x40; // positive, and of one length
+        serial[0] = serial[0] & 0x7f | 0x40; // positive, and of fixed length
         let body = der(
             SEQUENCE,
             &[
@@ -198,8 +199,8 @@ impl Signer {
     }
 }
 
-/// A subject as Go writes it (`pkix.Name.ToRDNSequence`): the attributes of a kind in one set, the kinds in
-/// this order, and none of another kind.
+/// Encodes a subject as Go does (`pkix.Name.ToRDNSequence`): the attributes of each type in one
+/// set, the types in this order, and no other type.
 fn subject(name: &DistinguishedName) -> Vec<u8> {
     const SETS: [&Kind; 7] =
         [COUNTRY, PROVINCE, LOCALITY, STREET, POSTAL_CODE, ORGANIZATION, ORGANIZATIONAL_UNIT];
@@ -213,19 +214,19 @@ fn subject(name: &DistinguishedName) -> Vec<u8> {
             der(SEQUENCE, &[der(OBJECT, kind), der(text_type(text), text.as_bytes())].concat())
         };
         let mut attributes: Vec<_> = texts.into_iter().map(attribute).collect();
-        attributes.sort_unstable(); // the order of a set in DER
+        attributes.sort_unstable(); // DER sorts sets
         der(SET, &attributes.concat())
     });
     der(SEQUENCE, &sets.collect::<Vec<_>>())
 }
 
-/// The tag of a text: that of PrintableString if it is one, or that of UTF8String.
+/// The tag of a text: PrintableString if possible, or UTF8String.
 fn text_type(text: &str) -> u8 {
     let is_printable = |byte: u8| byte.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&byte);
     if text.bytes().all(is_printable) { 0x13 } else { 0x0c }
 }
 
-/// From a little before it is made to its end, or its authority's, if that is sooner.
+/// Encodes the validity: backdated, and at most until the CA expires.
 fn validity(leaf: &Leaf<'_>, authority: &X509Validity) -> Result<Vec<u8>, String> {
     let now = leaf.now;
     let authority_ends = authority.not_after.timestamp();
@@ -240,7 +241,7 @@ fn validity(leaf: &Leaf<'_>, authority: &X509Validity) -> Result<Vec<u8>, String
     Ok(der(SEQUENCE, &[moment(now.saturating_sub(BACKDATED_SECONDS)), moment(end)].concat()))
 }
 
-/// A time: with two digits for the year before 2050, with four from then on.
+/// Encodes a time: with a two-digit year before 2050, with four digits from then on.
 fn moment(unix_seconds: i64) -> Vec<u8> {
     let text = time::format(unix_seconds.saturating_mul(time::SECOND));
     let text: String = text.chars().filter(|c| c.is_ascii_digit() || *c == 'Z').collect();
@@ -264,7 +265,7 @@ fn extensions(leaf: &Leaf<'_>, authority: &X509Certificate<'_>) -> Result<Vec<u8
     if !purposes.is_empty() {
         all.extend(extension(PURPOSE, false, &der(SEQUENCE, &purposes)));
     }
-    all.extend(extension(CONSTRAINTS, true, &der(SEQUENCE, &[]))); // no authority
+    all.extend(extension(CONSTRAINTS, true, &der(SEQUENCE, &[]))); // not a CA
     let key = authority.extensions().iter().find_map(|e| match e.parsed_extension() {
         ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0),
         _ => None,
@@ -283,7 +284,7 @@ fn extension(id: &[u8], is_critical: bool, value: &[u8]) -> Vec<u8> {
     der(SEQUENCE, &[der(OBJECT, id), critical, der(0x04, value)].concat())
 }
 
-/// The bits of a key's usage, if there are any, and its purposes.
+/// The key usage bits, if there are any, and the extended key usages.
 fn usages(usages: &[&str]) -> Result<(Option<Vec<u8>>, Vec<u8>), String> {
     let is_known = |usage: &&&str| {
         BITS.iter().any(|(known, _)| known == *usage)
@@ -301,7 +302,7 @@ fn usages(usages: &[&str]) -> Result<(Option<Vec<u8>>, Vec<u8>), String> {
         for bit in &bits {
             bytes[usize::from(bit / 8)] |= 0x80 >> (bit % 8);
         }
-        bytes.insert(0, 7 - last % 8); // so many bits at the end are none
+        bytes.insert(0, 7 - last % 8); // the number of unused bits
         der(BIT_STRING, &bytes)
     });
     let mut purposes: Vec<&[u8]> =
@@ -310,7 +311,7 @@ fn usages(usages: &[&str]) -> Result<(Option<Vec<u8>>, Vec<u8>), String> {
     Ok((string, purposes.into_iter().flat_map(|id| der(OBJECT, id)).collect()))
 }
 
-/// The request's other names.
+/// Encodes the subject alternative names.
 fn names(request: &CertificateRequest) -> Vec<u8> {
     let texts = |tag: u8, list: &[String]| -> Vec<u8> {
         list.iter().flat_map(|name| der(tag, name.as_bytes())).collect()

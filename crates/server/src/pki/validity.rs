@@ -1,4 +1,4 @@
-//! When a certificate is valid.
+//! The validity of certificates.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,14 +14,14 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// That of a certificate; `None` for what is none.
+    /// The validity of a certificate; `None` if it cannot be parsed.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let validity = certificate.validity();
         Some(Self { from: validity.not_before.timestamp(), until: validity.not_after.timestamp() })
     }
 
-    /// Why a certificate is not valid at a time, if it is not.
+    /// Why a certificate is not valid at a time, if so.
     pub(crate) fn problem(self, now: i64) -> Option<String> {
         if now < self.from {
             let (from, now) = (date(self.from), date(now));
@@ -34,7 +34,7 @@ impl Validity {
     }
 }
 
-/// A time as certificates are told of: `2026-11-22T13:00:00Z`.
+/// Formats a time for messages: `2026-11-22T13:00:00Z`.
 pub(crate) fn date(unix_seconds: i64) -> String {
     time::format(unix_seconds.saturating_mul(time::SECOND))
 }
