@@ -1,4 +1,4 @@
-//! What plugins tell the audit log of a write: annotations of its events, under upstream's keys.
+//! Audit annotations of plugins, under upstream's keys.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,13 +6,13 @@ use pintle_meta::names::qualified_name;
 use pintle_registry::admission::Attributes;
 use pintle_value::{Str, Value, json};
 
-/// The longest value that an expression of a policy may make; the rest is cut off.
+/// The longest value of a policy's expression; longer ones are truncated.
 const VALUE_BYTES_MAX: usize = 10 * 1024;
-/// How many bytes the values of one policy may have together; more are left out.
+/// The total size of one policy's values; further ones are dropped.
 const VALUES_BYTES_MAX: usize = 256 * 1024;
 
-/// Adds an annotation to the events of a write, if it is audited. A key that is no qualified name with a
-/// prefix adds nothing, as upstream has it: users choose some keys.
+/// Annotates the audit events of a write, if it is audited. A key that is not a qualified name with
+/// a prefix is ignored, as in upstream: users choose some keys.
 pub(crate) fn annotate(write: &Attributes<'_>, key: &str, value: impl FnOnce() -> String) {
     let Some(recorder) = write.recorder else { return };
     if key.contains('/') && qualified_name(key).is_empty() {
@@ -22,7 +22,7 @@ pub(crate) fn annotate(write: &Attributes<'_>, key: &str, value: impl FnOnce() -
     }
 }
 
-/// An object as JSON, with its members in this order.
+/// Formats an object as JSON with its members in this order.
 pub(crate) fn ordered(members: &[(&str, &Value)]) -> String {
     let members: Vec<String> = members
         .iter()
@@ -31,7 +31,7 @@ pub(crate) fn ordered(members: &[(&str, &Value)]) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// What the expressions of one policy say for the audit log, for all its bindings and parameters.
+/// The audit values of one policy's expressions, for all its bindings and parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     by_key: BTreeMap<Str, Vec<String>>,
@@ -40,7 +40,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Adds a value, unless it was said before.
+    /// Adds a value, unless it is a duplicate.
     pub(crate) fn add(&mut self, key: &Str, value: &str) {
         let value = &value[..value.floor_char_boundary(VALUE_BYTES_MAX)];
         let bytes = self.bytes + value.len();
@@ -50,7 +50,7 @@ impl Values {
         }
     }
 
-    /// Adds what another evaluation says.
+    /// Adds the values of another evaluation.
     pub(crate) fn extend(&mut self, other: Self) {
         for (key, values) in other.by_key {
             values.iter().for_each(|value| self.add(&key, value));

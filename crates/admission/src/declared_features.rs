@@ -1,7 +1,7 @@
-//! What is changed of a pod must be something that its node can do (upstream:
-//! `NodeDeclaredFeatureValidator`, `component-helpers/nodedeclaredfeatures`).
+//! A change of a pod must be supported by its node (upstream: `NodeDeclaredFeatureValidator`,
+//! `component-helpers/nodedeclaredfeatures`).
 //!
-//! A kubelet says in its node's `status.declaredFeatures` what it can do that older ones cannot.
+//! A kubelet declares its features in its node's `status.declaredFeatures`.
 
 use pintle_meta::Status;
 use pintle_registry::Registry;
@@ -10,11 +10,10 @@ use pintle_value::Value;
 
 use crate::pods::{Changed, items};
 
-/// Whether a change from one state of a pod to another takes a feature.
+/// True if a change of a pod needs a feature.
 type Takes = fn(&Value, &Value) -> bool;
 
-/// What changes of pods take of their nodes. Upstream knows more features, which matter where a pod is to
-/// run, and not when it changes.
+/// The features that changes of pods need. Upstream's other features matter for scheduling only.
 const FEATURES: [(&str, Takes); 2] = [
     ("InPlacePodLevelResourcesVerticalScaling", |old, new| {
         let whole = |pod: &Value| pod.at(&["spec", "resources"]).cloned();

@@ -1,4 +1,4 @@
-//! Claims and ingresses that name no class get the default one (upstream: `DefaultStorageClass`,
+//! Sets the default class of claims and ingresses without one (upstream: `DefaultStorageClass`,
 //! `DefaultIngressClass`).
 
 use std::cmp::Reverse;
@@ -10,15 +10,15 @@ use pintle_value::{Map, Value};
 
 use crate::{all, creates};
 
-/// What has classes, and how a class is said to be the default.
+/// A resource with classes, and the marks of a default class.
 pub(crate) struct DefaultClass {
-    /// What has a class: group and resource.
+    /// The resource with a class: group and plural.
     of: (&'static str, &'static str),
-    /// The classes.
+    /// The resource of classes.
     classes: (&'static str, &'static str),
     /// The member of the spec that names the class.
     member: &'static str,
-    /// The annotation that names it as in old times.
+    /// The deprecated annotation with the class.
     annotation: &'static str,
     /// The annotations that make a class the default.
     marks: &'static [&'static str],
@@ -69,7 +69,7 @@ impl Admission for DefaultClass {
 }
 
 impl DefaultClass {
-    /// The class that is marked: of several the newest, then the first by name.
+    /// The marked class: of several the newest, then the first by name.
     fn default(&self, registry: &Registry) -> Result<Option<Value>, Status> {
         let marked = all(registry, self.classes.0, self.classes.1)?.into_iter().filter(|class| {
             let is = |annotations: &Map, mark: &str| {

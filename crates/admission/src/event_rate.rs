@@ -35,13 +35,13 @@ impl EventRateLimit {
 impl Admission for EventRateLimit {
     fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         let of = &write.resource.resource;
-        // As upstream has it, the events of `events.k8s.io` are not limited.
+        // As in upstream, events of `events.k8s.io` are not limited.
         let is_event = of.resource == "events" && of.group.is_empty();
         let is_new = matches!(write.operation, Operation::Create | Operation::Update);
         if !is_event || !is_new || write.dry_run {
             return Ok(Vec::new());
         }
-        // Each limit counts the write, also if another one refuses it.
+        // Each limit counts the write, even if another one refuses it.
         let refusals: Vec<String> =
             self.0.iter().filter_map(|limiter| limiter.refusal(write)).collect();
         match refusals.as_slice() {

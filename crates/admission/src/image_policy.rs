@@ -1,4 +1,4 @@
-//! Asks a webhook whether the images of pods may run (upstream: `ImagePolicyWebhook`).
+//! Asks a webhook whether a pod's images may run (upstream: `ImagePolicyWebhook`).
 
 mod configuration;
 
@@ -17,21 +17,21 @@ use crate::forbidden;
 use crate::lru_cache::LruCache;
 use crate::pods::items;
 
-/// What the keys of the annotations for the audit log begin with.
+/// The prefix of audit annotations.
 const ANNOTATION_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
-/// Annotates pods that pass although the webhook failed.
+/// The annotation of pods that pass because the webhook failed.
 const FAILED_OPEN: &str = "failed-open";
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
-/// How many verdicts are cached.
+/// The number of cached verdicts.
 const VERDICTS_MAX: usize = 1024;
-/// How long an answer may take with all attempts.
+/// The timeout of a review with all attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sends questions to the webhook.
+/// Sends reviews to the webhook.
 pub trait ImageReviewer: Send + Sync {
-    /// POSTs a review as JSON until the webhook answers, its failure is not a transient one, or the timeout
-    /// is over; waits `first_pause` between the first two attempts. The answer has a bounded length.
+    /// Posts a review as JSON and retries temporary failures until the timeout; `first_pause` is
+    /// the first delay. The size of a response is bounded.
     fn review(&self, body: Vec<u8>, first_pause: Duration, timeout: Duration) -> Answer<'_>;
 }
 
@@ -48,7 +48,7 @@ pub struct ImagePolicyWebhook {
 struct Verdict {
     allowed: bool,
     reason: String,
-    /// What the webhook wants the audit log to say, by keys without the prefix.
+    /// The webhook's audit annotations, by keys without the prefix.
     annotations: Vec<(String, String)>,
 }
 
@@ -61,12 +61,12 @@ impl ImagePolicyWebhook {
     /// The plugin's name.
     pub const NAME: &str = "ImagePolicyWebhook";
 
-    /// A plugin whose webhook is asked by `reviewer`.
+    /// A plugin that calls its webhook through `reviewer`.
     pub fn new(policy: ImagePolicy, reviewer: Box<dyn ImageReviewer>) -> Self {
         Self { policy, reviewer, verdicts: Mutex::new(LruCache::new(VERDICTS_MAX)) }
     }
 
-    /// Whether the images may run, and why not. `annotate` gets the annotations for the audit log.
+    /// Returns an error if the images may not run. `annotate` receives the audit annotations.
     async fn judge(&self, spec: Value, annotate: impl Fn(&str, &str)) -> Result<(), String> {
         let key = json::to_string(&spec).into_bytes();
         let verdict = match self.cached(&key) {

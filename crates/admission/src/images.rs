@@ -35,7 +35,7 @@ impl Admission for AlwaysPullImages {
     }
 }
 
-/// Whether the pod has images that the stored pod does not have.
+/// True if the pod has images that the stored pod does not have.
 fn concerns(write: &Attributes<'_>, pod: &Value) -> bool {
     let is_it = is_of(write, "", "pods") && write.operation != Operation::Delete;
     is_it && write.old.is_none_or(|old| !images(pod).is_subset(&images(old)))

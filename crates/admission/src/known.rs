@@ -1,8 +1,8 @@
-//! What is known of a resource's objects, kept for decisions about others: each object is read once, and
-//! not for every write that it concerns.
+//! An index of a resource's objects for decisions about other objects: each object is decoded once,
+//! and not for every write that it concerns.
 //!
-//! It follows a [`Feed`], which is asked before each use: a LimitRange counts from the moment its write is
-//! acknowledged, and where there is none a look costs next to nothing.
+//! Each query first applies pending changes of a [`Feed`]: a LimitRange takes effect once its write
+//! is acknowledged. Without such objects a query costs almost nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ pub(crate) struct Known<T> {
 }
 
 struct State<T> {
-    /// `None` before the first look.
+    /// `None` before the first query.
     feed: Option<Feed>,
-    /// What cannot be read is known as that: it is not taken for absent.
+    /// An undecodable object is an error and never counts as absent.
     namespaces: BTreeMap<Str, BTreeMap<Str, Result<Arc<T>, Unreadable>>>,
 }
 
 impl<T> Known<T> {
-    /// Nothing yet of a resource, given as group and plural, in version v1.
+    /// An empty index of a resource, by group and plural, in version v1.
     pub(crate) const fn new(
         group: &'static str,
         plural: &'static str,
@@ -38,10 +38,10 @@ impl<T> Known<T> {
         Self { resource: (group, plural), read, state: RwLock::new(state) }
     }
 
-    /// Those in a namespace, `""` for cluster-scoped resources, in the order of their names.
+    /// The objects in a namespace, sorted by name; `""` for cluster-scoped resources.
     ///
     /// # Errors
-    /// If one of them cannot be read: what it would decide is not known.
+    /// If one of them cannot be decoded: its effect is unknown.
     pub(crate) fn within(
         &self,
         namespace: &str,
@@ -79,7 +79,7 @@ impl<T> Known<T> {
                 objects
             }
             Some(Ok(News::Changes(objects))) => objects,
-            // A server that does not serve the resource has none of it.
+            // If the resource is not served, there are no objects.
             Some(Err(_)) | None => return,
         };
         for object in objects {

@@ -1,12 +1,14 @@
-//! The admission chain's built-in plugins: who may still refuse a write that is authorized and well
-//! formed, and who changes one.
+//! The built-in admission plugins: they change or refuse writes that are authorized and
+//! well-formed.
 //!
-//! Each plugin is a module, or several small ones are; [`Plugins`] knows their names, their order, and which
-//! of them run. A plugin asks the registry for what its decision depends on; where that is asked at every
-//! write of a kind, an index follows it, so that a write that nothing concerns costs next to nothing.
-//! Users add webhooks and policies to them. The server calls the webhooks, also the image policy's.
+//! Each plugin is a module, or several small ones are; [`Plugins`] knows their names, their order,
+//! and which of them run. A plugin reads the objects that its decision depends on from the
+//! registry. If it needs them for every write of a kind, an index follows them, so that a write
+//! that it does not concern costs almost nothing. Users register webhooks and policies. The server
+//! calls the webhooks, also the image policy's.
 //!
-//! Must not know: HTTP, how it is decided what users may do (it asks [`Permissions`]), how writes are made.
+//! Must not know HTTP, how users are authorized (it asks [`Permissions`]), or how writes are
+//! committed.
 
 mod annotations;
 mod conditions;
@@ -62,18 +64,18 @@ use pintle_registry::Registry;
 use pintle_registry::admission::{Attributes, Operation};
 use pintle_value::Value;
 
-/// Whether a write is of a resource's objects as a whole, and not of a part of them.
+/// True for a write of a resource's objects, not of their subresources.
 fn is_of(write: &Attributes<'_>, group: &str, resource: &str) -> bool {
     let of = &write.resource.resource;
     of.resource == resource && of.group == group && write.subresource.is_empty()
 }
 
-/// Whether a write makes an object of a resource.
+/// True for a create of a resource.
 fn creates(write: &Attributes<'_>, group: &str, resource: &str) -> bool {
     write.operation == Operation::Create && is_of(write, group, resource)
 }
 
-/// An object of version v1 of a resource; `namespace` is `""` for the cluster's.
+/// Returns an object of version v1; `namespace` is `""` for cluster-scoped resources.
 fn find(
     registry: &Registry,
     (group, resource): (&str, &str),
@@ -85,7 +87,7 @@ fn find(
     Ok(found.map(|found| found.tree()).transpose()?)
 }
 
-/// All objects of version v1 of a resource of the cluster; for those of which there are few.
+/// Returns all objects of version v1 of a cluster-scoped resource, for resources that have few.
 fn all(registry: &Registry, group: &str, resource: &str) -> Result<Vec<Value>, Status> {
     let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource));
     let objects = resource.map(|resource| registry.objects(&resource).collect::<Vec<_>>());
@@ -93,13 +95,13 @@ fn all(registry: &Registry, group: &str, resource: &str) -> Result<Vec<Value>, S
     Ok(trees.collect::<Result<_, _>>()?)
 }
 
-/// A plugin's refusal, of the object as it is at the moment.
+/// The 403 of a plugin, for the object in its present state.
 pub fn forbidden(write: &Attributes<'_>, object: &Value, why: &str) -> Status {
     let name = written_name(write, Some(object));
     Status::forbidden(&write.resource.group_resource(), &name, why)
 }
 
-/// What a write is about, as refusals call it.
+/// The name of the written object in refusals.
 fn written_name(write: &Attributes<'_>, object: Option<&Value>) -> String {
     let of = |member| object.map_or("", |object| object::text(object, member));
     let mut names = [write.name, of("name"), of("generateName")].into_iter();

@@ -1,5 +1,5 @@
-//! LimitRanger: what containers, pods and claims ask for is within what their namespace allows; containers
-//! that say nothing get the namespace's defaults.
+//! LimitRanger: checks the resources of containers, pods and claims against their namespace's
+//! limits, and sets default resources.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use crate::known::Known;
 use crate::pods::{Amounts, amounts, items, total};
 use crate::{creates, forbidden, is_of};
 
-/// Where it is noted what was set.
+/// The annotation that lists the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// The plugin.
@@ -63,7 +63,7 @@ impl Admission for LimitRanger {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_claim =
             write.operation != Operation::Delete && is_of(write, "", "persistentvolumeclaims");
-        // Containers cannot be changed, so there is nothing in a pod's update to look at.
+        // An update cannot change a pod's containers, so it is not checked.
         let object = write.object.filter(|_| is_claim || creates(write, "", "pods"));
         let Some(object) = object.filter(|object| !object::is_terminating(object)) else {
             return Ok(Vec::new());
@@ -108,7 +108,7 @@ fn aggregate(mut errors: Vec<String>) -> String {
     }
 }
 
-/// Gives containers what they do not say, and notes what was set.
+/// Sets missing resources of containers, and annotates the pod.
 fn set_defaults(pod: &mut Value, range: &[Limit]) {
     let of_containers = || range.iter().filter(|limit| limit.of == "Container");
     if of_containers().all(|limit| limit.default.is_empty() && limit.default_request.is_empty()) {
@@ -147,13 +147,13 @@ fn set_defaults(pod: &mut Value, range: &[Limit]) {
     }
 }
 
-/// Takes away the maps that stayed empty.
+/// Removes empty maps.
 fn tidy(container: &mut Value) {
     let resources = container.object_entry("resources");
     resources.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
 }
 
-/// Everything about a pod that is not within a range.
+/// The violations of a range by a pod.
 fn check_pod(pod: &Value, range: &[Limit]) -> Vec<String> {
     let mut errors = Vec::new();
     for limit in range {
@@ -173,7 +173,7 @@ fn check_pod(pod: &Value, range: &[Limit]) -> Vec<String> {
     errors
 }
 
-/// Everything about a claim that is not within a range. A claim has no limits, only requests.
+/// The violations of a range by a claim. A claim has requests and no limits.
 fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
     let requests = amounts(claim.at(&["spec", "resources", "requests"]));
     let mut errors = Vec::new();
@@ -207,7 +207,7 @@ fn check(limit: &Limit, requests: &Amounts, limits: &Amounts, errors: &mut Vec<S
     }
 }
 
-/// How much is asked for of one resource.
+/// The request and limit of one resource.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     request: Option<&'a Quantity>,

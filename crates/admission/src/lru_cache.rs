@@ -1,4 +1,4 @@
-//! A cache that is full of the keys used last.
+//! A bounded least-recently-used cache.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};

@@ -1,5 +1,5 @@
-//! How long each plugin takes, counted as upstream counts: once for each write that its handler is for, in
-//! the half of admission that it has a part in, whether or not the write concerns it.
+//! Measures the duration of plugins as upstream does: once for each write that a plugin's handler
+//! accepts, in its phase of admission, whether or not the write concerns it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use pintle_value::Value;
 use crate::Measures;
 use crate::rows::Row;
 
-/// Which of the questions to a plugin is its part in a half of admission.
+/// The hooks of a plugin that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
     BeforeMutation,
@@ -35,16 +35,16 @@ impl Hook {
     }
 }
 
-/// A plugin whose answers are timed.
+/// A plugin with measured hooks.
 pub(crate) struct Measured {
     inner: Box<dyn Admission>,
-    /// Its row for each half of admission: they are two where two plugins are one here.
+    /// Its row for each phase of admission: two rows if two of upstream's plugins are one here.
     rows: [Option<&'static Row>; 2],
     measures: Arc<Measures>,
 }
 
 impl Measured {
-    /// Times the plugin of a row.
+    /// Measures the plugin of a row.
     pub(crate) fn new(
         row: &'static Row,
         inner: Box<dyn Admission>,
@@ -53,7 +53,7 @@ impl Measured {
         Self { inner, rows: [Some(row); 2], measures: measures.clone() }
     }
 
-    /// Times one that is two plugins: of the first half of admission, and of the second.
+    /// Measures a plugin that is two of upstream's: one in each phase.
     pub(crate) fn of_two(
         rows: [Option<&'static Row>; 2],
         inner: Box<dyn Admission>,
@@ -62,7 +62,7 @@ impl Measured {
         Self { inner, rows, measures: measures.clone() }
     }
 
-    /// What counts an answer to a hook, if it is counted.
+    /// The meter of a hook, if it is measured.
     fn meter(&self, hook: Hook, operation: Operation) -> Option<Meter> {
         let phase = hook.phase();
         let row = self.rows[phase as usize].filter(|row| row.is_timed(hook, operation))?;
@@ -103,7 +103,7 @@ impl Measured {
     }
 }
 
-/// Counts one answer.
+/// Measures one call.
 struct Meter {
     measures: Arc<Measures>,
     row: &'static Row,

@@ -1,5 +1,4 @@
-//! What admission measures beyond its two halves: calls of webhooks, conditions, and what policies say.
-//! Labels are in the order of their names, as upstream has them.
+//! Measures of webhooks, match conditions and policies. Labels are sorted by name, as upstream's.
 
 use std::time::Duration;
 
@@ -10,40 +9,40 @@ use pintle_registry::measures::PhaseDurations;
 use crate::pod_security::PodSecurityMeasures;
 use crate::rows;
 
-/// Upstream's buckets of calls of webhooks.
+/// Upstream's buckets of webhook calls.
 pub static CALL_BOUNDS: [u64; 8] = nanoseconds([0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0]);
 /// Upstream's buckets of conditions.
 pub static CONDITION_BOUNDS: [u64; 7] = nanoseconds([0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
 /// Upstream's buckets of policies.
 pub static POLICY_BOUNDS: [u64; 5] = nanoseconds([0.000_000_5, 0.001, 0.01, 0.1, 1.0]);
 
-/// Codes above this are counted as this one (upstream: so that their number is bounded).
+/// Higher codes count as this one (upstream: bounds the number of series).
 const CODE_MAX: u16 = 600;
 
 /// The measures of webhooks and policies.
 #[derive(Debug)]
 pub struct Measures {
-    /// How long calls took, by webhook, operation, whether it refused the write, and type.
+    /// Durations of calls by webhook, operation, rejection and type.
     pub calls: Series<4, Distribution>,
-    /// Calls, by code, webhook, operation, whether it refused the write, and type.
+    /// Calls by code, webhook, operation, rejection and type.
     pub answers: Series<5, Counter>,
-    /// Refused writes, by sort of error, webhook, operation, code and type.
+    /// Rejections by error type, webhook, operation, code and type.
     pub rejections: Series<5, Counter>,
-    /// Calls that failed and let the write pass, by webhook and type.
+    /// Failed calls that let the write pass, by webhook and type.
     pub failed_open: Series<2, Counter>,
-    /// How long conditions took, by kind of who has them, its name, operation and type.
+    /// Durations of conditions by kind and name of their owner, operation and type.
     pub conditions: Series<4, Distribution>,
-    /// Conditions that could not be judged, by the same labels.
+    /// Conditions that failed, by the same labels.
     pub condition_errors: Series<4, Counter>,
-    /// Webhooks that were not asked because a condition did not hold, by the same labels.
+    /// Webhooks that were not called because of a condition, by the same labels.
     pub exclusions: Series<4, Counter>,
-    /// What validating policies said, by what came of it, sort of error, policy and binding.
+    /// Evaluations of validating policies by enforcement action, error type, policy and binding.
     pub validations: Series<4, Distribution>,
-    /// What mutating policies did, by sort of error, policy and binding.
+    /// Evaluations of mutating policies by error type, policy and binding.
     pub mutations: Series<3, Distribution>,
-    /// What the Pod Security Standards decided.
+    /// Decisions of Pod Security.
     pub pod_security: PodSecurityMeasures,
-    /// How long each plugin took, in the order of all.
+    /// Durations of plugins, in the order of [`rows::ALL`](crate::rows::ALL).
     pub(crate) plugins: Box<[PhaseDurations]>,
 }
 
@@ -65,7 +64,7 @@ impl Default for Measures {
     }
 }
 
-/// Which webhooks are asked: those that change objects, or those that judge them.
+/// Mutating or validating webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Admit,
@@ -81,7 +80,7 @@ impl Step {
         }
     }
 
-    /// The label `type` of webhooks that are not called, which upstream spells otherwise.
+    /// The label `type` of webhooks that are not called, which upstream spells differently.
     const fn exclusion_label(self) -> &'static str {
         match self {
             Self::Admit => "admit",
@@ -93,11 +92,11 @@ impl Step {
 /// Why a write was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
-    /// The webhook said so.
+    /// The webhook rejected it.
     Said,
-    /// It could not be asked, or its answer not be read.
+    /// The webhook could not be called, or its response could not be parsed.
     NotAsked,
-    /// It must not be asked.
+    /// The webhook must not be called.
     Internal,
 }
 
@@ -111,7 +110,7 @@ impl Rejection {
     }
 }
 
-/// Who has conditions.
+/// The owner of match conditions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asker<'a> {
     Webhook(&'a str, Step),
@@ -128,12 +127,12 @@ impl<'a> Asker<'a> {
 }
 
 impl Measures {
-    /// How long each plugin took, by its name.
+    /// Durations of plugins by name.
     pub fn plugins(&self) -> impl Iterator<Item = (&'static str, &PhaseDurations)> {
         rows::ALL.iter().map(|row| row.name).zip(&self.plugins)
     }
 
-    /// Counts a call of a webhook; `code` is that of its answer, and 0 where it was not asked.
+    /// Counts a call of a webhook; `code` is that of its response, and 0 if it was not called.
     pub(crate) fn called(
         &self,
         (name, step, operation): (&str, Step, Operation),
@@ -156,7 +155,7 @@ impl Measures {
         self.failed_open.with([name, step.label()]).add(1);
     }
 
-    /// Counts how long conditions took, and whether they could be judged.
+    /// Observes an evaluation of conditions, and whether it failed.
     pub(crate) fn judged(
         &self,
         asker: Asker<'_>,
@@ -171,7 +170,7 @@ impl Measures {
         }
     }
 
-    /// Counts what came of what a validating policy said: `allow`, `deny`, `warn`, `audit`.
+    /// Observes an evaluation of a validating policy: `allow`, `deny`, `warn`, `audit`.
     pub(crate) fn validated(
         &self,
         (policy, binding): (&str, &str),
@@ -182,7 +181,7 @@ impl Measures {
         self.validations.with([action, error_type(message), policy, binding]).took(took);
     }
 
-    /// Counts a mutation that a policy made, or why it did not.
+    /// Observes an evaluation of a mutating policy.
     pub(crate) fn mutated(
         &self,
         (policy, binding): (&str, &str),
@@ -193,13 +192,13 @@ impl Measures {
         self.mutations.with([error_type, policy, binding]).took(took);
     }
 
-    /// Counts a webhook that is not asked, for its conditions do not hold.
+    /// Counts a webhook that is not called because of its conditions.
     pub(crate) fn excluded(&self, name: &str, step: Step, operation: Operation) {
         self.exclusions.with(["webhook", name, operation.name(), step.exclusion_label()]).add(1);
     }
 }
 
-/// The sort of what a policy objects to: what does not hold is `invalid_error`, as upstream has it.
+/// The error type of a policy's denial: `invalid_error`, as in upstream.
 fn error_type(message: &str) -> &'static str {
     if message.starts_with("compilation") {
         "compile_error"

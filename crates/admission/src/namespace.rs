@@ -1,5 +1,5 @@
-//! Namespace lifecycle: nothing is made in a namespace that is missing or on its way out, and some
-//! namespaces stay for good (upstream: `NamespaceLifecycle`).
+//! NamespaceLifecycle: refuses creates in missing or terminating namespaces, and the deletion of
+//! system namespaces.
 
 #[cfg(test)]
 mod tests;
@@ -14,31 +14,31 @@ use pintle_registry::{Object, Registry, Resource};
 /// The namespaces that cannot be deleted.
 pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// What a namespace is at the moment.
+/// The state of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// There is none of that name.
+    /// It does not exist.
     Missing,
-    /// It is there.
+    /// It exists.
     Active,
     /// It is being deleted.
     Terminating,
 }
 
-/// A write as far as namespaces are concerned.
+/// The part of a write that decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// What it does.
+    /// The operation.
     pub operation: Operation,
-    /// On which resource.
+    /// The resource.
     pub resource: &'a GroupResource,
-    /// In which namespace, `""` for cluster-scoped resources.
+    /// The namespace; `""` for cluster-scoped resources.
     pub namespace: &'a str,
-    /// On which object; where the name is yet to be generated, how it begins.
+    /// The name, or its prefix if it will be generated.
     pub name: &'a str,
 }
 
-/// Refuses what must not be; `state` is asked only if it matters.
+/// Decides about a write; `state` is called only if it matters.
 pub(crate) fn decide(
     request: &Request<'_>,
     state: impl FnOnce(&str) -> Result<State, Status>,
@@ -51,7 +51,7 @@ pub(crate) fn decide(
         }
         return Ok(());
     }
-    // Asking for access says nothing of the namespace, least of all whether it is there.
+    // A review must not disclose whether the namespace exists.
     let asks = is("authorization.k8s.io", "localsubjectaccessreviews");
     if operation != Operation::Create || namespace.is_empty() || asks {
         return Ok(());
@@ -87,9 +87,8 @@ impl Admission for NamespaceLifecycle {
         look_at(attributes, registry).map(drop)
     }
 
-    /// What was seen of the namespace may be long ago when the object is committed: webhooks take their
-    /// time. So it is looked at once more, and the commit hangs on what was seen. Nothing is left in a
-    /// namespace that is gone.
+    /// Webhooks may take long, so the namespace is checked again, and the commit requires that it
+    /// is unchanged since. So no object remains in a deleted namespace.
     fn before_commit(
         &self,
         attributes: &Attributes<'_>,
@@ -107,10 +106,10 @@ impl Admission for NamespaceLifecycle {
     }
 }
 
-/// The resource of namespaces, and one of them.
+/// The resource of namespaces, and one namespace.
 type Seen = (Arc<Resource>, Arc<Object>);
 
-/// Refuses what must not be; gives the namespace that was looked at, if one was.
+/// Decides about a write; returns the namespace that was read, if any.
 fn look_at(attributes: &Attributes<'_>, registry: &Registry) -> Result<Option<Seen>, Status> {
     let request = Request {
         operation: attributes.operation,
@@ -120,7 +119,7 @@ fn look_at(attributes: &Attributes<'_>, registry: &Registry) -> Result<Option<Se
     };
     let mut seen = None;
     decide(&request, |name| {
-        // A server that has no namespaces has nothing to say about them.
+        // A server without namespaces does not decide.
         let Some(namespaces) = namespaces(registry) else { return Ok(State::Active) };
         let Some(namespace) = registry.peek(&namespaces, "", name) else {
             return Ok(State::Missing);
@@ -136,7 +135,7 @@ fn namespaces(registry: &Registry) -> Option<Arc<Resource>> {
     registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))
 }
 
-/// The object's name, or how it begins.
+/// The object's name or its prefix.
 fn name<'a>(attributes: &Attributes<'a>) -> &'a str {
     let given = |member| attributes.object.map_or("", |object| object::text(object, member));
     [attributes.name, given("name"), given("generateName")]
@@ -145,7 +144,7 @@ fn name<'a>(attributes: &Attributes<'a>) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The phase is a field by which namespaces are selected, so that it need not be read out of the object.
+/// The phase is a selectable field, so the object need not be decoded.
 fn is_terminating(namespaces: &Resource, namespace: &Object) -> Result<bool, Status> {
     let fields = namespaces.strategy.fields();
     let phase = fields.iter().position(|field| field.label == "status.phase");

@@ -1,5 +1,5 @@
-//! Pods go to the nodes that their namespace is for (upstream: `PodNodeSelector`, as without its
-//! configuration file: a namespace says in an annotation what its nodes are).
+//! PodNodeSelector: restricts pods to their namespace's nodes, which an annotation selects (as
+//! upstream's plugin without a configuration file).
 
 use pintle_meta::labels::Selector;
 use pintle_meta::{Status, object};
@@ -27,7 +27,7 @@ impl Admission for PodNodeSelector {
         let wanted = wanted(write, registry)?;
         check(write, pod, &wanted)?;
         if wanted.is_empty() {
-            return Ok(()); // an empty map would be a change to the next update
+            return Ok(()); // an empty map would make the next update a change
         }
         let said = pod.object_entry("spec").entry_object("nodeSelector");
         for (key, value) in wanted {
@@ -44,13 +44,13 @@ impl Admission for PodNodeSelector {
     }
 }
 
-/// The labels of the nodes that a write's namespace is for.
+/// The node labels of a write's namespace.
 fn wanted(write: &Attributes<'_>, registry: &Registry) -> Result<Map, Status> {
     let namespace = find(registry, ("", "namespaces"), "", write.namespace)?;
     namespace.map_or_else(|| Ok(Map::new()), |found| labels(&found).map_err(Status::internal))
 }
 
-/// Refuses a pod that wants other nodes than its namespace.
+/// Refuses a pod whose node selector conflicts with its namespace's.
 fn check(write: &Attributes<'_>, pod: &Value, wanted: &Map) -> Result<(), Status> {
     let said = pod.at(&["spec", "nodeSelector"]).and_then(Value::as_object);
     let conflicts = |(key, value): (&Str, &Value)| {
@@ -63,7 +63,7 @@ fn check(write: &Attributes<'_>, pod: &Value, wanted: &Map) -> Result<(), Status
     Ok(())
 }
 
-/// The labels of a namespace's nodes.
+/// The node labels of a namespace.
 fn labels(namespace: &Value) -> Result<Map, String> {
     let said = object::annotations(namespace).and_then(|all| all.get(ANNOTATION));
     let Some(text) = said.and_then(Value::as_str) else { return Ok(Map::new()) };
@@ -71,7 +71,7 @@ fn labels(namespace: &Value) -> Result<Map, String> {
     let pairs = pairs.map(|pair| {
         let wrong = || format!("invalid selector: {pair}");
         let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
-        // The rules for labels are a selector's.
+        // Labels are validated as a selector.
         Selector::parse(pair).map_err(|why| why.to_string())?;
         Ok((key.trim().into(), Value::from(value.trim())))
     });

@@ -1,4 +1,4 @@
-//! New nodes are not ready until someone says that they are (upstream: `TaintNodesByCondition`).
+//! TaintNodesByCondition: taints new nodes as not ready.
 
 use pintle_meta::Status;
 use pintle_registry::Registry;

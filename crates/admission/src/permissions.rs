@@ -1,4 +1,4 @@
-//! What users may do, as expressions ask it: the seam to who decides that.
+//! The interface by which CEL expressions authorize users.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,23 +8,23 @@ use pintle_cel::{Authorizer, ResourceCheck};
 use pintle_meta::User;
 use pintle_registry::admission::Attributes;
 
-/// Who knows what users may do.
+/// Authorizes users for expressions.
 pub trait Permissions: Send + Sync {
-    /// Who is asked about a user, by the expressions about one write.
+    /// Returns the authorizer of a user, for the expressions of one write.
     fn of(&self, user: &User) -> Arc<dyn Asked>;
 }
 
-/// An answer on its way.
+/// A pending ruling.
 pub type Awaited<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Who is asked by expressions. They cannot wait for an answer: one that is not at hand is an error to them,
-/// and they are evaluated again when it is.
+/// An authorizer for expressions, which cannot wait: a pending ruling is an error to them, and they
+/// are evaluated again when it is ready.
 pub trait Asked: Authorizer {
-    /// The answer that was not at hand. If there was none, what the expressions came to counts.
+    /// The pending ruling; if there is none, the result of the evaluation is valid.
     fn awaited(&self) -> Option<Awaited<'_>>;
 }
 
-/// Evaluates until every question has its answer.
+/// Evaluates until no ruling is pending.
 pub(crate) async fn settled<T>(asked: &dyn Asked, mut evaluate: impl FnMut() -> T) -> T {
     loop {
         let evaluated = evaluate();
@@ -35,7 +35,7 @@ pub(crate) async fn settled<T>(asked: &dyn Asked, mut evaluate: impl FnMut() -> 
     }
 }
 
-/// What a write is about, to be asked about (`authorizer.requestResource`).
+/// The subject of `authorizer.requestResource`.
 pub(crate) fn resource_of(write: &Attributes<'_>) -> ResourceCheck {
     let of = &write.resource.resource;
     ResourceCheck {
@@ -48,8 +48,8 @@ pub(crate) fn resource_of(write: &Attributes<'_>) -> ResourceCheck {
     }
 }
 
-/// Who is asked in tests: a user may get paths and what is in the namespace `n`, and service accounts may do
-/// nothing.
+/// The authorizer of tests: a user may get paths and what is in the namespace `n`, and service
+/// accounts may do nothing.
 #[cfg(test)]
 pub(crate) fn strict() -> Arc<dyn Authorizer> {
     use pintle_cel::{Decision, Question, Subject};

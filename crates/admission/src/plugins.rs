@@ -1,5 +1,5 @@
-//! Which plugins run, and in which order: `--enable-admission-plugins`, `--disable-admission-plugins`, with
-//! kube-apiserver's names.
+//! The plugins that run and their order: `--enable-admission-plugins`,
+//! `--disable-admission-plugins`, with kube-apiserver's names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,14 +38,14 @@ pub struct Plugins {
     configuration: Configuration,
 }
 
-/// Those whose names are known here, and nothing more.
+/// The plugins that are accepted and do nothing.
 const WITHOUT_EFFECT: [&str; 1] = ["NamespaceAutoProvision"];
-/// Those that would refuse what somebody is to be protected from, and that are not here: who asks for one
-/// must not believe that it runs.
+/// Protective plugins that are not implemented: a server must not start in the belief that one
+/// runs.
 const MISSING: [&str; 1] = ["PodTolerationRestriction"];
 
-/// A name that no plugin has, or that is both switched on and off, in upstream's words; a plugin that is
-/// missing here, or that lacks its configuration.
+/// An unknown plugin, one that is both enabled and disabled (with upstream's text), one that is not
+/// implemented, or one without its configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UnknownPlugin {
     #[error("{flag} plugin {name:?} is unknown")]
@@ -74,7 +74,7 @@ impl Default for Plugins {
 }
 
 impl Plugins {
-    /// The usual ones, with those that are switched on and without those that are switched off.
+    /// The default plugins, with enabled ones and without disabled ones.
     pub fn parse<'a>(
         on: impl IntoIterator<Item = &'a str>,
         off: impl IntoIterator<Item = &'a str>,
@@ -93,10 +93,10 @@ impl Plugins {
         Ok(Self { on, configuration: Configuration::default() })
     }
 
-    /// The same plugins with their configuration.
+    /// Adds the configuration.
     ///
     /// # Errors
-    /// A plugin that is on needs a configuration that is not there.
+    /// An enabled plugin lacks a required configuration.
     pub fn configured(self, configuration: Configuration) -> Result<Self, UnknownPlugin> {
         let lacks = |name, why| Err(UnknownPlugin::Unconfigured { name, why });
         if self.has("EventRateLimit") && configuration.event_limits.is_empty() {
@@ -108,32 +108,32 @@ impl Plugins {
         Ok(Self { configuration, ..self })
     }
 
-    /// The configuration of ImagePolicyWebhook, if the plugin is on.
+    /// The configuration of ImagePolicyWebhook, if the plugin is enabled.
     pub fn image_policy(&self) -> Option<&ImagePolicy> {
         self.configuration.image_policy.as_ref().filter(|_| self.has("ImagePolicyWebhook"))
     }
 
     /// The kubeconfig with the credentials for the webhooks of MutatingAdmissionWebhook or
-    /// ValidatingAdmissionWebhook, if the plugin is on and has one.
+    /// ValidatingAdmissionWebhook, if the plugin is enabled and has one.
     pub fn webhook_kubeconfig(&self, plugin: &str) -> Option<&Path> {
         let kubeconfig = self.configuration.webhook_kubeconfigs.get(plugin);
         kubeconfig.filter(|_| self.has(plugin)).map(PathBuf::as_path)
     }
 
-    /// Those of the names of plugins that are known and change nothing here: who asks for one must hear it.
+    /// The names of plugins that are accepted and do nothing, for a warning.
     pub fn without_effect<'a>(
         names: impl IntoIterator<Item = &'a str>,
     ) -> impl Iterator<Item = &'a str> {
         names.into_iter().filter(|name| WITHOUT_EFFECT.contains(name))
     }
 
-    /// Whether a plugin runs.
+    /// True if a plugin runs.
     pub fn has(&self, name: &str) -> bool {
         self.on.contains(&name)
     }
 
-    /// Those that run, in their order: those of this crate, and `others` by their names. Policies ask
-    /// `permissions` what users may do. Webhooks are not among them.
+    /// The enabled plugins in order: those of this crate, and `others` by name. Policies authorize
+    /// users with `permissions`. Webhooks are not among them.
     pub fn in_order(
         &self,
         entropy: fn(&mut [u8]),

@@ -1,5 +1,5 @@
-//! Groups of pods that are scheduled together (upstream: `PodGroupWorkloadExists`, `JobValidation`). Where
-//! their feature is off there are none.
+//! Pod groups, which are scheduled together (upstream: `PodGroupWorkloadExists`, `JobValidation`).
+//! There are none if their feature is off.
 
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupVersionResource, Status, object};
@@ -12,7 +12,7 @@ use crate::{creates, forbidden, is_of};
 pub(crate) const GROUP: &str = "scheduling.k8s.io";
 const VERSION: &str = "v1alpha2";
 
-/// The plugin that refuses a group of which its workload knows nothing.
+/// PodGroupWorkloadExists: refuses a group that its workload does not define.
 pub(crate) struct WorkloadExists;
 
 impl Admission for WorkloadExists {
@@ -45,7 +45,7 @@ impl Admission for WorkloadExists {
     }
 }
 
-/// The plugin that keeps the number of a job's pods where all of them are scheduled at once.
+/// JobValidation: fixes the parallelism of a job whose pods are scheduled together.
 pub(crate) struct JobValidation;
 
 impl Admission for JobValidation {
@@ -67,8 +67,8 @@ impl Admission for JobValidation {
     }
 }
 
-/// The name of the group that schedules all pods of a job at once: the one that its template names, or else
-/// one that it controls.
+/// The group that schedules all pods of a job at once: the one that its template names, or one that
+/// it controls.
 fn gang(registry: &Registry, namespace: &str, job: &Value) -> Result<Option<String>, Status> {
     let is_gang = |group: &Value| group.at(&["spec", "schedulingPolicy", "gang"]).is_some();
     let named = ["spec", "template", "spec", "schedulingGroup", "podGroupName"];

@@ -1,7 +1,7 @@
-//! PodSecurity: pods are within the Pod Security Standards that their namespace's labels ask for; what makes
-//! pods is told when its pods would not be (upstream: `k8s.io/pod-security-admission`).
+//! PodSecurity: checks pods against the Pod Security Standards of their namespace's labels, and
+//! warns about workloads whose pods would violate them (upstream: `k8s.io/pod-security-admission`).
 //!
-//! A namespace without such labels costs a look at its labels, which are kept beside it.
+//! A namespace without such labels costs a look at its cached labels.
 
 mod checks;
 mod configuration;
@@ -38,10 +38,10 @@ const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
 const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
 const ERROR: &str = "pod-security.kubernetes.io/error";
 
-/// How many pods of a namespace are looked at when what it enforces changes.
+/// The most pods of a namespace that are checked when its enforced policy changes.
 const PODS_MAX: usize = 3000;
 
-/// Where the resources that make pods keep the template of their pods.
+/// The pod templates of workload resources.
 const TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("", "podtemplates", &["template"]),
     ("", "replicationcontrollers", &["spec", "template"]),
@@ -53,7 +53,7 @@ const TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["spec", "template"]),
 ];
 
-/// The parts of pods whose writers change nothing that a check looks at. Any other is looked at.
+/// The subresources of pods that change nothing that a check reads; all others are checked.
 const HARMLESS_PARTS: &[&str] =
     &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
@@ -135,8 +135,8 @@ impl PodSecurity {
         self.measures.pod_security.evaluated(verdict, mode, [&level, &version], asked);
     }
 
-    /// Tells the audit log which labels of the namespace cannot be understood. They were there before the
-    /// plugin was switched on: nobody can add them.
+    /// Annotates audit events with invalid labels of the namespace. They are older than the plugin:
+    /// new ones are refused.
     fn tell_of_wrong_labels(
         &self,
         write: &Attributes<'_>,
@@ -150,7 +150,7 @@ impl PodSecurity {
         }
     }
 
-    /// Tells the audit log what is wrong with a pod.
+    /// Annotates audit events with a pod's violations.
     fn audit(&self, write: &Attributes<'_>, policy: Policy, pod: &Value, asked: &Asked<'_>) {
         let found = violations(policy, pod);
         if !found.is_empty() {
@@ -168,7 +168,7 @@ impl PodSecurity {
         vec![would_violate(policy, &found)]
     }
 
-    /// A template is told of, never refused: its pods are.
+    /// Warns about a template and never refuses it; its pods are refused.
     fn judge_template(
         &self,
         write: &Attributes<'_>,
@@ -189,9 +189,8 @@ impl PodSecurity {
         Ok(self.warning(policies.warn, pod, &asked))
     }
 
-    /// What a namespace asks for, and what is wrong with its labels; `None` where it asks for nothing, or is
-    /// not there. Its labels are what namespaces are selected by, so that they need not be read out of the
-    /// object.
+    /// The policies of a namespace, and the errors of its labels; `None` if it has none or does not
+    /// exist. Labels are selectable, so the object need not be decoded.
     fn policies(
         &self,
         registry: &Registry,
@@ -209,8 +208,8 @@ impl PodSecurity {
         })
     }
 
-    /// Labels must be understood, unless they were there before; and what its pods would not be allowed any
-    /// more is told to whoever makes a namespace stricter.
+    /// Refuses new invalid labels, and warns about existing pods that a stricter policy would
+    /// refuse.
     fn judge_namespace(
         &self,
         write: &Attributes<'_>,
@@ -245,8 +244,8 @@ fn would_violate(policy: Policy, found: &Violations) -> String {
     format!("would violate PodSecurity \"{policy}\": {found}")
 }
 
-/// Whether a pod runs something that it did not run before. What else can be changed of a pod that is there,
-/// no check looks at (upstream: `isSignificantPodUpdate`).
+/// True if an update adds images or ephemeral containers. No check reads other mutable fields
+/// (upstream: `isSignificantPodUpdate`).
 fn is_significant(pod: &Value, old: &Value) -> bool {
     let list = |pod, list| items(pod, &["spec", list]);
     let is_same = |member, a: &Value, b: &Value| a.str_at(&[member]) == b.str_at(&[member]);
@@ -254,7 +253,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
         let (new, old) = (list(pod, which), list(old, which));
         new.len() == old.len() && new.iter().zip(old).all(|(a, b)| is_same("image", a, b))
     };
-    // The first of a name counts.
+    // The first container of a name wins.
     let named = list(old, "ephemeralContainers").iter().rev();
     let named: BTreeMap<_, _> = named.map(|old| (old.str_at(&["name"]), old)).collect();
     let ran = |container: &Value| {
@@ -266,7 +265,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
         || !list(pod, "ephemeralContainers").iter().all(ran)
 }
 
-/// Warnings of the pods of a namespace that a policy would not allow, alike ones together (upstream:
+/// Warnings about a namespace's pods that a policy would refuse, grouped (upstream:
 /// `EvaluatePodsInNamespace`). Upstream stops after a second; these are read faster.
 fn told_of_pods(
     registry: &Registry,
@@ -316,7 +315,7 @@ fn told(why: &str, mut who: Vec<String>) -> String {
     }
 }
 
-/// Pods, of those that one controller made first one and the others at the end.
+/// Sorts pods so that one pod of each controller comes first.
 fn in_turn(pods: Vec<Arc<Object>>) -> impl Iterator<Item = Result<Value, Unreadable>> {
     let mut controllers = HashSet::new();
     let mut later = Vec::new();

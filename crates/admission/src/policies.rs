@@ -1,11 +1,11 @@
-//! Admission policies: expressions that users write change objects (MAP-01), and decide on what is valid
-//! otherwise (VAP-01).
+//! Admission policies: users' CEL expressions that change objects (MAP-01) or validate them
+//! (VAP-01).
 //!
-//! Purpose: knows the policies that concern a write, with their bindings and parameters; [`Mutating`] and
-//! [`Validating`] are what comes of them. A policy's expressions are compiled once, when it is written.
+//! Finds the policies that match a write, with their bindings and parameters; [`Mutating`] and
+//! [`Validating`] evaluate them. Expressions are compiled once, when the policy is written.
 //!
-//! Invariant: nobody is asked about policies and their bindings, so that a wrong one can always be taken
-//! away.
+//! Invariant: writes of policies and their bindings are exempt, so that a wrong policy can always
+//! be deleted.
 
 mod binding;
 mod head;
@@ -33,7 +33,7 @@ pub(crate) use validating::Policy as ValidatingPolicy;
 
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What policies are made of, and who asks who he is and what he may do: policies are not asked about these.
+/// The exempt resources: policies themselves, and reviews of a user's own identity and permissions.
 const EXEMPT: [(&str, &str); 10] = [
     (GROUP, "validatingadmissionpolicies"),
     (GROUP, "validatingadmissionpolicybindings"),
@@ -47,18 +47,18 @@ const EXEMPT: [(&str, &str); 10] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// The policies of a sort, with their bindings.
+/// Validating or mutating policies with their bindings.
 struct Policies<P> {
     policies: Known<P>,
     bindings: Known<Binding>,
     measures: Arc<Measures>,
 }
 
-/// A policy that a write concerns, with the bindings by which it does.
+/// A policy that matches a write, with the matching bindings.
 struct Concerned<P> {
     policy: Arc<P>,
     bindings: Vec<Arc<Binding>>,
-    /// The version of the resource that the policy knows.
+    /// The version of the resource that the policy matches.
     version: Arc<Resource>,
 }
 
@@ -76,7 +76,7 @@ impl<P: AsRef<Head>> Policies<P> {
         }
     }
 
-    /// Those that a write concerns, in the order of their names.
+    /// The policies that match a write, sorted by name.
     fn concerned(
         &self,
         write: &Attributes<'_>,

@@ -1,4 +1,4 @@
-//! A write as others are told of it: `AdmissionRequest`, and objects in the version that they know.
+//! Converts a write to an `AdmissionRequest`, with objects in a requested version.
 
 use pintle_meta::{GroupVersionKind, Status, User};
 use pintle_registry::admission::{Attributes, Operation, Options};
@@ -6,7 +6,7 @@ use pintle_registry::request::{DeleteOptions, WriteOptions};
 use pintle_registry::{Resource, StorageConverter};
 use pintle_value::{Map, Str, Value};
 
-/// The request but for its uid and its objects, told to who knows `version` of the resource.
+/// The request without uid and objects, for a recipient that knows `version` of the resource.
 pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
     let mut request = Map::new();
     let mut set = |member: &str, value: Value| _ = request.insert(member, value);
@@ -35,7 +35,7 @@ pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
     request
 }
 
-/// The options of a write as the client gave them; a patch has those of an update, or of a create.
+/// The options of a write as the client sent them; a patch has those of an update, or of a create.
 fn options(write: &Attributes<'_>) -> Value {
     let mut said = Map::new();
     let kind = match write.operation {
@@ -143,7 +143,7 @@ pub(crate) async fn shown(
     Ok(object)
 }
 
-/// What a version shows, in the form that the write path works on.
+/// Converts an object from a version to the stored form.
 pub(crate) async fn taken(
     mut object: Value,
     write: &Attributes<'_>,

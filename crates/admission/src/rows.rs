@@ -1,5 +1,5 @@
-//! Every admission plugin of upstream's: its name, whether it runs where nothing is said, and for which
-//! writes its handler is.
+//! All of upstream's admission plugins: name, whether it runs by default, and the operations that
+//! its handler accepts.
 
 use pintle_registry::admission::Operation;
 use pintle_registry::measures::Phase;
@@ -10,10 +10,10 @@ use crate::measured::Hook;
 #[derive(Debug)]
 pub(crate) struct Row {
     pub name: &'static str,
-    /// Whether it runs if nothing is said of it.
+    /// True if it runs by default.
     pub usual: bool,
-    /// For which writes it is asked, in each half of admission; each operation is a letter: `CUDX` for
-    /// create, update, delete and connect.
+    /// The operations of each phase of admission, as letters: `CUDX` for create, update, delete and
+    /// connect.
     handles: [&'static str; 2],
 }
 
@@ -25,7 +25,7 @@ const fn other(name: &'static str, admits: &'static str, judges: &'static str) -
     Row { name, usual: false, handles: [admits, judges] }
 }
 
-/// All plugins in upstream's order. Those that do nothing here handle nothing.
+/// All plugins in upstream's order. Plugins without effect here have no operations.
 pub(crate) static ALL: &[Row] = &[
     other("AlwaysAdmit", "", ""),
     other("NamespaceAutoProvision", "", ""),
@@ -81,7 +81,7 @@ impl Row {
         ALL.iter().position(|row| row.name == self.name).unwrap_or_default()
     }
 
-    /// Whether calls of a hook count as the plugin's in upstream's metrics, for an operation.
+    /// True if calls of a hook count in upstream's metrics of the plugin, for an operation.
     pub(crate) fn is_timed(&self, hook: Hook, operation: Operation) -> bool {
         let phase = hook.phase();
         let letter = match operation {
@@ -93,7 +93,7 @@ impl Row {
         self.handles[phase as usize].contains(letter) && self.hook(phase, operation) == hook
     }
 
-    /// The hook that does the plugin's work in a phase. Deletions and connections have no object to mutate.
+    /// The hook with the plugin's work in a phase. Deletes and connects have no object to mutate.
     fn hook(&self, phase: Phase, operation: Operation) -> Hook {
         let is_new = matches!(operation, Operation::Create | Operation::Update);
         match (phase, self.name) {

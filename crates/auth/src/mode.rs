@@ -13,9 +13,9 @@ use crate::{
 pub enum Mode {
     /// By a policy file: [`crate::abac`].
     Abac,
-    /// Everyone may do everything.
+    /// Allows every request.
     AlwaysAllow,
-    /// Nobody may do anything.
+    /// Denies every request.
     AlwaysDeny,
     /// What kubelets need for their pods: [`crate::node`].
     Node,
@@ -92,7 +92,7 @@ impl Authorizer for Masters {
     }
 }
 
-/// Everyone may do everything.
+/// Allows every request.
 #[derive(Clone, Copy, Debug)]
 pub struct AlwaysAllow;
 
@@ -116,7 +116,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// Nobody may do anything.
+/// Denies every request.
 #[derive(Clone, Copy, Debug)]
 pub struct AlwaysDeny;
 

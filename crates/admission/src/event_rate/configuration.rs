@@ -3,23 +3,23 @@
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};
 
-/// How many buckets a limit has at most if its configuration does not say.
+/// The default number of buckets of a limit.
 const CACHE_SIZE: usize = 4096;
 
 /// A limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLimit {
-    /// What the events of one bucket have in common.
+    /// The key of a limit's buckets.
     pub limit_type: LimitType,
-    /// How many events per second refill a bucket.
+    /// The events per second that refill a bucket.
     pub qps: i32,
-    /// How many events a full bucket allows.
+    /// The events that a full bucket allows.
     pub burst: i32,
-    /// How many buckets there are at most.
+    /// The most buckets.
     pub cache_size: usize,
 }
 
-/// What the events of one bucket have in common.
+/// The key of a limit's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitType {
     /// Nothing: there is one bucket.
@@ -50,7 +50,7 @@ impl EventLimit {
     /// Reads the limits of a `Configuration`.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// The errors, with upstream's texts.
     pub(crate) fn all(configuration: &Value) -> Result<Vec<Self>, String> {
         let mut errors = Errors::new();
         let path = Path::new("limits");

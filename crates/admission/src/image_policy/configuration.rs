@@ -8,22 +8,22 @@ use pintle_value::Value;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Where the webhook is, and how its answers and failures count.
+/// The configuration of the webhook, of the cache and of failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImagePolicy {
-    /// The file with the webhook's address and this server's credentials.
+    /// The kubeconfig with the webhook's address and this server's credentials.
     pub kubeconfig: PathBuf,
-    /// How long verdicts are cached that allow …
+    /// The cache time of verdicts that allow.
     allow_ttl: Duration,
-    /// … and those that do not.
+    /// The cache time of other verdicts.
     deny_ttl: Duration,
-    /// How long is waited before the webhook is asked again for the first time.
+    /// The delay before the first retry.
     pub(super) retry_backoff: Duration,
-    /// Whether images may run if the webhook fails.
+    /// True if images may run when the webhook fails.
     pub(super) default_allow: bool,
 }
 
-/// A member that is a length of time: its unit, bounds and default.
+/// A duration member: its unit, bounds and default.
 struct Length {
     member: &'static str,
     unit: Duration,
@@ -81,7 +81,7 @@ impl ImagePolicy {
         })
     }
 
-    /// How long a verdict is cached.
+    /// The cache time of a verdict.
     pub(super) const fn ttl(&self, allowed: bool) -> Duration {
         if allowed { self.allow_ttl } else { self.deny_ttl }
     }

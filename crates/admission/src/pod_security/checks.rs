@@ -1,4 +1,4 @@
-//! The Pod Security Standards: one row a check, and how a pod is held against those that a policy has.
+//! The Pod Security Standards as rows, one for each check, and their evaluation.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use pintle_value::Value;
 use super::policy::{Level, Policy, Version};
 use super::rules as r;
 
-/// What is wrong with a pod, or the template of one.
+/// A violation by a pod or a pod template.
 pub(super) struct Violation {
-    /// In a few words that name nothing of the pod.
+    /// A short reason without details of the pod.
     pub(super) reason: &'static str,
-    /// Where and how.
+    /// The details.
     pub(super) detail: String,
 }
 
-/// Says what is wrong with a pod, given with its metadata and its spec.
+/// Checks a pod, or a template with metadata and spec.
 type Rule = fn(&Value) -> Option<Violation>;
 
 struct Check {
-    /// Upstream's name for it.
+    /// Upstream's name.
     id: &'static str,
     level: Level,
-    /// What it looks for, older versions first.
+    /// Its revisions, oldest first.
     revisions: &'static [Revision],
-    /// The check of the level below that is not made beside this one.
+    /// The check of the lower level that this one replaces.
     instead_of: &'static str,
 }
 
-/// What a check looks for as of a minor release.
+/// A check as of a minor release.
 struct Revision {
     since: i64,
     rule: Rule,
@@ -40,7 +40,7 @@ const fn since(since: i64, rule: Rule) -> Revision {
 }
 
 impl Revision {
-    /// The same, where it is not made of some pods.
+    /// Exempts some pods.
     const fn unless(self, unless: fn(&Value) -> bool) -> Self {
         Self { unless, ..self }
     }
@@ -59,13 +59,13 @@ impl Check {
         Self { instead_of, ..self }
     }
 
-    /// What counts at a version; nothing before the first.
+    /// The revision of a version; `None` before the first.
     fn at(&self, version: Version) -> Option<&Revision> {
         self.revisions.iter().rfind(|revision| Version::Minor(revision.since) <= version)
     }
 }
 
-/// All checks, in the order in which upstream tells what they found: level by level, by their names.
+/// All checks in the order of upstream's messages: by level, then by name.
 #[rustfmt::skip]
 const CHECKS: &[Check] = &[
     baseline("appArmorProfile", &[since(0, r::app_armor)]),
@@ -115,7 +115,7 @@ const CHECKS: &[Check] = &[
     ]).instead_of("seccompProfile_baseline"),
 ];
 
-/// Everything that a policy finds wrong with a pod or the template of one.
+/// The violations of a policy by a pod or template.
 pub(super) fn violations(policy: Policy, pod: &Value) -> Violations {
     let made = || {
         let checks = CHECKS.iter().filter(|check| check.level <= policy.level);
@@ -127,7 +127,7 @@ pub(super) fn violations(policy: Policy, pod: &Value) -> Violations {
     Violations(concerned.filter_map(|(_, revision)| (revision.rule)(pod)).collect())
 }
 
-/// Everything that is wrong with a pod. Written with its details.
+/// The violations by a pod. Displayed with details.
 pub(super) struct Violations(Vec<Violation>);
 
 impl Violations {

@@ -1,4 +1,4 @@
-//! What a server can be told of PodSecurity: what namespaces ask for that say nothing, and who is not asked
+//! The configuration of PodSecurity: defaults for namespaces without labels, and exemptions
 //! (upstream: `PodSecurityConfiguration`).
 
 use pintle_meta::{field, names};
@@ -23,8 +23,7 @@ const FORMAT: Format = &[
     ("exemptions.runtimeClasses", Is::Texts),
 ];
 
-/// The configuration of the plugin; nothing is exempt, and who says nothing is privileged, where nothing is
-/// said.
+/// The configuration. By default nothing is exempt, and namespaces without labels are privileged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     pub(super) usual: Policies,
@@ -34,7 +33,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads a `PodSecurityConfiguration`; the error says what is wrong with it.
+    /// Parses a `PodSecurityConfiguration`.
     pub fn read(said: &Value) -> Result<Self, String> {
         strict::check(said, FORMAT)?;
         let defaults = said.get("defaults").unwrap_or(&Value::Null);
@@ -68,8 +67,7 @@ impl Configuration {
         })
     }
 
-    /// Why nobody looks at a pod, or at the template of one, in upstream's words; `None` where it is looked
-    /// at.
+    /// The reason why a pod or template is exempt, with upstream's text; `None` if it is checked.
     pub(super) fn exemption(&self, write: &Attributes<'_>, pod: &Value) -> Option<&'static str> {
         let class = pod.str_at(&["spec", "runtimeClassName"]).unwrap_or_default();
         if self.exempts_namespace(write.namespace) {
@@ -82,13 +80,13 @@ impl Configuration {
         }
     }
 
-    /// Whether nobody looks at the pods of a namespace.
+    /// True if the pods of a namespace are exempt.
     pub(super) fn exempts_namespace(&self, namespace: &str) -> bool {
         self.namespaces.iter().any(|exempt| exempt == namespace)
     }
 }
 
-/// Refuses what cannot be the name of anything that is exempt (upstream: `validateNamespaces` and siblings).
+/// Refuses invalid and duplicate names of exemptions (upstream: `validateNamespaces` and siblings).
 fn check_exempt(exemptions: &Value) -> Result<(), String> {
     let named = |name: &str| {
         if name.is_empty() { vec!["username must not be empty".into()] } else { Vec::new() }
@@ -114,7 +112,7 @@ fn check_exempt(exemptions: &Value) -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(field::aggregate(&errors)) }
 }
 
-/// What defaults say of a level or a version; privileged where they say nothing.
+/// A default level or version; privileged if absent.
 fn said_of<'a>(defaults: &'a Value, member: &str) -> &'a str {
     match defaults.str_at(&[member]) {
         None | Some("") => "privileged",

@@ -1,27 +1,27 @@
-//! What the Pod Security Standards decided, under upstream's labels, in the order of their names.
+//! Measures of Pod Security, with upstream's labels sorted by name.
 
 use pintle_measure::{Counter, Series};
 use pintle_registry::admission::{Attributes, Operation};
 
-/// The measures of the Pod Security Standards.
+/// Measures of Pod Security.
 #[derive(Debug, Default)]
 pub struct Measures {
-    /// Evaluations, by decision, mode, level, version, operation, sort of resource and part.
+    /// Evaluations by decision, mode, level, version, operation, resource and subresource.
     pub evaluations: Series<7, Counter>,
-    /// Writes that nobody looked at, by operation, sort of resource and part.
+    /// Exempt writes by operation, resource and subresource.
     pub exemptions: Series<3, Counter>,
-    /// Failures, by whether they ended the write, operation, sort of resource and part.
+    /// Errors by whether they failed the write, operation, resource and subresource.
     pub errors: Series<4, Counter>,
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allow,
     Deny,
 }
 
-/// What becomes of it.
+/// The mode of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Enforce,
@@ -29,7 +29,7 @@ pub(super) enum Mode {
     Warn,
 }
 
-/// What a write is about: operation, sort of resource, and part.
+/// The labels of a write: operation, resource and subresource.
 pub(super) struct Asked<'a>([&'a str; 3]);
 
 impl<'a> Asked<'a> {

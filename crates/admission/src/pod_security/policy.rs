@@ -1,15 +1,15 @@
-//! Which policies a namespace has: a level and a version for each of what is enforced, audited and warned
-//! of, by the namespace's labels.
+//! The policies of a namespace: a level and a version for each mode (enforce, audit, warn), from
+//! its labels.
 
 use std::fmt;
 
 use pintle_meta::field;
 use pintle_value::{Path, Value};
 
-/// What all of the labels begin with.
+/// The prefix of the labels.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How strict a policy is.
+/// The level of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -17,14 +17,14 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// As of which release a policy counts: the minor of a `v1.x`, or whatever is the newest.
+/// The version of a policy: the minor of a `v1.x`, or the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Version {
     Minor(i64),
     Latest,
 }
 
-/// One policy: `restricted:v1.30`.
+/// A policy: `restricted:v1.30`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) level: Level,
@@ -39,16 +39,16 @@ pub(super) struct Policies {
     pub(super) warn: Policy,
 }
 
-/// What labels say of a mode.
+/// The labels of a mode.
 struct Said {
-    /// Of the level, which may be none that there is.
+    /// The level, which may be unknown.
     level: Option<Result<Level, Unknown>>,
     version: Option<Version>,
 }
 
 struct Unknown;
 
-/// The minor of the release whose standards these are.
+/// The newest minor release of these standards.
 const NEWEST: i64 = 36;
 
 pub(super) const PRIVILEGED: Policy = Policy { level: Level::Privileged, version: Version::Latest };
@@ -60,9 +60,9 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Those that labels ask for in place of `usual` ones, and what is wrong with the labels. What cannot
-    /// be understood is enforced at its strictest, and audited and warned of not at
-    /// all (upstream: `PolicyToEvaluate`).
+    /// Parses labels, with `usual` as defaults, and returns their errors. An invalid label is
+    /// enforced as the strictest policy, and neither audited nor warned about (upstream:
+    /// `PolicyToEvaluate`).
     pub(super) fn of<'a>(
         usual: Self,
         label: impl Fn(&str) -> Option<&'a str>,
@@ -73,7 +73,7 @@ impl Policies {
         let enforce = enforced.policy(usual.enforce, Level::Restricted);
         let audit = audited.policy(usual.audit, Level::Privileged);
         let mut warn = warned.policy(usual.warn, Level::Privileged);
-        // What is enforced is warned of as well, for the sake of the workloads that make the pods.
+        // The enforced policy is also the warn policy, for the users of workloads.
         let follows = warned.level.is_none() && matches!(enforced.level, Some(Ok(_)));
         if follows && enforce.level > warn.level {
             warn.level = enforce.level;
@@ -82,7 +82,7 @@ impl Policies {
         (Self { enforce, audit, warn }, errors)
     }
 
-    /// Whether everything is let pass in silence.
+    /// True if all modes are privileged.
     pub(super) fn are_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].into_iter().all(Policy::is_privileged)
     }
@@ -129,12 +129,12 @@ impl Said {
 }
 
 impl Policy {
-    /// Whether it lets everything pass.
+    /// True if it is privileged.
     pub(super) fn is_privileged(self) -> bool {
         self.level == Level::Privileged
     }
 
-    /// Its level and version as metrics call them: of versions that are to come they say no more.
+    /// The metric labels of level and version; later versions are not distinguished.
     pub(super) fn labels(self) -> [String; 2] {
         let version = match self.version {
             Version::Minor(minor) if !self.is_privileged() && minor > NEWEST => "future".to_owned(),

@@ -1,4 +1,4 @@
-//! What each check of the Pod Security Standards finds wrong with a pod, in upstream's words.
+//! The rules of the checks of the Pod Security Standards, with upstream's texts.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,17 @@ fn violation(reason: &'static str, detail: String) -> Option<Violation> {
     Some(Violation { reason, detail })
 }
 
-/// Whether a pod has users of its own, apart from its node's.
+/// True if a pod has its own user namespace.
 pub(super) fn has_own_users(pod: &Value) -> bool {
     pod.at(&["spec", "hostUsers"]).and_then(Value::as_bool) == Some(false)
 }
 
-/// Whether a pod is for Windows, where what a check asks for cannot be said.
+/// True for a Windows pod, which cannot satisfy some checks.
 pub(super) fn is_for_windows(pod: &Value) -> bool {
     pod.str_at(&["spec", "os", "name"]) == Some("windows")
 }
 
-/// The entries of a pod's annotations that are not allowed, as `key="value"`.
+/// A pod's forbidden annotations as `key="value"`.
 fn annotations<'a>(pod: &'a Value, is_bad: impl Fn(&str, &str) -> bool + 'a) -> Vec<String> {
     let all = object::annotations(pod).into_iter().flat_map(Map::iter);
     let texts = all.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
@@ -61,7 +61,7 @@ pub(super) fn app_armor(pod: &Value) -> Option<Violation> {
     violation(reason, format!("{who} must not set AppArmor profile type to {}", quoted(values)))
 }
 
-/// Whether a profile is neither the runtime's nor one of the node's; notes which.
+/// True if a profile is neither the runtime's nor a node's; records it.
 fn is_bad_type(profile: &Value, values: &mut Values) -> bool {
     let kind = profile.str_at(&["type"]).unwrap_or_default();
     let bad = !["RuntimeDefault", "Localhost"].contains(&kind);
@@ -71,7 +71,7 @@ fn is_bad_type(profile: &Value, values: &mut Values) -> bool {
     bad
 }
 
-/// Notes what a container adds to its capabilities beyond those allowed; whether there is any.
+/// True if a container adds capabilities beyond those allowed; records them.
 fn adds_beyond(allowed: &[&str], container: &Value, values: &mut Values) -> bool {
     let added = items(container, &["securityContext", "capabilities", "add"]).iter();
     let bad = added.filter_map(Value::as_str).filter(|added| !allowed.contains(added));

@@ -1,4 +1,4 @@
-//! A binding as it is kept: what makes a policy count, where, and with which parameters.
+//! Policy bindings: where a policy applies, and with which parameters.
 
 use pintle_registry::{Object, Unreadable};
 use pintle_value::{Str, Value};
@@ -11,26 +11,26 @@ use crate::matching::Matching;
 pub(super) struct Binding {
     pub(super) name: Str,
     pub(super) policy: Str,
-    /// `None` for everything that the policy is about.
+    /// `None` matches everything that the policy matches.
     pub(super) matching: Option<Matching>,
     pub(super) params: Option<ParamRef>,
-    /// What becomes of what a validating policy objects to, as it is said.
+    /// The validation actions, as the binding lists them.
     pub(super) actions: Value,
     pub(super) denies: bool,
     pub(super) warns: bool,
-    /// It is told in the audit log.
+    /// True if failures are recorded in the audit log.
     pub(super) audits: bool,
 }
 
-/// Which objects are parameters.
+/// The parameters of a binding.
 #[derive(Debug)]
 pub(super) struct ParamRef {
-    /// `""` where they are selected.
+    /// `""` if they are selected by labels.
     pub(super) name: Str,
     /// `""` for the namespace of the request.
     pub(super) namespace: Str,
     pub(super) selector: Value,
-    /// Where there are none, the write is refused.
+    /// True if a write is refused without parameters.
     pub(super) required: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What policies of both sorts begin with.
+//! The common part of validating and mutating policies.
 
 use pintle_meta::{GroupVersion, field, object};
 use pintle_value::{Path, Str, Value};
@@ -7,22 +7,22 @@ use crate::conditions::Conditions;
 use crate::expressions::{ANYTHING, Compiler, Expression, Variables};
 use crate::matching::Matching;
 
-/// What a policy is about, and what its expressions know.
+/// The matching rules and the CEL environment of a policy.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) name: Str,
     pub(super) matching: Matching,
-    /// Where a decision cannot be had, the write passes.
+    /// True if failures are ignored.
     pub(super) lenient: bool,
-    /// The kind of its parameters; of a version that is none, where it does not parse.
+    /// The kind of its parameters; an invalid version stays unparsed.
     pub(super) params: Option<(GroupVersion, Str)>,
     pub(super) variables: Variables,
     pub(super) conditions: Conditions,
 }
 
 impl Head {
-    /// Reads a policy's head, and with `rest` what is its own. Expressions know `variables` where there are
-    /// some, or always if the policy `composes`.
+    /// Parses a policy's common part, and the rest with `rest`. Expressions see `variables` if
+    /// there are any, or always if the policy `composes`.
     pub(super) fn read<T>(
         policy: &Value,
         composes: bool,
@@ -35,7 +35,7 @@ impl Head {
             (version, Str::from(text(kind, "kind")))
         });
         let mut compiler = Compiler::of_policy(ANYTHING, params.is_some().then_some(ANYTHING));
-        // Conditions do not know the variables.
+        // Match conditions cannot use variables.
         let conditions = Conditions::of(spec, &compiler);
         let variables = items(spec, "variables");
         if composes || !variables.is_empty() {
@@ -43,7 +43,7 @@ impl Head {
         }
         for variable in variables {
             let expression = text(variable, "expression");
-            // One without an expression cannot be spoken of.
+            // A variable without an expression gets no name.
             let name = if expression.trim().is_empty() { "" } else { text(variable, "name") };
             compiler.name(name, expression);
         }
@@ -59,7 +59,7 @@ impl Head {
         (head, rest)
     }
 
-    /// Everything that is wrong with the expressions that it has.
+    /// The errors of its expressions.
     pub(super) fn problems(&self) -> field::Errors {
         let conditions = self.conditions.expressions().enumerate();
         let conditions = conditions.filter_map(|(index, condition)| {
@@ -74,7 +74,7 @@ impl Head {
     }
 }
 
-/// What is wrong with an expression at a path.
+/// The error of an expression at a path.
 pub(super) fn problem(expression: &Expression, path: &Path) -> Option<field::Error> {
     let text = Value::from(expression.text.as_str());
     Some(field::Error::invalid(path, &text, expression.problem()?))

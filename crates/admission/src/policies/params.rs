@@ -1,4 +1,4 @@
-//! The objects by which a policy decides (upstream: `CollectParams`).
+//! Collects a policy's parameters (upstream: `CollectParams`).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pintle_value::{Str, Value};
 use super::binding::{Binding, ParamRef};
 use super::head::Head;
 
-/// The resource of a policy's parameters, where it has a kind of them.
+/// The resource of a policy's parameters, if it has a parameter kind.
 pub(super) fn resource(
     policy: &Head,
     registry: &Registry,
@@ -30,7 +30,7 @@ pub(super) fn resource(
     })
 }
 
-/// The parameters by which a binding has a policy decide, each on its own; `null` where it knows none.
+/// The parameters of a binding, each for one evaluation; `null` if the policy has none.
 pub(super) fn collect(
     kind: Option<&Resource>,
     binding: &Binding,

@@ -1,4 +1,4 @@
-//! A write as a policy sees it.
+//! The input of a policy's evaluation.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::measures::{Asker, Measures};
 use crate::permissions::{Asked, Permissions, resource_of};
 use crate::request::{describe, shown};
 
-/// A write as it looks in the version of the resource that a policy knows.
+/// A write in the version of the resource that a policy matches.
 pub(super) struct Seen {
     pub(super) version: Arc<Resource>,
     pub(super) object: Value,
@@ -25,13 +25,13 @@ pub(super) struct Seen {
     request: Value,
     namespace: Value,
     pub(super) asked: Arc<dyn Asked>,
-    /// Likewise, as expressions know it.
+    /// The authorizer that expressions call.
     authorizer: Arc<dyn Authorizer>,
     resource: ResourceCheck,
 }
 
 impl Seen {
-    /// A write of `object`, which is of the stored form.
+    /// A write of `object`, which has the stored form.
     pub(super) async fn of(
         write: &Attributes<'_>,
         object: Option<&Value>,
@@ -66,7 +66,7 @@ impl Seen {
         })
     }
 
-    /// What a policy's expressions are told.
+    /// The variables of a policy's expressions.
     pub(super) fn facts<'a>(&'a self, policy: &Head, params: &'a Value) -> Facts<'a> {
         Facts {
             object: &self.object,
@@ -80,7 +80,7 @@ impl Seen {
     }
 }
 
-/// Whether a policy wants to be asked about a write of this operation: its conditions hold.
+/// True if the operation and the match conditions of a policy match a write.
 pub(super) fn is_wanted(
     policy: &Head,
     facts: Facts<'_>,
@@ -89,7 +89,7 @@ pub(super) fn is_wanted(
     if policy.conditions.is_empty() {
         return Ok(true);
     }
-    // Conditions are judged before the namespace is looked at.
+    // Conditions are evaluated without the namespace.
     let facts = Facts { namespace: &Value::Null, ..facts };
     let began = Instant::now();
     let judged = policy.conditions.hold(&Evaluation::new(facts, &policy.variables));

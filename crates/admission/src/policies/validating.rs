@@ -1,6 +1,6 @@
-//! ValidatingAdmissionPolicy: expressions that users write decide on what is valid otherwise (VAP-01).
+//! ValidatingAdmissionPolicy: users' expressions validate objects (VAP-01).
 //!
-//! Purpose: refuses what a policy objects to, warns of it, or tells the audit log of it, as its bindings say.
+//! Refuses a write, warns, or annotates audit events, as the bindings of a failed policy say.
 
 mod decision;
 mod policy;
@@ -33,14 +33,14 @@ pub struct Validating {
     permissions: Arc<dyn Permissions>,
 }
 
-/// What is against a write.
+/// A denial of a write.
 struct Denial {
     message: String,
     reason: Reason,
 }
 
 impl Validating {
-    /// The plugin, whose policies ask `permissions` what users may do.
+    /// The plugin; its policies authorize users with `permissions`.
     pub fn new(permissions: Arc<dyn Permissions>, measures: Arc<Measures>) -> Self {
         let bindings = "validatingadmissionpolicybindings";
         let policies = Policies::new("validatingadmissionpolicies", bindings, Policy::of, measures);
@@ -65,7 +65,7 @@ impl Admission for Validating {
 }
 
 impl Validating {
-    /// Asks all; the first denial is the answer.
+    /// Evaluates all policies; the first denial is returned.
     async fn judge(
         &self,
         write: &Attributes<'_>,
@@ -133,8 +133,8 @@ impl Validating {
     }
 }
 
-/// Tells the audit log of a policy's objections, if a binding wants it (upstream:
-/// `publishValidationFailureAnnotation`). The first one counts.
+/// Annotates audit events with a policy's failures, if a binding wants it (upstream:
+/// `publishValidationFailureAnnotation`). The first failure is used.
 fn audit((policy, binding): (&Policy, &Binding), found: &[Objection], write: &Attributes<'_>) {
     let first = found.iter().find(|objection| objection.weight == Weight::AsBound);
     if let Some(Objection { index, message, .. }) = first.filter(|_| binding.audits) {
@@ -151,7 +151,7 @@ fn audit((policy, binding): (&Policy, &Binding), found: &[Objection], write: &At
     }
 }
 
-/// Makes of a policy's objections what a binding wants of them.
+/// Applies a binding's actions to a policy's failures.
 fn speak(
     (policy, binding): (&Policy, &Binding),
     found: Vec<Objection>,

@@ -1,4 +1,4 @@
-//! What a mutation makes of an object (upstream: `plugin/policy/mutating/patch`).
+//! Applies a mutation to an object (upstream: `plugin/policy/mutating/patch`).
 
 use pintle_apply::PatchType;
 use pintle_apply::server_side::merge_unowned;
@@ -12,20 +12,19 @@ use crate::expressions::Evaluation;
 use crate::policies::head::Head;
 use crate::policies::seen::Seen;
 
-/// What the evaluation of one mutation may cost (upstream: `RuntimeCELCostBudget`).
+/// The cost limit of one mutation (upstream: `RuntimeCELCostBudget`).
 const COST_MAX: u64 = 10_000_000;
 
 /// Why an object was not changed.
 #[derive(Debug, PartialEq)]
 pub(super) enum Problem {
-    /// What is wrong with the policy.
+    /// The policy is wrong.
     Policy(String),
-    /// The write is refused, however lenient the policy is.
+    /// The write is refused even if the policy ignores failures.
     Request(Status),
 }
 
-/// The object that a mutation makes of what is seen, with its defaults set. `kind` is the object's, where
-/// it is not that of the resource.
+/// Returns the mutated object with defaults. `kind` is the object's, if it is not the resource's.
 pub(super) fn patched(
     policy: &Head,
     mutation: &Mutation,
@@ -70,7 +69,7 @@ fn schema_of<'s>(
     })
 }
 
-/// An object with a configuration applied, which is of the object's kind whatever it says.
+/// Applies a configuration to an object; the configuration has the object's kind, whatever it says.
 pub(super) fn apply(
     (schema, ty): (&Schema, TypeId),
     object: &Value,
@@ -85,8 +84,7 @@ pub(super) fn apply(
         .map_err(|why| Problem::Policy(format!("error applying patch: {why}")))
 }
 
-/// An object with the operations of a JSON patch done; as it was, where one of them is a test that
-/// fails.
+/// Applies a JSON patch to an object; if a `test` operation fails, the object is unchanged.
 pub(super) fn patch(
     (schema, ty): (&Schema, TypeId),
     object: &Value,
@@ -99,7 +97,7 @@ pub(super) fn patch(
             Err(why) if why.to_string().ends_with("test failed") => return Ok(object.clone()),
             Err(why) => return Err(Problem::Policy(format!("JSON Patch: {why}"))),
         };
-    // Fields that no type has are no mistake of the client; of custom resources they are dropped later.
+    // Unknown fields are not the client's mistake; those of custom resources are pruned later.
     if !schema.is_structural(ty) {
         let unfit = conform(schema, ty, &mut patched)
             .map_err(|why| Problem::Request(Status::internal(why)))?;
