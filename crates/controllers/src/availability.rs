@@ -178,10 +178,10 @@ impl Availability<'_> {
         let mut conditions = conditions.unwrap_or_default().to_vec();
         let is_ours = |condition: &Value| condition.str_at(&["type"]) == Some(CONDITION);
         let index = conditions.iter().position(is_ours);
-        let said = index.map(|index| &conditions[index]);
-        let of = |member| said.and_then(|said| said.str_at(&[member]));
-        let told = [Some(status), Some(reason), Some(message.as_str())];
-        if [of("status"), of("reason"), of("message")] == told {
+        let current = index.map(|index| &conditions[index]);
+        let of = |member| current.and_then(|current| current.str_at(&[member]));
+        let wanted = [Some(status), Some(reason), Some(message.as_str())];
+        if [of("status"), of("reason"), of("message")] == wanted {
             return Ok(());
         }
         let lapses = of("status") == Some("True") && !is_available;

@@ -78,12 +78,12 @@ impl Conditions<'_> {
     ) -> Result<(), Status> {
         let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array);
         let is_ours = |condition: &&Value| condition.str_at(&["type"]) == Some(CONDITION);
-        let said = conditions.unwrap_or_default().iter().find(is_ours);
+        let current = conditions.unwrap_or_default().iter().find(is_ours);
         let members = members(level, is_there);
-        let says = |condition: &Value| {
+        let is_same = |condition: &Value| {
             members.iter().all(|(member, text)| condition.str_at(&[*member]) == Some(text.as_str()))
         };
-        if said.is_some_and(says) {
+        if current.is_some_and(is_same) {
             return Ok(());
         }
         let mut condition: Map =

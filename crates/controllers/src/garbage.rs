@@ -325,9 +325,9 @@ impl<'e> Collector<'e> {
             self.enqueue(key);
         }
         self.enqueue_waiting(before.iter().chain(&owners));
-        let propagation = if owners::ends_with(tree, owners::ORPHAN) {
+        let propagation = if owners::is_finalizing(tree, owners::ORPHAN) {
             Propagation::Orphan
-        } else if owners::ends_with(tree, owners::FOREGROUND) {
+        } else if owners::is_finalizing(tree, owners::FOREGROUND) {
             Propagation::Foreground
         } else {
             return;

@@ -121,8 +121,8 @@ impl Ranges<'_> {
         let conditions = range.at(&["status", "conditions"]).and_then(Value::as_array);
         let mut conditions = conditions.unwrap_or_default().to_vec();
         let is_ready = |condition: &Value| condition.str_at(&["type"]) == Some("Ready");
-        let said = conditions.iter().find(|condition| is_ready(condition));
-        if said.is_some_and(|said| said.str_at(&["status"]) == Some(status)) {
+        let current = conditions.iter().find(|condition| is_ready(condition));
+        if current.is_some_and(|current| current.str_at(&["status"]) == Some(status)) {
             return Ok(Progress::Done);
         }
         conditions.retain(|condition| !is_ready(condition));

@@ -63,9 +63,9 @@ pub fn destination(
     container: &str,
     preferred_address_types: &[String],
 ) -> Result<Destination, Status> {
-    let asked = target.resource.group_resource();
+    let requested = target.resource.group_resource();
     let namespace = &target.namespace;
-    let finder = Finder { registry, namespace, asked: &asked, preferred_address_types };
+    let finder = Finder { registry, namespace, requested: &requested, preferred_address_types };
     let name = target.name.as_str();
     match (target.resource.resource.resource.as_str(), target.subresource.as_str()) {
         ("pods", "proxy") => finder.pod(name),
@@ -82,7 +82,7 @@ struct Finder<'a> {
     registry: &'a Registry,
     namespace: &'a str,
     /// The resource of the request; errors for missing objects name it.
-    asked: &'a GroupResource,
+    requested: &'a GroupResource,
     preferred_address_types: &'a [String],
 }
 
@@ -91,7 +91,7 @@ impl Finder<'_> {
         let gvr = GroupVersionResource::new("", "v1", plural);
         let resource = self.registry.resource(&gvr);
         let found = resource.and_then(|resource| self.registry.peek(&resource, namespace, name));
-        let missing = || Status::not_found(self.asked, name);
+        let missing = || Status::not_found(self.requested, name);
         Ok(found.ok_or_else(missing)?.tree()?)
     }
 

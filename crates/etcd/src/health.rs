@@ -40,7 +40,7 @@ pub(crate) struct Health {
 struct State {
     is_closed: bool,
     /// The start of the read in progress.
-    asked: Option<Instant>,
+    read_since: Option<Instant>,
     failure: Option<String>,
     disk_bytes: Option<u64>,
 }
@@ -64,7 +64,7 @@ impl Health {
     fn answers_in(&self, limit: Duration) -> Result<(), StoreError> {
         self.open()?;
         let state = self.state.lock();
-        let is_late = state.asked.is_some_and(|since| since.elapsed() > limit);
+        let is_late = state.read_since.is_some_and(|since| since.elapsed() > limit);
         let late = is_late.then(|| format!("etcd does not answer in {limit:?}"));
         match state.failure.clone().or(late) {
             Some(reason) => Err(StoreError::Failed { reason }),
@@ -78,7 +78,7 @@ impl Health {
     }
 
     fn read_started(&self) {
-        self.state.lock().asked = Some(Instant::now());
+        self.state.lock().read_since = Some(Instant::now());
     }
 
     /// Returns an error if the store is closed.
@@ -92,12 +92,12 @@ impl Health {
 
     pub(crate) fn read_failed(&self, error: &Error) {
         let mut state = self.state.lock();
-        (state.asked, state.failure) = (None, Some(error.to_string()));
+        (state.read_since, state.failure) = (None, Some(error.to_string()));
     }
 
     fn read_succeeded(&self) {
         let mut state = self.state.lock();
-        (state.asked, state.failure) = (None, None);
+        (state.read_since, state.failure) = (None, None);
     }
 
     pub(crate) fn disk_bytes(&self) -> Option<u64> {

@@ -182,22 +182,22 @@ pub(crate) async fn on_blocking_thread<T: Default + Send + 'static>(
 /// Returns the store's error for a failed read at a revision.
 pub(crate) fn read_error(error: Error, at: Option<Revision>, horizon: &Horizon) -> StoreError {
     match (error, at) {
-        (Error::Compacted, Some(asked)) => {
-            horizon.raise_floor(Revision(asked.0.saturating_add(1)));
-            StoreError::Compacted { asked, floor: horizon.floor() }
+        (Error::Compacted, Some(requested)) => {
+            horizon.raise_floor(Revision(requested.0.saturating_add(1)));
+            StoreError::Compacted { requested, floor: horizon.floor() }
         }
-        (Error::Future, Some(asked)) => StoreError::Future { asked, head: horizon.head() },
+        (Error::Future, Some(requested)) => StoreError::Future { requested, head: horizon.head() },
         (error, _) => StoreError::Failed { reason: error.to_string() },
     }
 }
 
 /// Returns the revision for etcd, or an error if it is compacted or does not exist yet.
-pub(crate) fn asked(at: Revision, horizon: &Horizon) -> Result<i64, StoreError> {
+pub(crate) fn readable_number(at: Revision, horizon: &Horizon) -> Result<i64, StoreError> {
     let floor = horizon.floor();
     if at < floor {
-        return Err(StoreError::Compacted { asked: at, floor });
+        return Err(StoreError::Compacted { requested: at, floor });
     }
-    number(at).ok_or_else(|| StoreError::Future { asked: at, head: horizon.head() })
+    number(at).ok_or_else(|| StoreError::Future { requested: at, head: horizon.head() })
 }
 
 #[cfg(test)]

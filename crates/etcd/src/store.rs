@@ -24,7 +24,7 @@ use crate::measures::Measures;
 use crate::messages::ResponseHeader;
 use crate::own::Own;
 use crate::plan::grouping;
-use crate::reading::{Reading, asked, read_error};
+use crate::reading::{Reading, read_error, readable_number};
 use crate::tls::Tls;
 use crate::translation::Translation;
 use crate::writing::Writing;
@@ -296,7 +296,7 @@ impl Store for EtcdStore {
             self.health.open()?;
             let head = self.horizon.head();
             if floor > head {
-                return Err(Error::Future { asked: floor, head });
+                return Err(Error::Future { requested: floor, head });
             }
             if floor <= self.horizon.floor() {
                 return Ok(());
@@ -334,7 +334,7 @@ impl EtcdStore {
     fn at(&self, at: At) -> Result<(Option<Revision>, Option<i64>), Error> {
         match at {
             At::Head => Ok((None, None)),
-            At::Revision(at) => Ok((Some(at), Some(asked(at, &self.horizon)?))),
+            At::Revision(at) => Ok((Some(at), Some(readable_number(at, &self.horizon)?))),
         }
     }
 }

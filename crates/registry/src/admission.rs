@@ -84,7 +84,7 @@ pub struct Memory {
     /// The object after the first round.
     left: Option<Value>,
     /// The keys of those that were called and ask for reinvocation.
-    asked: BTreeSet<String>,
+    reinvocable: BTreeSet<String>,
     /// The keys of those that are called in the second round.
     due: BTreeSet<String>,
 }
@@ -94,12 +94,12 @@ impl Memory {
     /// again.
     pub fn wake(&mut self) {
         self.changed = true;
-        self.due.append(&mut self.asked);
+        self.due.append(&mut self.reinvocable);
     }
 
     /// Records a call of a webhook or policy that asks for reinvocation.
     pub fn note(&mut self, key: String) {
-        self.asked.insert(key);
+        self.reinvocable.insert(key);
     }
 
     /// Whether a webhook or policy is called in this round.
@@ -111,14 +111,14 @@ impl Memory {
     pub(crate) fn begin_again(&mut self, object: &Value) {
         self.again = true;
         if self.left.as_ref() != Some(object) {
-            self.due.append(&mut self.asked);
+            self.due.append(&mut self.reinvocable);
         }
     }
 
     /// Records the object after a round.
     pub(crate) fn leave(&mut self, object: &Value) {
         // The copy is needed only if somebody asks for reinvocation.
-        self.left = (!self.asked.is_empty()).then(|| object.clone());
+        self.left = (!self.reinvocable.is_empty()).then(|| object.clone());
     }
 }
 

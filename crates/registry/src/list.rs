@@ -16,7 +16,7 @@ use crate::select::Selection;
 use crate::{Object, Registry, Resource, work};
 
 /// How long a read waits for a future revision: upstream's `blockTimeout`.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const FRESH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Lists a collection, in one namespace or in all.
 pub(crate) async fn list(
@@ -177,7 +177,7 @@ pub(crate) async fn reach(
     revision: Revision,
 ) -> Result<(), Status> {
     let began = Instant::now();
-    let reached = cache.wait_for(revision, PATIENCE).await;
+    let reached = cache.wait_for(revision, FRESH_TIMEOUT).await;
     collection.reads.waits.took(began.elapsed());
     if reached {
         return Ok(());

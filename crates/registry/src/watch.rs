@@ -39,9 +39,9 @@ impl Watch {
     ) -> Result<Self, Status> {
         revision::check_watch(options)?;
         let selection = Selection::of(target, options)?;
-        let asked = revision::parse(&options.resource_version)?;
-        let since = asked.filter(|revision| *revision > Revision(0));
-        if asked.is_none() {
+        let requested = revision::parse(&options.resource_version)?;
+        let since = requested.filter(|revision| *revision > Revision(0));
+        if requested.is_none() {
             registry.catch_up().await?; // the watch starts with the newest state
         }
         let cache = &*registry.cache;

@@ -72,7 +72,7 @@ impl Horizon {
     pub fn raise_floor(&self, floor: Revision) -> Result<bool, Error> {
         let mut state = self.state.lock();
         if floor > state.head {
-            return Err(Error::Future { asked: floor, head: state.head });
+            return Err(Error::Future { requested: floor, head: state.head });
         }
         let higher = floor > state.floor;
         state.floor = state.floor.max(floor);
@@ -99,9 +99,13 @@ impl Horizon {
         let State { head, floor, .. } = *state;
         let revision = match at {
             At::Head => head,
-            At::Revision(asked) if asked < floor => return Err(Error::Compacted { asked, floor }),
-            At::Revision(asked) if asked > head => return Err(Error::Future { asked, head }),
-            At::Revision(asked) => asked,
+            At::Revision(requested) if requested < floor => {
+                return Err(Error::Compacted { requested, floor });
+            }
+            At::Revision(requested) if requested > head => {
+                return Err(Error::Future { requested, head });
+            }
+            At::Revision(requested) => requested,
         };
         Ok(self.add_pin(&mut state, revision))
     }

@@ -283,18 +283,18 @@ pub enum Error {
         key: Key,
     },
     /// The requested revision is compacted.
-    #[error("revision {asked} is compacted, the oldest is {floor}")]
+    #[error("revision {requested} is compacted, the oldest is {floor}")]
     Compacted {
         /// The requested revision.
-        asked: Revision,
+        requested: Revision,
         /// The oldest readable revision.
         floor: Revision,
     },
     /// The requested revision does not exist yet.
-    #[error("revision {asked} is in the future, the newest is {head}")]
+    #[error("revision {requested} is in the future, the newest is {head}")]
     Future {
         /// The requested revision.
-        asked: Revision,
+        requested: Revision,
         /// The newest revision.
         head: Revision,
     },

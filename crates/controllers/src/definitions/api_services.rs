@@ -1,5 +1,5 @@
-//! The APIServices of custom resources, one of each group version (upstream: `crdregistration` and
-//! `autoregister`). APIServices that somebody else created are not changed.
+//! The APIServices of custom resources, one for each group version (upstream: `crdregistration` and
+//! `autoregister`). APIServices that others created are not changed.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -54,7 +54,8 @@ impl Definitions {
         true
     }
 
-    /// The write that creates, updates or deletes an API service, if one is needed and nobody else manages it.
+    /// Returns the write that creates, updates or deletes an API service; `None` if none is needed,
+    /// or others manage it.
     pub(super) fn register(&self, name: &str) -> Option<BoxFuture<'static, Outcome>> {
         let services = self.api_services()?;
         let (version, group) = split(name);
@@ -110,7 +111,7 @@ fn name(group: &str, version: &str) -> Str {
     format!("{version}.{group}").into()
 }
 
-/// The version and the group in an API service's name.
+/// Splits an API service's name into version and group.
 fn split(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((name, ""))
 }

@@ -1,8 +1,8 @@
-//! Decides what the garbage collector does about one object, from the present state of its owners and
-//! dependents.
+//! Decides what the garbage collector does with one object, from the present state of its owners
+//! and dependents.
 //!
-//! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike upstream's,
-//! they read owners from the registry. [`perform`](super::perform) carries them out.
+//! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike
+//! upstream's, they read owners from the registry. [`perform`](super::perform) executes them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use super::kinds::Kinds;
 use super::owners::{self, FOREGROUND, LIFECYCLE, ORPHAN, Owner};
 
-/// Everything that a decision depends on.
+/// The data that a decision depends on.
 pub(super) struct Evaluator<'a> {
     pub(super) registry: &'a Registry,
     pub(super) kinds: &'a Kinds,
@@ -25,7 +25,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) absent_owners: &'a AbsentOwners,
     pub(super) waiting: &'a Waiting,
     pub(super) extensions: &'a Extensions,
-    /// What servers answered about the owners of the object that is evaluated.
+    /// The answers of servers about the owners of the evaluated object.
     pub(super) answers: &'a Answers,
 }
 
@@ -33,14 +33,15 @@ pub(super) struct Evaluator<'a> {
 #[derive(Default)]
 pub(super) struct Decision {
     pub(super) operation: Option<Operation>,
-    /// The object has an owner of a kind that is not served: evaluate it again when the served kinds change.
+    /// The object has an owner whose kind is not served: evaluate it again when the served kinds
+    /// change.
     pub(super) unresolved: bool,
     /// An owner exists, but no watch has reported it yet, so a watch may never report its deletion.
     pub(super) unobserved: bool,
 }
 
-/// A write, which fails if the object changed after the evaluation; or questions that must be answered before
-/// the next evaluation.
+/// A write, which fails if the object changed after the evaluation; or questions that must be
+/// answered before the next evaluation.
 pub(super) enum Operation {
     Delete(ObjectKey, DeleteOptions),
     /// A merge patch.
@@ -60,7 +61,7 @@ impl Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnerState {
     Alive,
-    /// No object has that uid.
+    /// No object has this UID.
     Absent,
     /// It is being deleted in the foreground and waits for its dependents.
     Waiting,
@@ -69,11 +70,11 @@ pub(super) enum OwnerState {
 }
 
 impl OwnerState {
-    /// The state of the owner with that uid, where `tree` is the object under the owner's name.
+    /// The state of the owner with this UID; `tree` is the object with the owner's name.
     pub(super) fn of(tree: &Value, uid: &str) -> Self {
         if object::uid(tree) != uid {
             Self::Absent
-        } else if owners::ends_with(tree, FOREGROUND) {
+        } else if owners::is_finalizing(tree, FOREGROUND) {
             Self::Waiting
         } else {
             Self::Alive
@@ -81,7 +82,7 @@ impl OwnerState {
     }
 }
 
-/// What is known of an owner.
+/// The state of an owner, or the question that must be answered first.
 enum Known {
     Is(OwnerState),
     /// Unknown until the question is answered.
@@ -95,35 +96,37 @@ impl Decision {
 }
 
 impl Evaluator<'_> {
-    /// Decides about one object. The cost depends on the number of its owners, not of dependents.
+    /// Decides about one object. The cost depends on the number of its owners, not of its
+    /// dependents.
     ///
-    /// `waited` says whether the object was known to wait for its dependents before the last changes were
-    /// observed: only then are all of its dependents known.
+    /// `waited` is true if the object was known to wait for its dependents before the last changes
+    /// were observed: only then are all of its dependents known.
     pub(super) fn evaluate(&self, key: &ObjectKey, waited: bool) -> Result<Decision, Unreadable> {
         let Some(tree) = self.lifecycle(key)? else { return Ok(Decision::default()) };
-        Ok(if let Some(patch) = self.forgetting(key, &tree) {
+        Ok(if let Some(patch) = self.orphan_patch(key, &tree) {
             Decision::of(Operation::Patch(key.clone(), patch))
-        } else if owners::ends_with(&tree, ORPHAN) && waited {
+        } else if owners::is_finalizing(&tree, ORPHAN) && waited {
             self.release(key, &tree, ORPHAN, self.graph.dependents(object::uid(&tree)))
-        } else if owners::ends_with(&tree, FOREGROUND) && waited {
+        } else if owners::is_finalizing(&tree, FOREGROUND) && waited {
             self.release(key, &tree, FOREGROUND, self.graph.blocking(object::uid(&tree)))
         } else if object::is_terminating(&tree) {
             Decision::default()
         } else {
-            self.weigh(key, &tree)?
+            self.decide_dependent(key, &tree)?
         })
     }
 
-    /// A patch that removes the references to owners that are deleted with the propagation `Orphan`.
-    fn forgetting(&self, key: &ObjectKey, tree: &Value) -> Option<Value> {
+    /// Returns a patch that removes the references to owners that are deleted with the propagation
+    /// `Orphan`.
+    fn orphan_patch(&self, key: &ObjectKey, tree: &Value) -> Option<Value> {
         let owners = self.graph.owners(key).iter();
-        let leaving: Vec<Str> =
+        let orphaning: Vec<Str> =
             owners.filter(|o| self.waiting.orphans(&o.uid)).map(|o| o.uid.clone()).collect();
-        (!leaving.is_empty()).then(|| owners::without(tree, &leaving))
+        (!orphaning.is_empty()).then(|| owners::without(tree, &orphaning))
     }
 
-    /// Removes an owner's finalizer when no dependent is left for which it waits. The dependents are evaluated
-    /// by themselves: when the owner begins to wait, and when they change.
+    /// Removes an owner's finalizer once it waits for no dependent. The dependents are evaluated
+    /// separately: when the owner begins to wait, and when they change.
     fn release<'p>(
         &self,
         key: &ObjectKey,
@@ -137,14 +140,14 @@ impl Evaluator<'_> {
         Decision::of(Operation::Patch(key.clone(), owners::without_finalizer(tree, finalizer)))
     }
 
-    /// Decides about a dependent: it stays as long as one of its owners does.
-    fn weigh(&self, key: &ObjectKey, tree: &Value) -> Result<Decision, Unreadable> {
+    /// Decides about a dependent: it remains while one of its owners remains.
+    fn decide_dependent(&self, key: &ObjectKey, tree: &Value) -> Result<Decision, Unreadable> {
         let owners = owners::owners(tree);
         let mut owner_states = Vec::with_capacity(owners.len());
         let mut open = Vec::new();
         for owner in &owners {
             match self.owner_state(key, owner)? {
-                // The object cannot have such an owner; upstream does not collect it either.
+                // The object cannot have such an owner; upstream does not collect it, either.
                 None => return Ok(Decision::default()),
                 Some(Known::Is(OwnerState::Unknown)) => {
                     return Ok(Decision { unresolved: true, ..Decision::default() });
@@ -164,18 +167,18 @@ impl Evaluator<'_> {
             return self.collect(key, tree, is(OwnerState::Waiting));
         }
         let unobserved = owners.iter().any(|owner| self.is_unobserved(key, owner));
-        let leaving: Vec<Str> = owners
+        let removed: Vec<Str> = owners
             .into_iter()
             .zip(&owner_states)
             .filter(|(_, owner_state)| **owner_state != OwnerState::Alive)
             .map(|(owner, _)| owner.uid)
             .collect();
-        let operation = (!leaving.is_empty())
-            .then(|| Operation::Patch(key.clone(), owners::without(tree, &leaving)));
+        let operation = (!removed.is_empty())
+            .then(|| Operation::Patch(key.clone(), owners::without(tree, &removed)));
         Ok(Decision { operation, unresolved: false, unobserved })
     }
 
-    /// Deletes an object none of whose owners stays; in the foreground if an owner waits for it.
+    /// Deletes an object without remaining owners; in the foreground if an owner waits for it.
     fn collect(
         &self,
         key: &ObjectKey,
@@ -185,8 +188,8 @@ impl Evaluator<'_> {
         let uid = object::uid(tree);
         let propagation = if awaited && self.graph.dependents(uid).len() > 0 {
             if self.any_in_foreground(self.graph.dependents(uid))? {
-                // There may be a cycle of owners, in which each would wait for ever: so no owner waits for this
-                // object.
+                // The owners may form a cycle, in which each would wait for ever. So no owner waits
+                // for this object.
                 let patch = owners::unblocking(tree);
                 return Ok(Decision::of(Operation::Patch(key.clone(), patch)));
             }
@@ -207,8 +210,8 @@ impl Evaluator<'_> {
         Ok(Decision::of(Operation::Delete(key.clone(), options)))
     }
 
-    /// Whether one of these objects waits for its own dependents. They are read from the registry, as owners
-    /// are: the collector may not have observed yet that one began to wait.
+    /// Whether one of these objects waits for its own dependents. Like owners, they are read from
+    /// the registry: the collector may not have observed yet that one began to wait.
     fn any_in_foreground<'p>(
         &self,
         mut keys: impl Iterator<Item = &'p ObjectKey>,
@@ -217,17 +220,17 @@ impl Evaluator<'_> {
             if self.extensions.resource_of(key).is_some() {
                 return Ok(self
                     .lifecycle(key)?
-                    .is_some_and(|tree| owners::ends_with(&tree, FOREGROUND)));
+                    .is_some_and(|tree| owners::is_finalizing(&tree, FOREGROUND)));
             }
             let Some(object) = self.stored(key) else { return Ok(false) };
-            let says = memmem::find(object.json_bytes(), FOREGROUND.as_bytes()).is_some();
-            Ok(says && owners::ends_with(&object.excerpt(LIFECYCLE)?, FOREGROUND))
+            let may_wait = memmem::find(object.json_bytes(), FOREGROUND.as_bytes()).is_some();
+            Ok(may_wait && owners::is_finalizing(&object.excerpt(LIFECYCLE)?, FOREGROUND))
         };
         keys.try_fold(false, |any, key| Ok(any || waits(key)?))
     }
 
-    /// The state of an owner; `None` if the object cannot have it: a cluster-scoped object has no owner in a
-    /// namespace.
+    /// The state of an owner; `None` if the object cannot have it: a cluster-scoped object cannot
+    /// have a namespaced owner.
     fn owner_state(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Known>, Unreadable> {
         if self.absent_owners.has(&owner.uid, key) {
             return Ok(Some(Known::Is(OwnerState::Absent)));
@@ -255,8 +258,8 @@ impl Evaluator<'_> {
             return Ok(None);
         };
         if self.extensions.resource_of(key).is_some() {
-            // The object's server may have seen an owner that another server created in the shared database and
-            // that this server has not read yet.
+            // The object's server may have seen an owner that another server created in the shared
+            // database and that this server has not read yet.
             return Ok(Some(question(owner, namespace, OwnerResource::Registry(resource.clone()))));
         }
         let object = self.registry.peek(resource, namespace, &owner.name);
@@ -265,7 +268,7 @@ impl Evaluator<'_> {
         Ok(Some(Known::Is(owner_state)))
     }
 
-    /// Whether an extension API server confirmed an owner that it has not reported in a watch.
+    /// Whether an extension API server confirmed an owner that no watch has reported.
     fn is_unobserved(&self, key: &ObjectKey, owner: &Owner) -> bool {
         self.answers.contains_key(owner)
             && self.extensions.named(owner).is_some_and(|resource| {
@@ -274,7 +277,7 @@ impl Evaluator<'_> {
             })
     }
 
-    /// The members of an object on which decisions depend; `None` if it does not exist.
+    /// The members on which decisions depend; `None` if the object does not exist.
     fn lifecycle(&self, key: &ObjectKey) -> Result<Option<Value>, Unreadable> {
         if self.extensions.resource_of(key).is_some() {
             return Ok(self.extensions.lifecycle(key).cloned());
@@ -288,7 +291,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// The namespace of an object's owner, `""` for a cluster-scoped one; `None` if it cannot have such an owner.
+/// The namespace of an object's owner, `""` for a cluster-scoped owner; `None` if the object cannot
+/// have such an owner.
 fn namespace_of_owner(key: &ObjectKey, is_in_namespace: bool) -> Option<&str> {
     let (namespace, _) = key.split();
     match (is_in_namespace, namespace) {

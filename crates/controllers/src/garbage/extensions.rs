@@ -1,8 +1,8 @@
-//! Objects of extension API servers in the garbage collector: what watches said of them, and questions to
-//! their servers.
+//! Objects of extension API servers in the garbage collector: their states from watches, and
+//! questions to their servers.
 //!
-//! Invariant: silence of a server never deletes an object. An owner at such a server counts as absent only if
-//! the server says so when it is asked for that owner.
+//! Invariant: an unavailable server never causes a deletion. An owner at such a server counts as
+//! absent only if the server reports so when asked for that owner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,32 +21,32 @@ use crate::extensions::{
     ExtensionRequest, ExtensionResource, ExtensionServers, Followers, News, Served,
 };
 
-/// What the collector needs of a resource to follow it (upstream: `GetDeletableResources`).
+/// The verbs that the collector needs to follow a resource (upstream: `GetDeletableResources`).
 const VERBS: [&str; 3] = ["delete", "list", "watch"];
-/// How long the questions about the owners of one object may take together.
+/// The timeout of all questions about the owners of one object.
 const QUESTIONS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is known of extension API servers and their objects.
+/// The extension API servers and their objects.
 pub(super) struct Extensions {
     servers: Arc<dyn ExtensionServers>,
     changes: watch::Receiver<u64>,
     followers: Followers,
     /// The resources that owner references name, by `apiVersion` and `kind`.
     by_name: HashMap<(Str, Str), Arc<ExtensionResource>>,
-    /// Group versions whose server does not answer.
+    /// Group versions whose servers do not answer.
     silent: HashSet<String>,
     collections: HashMap<Arc<str>, Collection>,
 }
 
-/// The objects of a resource as its watch reported them last.
+/// The objects of a resource, as its watch last reported them.
 struct Collection {
     resource: Arc<ExtensionResource>,
     objects: HashMap<Arc<str>, Value>,
 }
 
-/// What [`Extensions::next`] waits for.
+/// The events of [`Extensions::next`].
 pub(super) enum Event {
-    /// Other resources are served.
+    /// The served resources changed.
     Served,
     News(GroupVersionResource, News),
 }
@@ -60,19 +60,19 @@ pub(super) enum Change {
 /// The question whether an owner exists, for the server that serves it.
 pub(super) struct Question {
     pub(super) owner: Owner,
-    /// `""` where the owner is not in a namespace.
+    /// Empty if the owner is cluster-scoped.
     pub(super) namespace: Str,
     pub(super) resource: OwnerResource,
 }
 
-/// The resource of an owner, and who serves it.
+/// The resource of an owner, and its server.
 pub(super) enum OwnerResource {
     Extension(Arc<ExtensionResource>),
-    /// The registry, after it has caught up with what other servers wrote to a shared database.
+    /// The registry, after it has read what other servers wrote to a shared database.
     Registry(Arc<Resource>),
 }
 
-/// The states of owners, each as an object names it.
+/// The states of owners, by their references.
 pub(super) type Answers = HashMap<Owner, OwnerState>;
 
 impl Extensions {
@@ -91,7 +91,7 @@ impl Extensions {
         }
     }
 
-    /// The next event; waits for ever if there are no extension API servers. Cancel safe.
+    /// The next event; pending for ever if there are no extension API servers. Cancel safe.
     pub(super) async fn next(&mut self) -> Event {
         tokio::select! {
             Ok(()) = self.changes.changed() => Event::Served,
@@ -99,8 +99,8 @@ impl Extensions {
         }
     }
 
-    /// Follows the resources that are served now. Returns the objects that are no longer followed; they may
-    /// still exist.
+    /// Follows the resources that are now served. Returns the objects that are no longer followed;
+    /// they may still exist.
     pub(super) fn refresh(&mut self) -> Vec<(ObjectKey, Value)> {
         let served: Served = self.servers.served();
         let is_followed = |resource: &&ExtensionResource| {
@@ -125,7 +125,7 @@ impl Extensions {
         objects
     }
 
-    /// Updates the objects of a resource; returns what changed.
+    /// Updates the objects of a resource; returns the changes.
     pub(super) fn take(&mut self, resource: &GroupVersionResource, news: News) -> Vec<Change> {
         let name = name(resource);
         let Some(collection) = self.collections.get_mut(&name) else { return Vec::new() };
@@ -162,17 +162,17 @@ impl Extensions {
         self.followers.is_behind()
     }
 
-    /// The resource of an object of an extension API server; `None` for any other object.
+    /// The resource of an extension API server's object; `None` for other objects.
     pub(super) fn resource_of(&self, key: &ObjectKey) -> Option<&Arc<ExtensionResource>> {
         self.collections.get(&key.collection).map(|collection| &collection.resource)
     }
 
-    /// An object as its watch reported it last.
+    /// An object, as its watch last reported it.
     pub(super) fn lifecycle(&self, key: &ObjectKey) -> Option<&Value> {
         self.collections.get(&key.collection)?.objects.get(&key.item)
     }
 
-    /// The resource that an owner reference means.
+    /// The resource of an owner reference.
     pub(super) fn named(&self, owner: &Owner) -> Option<&Arc<ExtensionResource>> {
         if self.by_name.is_empty() {
             return None; // the usual case, without the allocations below
@@ -185,8 +185,8 @@ impl Extensions {
         self.silent.contains(api_version)
     }
 
-    /// Whether an owner existed and was not being deleted when its watch reported it last. When the watch
-    /// reports its deletion, its dependents are evaluated again.
+    /// Whether an owner existed and was not being deleted when its watch last reported it. When the
+    /// watch reports its deletion, its dependents are evaluated again.
     pub(super) fn was_alive(&self, of: &ExtensionResource, namespace: &str, owner: &Owner) -> bool {
         let Some(collection) = self.collections.get(&name(&of.resource)) else { return false };
         let item = item_of(namespace, &owner.name);
@@ -197,7 +197,8 @@ impl Extensions {
     }
 }
 
-/// The collector's name for the objects of a resource; no collection of the registry has such a name.
+/// The collector's name for a resource's collection, different from all collections of the
+/// registry.
 fn name(of: &GroupVersionResource) -> Arc<str> {
     format!("extension:{}/{}", of.group, of.resource).into()
 }
@@ -217,7 +218,7 @@ fn item_of(namespace: &str, name: &str) -> Arc<str> {
     }
 }
 
-/// Asks the servers of owners for the owners' states. Fails if one does not answer.
+/// Asks the owners' servers for the states of owners. Fails if one does not answer.
 pub(super) async fn ask(
     environment: &Environment,
     user: &User,

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use pintle_registry::request::Propagation;
 use pintle_value::Str;
 
-/// An object's collection, and its key in the collection.
+/// The collection of an object, and its key in the collection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ObjectKey {
     pub(super) collection: Arc<str>,
-    /// `namespace/name`, or `name`.
+    /// `namespace/name`, or `name` for cluster-scoped objects.
     pub(super) item: Arc<str>,
 }
 
 impl ObjectKey {
-    /// The namespace, `""` where there is none, and the name.
+    /// The namespace (empty for cluster-scoped objects) and the name.
     pub(super) fn split(&self) -> (&str, &str) {
         self.item.split_once('/').unwrap_or(("", &self.item))
     }
@@ -25,7 +25,7 @@ impl ObjectKey {
     }
 }
 
-/// What an owner reference says, as far as the graph needs it.
+/// The parts of an owner reference that the graph needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) uid: Str,
@@ -33,14 +33,14 @@ pub(super) struct Reference {
     pub(super) blocks: bool,
 }
 
-/// Owners, by uid, and their dependents.
+/// Owners by UID, and their dependents.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     dependents: HashMap<Str, Dependents>,
     owners: HashMap<ObjectKey, Box<[Reference]>>,
 }
 
-/// The dependents of an owner; at least one.
+/// The dependents of an owner; never empty.
 #[derive(Debug, Default)]
 struct Dependents {
     all: BTreeSet<ObjectKey>,
@@ -48,7 +48,7 @@ struct Dependents {
 }
 
 impl Graph {
-    /// Sets the owners of an object; returns those before.
+    /// Sets the owners of an object; returns the previous ones.
     pub(super) fn set(&mut self, key: &ObjectKey, owners: &[Reference]) -> Box<[Reference]> {
         if let Some(before) = self.owners.get(key).filter(|before| ***before == *owners) {
             return before.clone();
@@ -67,7 +67,7 @@ impl Graph {
         before
     }
 
-    /// Removes an object; returns the owners that it had.
+    /// Removes an object; returns its owners.
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Box<[Reference]> {
         let owners = self.owners.remove(key).unwrap_or_default();
         for owner in &owners {
@@ -110,8 +110,8 @@ impl Graph {
 
 static NONE: BTreeSet<ObjectKey> = BTreeSet::new();
 
-/// Owners that are being deleted and whose dependents must be handled first: they lose their reference
-/// (orphan), or those that block go first (foreground).
+/// Owners that are being deleted and whose dependents must be handled first: they lose the
+/// reference (orphan), or the blocking ones are deleted before the owner (foreground).
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     by_uid: HashMap<Str, (ObjectKey, Propagation)>,
@@ -119,7 +119,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Adds an owner, or sets its propagation; returns whether either is new.
+    /// Adds an owner, or sets its propagation; returns whether something changed.
     pub(super) fn add(&mut self, uid: Str, key: &ObjectKey, propagation: Propagation) -> bool {
         self.keys.insert(key.clone());
         let before = self.by_uid.insert(uid, (key.clone(), propagation));
@@ -133,17 +133,17 @@ impl Waiting {
         }
     }
 
-    /// The owner of that uid, if it waits.
+    /// The owner with this UID, if it waits.
     pub(super) fn get(&self, uid: &str) -> Option<&ObjectKey> {
         self.by_uid.get(uid).map(|(key, _)| key)
     }
 
-    /// Whether an object is an owner that waits.
+    /// Whether an object is a waiting owner.
     pub(super) fn has(&self, key: &ObjectKey) -> bool {
         self.keys.contains(key)
     }
 
-    /// Whether the dependents of the owner of that uid are to lose their reference to it.
+    /// Whether the dependents of the owner with this UID must lose their reference to it.
     pub(super) fn orphans(&self, uid: &str) -> bool {
         self.by_uid.get(uid).is_some_and(|(_, propagation)| *propagation == Propagation::Orphan)
     }
@@ -154,11 +154,11 @@ impl Waiting {
     }
 }
 
-/// The uids of the last owners that were deleted (upstream: `absentOwnerCache`). With them, dependents are
-/// deleted even if the owner's kind is no longer served.
+/// The UIDs of the owners that were deleted last (upstream: `absentOwnerCache`). With them,
+/// dependents are deleted even if the owner's kind is no longer served.
 #[derive(Debug, Default)]
 pub(super) struct AbsentOwners {
-    /// Each with whether the owner was in a namespace.
+    /// Whether each owner was namespaced.
     uids: HashMap<Str, bool>,
     order: VecDeque<Str>,
 }
@@ -177,7 +177,8 @@ impl AbsentOwners {
         }
     }
 
-    /// Whether an owner of a dependent was deleted. A cluster-scoped object has no owner in a namespace.
+    /// Whether an owner of a dependent was deleted. A cluster-scoped object cannot have a
+    /// namespaced owner.
     pub(super) fn has(&self, uid: &str, dependent: &ObjectKey) -> bool {
         let was_in_namespace = self.uids.get(uid).copied();
         was_in_namespace.is_some_and(|was| !was || dependent.is_in_namespace())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pintle_registry::Resource;
 use pintle_value::Str;
 
-/// The resources that have a collection.
+/// The resources with collections.
 #[derive(Default)]
 pub(super) struct Kinds {
     /// One resource of each collection.
@@ -21,7 +21,7 @@ impl Kinds {
             let Some(storage) = &resource.storage else { continue };
             let name = (resource.api_version().into(), resource.kind.clone());
             kinds.by_name.insert(name, resource.clone());
-            // Of several versions the storage version, which needs no conversion.
+            // The storage version is preferred, because it needs no conversion.
             let collection = kinds.by_collection.entry(storage.collection.clone());
             let stored = collection.or_insert_with(|| resource.clone());
             if resource.is_storage_version() {

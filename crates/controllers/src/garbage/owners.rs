@@ -1,11 +1,11 @@
-//! Owner references: reads them from objects, and makes patches that change them.
+//! Reads owner references from objects, and creates patches of them.
 
 use std::collections::HashSet;
 
 use pintle_meta::object;
 use pintle_value::{Map, Str, Value};
 
-/// The finalizer of an owner whose dependents stay.
+/// The finalizer of an owner whose dependents remain.
 pub(super) const ORPHAN: &str = "orphan";
 /// The finalizer of an owner whose blocking dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
@@ -19,7 +19,7 @@ pub(super) const LIFECYCLE: &[&[&str]] = &[
     &["metadata", "finalizers"],
 ];
 
-/// One owner of an object, as the object names it.
+/// An owner reference of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub(super) api_version: Str,
@@ -30,7 +30,7 @@ pub(super) struct Owner {
     pub(super) blocks: bool,
 }
 
-/// The owners that an object names.
+/// The owner references of an object.
 pub(super) fn owners(object: &Value) -> Vec<Owner> {
     let text = |reference: &Value, member| reference.str_at(&[member]).unwrap_or_default().into();
     references(object)
@@ -45,8 +45,8 @@ pub(super) fn owners(object: &Value) -> Vec<Owner> {
         .collect()
 }
 
-/// Whether an object is being deleted with that finalizer.
-pub(super) fn ends_with(object: &Value, finalizer: &str) -> bool {
+/// Whether an object is being deleted with this finalizer.
+pub(super) fn is_finalizing(object: &Value, finalizer: &str) -> bool {
     object::is_terminating(object) && object::finalizers(object).any(|f| f == finalizer)
 }
 
@@ -58,7 +58,7 @@ pub(super) fn without(object: &Value, uids: &[Str]) -> Value {
     patch(object, "ownerReferences", rest)
 }
 
-/// A merge patch after which no owner waits for the object.
+/// A merge patch that makes all owner references non-blocking.
 pub(super) fn unblocking(object: &Value) -> Value {
     let mut references = references(object).to_vec();
     for reference in &mut references {
@@ -75,7 +75,8 @@ pub(super) fn without_finalizer(object: &Value, finalizer: &str) -> Value {
     patch(object, "finalizers", rest.collect())
 }
 
-/// A merge patch that sets a list in the metadata, with `uid` and `resourceVersion` as preconditions.
+/// A merge patch that sets a list in the metadata, with `uid` and `resourceVersion` as
+/// preconditions.
 fn patch(object: &Value, member: &str, list: Vec<Value>) -> Value {
     let mut metadata = Map::new();
     metadata.insert("uid", object::uid(object));

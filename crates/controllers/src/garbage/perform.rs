@@ -1,4 +1,4 @@
-//! Carries out an operation on an object, in the registry or at an extension API server.
+//! Executes an operation on an object, in the registry or at an extension API server.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::extensions::{self, Answers};
 use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource};
 
-/// Who serves an object.
+/// The server of an object.
 pub(super) enum ServedBy {
     Registry(Target),
     Extension(Arc<ExtensionResource>),
 }
 
-/// Carries out an operation. An object that no longer exists is no error.
+/// Executes an operation. It is no error if the object no longer exists.
 pub(super) async fn perform(
     environment: &Environment,
     served_by: Option<ServedBy>,

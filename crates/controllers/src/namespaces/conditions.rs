@@ -124,14 +124,14 @@ mod tests {
         left.objects.insert("widgets.example.com".into(), 1);
         left.finalizers.insert("example.com/f".into(), 3);
         let first = update(&[], &left, at(0)).expect("all are new");
-        let said = |conditions: &[Value], kind: &str| {
+        let condition_of = |conditions: &[Value], kind: &str| {
             let condition = conditions.iter().find(|c| c.str_at(&["type"]) == Some(kind));
             let condition = condition.unwrap_or_else(|| panic!("no {kind}"));
             ["status", "reason", "message", "lastTransitionTime"]
                 .map(|member| condition.str_at(&[member]).unwrap_or_default().to_owned())
         };
         assert_eq!(
-            said(&first, "NamespaceContentRemaining"),
+            condition_of(&first, "NamespaceContentRemaining"),
             [
                 "True",
                 "SomeResourcesRemain",
@@ -141,11 +141,11 @@ mod tests {
             ]
         );
         assert_eq!(
-            said(&first, "NamespaceFinalizersRemaining")[2],
+            condition_of(&first, "NamespaceFinalizersRemaining")[2],
             "Some content in the namespace has finalizers remaining: example.com/f in 3 resource \
              instances"
         );
-        assert_eq!(said(&first, "NamespaceDeletionDiscoveryFailure")[0], "False");
+        assert_eq!(condition_of(&first, "NamespaceDeletionDiscoveryFailure")[0], "False");
         assert_eq!(update(&first, &left, at(9)), None, "nothing changed");
 
         // The message changes without a transition; then the condition does.
@@ -154,11 +154,11 @@ mod tests {
         left.failures = vec!["a".into(), "b".into()];
         left.silent = vec!["a.io/v1".into()];
         let second = update(&first, &left, at(60)).expect("the conditions change");
-        let remaining = said(&second, "NamespaceContentRemaining");
+        let remaining = condition_of(&second, "NamespaceContentRemaining");
         assert_eq!(remaining[3], "1970-01-01T00:00:00Z");
         assert!(remaining[2].ends_with(": widgets.example.com has 1 resource instances"));
         assert_eq!(
-            said(&second, "NamespaceFinalizersRemaining"),
+            condition_of(&second, "NamespaceFinalizersRemaining"),
             [
                 "False",
                 "ContentHasNoFinalizers",
@@ -167,11 +167,11 @@ mod tests {
             ]
         );
         assert_eq!(
-            said(&second, "NamespaceDeletionContentFailure")[2],
+            condition_of(&second, "NamespaceDeletionContentFailure")[2],
             "Failed to delete all resource types, 2 remaining: [a, b]"
         );
         assert_eq!(
-            said(&second, "NamespaceDeletionDiscoveryFailure"),
+            condition_of(&second, "NamespaceDeletionDiscoveryFailure"),
             [
                 "True",
                 "DiscoveryFailed",

@@ -67,18 +67,18 @@ async fn a_namespace_waits_for_finalizers_and_reports_them() {
     const REMAINING: &str = "NamespaceFinalizersRemaining";
     let seen = cluster.see("namespaces", "ns", |ns| condition(ns, REMAINING).is_some()).await;
     assert_eq!(seen.str_at(&["status", "phase"]), Some("Terminating"));
-    let said = |kind: &str| condition(&seen, kind).unwrap_or_else(|| panic!("no {kind}"));
+    let condition_of = |kind: &str| condition(&seen, kind).unwrap_or_else(|| panic!("no {kind}"));
     let yes = |message: &str| ("True".to_owned(), message.to_owned());
     assert_eq!(
-        said(REMAINING),
+        condition_of(REMAINING),
         yes("Some content in the namespace has finalizers remaining: example.com/f in 1 resource \
              instances")
     );
     assert_eq!(
-        said("NamespaceContentRemaining"),
+        condition_of("NamespaceContentRemaining"),
         yes("Some resources are remaining: configmaps. has 1 resource instances")
     );
-    assert_eq!(said("NamespaceDeletionContentFailure").0, "False");
+    assert_eq!(condition_of("NamespaceDeletionContentFailure").0, "False");
 
     // Meanwhile creates are refused.
     let refused =

@@ -75,8 +75,8 @@ impl Approver<'_> {
             version: "*",
             ..Objects::default()
         });
-        let asked = Attributes { user, verb: "create", subject };
-        let ruling = self.authorizer.authorize(&asked).await;
+        let attributes = Attributes { user, verb: "create", subject };
+        let ruling = self.authorizer.authorize(&attributes).await;
         ruling.decision == Decision::Allow
     }
 }

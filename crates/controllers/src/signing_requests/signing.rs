@@ -111,8 +111,8 @@ impl Signing<'_> {
         if let Err(why) = wanted.check(signer, &usages)? {
             return Some(Err(why));
         }
-        let asked = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int);
-        let seconds = asked.unwrap_or(SECONDS_MAX).clamp(SECONDS_MIN, SECONDS_MAX);
+        let requested = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int);
+        let seconds = requested.unwrap_or(SECONDS_MAX).clamp(SECONDS_MIN, SECONDS_MAX);
         let now = (self.environment.clock)();
         let order = Order { request: &wanted, usages: &usages, seconds, now };
         self.signer.sign(&order).map_err(unusable).ok().map(Ok)

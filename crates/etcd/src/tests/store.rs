@@ -117,7 +117,7 @@ async fn a_group_shares_a_revision_and_is_sent_at_once() {
 }
 
 #[tokio::test]
-async fn what_went_before_a_group_that_fails_is_undone() {
+async fn writes_before_a_failed_group_are_undone() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let mut at = Vec::new();

@@ -90,13 +90,14 @@ fn changes_after(
     revision: u64,
 ) -> Result<Vec<(u64, Option<u64>)>, Lagged> {
     let mut cursor = Cursor::after(collection.clone(), Revision(revision))?;
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     while !cursor.caught_up() {
         for change in cursor.take()? {
-            told.push((change.object.revision.0, change.previous.as_ref().map(|p| p.revision.0)));
+            changes
+                .push((change.object.revision.0, change.previous.as_ref().map(|p| p.revision.0)));
         }
     }
-    Ok(told)
+    Ok(changes)
 }
 
 proptest! {
@@ -121,10 +122,10 @@ proptest! {
         }
         for revision in 0..=model.head() {
             let state = state_at(&collection, revision);
-            let told = changes_after(&collection, revision);
+            let changes = changes_after(&collection, revision);
             if revision < model.floor {
                 prop_assert_eq!(state, None);
-                prop_assert!(told.is_err());
+                prop_assert!(changes.is_err());
                 continue;
             }
             prop_assert_eq!(state.as_ref(), Some(&model.states[revision as usize]));
@@ -134,7 +135,7 @@ proptest! {
                     (r.revision.0, before.get(&*r.key.item).copied())
                 })
                 .collect();
-            prop_assert_eq!(told.expect("after the floor"), expected);
+            prop_assert_eq!(changes.expect("after the floor"), expected);
         }
         prop_assert_eq!(cache.visible().0, model.head());
     }
@@ -282,8 +283,8 @@ fn a_log_over_its_bound_is_trimmed_and_only_slow_cursors_lag() {
     }
     assert!(slow.take().is_err());
     assert!(Cursor::after(collection.clone(), Revision(1)).is_err());
-    let told = changes_after(&collection, 98).expect("the newest changes are in the log");
-    assert_eq!(told, [(99, Some(98)), (100, Some(99))]);
+    let changes = changes_after(&collection, 98).expect("the newest changes are in the log");
+    assert_eq!(changes, [(99, Some(98)), (100, Some(99))]);
 }
 
 /// A disconnected watcher that resumes after the last revision that it saw misses nothing, even
@@ -395,11 +396,11 @@ fn a_deletion_without_a_value_carries_the_last_state() {
     let collection = cache.collection(&"things".into());
     assert_eq!(state_at(&collection, 6), Some(State::new()));
     let mut cursor = Cursor::after(collection, Revision(1)).expect("kept");
-    let told = cursor.take().expect("kept");
-    assert_eq!(told.len(), 1, "the deletion of an unknown object is no event");
-    assert_eq!(told[0].object.kind(), Kind::Deleted);
+    let changes = cursor.take().expect("kept");
+    assert_eq!(changes.len(), 1, "the deletion of an unknown object is no event");
+    assert_eq!(changes[0].object.kind(), Kind::Deleted);
     let expected = json.replace(r#""resourceVersion":"1""#, r#""resourceVersion":"5""#);
-    assert_eq!(told[0].object.json(), expected);
+    assert_eq!(changes[0].object.json(), expected);
 }
 
 /// After a loss of history readers see the new state, cursors lag, and every collection counts as

@@ -41,8 +41,8 @@ proptest! {
         now in any::<i64>(),
     ) {
         let row = Row { cells, conditions: Vec::new() };
-        let told: Vec<Value> = row.cells.iter().map(|cell| cell.at(now)).collect();
-        let expected = format!("{{\"cells\":{}", json::to_string(&Value::Array(told)));
+        let cells: Vec<Value> = row.cells.iter().map(|cell| cell.at(now)).collect();
+        let expected = format!("{{\"cells\":{}", json::to_string(&Value::Array(cells)));
         prop_assert_eq!(printed(&row, now), expected);
     }
 }

@@ -84,7 +84,7 @@ impl Registry {
     /// the same database.
     pub async fn catch_up(&self) -> Result<(), Status> {
         let fresh = self.store.fresh().await.map_err(Status::internal)?;
-        if self.cache.wait_for(fresh, list::PATIENCE).await {
+        if self.cache.wait_for(fresh, list::FRESH_TIMEOUT).await {
             return Ok(());
         }
         Err(Status::too_large_resource_version(fresh.0, self.cache.visible().0))

@@ -143,8 +143,9 @@ impl Write<'_> {
             Problem::Unknown(path) => path.starts_with("metadata."),
             Problem::Duplicate(_) | Problem::Repeated(_) => true,
         };
-        let (told, unknown): (Vec<&Problem>, Vec<_>) = decoded.problems.iter().partition(is_apart);
-        let mut told: Vec<Problem> = told.into_iter().cloned().collect();
+        let (reported, unknown): (Vec<&Problem>, Vec<_>) =
+            decoded.problems.iter().partition(is_apart);
+        let mut reported: Vec<Problem> = reported.into_iter().cloned().collect();
         if is_of_kind {
             let top = |path: &str| !path.contains(['.', '[']);
             let members = tree.as_object().into_iter().flat_map(Map::keys);
@@ -152,9 +153,9 @@ impl Write<'_> {
             let all: BTreeSet<&str> = members.map(|key| &**key).chain(dropped).collect();
             let known = ["apiVersion", "kind", "metadata"];
             let unknown = all.into_iter().filter(|name| !known.contains(name));
-            told.extend(unknown.map(|name| Problem::Unknown(name.to_owned())));
+            reported.extend(unknown.map(|name| Problem::Unknown(name.to_owned())));
         }
-        told
+        reported
     }
 
     /// Refuses a namespace in the body that differs from the URL's (META-32). Removes it from a

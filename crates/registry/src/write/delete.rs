@@ -246,8 +246,8 @@ impl Registry {
                 true => Cow::Owned(existing.tree()?),
                 false => resource.to_storage(&state).await?,
             };
-            let told = if marked { Kind::Updated } else { kind };
-            let write = encode(resource, namespaced_name, &stored, expect, told)?;
+            let written = if marked { Kind::Updated } else { kind };
+            let write = encode(resource, namespaced_name, &stored, expect, written)?;
             if marked {
                 let end = encode(resource, namespaced_name, &stored, Expect::AfterPrevious, kind)?;
                 companions.insert(0, Companion(Part::Write(end)));

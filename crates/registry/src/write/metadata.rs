@@ -101,10 +101,10 @@ pub(super) fn deduplicate_owners(tree: &mut Value) -> Option<String> {
     if is_first.iter().all(|first| *first) {
         return None;
     }
-    let mut told = BTreeSet::new();
+    let mut repeated = BTreeSet::new();
     let again = owners.iter().zip(&is_first).filter(|(_, first)| !**first);
     let twice = again.map(|(owner, _)| owner.str_at(&["uid"]).unwrap_or_default());
-    let twice: Vec<&str> = twice.filter(|uid| told.insert(*uid)).collect();
+    let twice: Vec<&str> = twice.filter(|uid| repeated.insert(*uid)).collect();
     let warning = {
         format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner \

@@ -67,9 +67,9 @@ impl Write<'_> {
     ) -> Result<(), Status> {
         let before = old.map(|old| self.admission_view(old));
         let before = before.as_deref();
-        let asked = (operation, name, before);
+        let call = (operation, name, before);
         let mut memories = BTreeMap::new();
-        self.call_registered(asked, object, read, &mut memories, false).await?;
+        self.call_registered(call, object, read, &mut memories, false).await?;
         if memories.values().any(|memory| memory.changed) {
             {
                 let seen = self.admission_view(object);
@@ -77,7 +77,7 @@ impl Write<'_> {
                 self.registry.admission.before_mutation(&attributes, self.registry)?;
             }
             self.mutate_by_plugins(operation, name, object, before)?;
-            self.call_registered(asked, object, read, &mut memories, true).await?;
+            self.call_registered(call, object, read, &mut memories, true).await?;
         }
         Ok(())
     }

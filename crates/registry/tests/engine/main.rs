@@ -136,13 +136,13 @@ async fn a_watch_reports_objects_that_enter_and_leave_its_selection() {
     let leave = r#"{"metadata":{"labels":{"app":"z"}}}"#;
     let left = engine.merge("configmaps", "old", "", leave).await.expect("patched");
 
-    let mut told = Vec::new();
-    while told.len() < 4 {
-        told.extend(watch.next().await.expect("it goes on"));
+    let mut events = Vec::new();
+    while events.len() < 4 {
+        events.extend(watch.next().await.expect("it goes on"));
     }
-    let words: Vec<String> = told.iter().map(describe).collect();
+    let words: Vec<String> = events.iter().map(describe).collect();
     assert_eq!(words, ["ADDED old x", "BOOKMARK end", "ADDED other x", "DELETED old x"]);
-    let Event::Deleted(gone) = &told[3] else { panic!("the last is a deletion") };
+    let Event::Deleted(gone) = &events[3] else { panic!("the last is a deletion") };
     assert_eq!(object::resource_version(&gone.tree().unwrap()), object::resource_version(&left));
 }
 

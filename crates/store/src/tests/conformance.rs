@@ -388,8 +388,9 @@ pub async fn lists_are_selected_by_prefix_and_ordered(store: Arc<dyn Store>) {
 pub async fn compacted_and_future_revisions_cannot_be_read(store: Arc<dyn Store>) {
     write_history(&store).await;
     store.compact(Revision(4)).await.unwrap();
-    let compacted = |asked| Error::Compacted { asked: Revision(asked), floor: Revision(4) };
-    let future = |asked| Error::Future { asked: Revision(asked), head: Revision(7) };
+    let compacted =
+        |requested| Error::Compacted { requested: Revision(requested), floor: Revision(4) };
+    let future = |requested| Error::Future { requested: Revision(requested), head: Revision(7) };
     let rows = [(0, compacted(0)), (3, compacted(3)), (8, future(8)), (u64::MAX, future(u64::MAX))];
     for (at, expected) in rows {
         let at = At::Revision(Revision(at));

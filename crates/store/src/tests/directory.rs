@@ -47,11 +47,11 @@ async fn a_follower_of_the_opening_sees_everything() {
     store.compact(Revision(3)).await.unwrap();
     drop(store);
     let (store, seen) = reopened(&dir).await;
-    let told = ["2 Created b=1", "3 Updated a=2", "4 Deleted b=1"];
-    assert_eq!(seen.texts(), told);
-    assert_eq!(followed(&store).await.texts(), told);
+    let expected = ["2 Created b=1", "3 Updated a=2", "4 Deleted b=1"];
+    assert_eq!(seen.texts(), expected);
+    assert_eq!(followed(&store).await.texts(), expected);
     store.commit(update("a", 3, "3")).await.unwrap();
-    assert_eq!(seen.texts()[told.len()..], ["5 Updated a=3"]);
+    assert_eq!(seen.texts()[expected.len()..], ["5 Updated a=3"]);
 }
 
 #[tokio::test]
@@ -133,8 +133,8 @@ async fn a_lost_store_is_refused() {
                 let Some(Error::Failed { reason: found }) = open(dir.path()).err() else {
                     panic!("{what} is refused, attempt {attempt}");
                 };
-                let told = found.to_lowercase().contains(reason);
-                assert!(told, "{what}, closed {is_closed}: {found}");
+                let expected = found.to_lowercase().contains(reason);
+                assert!(expected, "{what}, closed {is_closed}: {found}");
             }
         }
     }
@@ -355,9 +355,9 @@ async fn history_is_bounded_by_bytes() {
     }
     let kept = |store: &Arc<dyn Store>| store.head().0 - store.floor().0;
     assert!((95..=104).contains(&kept(&store)), "{} changes", kept(&store));
-    let asked = Revision(store.floor().0 - 1);
-    let past = store.get(&key("a"), At::Revision(asked)).await;
-    assert_eq!(past, Err(Error::Compacted { asked, floor: store.floor() }));
+    let requested = Revision(store.floor().0 - 1);
+    let past = store.get(&key("a"), At::Revision(requested)).await;
+    assert_eq!(past, Err(Error::Compacted { requested, floor: store.floor() }));
     store.compact(store.floor()).await.unwrap();
     let seen = followed(&store).await;
     assert_eq!(seen.0.lock().len() as u64, kept(&store) + 1, "the rest is gone");

@@ -89,18 +89,18 @@ impl Model {
 
     fn compact(&mut self, floor: u64) -> Result<(), Error> {
         if floor > self.head() {
-            return Err(Error::Future { asked: Revision(floor), head: Revision(self.head()) });
+            return Err(Error::Future { requested: Revision(floor), head: Revision(self.head()) });
         }
         self.floor = self.floor.max(floor);
         Ok(())
     }
 
     fn readable(&self, at: u64) -> Result<(), Error> {
-        let (asked, floor, head) = (Revision(at), Revision(self.floor), Revision(self.head()));
-        if asked < floor {
-            Err(Error::Compacted { asked, floor })
-        } else if asked > head {
-            Err(Error::Future { asked, head })
+        let (requested, floor, head) = (Revision(at), Revision(self.floor), Revision(self.head()));
+        if requested < floor {
+            Err(Error::Compacted { requested, floor })
+        } else if requested > head {
+            Err(Error::Future { requested, head })
         } else {
             Ok(())
         }

@@ -56,16 +56,18 @@ impl Base {
 
     fn error(self, error: Error) -> Error {
         // A revision that is too large for the sum is shown as it was requested.
-        let asked = |asked: Revision| if asked.0 == u64::MAX { asked } else { self.shown(asked) };
+        let requested = |requested: Revision| {
+            if requested.0 == u64::MAX { requested } else { self.shown(requested) }
+        };
         match error {
             Error::Conflict { current } => {
                 Error::Conflict { current: current.map(|current| Box::new(self.record(*current))) }
             }
-            Error::Compacted { asked: revision, floor } => {
-                Error::Compacted { asked: asked(revision), floor: self.shown(floor) }
+            Error::Compacted { requested: revision, floor } => {
+                Error::Compacted { requested: requested(revision), floor: self.shown(floor) }
             }
-            Error::Future { asked: revision, head } => {
-                Error::Future { asked: asked(revision), head: self.shown(head) }
+            Error::Future { requested: revision, head } => {
+                Error::Future { requested: requested(revision), head: self.shown(head) }
             }
             other => other,
         }
