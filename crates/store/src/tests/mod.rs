@@ -6,12 +6,14 @@
 //! - `faults`: media that fail at any point.
 //! - `power`: storage that loses or tears unsynchronised writes, even after failed
 //!   synchronisations.
+//! - `encrypted`: the same while a store is encrypted in place and changes its key.
 //! - `crash`: a process that is killed while 64 threads write.
 //! - `directory`: who may open a directory.
 
 mod crash;
 mod directory;
 mod embedded;
+mod encrypted;
 mod faults;
 mod model;
 mod power;

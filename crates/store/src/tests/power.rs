@@ -16,11 +16,14 @@ use crate::engine::{Batch, DiskEngine, Engine, Failure};
 
 /// The state that a medium must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Model {
-    records: BTreeMap<Revision, Record>,
+pub(super) struct Model {
+    pub(super) records: BTreeMap<Revision, Record>,
     floor: Revision,
-    newest: Revision,
+    pub(super) newest: Revision,
 }
+
+/// What is in every value that is not short.
+pub(super) const PLAIN: &[u8] = b"-plain-";
 
 impl Model {
     fn after(&self, batch: &Batch) -> Self {
@@ -45,7 +48,7 @@ impl Model {
     }
 
     /// Reads the state of a medium.
-    fn read(engine: &DiskEngine, newest: Revision) -> Result<Self, Failure> {
+    pub(super) fn read(engine: &DiskEngine, newest: Revision) -> Result<Self, Failure> {
         let mut records = BTreeMap::new();
         engine.scan(Revision(0), &mut |record| {
             records.insert(record.revision, record);
@@ -57,14 +60,20 @@ impl Model {
 
 fn record(revision: Revision, random: &mut Random) -> Record {
     let len = [0, 10, 700, 700, 700, 3000, 3000, 20_000][random.below(8) as usize];
-    let bytes = Bytes::from(vec![revision.0 as u8; len]);
+    let text = [PLAIN, &[revision.0 as u8]].concat();
+    let bytes: Bytes = text.into_iter().cycle().take(len).collect();
     let key = key(&random.below(10).to_string());
     Record { revision, key, kind: Kind::Updated, body: 0..len, bytes, note: None }
 }
 
 /// Commits batches until one fails or there are enough; returns every state that may be on disk
 /// then.
-fn work(engine: &DiskEngine, storage: &Storage, model: Model, random: &mut Random) -> Vec<Model> {
+pub(super) fn work(
+    engine: &DiskEngine,
+    storage: &Storage,
+    model: Model,
+    random: &mut Random,
+) -> Vec<Model> {
     let mut model = model;
     for _ in 0..12 {
         if random.below(20) == 0 && engine.shrink().is_err() {
@@ -89,7 +98,7 @@ fn work(engine: &DiskEngine, storage: &Storage, model: Model, random: &mut Rando
 }
 
 /// Returns which of the possible states is on disk.
-fn found(engine: &DiskEngine, possible: &[Model]) -> Result<Model, Failure> {
+pub(super) fn found(engine: &DiskEngine, possible: &[Model]) -> Result<Model, Failure> {
     for model in possible {
         if *model == Model::read(engine, model.newest)? {
             return Ok(model.clone());
@@ -99,8 +108,22 @@ fn found(engine: &DiskEngine, possible: &[Model]) -> Result<Model, Failure> {
 }
 
 /// Returns the storage that the next round finds.
-fn next_storage(storage: &Storage, power_fails: bool, random: &mut Random) -> Storage {
+pub(super) fn next_storage(storage: &Storage, power_fails: bool, random: &mut Random) -> Storage {
     if power_fails { storage.after_power_failure(random) } else { storage.after_exit() }
+}
+
+/// Makes something fail; returns whether that is the power.
+pub(super) fn fail(storage: &Storage, at: u64, random: &mut Random) -> bool {
+    let power_fails = random.below(2) == 0;
+    let error = if random.below(2) == 0 { Fault::Error { at } } else { Fault::Broken { at } };
+    storage.fail(if power_fails { Fault::PowerFailure { at } } else { error });
+    power_fails
+}
+
+/// How many seeds are tried.
+pub(super) fn seeds() -> u64 {
+    let seeds = std::env::var("PINTLE_POWER_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    seeds.unwrap_or(60)
 }
 
 fn check_seed(seed: u64) {
@@ -111,9 +134,7 @@ fn check_seed(seed: u64) {
     for round in 0..8 {
         // A failure can occur while the previous one is being repaired.
         let at = 1 + random.below(if round % 2 == 0 { 150 } else { 12 });
-        let power_fails = random.below(2) == 0;
-        let error = if random.below(2) == 0 { Fault::Error { at } } else { Fault::Broken { at } };
-        storage.fail(if power_fails { Fault::PowerFailure { at } } else { error });
+        let power_fails = fail(&storage, at, &mut random);
         match DiskEngine::at(storage.clone(), None) {
             Err(error) => assert!(storage.has_failed(), "seed {seed}, round {round}: {error:?}"),
             Ok(engine) => match found(&engine, &possible) {
@@ -131,8 +152,7 @@ fn check_seed(seed: u64) {
 
 #[test]
 fn every_failure_leaves_a_possible_state() {
-    let seeds = std::env::var("PINTLE_POWER_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    (0..seeds.unwrap_or(60)).for_each(check_seed);
+    (0..seeds()).for_each(check_seed);
 }
 
 /// A test of the test: storage that loses synchronised data is detected.

@@ -5,7 +5,7 @@
 //! is on disk, and all of it counts as written: it is read while it stays in memory, which can end
 //! at any moment, and no later synchronisation writes it.
 
-use std::io;
+use std::io::{self, BufRead as _};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -24,14 +24,14 @@ const PAGE: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage(Arc<Mutex<State>>);
 
+/// The replacement beside a storage's database.
+#[derive(Debug)]
+struct Replacement(Storage);
+
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// What survives any power failure.
-    disk: Vec<u8>,
-    /// What is read.
-    memory: Vec<u8>,
-    /// The changes since the last synchronisation.
-    dirty: Vec<Change>,
+    database: File,
+    replacement: File,
     /// The number of changes and synchronisations so far, and of synchronisations alone.
     operations: u64,
     synchronisations: u64,
@@ -40,6 +40,16 @@ struct State {
     closed: bool,
     /// The source of random evictions; `None` for none.
     random: Option<Random>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    /// What survives any power failure.
+    disk: Vec<u8>,
+    /// What is read.
+    memory: Vec<u8>,
+    /// The changes since the last synchronisation.
+    dirty: Vec<Change>,
 }
 
 #[derive(Clone, Debug)]
@@ -89,12 +99,14 @@ impl Storage {
     /// Returns the storage after a power failure: everything that was synchronised, and any part of
     /// the rest.
     pub(super) fn after_power_failure(&self, random: &mut Random) -> Self {
-        let mut state = self.0.lock().clone();
-        state.write_some(random, |random, odds| random.below(10) < odds);
+        let State { mut database, mut replacement, random: own, .. } = self.0.lock().clone();
+        for file in [&mut database, &mut replacement] {
+            file.write_some(random, |random, odds| random.below(10) < odds);
+            file.memory.clone_from(&file.disk);
+        }
         // The mark of a clean close, and its removal, were not synchronised.
         let closed = random.below(2) == 0;
-        let State { disk, random, .. } = state;
-        let state = State { memory: disk.clone(), disk, closed, random, ..State::default() };
+        let state = State { database, replacement, closed, random: own, ..State::default() };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -124,10 +136,63 @@ impl Storage {
 
     /// Whether everything that is read is on disk, or will be after the next synchronisation.
     pub(super) fn is_consistent(&self) -> bool {
+        let File { mut disk, memory, dirty } = self.0.lock().database.clone();
+        dirty.iter().for_each(|change| change.apply(&mut disk));
+        disk == memory
+    }
+
+    /// Whether these bytes are anywhere: in what is read, on the disk, or on the way to it.
+    pub(super) fn holds(&self, bytes: &[u8]) -> bool {
         let state = self.0.lock();
-        let mut disk = state.disk.clone();
-        state.dirty.iter().for_each(|change| change.apply(&mut disk));
-        disk == state.memory
+        let is_in = |image: &[u8]| is_part(bytes, image);
+        [&state.database, &state.replacement].into_iter().any(|file| {
+            let mut written = file.dirty.iter().filter_map(|change| match change {
+                Change::Write { bytes, .. } => Some(bytes),
+                Change::Length(_) => None,
+            });
+            is_in(&file.disk) || is_in(&file.memory) || written.any(|bytes| is_in(bytes))
+        })
+    }
+
+    fn synchronise(&self, of: impl Fn(&mut State) -> &mut File) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.synchronisations += 1;
+        match state.next() {
+            Ok(()) => {
+                let File { disk, dirty, .. } = of(&mut state);
+                dirty.drain(..).for_each(|change| change.apply(disk));
+                Ok(())
+            }
+            Err(Fault::PowerFailure { .. }) => Err(gone()),
+            Err(_) => {
+                let mut random = state.random.clone().unwrap_or_else(|| Random::new(0));
+                // Lengths are in the file system's journal, which stops after a failure.
+                of(&mut state).write_some(&mut random, |_, _| true);
+                state.random = state.random.is_some().then_some(random);
+                Err(full())
+            }
+        }
+    }
+
+    fn read_from(
+        &self,
+        offset: u64,
+        out: &mut [u8],
+        of: impl Fn(&mut State) -> &mut File,
+    ) -> io::Result<()> {
+        let mut state = self.0.lock();
+        if matches!(state.fault, Some(Fault::PowerFailure { at }) if state.operations >= at) {
+            return Err(gone());
+        }
+        let mut random = state.random.take();
+        let file = of(&mut state);
+        if let Some(random) = &mut random {
+            file.evict_some(offset as usize, out.len(), random);
+        }
+        let bytes = file.memory.get(offset as usize..).and_then(|rest| rest.get(..out.len()));
+        let read = bytes.map(|bytes| out.copy_from_slice(bytes));
+        state.random = random;
+        read.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }
 
@@ -141,12 +206,13 @@ impl State {
         }
     }
 
-    fn apply(&mut self, change: Change) -> io::Result<()> {
+    fn apply(&mut self, change: Change, of: impl Fn(&mut Self) -> &mut File) -> io::Result<()> {
         let fault = self.next().err();
+        let file = of(self);
         let done = match (fault, change) {
             // A write in progress may be on disk in part.
             (Some(Fault::PowerFailure { .. }), change) => {
-                self.dirty.push(change);
+                file.dirty.push(change);
                 return Err(gone());
             }
             (Some(_), Change::Length(_)) => return Err(full()),
@@ -155,11 +221,13 @@ impl State {
             }
             (None, change) => change,
         };
-        done.apply(&mut self.memory);
-        self.dirty.push(done);
+        done.apply(&mut file.memory);
+        file.dirty.push(done);
         if fault.is_some() { Err(full()) } else { Ok(()) }
     }
+}
 
+impl File {
     /// Writes any part of the dirty data to disk; the rest is never written.
     fn write_some(&mut self, random: &mut Random, is_resized: impl Fn(&mut Random, u64) -> bool) {
         // Between hardly anything and nearly everything.
@@ -182,8 +250,7 @@ impl State {
     }
 
     /// Evicts some clean pages of a range: they are read from the disk next.
-    fn evict_some(&mut self, offset: usize, len: usize) {
-        let Some(random) = &mut self.random else { return };
+    fn evict_some(&mut self, offset: usize, len: usize, random: &mut Random) {
         let first = offset / PAGE * PAGE;
         for page in (first..(offset + len).min(self.memory.len())).step_by(PAGE) {
             if random.below(4) > 0 {
@@ -214,46 +281,53 @@ impl Change {
 
 impl StorageBackend for Storage {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.lock().memory.len() as u64)
+        Ok(self.0.lock().database.memory.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let mut state = self.0.lock();
-        if matches!(state.fault, Some(Fault::PowerFailure { at }) if state.operations >= at) {
-            return Err(gone());
-        }
-        state.evict_some(offset as usize, out.len());
-        let bytes = state.memory.get(offset as usize..).and_then(|rest| rest.get(..out.len()));
-        out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+        self.read_from(offset, out, |state| &mut state.database)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.lock().apply(Change::Length(len as usize))
+        self.0.lock().apply(Change::Length(len as usize), |state| &mut state.database)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.0.lock();
-        state.synchronisations += 1;
-        match state.next() {
-            Ok(()) => {
-                let State { disk, dirty, .. } = &mut *state;
-                dirty.drain(..).for_each(|change| change.apply(disk));
-                Ok(())
-            }
-            Err(Fault::PowerFailure { .. }) => Err(gone()),
-            Err(_) => {
-                let mut random = state.random.clone().unwrap_or_else(|| Random::new(0));
-                // Lengths are in the file system's journal, which stops after a failure.
-                state.write_some(&mut random, |_, _| true);
-                state.random = state.random.is_some().then_some(random);
-                Err(full())
-            }
-        }
+        self.synchronise(|state| &mut state.database)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.lock().apply(Change::Write { offset: offset as usize, bytes: data.to_vec() })
+        let change = Change::Write { offset: offset as usize, bytes: data.to_vec() };
+        self.0.lock().apply(change, |state| &mut state.database)
+    }
+}
+
+impl StorageBackend for Replacement {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.0.lock().replacement.memory.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_from(offset, out, |state| &mut state.replacement)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.0.lock().apply(Change::Length(len as usize), |state| &mut state.replacement)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.synchronise(|state| &mut state.replacement)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let change = Change::Write { offset: offset as usize, bytes: data.to_vec() };
+        self.0.0.lock().apply(change, |state| &mut state.replacement)
+    }
+}
+
+impl Medium for Replacement {
+    fn hole_end(&self, position: u64) -> u64 {
+        position
     }
 }
 
@@ -265,7 +339,7 @@ impl Medium for Storage {
 
 impl Location for Storage {
     fn is_new(&self) -> bool {
-        self.0.lock().memory.is_empty()
+        self.0.lock().database.memory.is_empty()
     }
 
     fn storage(&self) -> Result<Box<dyn Medium>, Failure> {
@@ -285,14 +359,22 @@ impl Location for Storage {
     }
 
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
-        Err(Failure("there is room for one database only".to_owned()))
+        self.0.lock().replacement = File::default();
+        Ok(Box::new(Replacement(self.clone())))
     }
 
     fn replace(&self) -> Result<(), Failure> {
-        Err(Failure("there is room for one database only".to_owned()))
+        let mut state = self.0.lock();
+        let fault = state.next().err();
+        let is_done = state.random.as_mut().is_some_and(|random| random.below(2) == 0);
+        if fault.is_none() || is_done {
+            state.database = std::mem::take(&mut state.replacement);
+        }
+        fault.map_or(Ok(()), |_| Err(Failure("the file could not be renamed".to_owned())))
     }
 
     fn discard_replacement(&self) -> Result<(), Failure> {
+        self.0.lock().replacement = File::default();
         Ok(())
     }
 
@@ -304,7 +386,7 @@ impl Location for Storage {
     }
 
     fn size(&self) -> Result<u64, Failure> {
-        Ok(self.0.lock().memory.len() as u64)
+        Ok(self.0.lock().database.memory.len() as u64)
     }
 }
 
@@ -317,6 +399,17 @@ fn write(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 /// Returns the parts of a write in different sectors.
+fn is_part(bytes: &[u8], mut image: &[u8]) -> bool {
+    let Some((first, rest)) = bytes.split_first() else { return true };
+    while let Ok(1..) = image.skip_until(*first) {
+        if image.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The parts of a write that lie in different sectors.
 fn sectors(offset: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let end = offset + len;
     let first = offset / SECTOR * SECTOR;
