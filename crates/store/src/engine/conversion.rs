@@ -9,7 +9,7 @@ use std::sync::Arc;
 use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
 use super::cipher::Cipher;
-use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, TrackedStorage, failure};
+use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, SyncState, TrackedStorage, failure};
 use super::{Failure, Location};
 use crate::Revision;
 
@@ -22,7 +22,8 @@ pub(super) fn convert(
     location: &dyn Location,
     cipher: &Cipher,
 ) -> Result<(), Failure> {
-    let storage = TrackedStorage { storage: location.replacement()?, synced: Arc::default() };
+    let synced = Arc::new(SyncState::default());
+    let storage = TrackedStorage { storage: location.replacement()?, synced: synced.clone() };
     let to = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
     let to = to.map_err(failure)?;
     let read = from.begin_read().map_err(failure)?;
@@ -56,5 +57,11 @@ pub(super) fn convert(
         }
         numbers.insert(ENCRYPTION, cipher.fingerprint()).map_err(failure)?;
     }
-    write.commit().map_err(failure)
+    write.commit().map_err(failure)?;
+    drop(to); // redb writes once more, and does not say whether that failed
+    if synced.is_synced() {
+        Ok(())
+    } else {
+        Err(Failure("its new file is not all on disk".to_owned()))
+    }
 }

@@ -275,7 +275,7 @@ pub(super) struct SyncState {
 }
 
 impl SyncState {
-    fn is_synced(&self) -> bool {
+    pub(super) fn is_synced(&self) -> bool {
         !self.is_behind.load(Ordering::Relaxed) && !self.has_failed.load(Ordering::Relaxed)
     }
 
