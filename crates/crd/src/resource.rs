@@ -6,8 +6,8 @@ use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
 use pintle_registry::table::Printer;
 use pintle_registry::webhook::Caller;
 use pintle_registry::{
-    Definer, Deprecation, Etcd, EtcdForm, FieldText, ResourceDefinition, ScalePaths, Scope,
-    SelectableField, Storage, Subresource, SubresourceBehaviour, Verb,
+    Definer, Deprecation, Etcd, EtcdForm, FieldText, ResourceDefinition, ScalePaths, ScaleVersion,
+    Scope, SelectableField, Storage, Subresource, SubresourceBehaviour, Verb,
 };
 use pintle_value::{Str, Value};
 
@@ -223,6 +223,7 @@ fn scale(said: &Value) -> Option<Arc<ScalePaths>> {
         spec_replicas: path("specReplicasPath")?,
         status_replicas: path("statusReplicasPath")?,
         selector: path("labelSelectorPath"),
+        version: ScaleVersion::V1,
     }))
 }
 

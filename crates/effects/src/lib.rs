@@ -1,6 +1,6 @@
 //! The effects of writing one object on other objects: services take addresses and ports, evictions
-//! spend disruption budgets, bindings assign pods to nodes, and claims get devices only as their
-//! namespace permits. Metrics count these effects.
+//! spend disruption budgets, bindings assign pods to nodes, rollbacks ask for an earlier template of a
+//! deployment, and claims get devices only as their namespace permits. Metrics count these effects.
 //!
 //! This is the behaviour of built-in kinds that needs more than the written object. [`attach`] adds
 //! it to the definitions through the registry's traits (`Allocator`, `Action`, `Observer`). It must
@@ -15,6 +15,7 @@ mod eviction;
 mod issuance;
 mod measures;
 mod pods;
+mod rollback;
 mod services;
 
 use std::sync::Arc;
@@ -72,6 +73,16 @@ pub fn attach(
     for definition in definitions.iter_mut().filter(|d| issuance::applies_to(&d.resource)) {
         let measures = settings.measures.clone();
         definition.observer = Some(Arc::new(issuance::Issuance { measures }));
+    }
+    for definition in definitions.iter_mut().filter(|d| d.resource.resource == "deployments") {
+        let type_name = match definition.resource.group.as_str() {
+            "extensions" => "io.k8s.api.extensions.v1beta1.DeploymentRollback",
+            _ => "io.k8s.api.apps.v1beta1.DeploymentRollback",
+        };
+        let rollback = Arc::new(rollback::Rollback { type_name });
+        for part in definition.subresources.iter_mut().filter(|part| part.name == "rollback") {
+            part.behaviour = SubresourceBehaviour::Action(rollback.clone());
+        }
     }
     for definition in definitions.iter_mut().filter(|d| d.resource.group.is_empty()) {
         let resource = definition.resource.resource.clone();

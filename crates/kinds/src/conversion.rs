@@ -12,7 +12,7 @@ use pintle_value::{Map, Value};
 /// The [`crate::kind::Form`] of a version with the same members as the stored form.
 macro_rules! renamed {
     ($version:literal, $own:expr => $stored:expr) => {
-        Form {
+        crate::kind::Form {
             version: $version,
             to_stored: |object| crate::conversion::set_api_version(object, $stored),
             from_stored: |object| crate::conversion::set_api_version(object, $own),

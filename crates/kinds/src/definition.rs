@@ -1,12 +1,12 @@
 //! The definitions of the built-in resources: the generated table joined with the kinds' entries.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pintle_crd::{BuiltIn, BuiltInResource};
 use pintle_meta::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
-    Conversion, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths, Scope, Storage,
-    Subresource, SubresourceBehaviour,
+    Conversion, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths, ScaleVersion, Scope,
+    Storage, Subresource, SubresourceBehaviour, Verb,
 };
 use pintle_schema::{Schema, builtin, with_removed};
 use pintle_value::Str;
@@ -38,16 +38,31 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     served.chain(removed).collect()
 }
 
-/// The definitions of all stored resources in every version: enabled, disabled, and the records
-/// that the servers of one database store for each other ([`internal`]).
-pub fn stored() -> Vec<ResourceDefinition> {
+/// The definitions of all stored resources in every current version: enabled, disabled, and the
+/// records that the servers of one database store for each other ([`internal`]). A resource without a
+/// current version is among them if it is enabled. [`removed_version`] returns the removed versions.
+pub fn stored(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
     let rows = generated::resources().iter();
     let public = rows.filter_map(|row| {
         let kind = groups::find(row.group, row.plural)?;
         define(row, kind, &schema, Features::NONE).filter(|d| d.storage.is_some())
     });
-    public.chain(INTERNAL.iter().filter_map(|row| define_internal(row, &schema))).collect()
+    let internal = INTERNAL.iter().filter_map(|row| define_internal(row, &schema));
+    let gone = removed::all()
+        .filter(|row| row.is_last())
+        .filter(|row| config.serves_removed(row.group, row.form.version, row.resource))
+        .filter_map(|row| define_removed(row, Features::NONE));
+    public.chain(internal).chain(gone).collect()
+}
+
+/// The definition of a kind in a removed version, in which another release may have stored objects. The
+/// first call makes all of these definitions.
+pub fn removed_version(api_version: &str, kind: &str) -> Option<&'static ResourceDefinition> {
+    static ALL: OnceLock<Vec<ResourceDefinition>> = OnceLock::new();
+    let define = || removed::all().filter_map(|row| define_removed(row, Features::NONE)).collect();
+    let mut all = ALL.get_or_init(define).iter();
+    all.find(|definition| definition.kind == kind && definition.api_version() == api_version)
 }
 
 /// The definition of a record that the servers of one database store for each other and no client
@@ -141,8 +156,7 @@ fn define(
 /// The definition of the current resource with the differences of a removed version. `None` if a
 /// table lacks the row's names, which a test rules out.
 fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinition> {
-    let ours = row.resource_today()?;
-    let kind = groups::find(ours.group, ours.plural)?;
+    let (ours, kind) = row.latest()?;
     let schema = Arc::new(with_removed().clone());
     let today = define(ours, kind, &schema, features)?;
     let conversion = Conversion {
@@ -151,17 +165,62 @@ fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinitio
         from_stored: row.form.from_stored,
         conforms: true,
     };
-    let storage = today.storage.map(|s| Storage { conversion: Some(conversion), ..s });
+    let conversion = Some(conversion).filter(|_| !row.is_last());
+    let storage = today.storage.clone().map(|s| Storage { conversion, ..s });
+    let ty = schema.find(row.type_name)?;
     Some(ResourceDefinition {
         resource: GroupVersionResource::new(row.group, row.form.version, row.resource),
-        ty: schema.find(row.type_name)?,
+        ty,
         strategy: Arc::new(Strategy { features, ..(row.strategy)(&kind.strategy) }),
         storage,
+        subresources: removed_subresources(row, &today),
         deprecation: Some(row.deprecated().deprecation(ours.kind)),
         schema,
         ..today
     })
 }
+
+/// The subresources of the current resource as the removed version had them: parts have its own kind, a
+/// Scale has its own version if the version's package has one, and so has `rollback`.
+fn removed_subresources(row: &Removed, today: &ResourceDefinition) -> Vec<Subresource> {
+    let own = |kind: &str| GroupVersionKind::new(row.group, row.form.version, kind);
+    let beside = |kind: &str| {
+        let package = row.type_name.rsplit_once('.').map_or("", |(package, _)| package);
+        let name = format!("{package}.{kind}");
+        today.schema.find(&name).map(|_| name)
+    };
+    let mut subresources = today.subresources.clone();
+    for part in &mut subresources {
+        match &mut part.behaviour {
+            SubresourceBehaviour::Scale(paths) => {
+                let Some(type_name) = beside("Scale") else { continue };
+                part.kind = own("Scale");
+                let version = ScaleVersion {
+                    api_version: part.kind.group_version().to_string().into(),
+                    type_name: type_name.into(),
+                    has_map: true,
+                };
+                *paths = Arc::new(ScalePaths { version, ..ScalePaths::clone(paths) });
+            }
+            _ if part.kind == today.gvk() => part.kind = own(&today.kind),
+            _ => {}
+        }
+    }
+    if row.resource == "deployments" && beside(ROLLBACK).is_some() {
+        let rollback = Subresource {
+            name: "rollback".into(),
+            kind: own(ROLLBACK),
+            verbs: vec![Verb::Create],
+            behaviour: SubresourceBehaviour::Unserved,
+            printer: None,
+        };
+        subresources.insert(0, rollback);
+    }
+    subresources
+}
+
+/// The kind that a client posts to restore an earlier template of a Deployment.
+const ROLLBACK: &str = "DeploymentRollback";
 
 /// The collection of the objects, and the conversion of this version to the stored form.
 fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<Storage> {
@@ -186,12 +245,13 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
 /// Resources whose keys or values in etcd differ from the usual ones: the group and the resource,
 /// the prefix of the keys (upstream: `SpecialDefaultResourcePrefixes`, and two groups whose servers
 /// put the group first), and the form of the values, which is JSON for two servers.
-const SPECIAL: [(&str, &str, &str, EtcdForm); 7] = [
+const SPECIAL: [(&str, &str, &str, EtcdForm); 8] = [
     ("", "replicationcontrollers", "controllers", EtcdForm::Protobuf),
     ("", "endpoints", "services/endpoints", EtcdForm::Protobuf),
     ("", "nodes", "minions", EtcdForm::Protobuf),
     ("", "services", "services/specs", EtcdForm::Protobuf),
     ("networking.k8s.io", "ingresses", "ingress", EtcdForm::Protobuf),
+    ("policy", "podsecuritypolicies", "podsecuritypolicy", EtcdForm::Protobuf),
     (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
@@ -269,6 +329,7 @@ fn behaviour(resource: &str, name: &str) -> SubresourceBehaviour {
             spec_replicas: vec!["spec".into(), "replicas".into()],
             status_replicas: vec!["status".into(), "replicas".into()],
             selector: Some(vec!["spec".into(), "selector".into()]),
+            version: ScaleVersion::V1,
         })),
         "finalize" => SubresourceBehaviour::Finalize,
         "token" => SubresourceBehaviour::Token,

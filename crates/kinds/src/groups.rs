@@ -8,7 +8,7 @@ mod authentication;
 mod authorization;
 pub(crate) mod autoscaling;
 mod batch;
-mod certificates;
+pub(crate) mod certificates;
 mod coordination;
 mod core;
 mod discovery;
@@ -21,7 +21,7 @@ mod policy;
 mod rbac;
 mod resource;
 mod scheduling;
-mod storage;
+pub(crate) mod storage;
 mod storagemigration;
 mod workload;
 

@@ -41,6 +41,6 @@ mod strategy;
 mod tests;
 pub mod versions;
 
-pub use definition::{built_in, definitions, internal, stored};
+pub use definition::{built_in, definitions, internal, removed_version, stored};
 pub use features::{Feature, Features};
 pub use runtime_config::{Error, RuntimeConfig};

@@ -8,11 +8,14 @@
 
 mod apps;
 mod autoscaling;
+mod certificates;
 mod extension;
 mod flowcontrol;
 mod networking;
 mod others;
+mod pod_security;
 mod rbac;
+mod reviews;
 
 use pintle_meta::field::Errors;
 use pintle_value::{Map, Value};
@@ -21,7 +24,7 @@ use crate::{
     deprecation::Deprecated,
     generated::{self, Resource},
     groups,
-    kind::Form,
+    kind::{Form, Kind},
     strategy::Strategy,
 };
 
@@ -33,7 +36,7 @@ pub(crate) struct Removed {
     pub resource: &'static str,
     /// The type of its objects in that version.
     pub type_name: &'static str,
-    /// The group and version of the current resource.
+    /// The group and version of the current resource; of a resource without one, its last version.
     pub today: (&'static str, &'static str),
     /// The version, with its conversions to and from the stored form.
     pub form: Form,
@@ -74,12 +77,24 @@ use same;
 const ROWS: &[&[Removed]] = &[
     apps::ROWS,
     autoscaling::ROWS,
+    certificates::ROWS,
     extension::ROWS,
     flowcontrol::ROWS,
     networking::ROWS,
     others::ROWS,
+    pod_security::ROWS,
     rbac::ROWS,
+    reviews::ROWS,
 ];
+
+/// A resource that no version of today has: what discovery said of its last version, and how its objects
+/// behave.
+pub(crate) struct Gone {
+    pub resource: Resource,
+    pub kind: Kind,
+}
+
+const GONE: &[Gone] = &[pod_security::POLICIES];
 
 /// Every row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Removed> {
@@ -87,11 +102,23 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Removed> {
 }
 
 impl Removed {
-    /// The current resource of the objects.
-    pub(crate) fn resource_today(&self) -> Option<&'static Resource> {
+    /// The current resource of the objects, or the last one if there is no current one, and its
+    /// behaviour.
+    pub(crate) fn latest(&self) -> Option<(&'static Resource, &'static Kind)> {
         let (group, version) = self.today;
-        let mut rows = generated::resources().iter();
-        rows.find(|row| (row.group, row.version, row.plural) == (group, version, self.resource))
+        let is_it = |row: &Resource| {
+            (row.group, row.version, row.plural) == (group, version, self.resource)
+        };
+        if let Some(row) = generated::resources().iter().find(|row| is_it(row)) {
+            return Some((row, groups::find(group, self.resource)?));
+        }
+        let gone = GONE.iter().find(|gone| is_it(&gone.resource))?;
+        Some((&gone.resource, &gone.kind))
+    }
+
+    /// Whether it is the version in which its objects are kept, as no release serves a later one.
+    pub(crate) fn is_last(&self) -> bool {
+        self.today == (self.group, self.form.version)
     }
 
     /// The deprecation, for the warning.

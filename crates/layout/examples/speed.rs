@@ -6,12 +6,14 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_kinds::RuntimeConfig;
 use pintle_layout::{MediaType, Upstream};
 use pintle_store::{Kind, Layout, Revision};
 use pintle_value::json;
 
 fn main() {
-    let layout = Upstream::new(MediaType::Protobuf, Duration::from_secs(3600));
+    let layout =
+        Upstream::new(&RuntimeConfig::default(), MediaType::Protobuf, Duration::from_secs(3600));
     for line in include_str!("../tests/stored.jsonl").lines() {
         let row = json::parse(line.as_bytes()).expect("a row");
         let text = |member: &str| row.str_at(&[member]).unwrap_or_default().to_owned();

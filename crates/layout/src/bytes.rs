@@ -52,8 +52,8 @@ impl Kind {
         remove_location(&mut tree)?;
         version.set_defaults(&mut tree);
         let stored = &self.stored;
-        if let Some(conversion) = version.storage.as_ref().and_then(|s| s.conversion) {
-            (conversion.to_stored)(&mut tree);
+        if version.storage.as_ref().is_some_and(|s| s.conversion.is_some()) {
+            version.to_stored(&mut tree);
             conform(stored, &mut tree)?;
         }
         let members = tree.make_object();
@@ -117,8 +117,13 @@ impl Kind {
     fn version(&self, api_version: &str, kind: &str) -> Result<&ResourceDefinition, String> {
         let is_it =
             |one: &&ResourceDefinition| one.kind == kind && one.api_version() == api_version;
+        let removed = || {
+            let removed = pintle_kinds::removed_version(api_version, kind)?;
+            let storage = removed.storage.as_ref()?;
+            (storage.collection == self.collection).then_some(removed)
+        };
         let found = self.versions.iter().find(is_it);
-        found.ok_or_else(|| {
+        found.or_else(removed).ok_or_else(|| {
             format!("{api_version} {kind} is not known among the versions of {}", self.collection)
         })
     }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::bytes::Bytes;
+use pintle_kinds::RuntimeConfig;
 use pintle_registry::ResourceDefinition;
 use pintle_store::{Key, Kind as Write, Layout, Mismatch, Revision};
 use pintle_value::cbor;
@@ -50,7 +51,8 @@ struct Kind {
     collection: Arc<str>,
     /// Its stored version, which Pintle's own store uses, too.
     stored: ResourceDefinition,
-    /// All its versions: another release may have stored objects in any of them.
+    /// Its versions of today: another release may have stored objects in any of them, and in one that is
+    /// served no longer.
     versions: Vec<ResourceDefinition>,
 }
 
@@ -58,9 +60,10 @@ struct Kind {
 const SERVER_LEASE: Duration = Duration::from_secs(15);
 
 impl Upstream {
-    /// A layout that writes objects with this encoding, and events with this lifetime.
-    pub fn new(media_type: MediaType, event_ttl: Duration) -> Self {
-        Self { paths: Paths::of(pintle_kinds::stored()), media_type, event_ttl }
+    /// A layout of the kinds that a server with this configuration stores. It writes objects with this
+    /// encoding, and events with this lifetime.
+    pub fn new(config: &RuntimeConfig, media_type: MediaType, event_ttl: Duration) -> Self {
+        Self { paths: Paths::of(pintle_kinds::stored(config)), media_type, event_ttl }
     }
 }
 

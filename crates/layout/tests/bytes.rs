@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_kinds::RuntimeConfig;
 use pintle_layout::{MediaType, Upstream};
 use pintle_store::{Key, Kind, Layout, Revision};
 use pintle_value::{Value, cbor, json};
@@ -36,7 +37,7 @@ fn read(rows: &str) -> Vec<Sample> {
 }
 
 fn layout() -> Upstream {
-    Upstream::new(MediaType::Protobuf, Duration::from_secs(3600))
+    Upstream::new(&RuntimeConfig::default(), MediaType::Protobuf, Duration::from_secs(3600))
 }
 
 fn key(collection: &str, item: &str) -> Key {
@@ -81,7 +82,8 @@ fn every_sample_round_trips_as_upstream() {
 
 #[test]
 fn json_storage_matches_upstream() {
-    let layout = Upstream::new(MediaType::Json, Duration::from_secs(3600));
+    let layout =
+        Upstream::new(&RuntimeConfig::default(), MediaType::Json, Duration::from_secs(3600));
     for Sample { path, revision, stored, .. } in read(include_str!("stored_as_json.jsonl")) {
         let key = layout.key(&path).expect("a key");
         let value = layout.decode(&key, &stored, revision).expect("it can be read");
@@ -95,7 +97,7 @@ fn json_storage_matches_upstream() {
 fn every_kind_has_a_sample() {
     let layout = layout();
     let keys: Vec<Key> = samples().iter().filter_map(|s| layout.key(&s.path)).collect();
-    for definition in pintle_kinds::stored() {
+    for definition in pintle_kinds::stored(&RuntimeConfig::default()) {
         let storage = definition.storage.expect("it is stored");
         let is_there = keys.iter().any(|key| key.collection == storage.collection);
         assert!(is_there, "{}", storage.collection);
@@ -159,6 +161,64 @@ fn other_versions_and_encodings_are_not_current() {
         let is_current = layout().is_current(&key(collection, "a"), stored);
         assert_eq!(is_current, expected, "{collection} {}", String::from_utf8_lossy(stored));
     }
+}
+
+/// What kube-apiserver v1.21.14 stored in versions that are served no longer, and what v1.36.3 answered when
+/// it was asked for the same objects, on the same database, in versions of today.
+#[test]
+fn what_an_old_server_stored_is_read() {
+    let layout = layout();
+    let rows = read(include_str!("stored_by_v1.21.jsonl"));
+    assert_eq!(rows.len(), 6);
+    for Sample { path, revision, stored, shown } in rows {
+        let key = layout.key(&path).expect("a key");
+        assert!(!layout.is_current(&key, &stored), "{path}");
+        let value = layout.decode(&key, &stored, revision).expect("it can be read");
+        let tree = |text: &[u8]| json::parse(text).expect("JSON");
+        assert_eq!(tree(&value), tree(shown.as_bytes()), "{path}");
+    }
+}
+
+/// Versions that v1.36's own scheme lacks.
+#[test]
+fn what_no_server_of_today_reads_is_read() {
+    let v2 = r#"{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"a"},
+        "spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"minReplicas":1,"maxReplicas":3,
+            "metrics":[{"type":"Pods","pods":{"metric":{"name":"m"},
+                "target":{"type":"AverageValue","averageValue":"1"}}}]},
+        "status":{"desiredReplicas":0,"currentMetrics":null}}"#;
+    check(
+        "autoscaling/horizontalpodautoscalers",
+        br#"{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2beta1","metadata":{"name":
+            "a"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3,
+            "metrics":[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"1"}}]}}"#,
+        v2,
+    );
+    check(
+        "autoscaling/horizontalpodautoscalers",
+        br#"{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2beta2","metadata":{"name":
+            "a"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3,
+            "metrics":[{"type":"Pods","pods":{"metric":{"name":"m"},
+                "target":{"type":"AverageValue","averageValue":"1"}}}]}}"#,
+        v2,
+    );
+}
+
+/// Policies without effect are of no collection unless they are asked for.
+#[test]
+fn pod_security_policies_are_read_where_they_are_served() {
+    let path = "podsecuritypolicy/a";
+    assert_eq!(layout().key(path), None);
+    let config = RuntimeConfig::parse(["policy/v1beta1=true"]).expect("a configuration");
+    let layout = Upstream::new(&config, MediaType::Protobuf, Duration::from_secs(3600));
+    let key = layout.key(path).expect("a key");
+    assert_eq!(layout.path(&key), path);
+    let stored =
+        b"k8s\0\x0a\x23\x0a\x0epolicy/v1beta1\x12\x11PodSecurityPolicy\x12\x05\x0a\x03\x0a\x01a";
+    let value = layout.decode(&key, stored, Revision(7)).expect("it can be read");
+    let tree = json::parse(&value).expect("JSON");
+    let escalates = tree.at(&["spec", "allowPrivilegeEscalation"]);
+    assert_eq!(escalates, Some(&Value::Bool(true)));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pintle_kinds::RuntimeConfig;
 use pintle_layout::{MediaType, Upstream};
 use pintle_schema::protobuf;
 use pintle_store::{Key, Kind, Layout};
@@ -283,7 +284,7 @@ const FOREIGN: &[&str] = &[
 ];
 
 fn layout() -> Upstream {
-    Upstream::new(MediaType::Protobuf, Duration::from_secs(3600))
+    Upstream::new(&RuntimeConfig::default(), MediaType::Protobuf, Duration::from_secs(3600))
 }
 
 fn key(collection: &str, item: &str) -> Key {
@@ -317,7 +318,7 @@ fn paths_and_stored_versions_match_upstream() {
 #[test]
 fn every_kind_has_a_row_and_matches_discovery() {
     let rows: BTreeMap<&str, &str> = ROWS.iter().map(|(name, _, _, kind)| (*name, *kind)).collect();
-    for definition in pintle_kinds::stored() {
+    for definition in pintle_kinds::stored(&RuntimeConfig::default()) {
         let storage = definition.storage.expect("it is stored");
         let kind = &definition.storage_kind;
         let shown = format!("{} {}", kind.group_version(), kind.kind);

@@ -23,7 +23,7 @@ pub(crate) use storage::ETCD_PREFIX;
 pub use storage::{
     Conversion, Converting, Etcd, EtcdForm, Storage, StorageConverter, UnservedVersion,
 };
-pub use subresource::{ScalePaths, Subresource, SubresourceBehaviour};
+pub use subresource::{ScalePaths, ScaleVersion, Subresource, SubresourceBehaviour};
 
 /// Whether names are unique in a namespace or in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

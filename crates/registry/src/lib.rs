@@ -40,7 +40,8 @@ pub use cache::Head;
 pub use definer::Definer;
 pub use definition::{
     Conversion, Converting, Deprecation, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths,
-    Scope, Storage, StorageConverter, Subresource, SubresourceBehaviour, UnservedVersion, Verb,
+    ScaleVersion, Scope, Storage, StorageConverter, Subresource, SubresourceBehaviour,
+    UnservedVersion, Verb,
 };
 pub use encodings::{Encoded, Extra, event_type};
 pub use feed::{Feed, News};

@@ -69,7 +69,7 @@ pub(crate) fn resources() -> &'static [Resource] {
 }
 
 /// All verbs.
-const ALL: &[Verb] = &[
+pub(crate) const ALL: &[Verb] = &[
     Verb::Create,
     Verb::Delete,
     Verb::DeleteCollection,

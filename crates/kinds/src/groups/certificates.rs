@@ -11,9 +11,11 @@ use crate::{
     checks::{frozen, unchanged},
     conversion::renamed,
     field::{Errors, Field},
-    kind::{Form, Kind, kind},
+    kind::{Kind, kind},
     strategy::{PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part, selectable},
 };
+
+pub(crate) use signing::{LEGACY_SIGNER, May, keep_approval, validate_part};
 
 const CERTIFICATES: &str = "certificates.k8s.io";
 

@@ -9,7 +9,7 @@ use crate::{
     conversion::renamed,
     field::{Errors, Field},
     formats::config_key,
-    kind::{Form, Kind, kind},
+    kind::{Kind, kind},
     rules::{
         Rule::{At, Do, NotNegative, Required},
         Rules, errors,

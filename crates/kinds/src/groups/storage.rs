@@ -17,7 +17,7 @@ use crate::{
     },
     field::{Errors, Field},
     gates,
-    kind::{Form, Kind, kind},
+    kind::{Kind, kind},
     pods,
     rules::{
         Rule,
@@ -205,7 +205,7 @@ fn check_drivers_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// Checks the name of a CSI driver.
-pub(super) fn csi_driver_name(field: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn csi_driver_name(field: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     if field.is_empty() {
         return errors.push(field.required(""));

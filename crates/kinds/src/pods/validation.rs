@@ -34,7 +34,7 @@ pub(crate) use options::Options;
 pub(crate) use scheduling::check_tolerations;
 pub(crate) use security::app_armor_profile;
 pub(crate) use volumes::{
-    CLAIM_SPEC, access_modes, check_claim_metadata, check_persistent_sources,
+    CLAIM_SPEC, access_modes, check_claim_metadata, check_persistent_sources, local_path,
 };
 
 /// Upstream's message for a workload that does not select its own pods.

@@ -2,10 +2,10 @@
 
 use pintle_value::Value;
 
-use super::column::Cell::{BoolOr, By, Int, Text};
+use super::column::Cell::{BoolOr, By, Int, JoinedOr, Text};
 use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_AND_AGE, boolean, integer, string};
-use super::read::{at, has, is_true, items_at, str_at};
+use super::read::{at, bool_at, has, is_true, items_at, str_at};
 use super::{Columns, Kind};
 
 const GROUP: &str = "scheduling.k8s.io";
@@ -13,6 +13,7 @@ const GROUP: &str = "scheduling.k8s.io";
 pub(super) const KINDS: &[Kind] = &[
     Kind::new("node.k8s.io", "RuntimeClass", RUNTIME_CLASS),
     Kind::new("policy", "PodDisruptionBudget", POD_DISRUPTION_BUDGET),
+    Kind::new("policy", "PodSecurityPolicy", POD_SECURITY_POLICY),
     Kind::new(GROUP, "PodGroup", POD_GROUP),
     Kind::new(GROUP, "PriorityClass", PRIORITY_CLASS),
     Kind::new(GROUP, "Workload", NAME_AND_AGE),
@@ -38,6 +39,74 @@ const POD_DISRUPTION_BUDGET: Columns = &[
         Words("Calculated number of pods that may be disrupted at this time."),
     ),
     AGE,
+];
+
+/// As v1.24 printed them.
+const POD_SECURITY_POLICY: Columns = &[
+    NAME,
+    string(
+        "Priv",
+        By(|policy| bool_at(policy, "spec.privileged").unwrap_or(false).to_string().into()),
+        Words("privileged determines if a pod can request to be run as privileged."),
+    ),
+    string(
+        "Caps",
+        JoinedOr("spec.allowedCapabilities", ""),
+        Words(
+            "allowedCapabilities is a list of capabilities that can be requested to add to the \
+             container. Capabilities in this field may be added at the pod author's discretion. \
+             You must not list a capability in both allowedCapabilities and \
+             requiredDropCapabilities.",
+        ),
+    ),
+    string(
+        "SELinux",
+        Text("spec.seLinux.rule"),
+        Words("seLinux is the strategy that will dictate the allowable labels that may be set."),
+    ),
+    string(
+        "RunAsUser",
+        Text("spec.runAsUser.rule"),
+        Words(
+            "runAsUser is the strategy that will dictate the allowable RunAsUser values that may \
+             be set.",
+        ),
+    ),
+    string(
+        "FsGroup",
+        Text("spec.fsGroup.rule"),
+        Words(
+            "fsGroup is the strategy that will dictate what fs group is used by the \
+             SecurityContext.",
+        ),
+    ),
+    string(
+        "SupGroup",
+        Text("spec.supplementalGroups.rule"),
+        Words(
+            "supplementalGroups is the strategy that will dictate what supplemental groups are \
+             used by the SecurityContext.",
+        ),
+    ),
+    string(
+        "ReadOnlyRootFs",
+        BoolOr("spec.readOnlyRootFilesystem", false),
+        Words(
+            "readOnlyRootFilesystem when set to true will force containers to run with a read \
+             only root file system.  If the container specifically requests to run with a \
+             non-read only root file system the PSP should deny the pod. If set to false the \
+             container may run with a read only root file system if it wishes but it will not be \
+             forced to.",
+        ),
+    ),
+    string(
+        "Volumes",
+        JoinedOr("spec.volumes", ""),
+        Words(
+            "volumes is an allowlist of volume plugins. Empty indicates that no volumes may be \
+             used. To allow all volumes you may use '*'.",
+        ),
+    ),
 ];
 
 const POD_GROUP: Columns = &[

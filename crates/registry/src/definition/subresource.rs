@@ -44,7 +44,7 @@ pub enum SubresourceBehaviour {
     /// Reads return the whole object. Writes change only these members and the metadata; the other
     /// members keep their stored values: `status`, `approval`, `ephemeralcontainers`.
     Part(Members),
-    /// Reads and writes an `autoscaling/v1` Scale.
+    /// Reads and writes a Scale.
     Scale(Arc<ScalePaths>),
     /// `namespaces/finalize`: the only way to change `spec.finalizers`.
     Finalize,
@@ -67,4 +67,26 @@ pub struct ScalePaths {
     pub status_replicas: Vec<Str>,
     /// The label selector, if the kind has one: a string, a map, or a LabelSelector.
     pub selector: Option<Vec<Str>>,
+    /// The version of the Scale.
+    pub version: ScaleVersion,
+}
+
+/// A version of Scale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleVersion {
+    /// The group and version.
+    pub api_version: Str,
+    /// The name of the type in the schema of the resource.
+    pub type_name: Str,
+    /// True if `status.selector` is a map of labels and `status.targetSelector` the selector's text.
+    pub has_map: bool,
+}
+
+impl ScaleVersion {
+    /// The current version.
+    pub const V1: Self = Self {
+        api_version: Str::const_new("autoscaling/v1"),
+        type_name: Str::const_new("io.k8s.api.autoscaling.v1.Scale"),
+        has_map: false,
+    };
 }

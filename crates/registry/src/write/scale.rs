@@ -1,4 +1,4 @@
-//! The scale subresource: an `autoscaling/v1` Scale is a view of a few members of an object.
+//! The scale subresource: a Scale is a view of a few members of an object.
 
 use std::sync::Arc;
 
@@ -16,9 +16,6 @@ use crate::answer::{Answer, Outcome};
 use crate::definition::{ScalePaths, Subresource, SubresourceBehaviour};
 use crate::request::{Body, Target};
 use crate::{Object, Resource, work};
-
-const TYPE_NAME: &str = "io.k8s.api.autoscaling.v1.Scale";
-const API_VERSION: &str = "autoscaling/v1";
 
 /// The subresource's name.
 pub(super) const SCALE: &str = "scale";
@@ -56,9 +53,15 @@ impl ScalePaths {
         let count = |path: &[Str]| Value::Int(tree.at(path).and_then(Value::as_int).unwrap_or(0));
         let mut status = Map::new();
         status.insert("replicas", count(&self.status_replicas));
-        let selector = selector_text(self.selector.as_ref().and_then(|path| tree.at(path)));
-        if !selector.is_empty() {
-            status.insert("selector", selector);
+        let selector = self.selector.as_ref().and_then(|path| tree.at(path));
+        let text = selector_text(selector);
+        if !text.is_empty() {
+            if self.version.has_map {
+                status.insert("targetSelector", text);
+                selected_labels(selector).map(|labels| status.insert("selector", labels));
+            } else {
+                status.insert("selector", text);
+            }
         }
         let mut spec = Map::new();
         // As in upstream's encoding, a count of 0 is omitted.
@@ -67,7 +70,7 @@ impl ScalePaths {
         }
         Value::from([
             ("kind", Value::from("Scale")),
-            ("apiVersion", Value::from(API_VERSION)),
+            ("apiVersion", Value::from(self.version.api_version.as_str())),
             ("metadata", Value::from(metadata)),
             ("spec", Value::from(spec)),
             ("status", Value::from(status)),
@@ -89,7 +92,7 @@ impl ScalePaths {
 
     /// Returns the Scale of an object as an answer.
     pub(crate) fn answer(&self, tree: &Value) -> Answer {
-        Answer::Value(self.scale(tree), TYPE_NAME.to_owned())
+        Answer::Value(self.scale(tree), self.version.type_name.to_string())
     }
 }
 
@@ -110,6 +113,17 @@ fn selector_text(selector: Option<&Value>) -> String {
     }
 }
 
+/// The labels of a selector, where it is one of labels alone (upstream: `ParseToLabelSelector`).
+fn selected_labels(selector: Option<&Value>) -> Option<Map> {
+    let selector = selector?.as_object()?;
+    let is_empty = |list: &Value| list.as_array().is_none_or(<[Value]>::is_empty);
+    if !selector.get("matchExpressions").is_none_or(is_empty) {
+        return None;
+    }
+    let labels = selector.get("matchLabels")?.as_object()?;
+    Some(labels.clone())
+}
+
 impl Write<'_> {
     /// Handles PUT of a Scale.
     pub(super) async fn update_scale(
@@ -118,8 +132,9 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Outcome, Status> {
         let schema = &self.target.resource.schema;
-        let sent = self.decode_as(body, schema, self.scale_type()?, ("Scale", API_VERSION))?;
-        self.audit_object_as(&sent.tree, schema, self.scale_type()?);
+        let ty = self.scale_type(paths)?;
+        let sent = self.decode_as(body, schema, ty, ("Scale", &paths.version.api_version))?;
+        self.audit_object_as(&sent.tree, schema, ty);
         let conditional = !object::resource_version(&sent.tree).is_empty();
         self.change_scale(paths, |_, _| Ok((sent.clone(), conditional))).await
     }
@@ -132,7 +147,7 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Outcome, Status> {
         let schema = &*self.target.resource.schema;
-        let schema = (schema, self.scale_type()?);
+        let schema = (schema, self.scale_type(paths)?);
         let patched = |current: &Value, _: &Ownership<'_>| {
             let draft = self.patched(current, patch, algorithm, schema)?;
             let version = object::resource_version;
@@ -148,7 +163,7 @@ impl Write<'_> {
         configuration: &Configuration,
         paths: &ScalePaths,
     ) -> Result<Outcome, Status> {
-        let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
+        let (schema, ty) = (&*self.target.resource.schema, self.scale_type(paths)?);
         let conditional = !object::resource_version(&configuration.value).is_empty();
         let applied = |current: &Value, ownership: &Ownership<'_>| {
             let (manager, force) = (self.manager(), self.options.force);
@@ -172,7 +187,7 @@ impl Write<'_> {
         paths: &ScalePaths,
         change: impl Fn(&Value, &Ownership<'_>) -> Result<(Draft, bool), Status>,
     ) -> Result<Outcome, Status> {
-        let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
+        let (schema, ty) = (&*self.target.resource.schema, self.scale_type(paths)?);
         let api_version = self.target.resource.api_version();
         let mut queued = None;
         let versions = self.registry.versions_of(&self.target.resource);
@@ -186,12 +201,16 @@ impl Write<'_> {
                 .iter()
                 .map(|one| (one.api_version(), one.scale().map(|paths| &*paths.spec_replicas)))
                 .collect();
-            let owners = ScaleOwnership { api_version: &api_version, replicas: &replicas };
+            let owners = ScaleOwnership {
+                api_version: &api_version,
+                scale_version: &paths.version.api_version,
+                replicas: &replicas,
+            };
             let mut current = paths.scale(&stored);
             owners.to_scale(&tree, &mut current);
             let ownership = Ownership {
                 versions: &UniformVersions(schema, ty),
-                api_version: API_VERSION,
+                api_version: &paths.version.api_version,
                 kind: "Scale",
                 subresource: &self.target.subresource,
                 filter: &Filter::ALL,
@@ -256,8 +275,8 @@ impl Write<'_> {
         Ok(Attempt::Done(Outcome { answer, ..outcome }))
     }
 
-    fn scale_type(&self) -> Result<TypeId, Status> {
-        let found = self.target.resource.schema.find(TYPE_NAME);
+    fn scale_type(&self, paths: &ScalePaths) -> Result<TypeId, Status> {
+        let found = self.target.resource.schema.find(&paths.version.type_name);
         found.ok_or_else(|| Status::internal("the schema has no Scale"))
     }
 }

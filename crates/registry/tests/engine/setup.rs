@@ -13,7 +13,8 @@ use pintle_registry::request::{
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
     Converting, Etcd, EtcdForm, Generation, Members, Options, Registry, ResourceDefinition,
-    ScalePaths, Scope, Storage, StorageConverter, Strategy, Subresource, SubresourceBehaviour,
+    ScalePaths, ScaleVersion, Scope, Storage, StorageConverter, Strategy, Subresource,
+    SubresourceBehaviour,
 };
 use pintle_store::Opening;
 use pintle_value::{Value, json};
@@ -93,6 +94,7 @@ fn definition(
                     spec_replicas: vec!["spec".into(), "replicas".into()],
                     status_replicas: vec!["status".into(), "replicas".into()],
                     selector: Some(vec!["spec".into(), "selector".into()]),
+                    version: ScaleVersion::V1,
                 })),
             ),
         ],

@@ -233,7 +233,7 @@ fn subject(review: &Value) -> User {
     User {
         name: review.str_at(&["spec", "user"]).unwrap_or_default().to_owned(),
         uid: review.str_at(&["spec", "uid"]).unwrap_or_default().to_owned(),
-        groups: review.at(&["spec", "groups"]).map(texts).unwrap_or_default(),
+        groups: rules::groups(review).map(texts).unwrap_or_default(),
         extra: extra
             .into_iter()
             .flat_map(Map::iter)

@@ -27,7 +27,9 @@ pub(super) async fn open(
     let transformer = encryption.map(Encryption::transformer);
     if let Some(etcd) = &config.etcd {
         let event_ttl = config.event_ttl.unwrap_or(EVENT_TTL);
-        let layout = Arc::new(pintle_layout::Upstream::new(config.storage_media_type, event_ttl));
+        let kinds = &config.runtime_config;
+        let layout = pintle_layout::Upstream::new(kinds, config.storage_media_type, event_ttl);
+        let layout = Arc::new(layout);
         let options = pintle_etcd::Options { transformer, ..etcd.clone() };
         return Ok(Box::new(pintle_etcd::open(&options, layout).await?));
     }

@@ -7,14 +7,13 @@ use super::{FieldSet, Identity, Managers, Owned, write};
 use crate::server_side::fieldset::PathElement;
 use crate::server_side::stored_managers;
 
-/// The API version of every Scale.
-const API_VERSION: &str = "autoscaling/v1";
-
 /// Where the replica count is in each version of a kind.
 #[derive(Clone, Copy)]
 pub struct ScaleOwnership<'a> {
     /// The version of the request.
     pub api_version: &'a str,
+    /// The version of the Scale.
+    pub scale_version: &'a str,
     /// The served versions of the object's kind, each with the path of its replica count; `None`
     /// for a version without a scale subresource.
     pub replicas: &'a [(String, Option<&'a [Str]>)],
@@ -30,8 +29,8 @@ impl ScaleOwnership<'_> {
         let owners = owners.map(|(who, owned)| {
             let fields = FieldSet::from([&["spec", "replicas"][..]]);
             (
-                who.with_version(API_VERSION),
-                Owned::new(API_VERSION.into(), fields, owned.unix_micros),
+                who.with_version(self.scale_version),
+                Owned::new(self.scale_version.into(), fields, owned.unix_micros),
             )
         });
         write(scale, owners.collect());
@@ -46,7 +45,7 @@ impl ScaleOwnership<'_> {
             let Some(path) = self.path(&owned.api_version) else { continue };
             if let Some(path) = path
                 && owned.fields().has(&elements(path))
-                && of_scale.remove(&who.with_version(API_VERSION)).is_none()
+                && of_scale.remove(&who.with_version(self.scale_version)).is_none()
             {
                 owned.change(|fields| fields.difference(&only(path)));
             }

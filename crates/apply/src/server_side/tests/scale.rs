@@ -14,7 +14,11 @@ fn owners(check: impl FnOnce(ScaleOwnership<'_>)) {
         ("apps/v1beta1".to_owned(), Some(&[name("spec"), name("count")][..])),
         ("apps/v1alpha1".to_owned(), None),
     ];
-    check(ScaleOwnership { api_version: "apps/v1", replicas: &replicas });
+    check(ScaleOwnership {
+        api_version: "apps/v1",
+        scale_version: "autoscaling/v1",
+        replicas: &replicas,
+    });
 }
 
 /// An object with entries in the notation `manager operation version fields…`. A manager may be

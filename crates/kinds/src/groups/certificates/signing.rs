@@ -17,7 +17,7 @@ use crate::{
     signers::signer_name,
 };
 
-const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
+pub(crate) const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// Conditions that are true or not there.
 const FINAL: &[&str] = &["Approved", "Denied", "Failed"];
@@ -143,7 +143,7 @@ pub(super) fn validate_bundle(bundle: &Value) -> Errors {
 
 /// The changes that writers of a subresource may make.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum May {
+pub(crate) enum May {
     /// Approve or deny: writers of `approval`.
     Approve,
     /// Set the certificate: writers of `status`.
@@ -151,7 +151,7 @@ pub(super) enum May {
 }
 
 /// Restores the stored approval: writers of `status` cannot change it.
-pub(super) fn keep_approval(new: &mut Value, old: &Value) {
+pub(crate) fn keep_approval(new: &mut Value, old: &Value) {
     let of = |object: &Value, kind: &str| -> Vec<Value> {
         let list = items(object, &["status", "conditions"]).iter();
         list.filter(|one| one.str_at(&["type"]) == Some(kind)).cloned().collect()
@@ -174,7 +174,7 @@ pub(super) fn keep_approval(new: &mut Value, old: &Value) {
 }
 
 /// Validates an update of a subresource.
-pub(super) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
+pub(crate) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
     let mut errors = Errors::new();
     let request = Field::root(new);
     let status = request.get("status");

@@ -30,13 +30,19 @@ pub(super) fn attributes(review: &Value) -> Errors {
 pub(super) fn attributes_of_subject(review: &Value) -> Errors {
     let mut errors = one_kind_of_attributes(review);
     let user = review.str_at(&["spec", "user"]).unwrap_or_default();
-    let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
+    let groups = groups(review).and_then(Value::as_array).unwrap_or_default();
     if user.is_empty() && groups.is_empty() {
         let why = "at least one of user or group must be specified";
         errors.push(Error::invalid(&spec("user"), &Value::from(user), why));
     }
     errors.extend(selectors(review));
     errors
+}
+
+/// The groups that a review names; `v1beta1` calls them `group`.
+pub(super) fn groups(review: &Value) -> Option<&Value> {
+    let spec = review.get("spec")?;
+    spec.get("groups").or_else(|| spec.get("group"))
 }
 
 /// Validates a review in a namespace.

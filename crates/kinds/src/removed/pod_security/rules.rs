@@ -1,0 +1,305 @@
+//! What is wrong with a PodSecurityPolicy, in upstream's order and words, which name some fields without
+//! the `spec` that they are in (`ValidatePodSecurityPolicy` of v1.24).
+
+use std::collections::BTreeSet;
+
+use pintle_meta::{field::Error, names};
+use pintle_value::{Path, Value};
+
+use crate::{
+    field::{Errors, Field},
+    groups::storage::csi_driver_name,
+    pods::local_path,
+    rules::{
+        Rule::{At, Do, Each, Supported},
+        Rules, check,
+    },
+};
+
+pub(super) fn errors(policy: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let policy = Field::root(policy);
+    check_annotations(&policy.at(&["metadata", "annotations"]), &mut errors);
+    check(&policy.get("spec"), SPEC, &mut errors);
+    errors
+}
+
+const SPEC: Rules = &[
+    Do(|spec, errors| {
+        let user = spec.get("runAsUser");
+        check(&user, &[Supported("rule", USER_RULES), RANGES], errors);
+    }),
+    At("runAsGroup", &[Do(check_group)]),
+    Do(|spec, errors| check(&spec.get("seLinux"), &[Supported("rule", SE_LINUX_RULES)], errors)),
+    Do(|spec, errors| check(&spec.get("supplementalGroups"), GROUPS, errors)),
+    Do(|spec, errors| check(&spec.get("fsGroup"), GROUPS, errors)),
+    Do(|spec, errors| {
+        let wrong = spec.items("volumes").filter(|volume| !VOLUMES.contains(&volume.text()));
+        errors.extend(wrong.map(|volume| {
+            Error::not_supported(&spec.get("volumes").path(), volume.value(), VOLUMES)
+        }));
+    }),
+    Do(check_capabilities),
+    Do(|spec, errors| {
+        let default = spec.get("defaultAllowPrivilegeEscalation");
+        if default.is_true() && !spec.get("allowPrivilegeEscalation").is_true() {
+            let words = "Cannot set DefaultAllowPrivilegeEscalation to true without also setting \
+                         AllowPrivilegeEscalation to true";
+            errors.push(default.invalid(words));
+        }
+    }),
+    Do(|spec, errors| {
+        const TYPES: &[&str] = &["Default", "Unmasked"];
+        let types = spec.items("allowedProcMountTypes");
+        errors.extend(
+            types.filter(|one| !TYPES.contains(&one.text())).map(|one| one.not_supported(TYPES)),
+        );
+    }),
+    Do(check_host_paths),
+    Do(|spec, errors| {
+        let list = spec.get("allowedFlexVolumes");
+        for (i, volume) in spec.items("allowedFlexVolumes").enumerate() {
+            if volume.str("driver").is_empty() {
+                let path = list.path().field("allowedFlexVolumes").index(i).field("driver");
+                errors.push(Error::required(&path, "must specify a driver"));
+            }
+        }
+    }),
+    Do(|spec, errors| {
+        let list = spec.get("allowedCSIDrivers").path().field("allowedCSIDriver");
+        for (i, driver) in spec.items("allowedCSIDrivers").enumerate() {
+            let mut wrong = Errors::new();
+            csi_driver_name(&driver.get("name"), &mut wrong);
+            let path = list.index(i).field("name").as_str().to_owned();
+            errors.extend(wrong.into_iter().map(|error| Error { field: path.clone(), ..error }));
+        }
+    }),
+    Do(|spec, errors| check_sysctls(spec, "allowedUnsafeSysctls", errors)),
+    Do(|spec, errors| check_sysctls(spec, "forbiddenSysctls", errors)),
+    Do(check_overlap),
+    At("runtimeClass", &[Do(check_runtime_class)]),
+];
+
+const USER_RULES: &[&str] = &["MustRunAs", "MustRunAsNonRoot", "RunAsAny"];
+const SE_LINUX_RULES: &[&str] = &["MustRunAs", "RunAsAny"];
+const GROUPS: Rules = &[Supported("rule", &["MayRunAs", "MustRunAs", "RunAsAny"]), RANGES];
+const RANGES: crate::rules::Rule = Each("ranges", &[Do(check_range)]);
+
+const VOLUMES: &[&str] = &[
+    "*",
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephFS",
+    "cinder",
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "gitRepo",
+    "glusterfs",
+    "hostPath",
+    "iscsi",
+    "nfs",
+    "persistentVolumeClaim",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "projected",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "secret",
+    "storageos",
+    "vsphereVolume",
+];
+
+fn check_range(range: &Field<'_>, errors: &mut Errors) {
+    let (min, max) = (range.get("min"), range.get("max"));
+    let number = |field: &Field<'_>| field.int().unwrap_or(0);
+    let (least, most) = (number(&min), number(&max));
+    if least < 0 {
+        errors.push(min.invalid_as(least, "min cannot be negative"));
+    }
+    if most < 0 {
+        errors.push(max.invalid_as(most, "max cannot be negative"));
+    }
+    if least > most {
+        errors.push(min.invalid_as(least, "min cannot be greater than max"));
+    }
+}
+
+fn check_group(group: &Field<'_>, errors: &mut Errors) {
+    let (rule, ranges) = (group.get("rule"), group.get("ranges"));
+    match rule.text() {
+        "RunAsAny" if !ranges.is_empty() => errors.push(ranges.invalid("Ranges must be empty")),
+        "RunAsAny" => {}
+        "MustRunAs" | "MayRunAs" => {
+            if ranges.is_empty() {
+                errors.push(ranges.invalid("must provide at least one range"));
+            }
+            check(group, &[RANGES], errors);
+        }
+        _ => errors.push(rule.not_supported(&["MustRunAs", "RunAsAny", "MayRunAs"])),
+    }
+}
+
+fn check_capabilities(spec: &Field<'_>, errors: &mut Errors) {
+    let texts = |member| spec.items(member).map(|one| one.text().to_owned()).collect::<Vec<_>>();
+    let dropped = texts("requiredDropCapabilities");
+    if !dropped.is_empty() && texts("allowedCapabilities").iter().any(|one| one == "*") {
+        let words = "must be empty when all capabilities are allowed by a wildcard";
+        let value = spec.get("requiredDropCapabilities");
+        errors.push(Error::invalid(&Path::new("requiredDropCapabilities"), value.value(), words));
+    }
+    for member in ["defaultAddCapabilities", "allowedCapabilities"] {
+        for capability in spec.items(member).filter(|one| dropped.iter().any(|d| d == one.text())) {
+            let words = format!("capability is listed in {member} and requiredDropCapabilities");
+            errors.push(Error::invalid(&Path::new(member), capability.value(), words));
+        }
+    }
+}
+
+fn check_host_paths(spec: &Field<'_>, errors: &mut Errors) {
+    for allowed in spec.items("allowedHostPaths") {
+        let prefix = allowed.str("pathPrefix");
+        if prefix.is_empty() {
+            errors.push(allowed.required("is required"));
+            break;
+        }
+        if prefix.split('/').any(|step| step == "..") {
+            errors.push(allowed.invalid_as(prefix, "must not contain '..'"));
+        }
+    }
+}
+
+fn check_sysctls(spec: &Field<'_>, member: &str, errors: &mut Errors) {
+    let mut covers_all = false;
+    for sysctl in spec.items(member) {
+        let text = sysctl.text();
+        if text.is_empty() {
+            errors.push(sysctl.invalid("empty sysctl not allowed"));
+        } else if !is_sysctl_pattern(text) {
+            errors.push(sysctl.invalid(SYSCTL_PATTERN));
+        } else {
+            covers_all |= text.starts_with('*');
+        }
+    }
+    if covers_all && spec.items(member).len() > 1 {
+        let list = spec.get(member);
+        let words = "if '*' is present, must not specify other sysctls";
+        errors.push(list.get("items").forbidden(words));
+    }
+}
+
+const SYSCTL_PATTERN: &str = "must have at most 253 characters and match regex \
+    ([a-z0-9]([-_a-z0-9]*[a-z0-9])?\\.)*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]";
+
+/// Whether a text is the name of a kernel parameter, or the beginning of some and a star.
+fn is_sysctl_pattern(text: &str) -> bool {
+    const LENGTH_MAX: usize = 253;
+    let ends = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(b);
+    let is_segment =
+        |bytes: &[u8]| ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(inner);
+    let mut segments = text.split('.').map(str::as_bytes);
+    let Some(last) = segments.next_back() else { return false };
+    let is_last = match last.split_last() {
+        Some((b'*', [])) => true,
+        Some((b'*', start)) => ends(start.first()) && start.iter().all(inner),
+        _ => is_segment(last),
+    };
+    text.len() <= LENGTH_MAX && is_last && segments.all(is_segment)
+}
+
+fn check_overlap(spec: &Field<'_>, errors: &mut Errors) {
+    for allowed in spec.items("allowedUnsafeSysctls") {
+        for forbidden in spec.items("forbiddenSysctls") {
+            let (a, f) = (allowed.text(), forbidden.text());
+            let overlaps = |field: &Field<'_>, other: &str| {
+                field.invalid(format!("sysctl overlaps with {other}"))
+            };
+            match (a.strip_suffix('*'), f.strip_suffix('*')) {
+                (Some(allow), Some(forbid)) if allow.starts_with(forbid) => {
+                    errors.push(overlaps(&allowed, f));
+                }
+                (Some(allow), Some(forbid)) if forbid.starts_with(allow) => {
+                    errors.push(overlaps(&forbidden, a));
+                }
+                (Some(allow), None) if f.starts_with(allow) => errors.push(overlaps(&forbidden, a)),
+                (None, Some(forbid)) if a.starts_with(forbid) => errors.push(overlaps(&allowed, f)),
+                (None, None) if a == f => errors.push(overlaps(&allowed, f)),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn check_runtime_class(class: &Field<'_>, errors: &mut Errors) {
+    let list = class.get("allowedRuntimeClassNames");
+    let mut allowed = BTreeSet::new();
+    for name in class.items("allowedRuntimeClassNames") {
+        if name.text() != "*" {
+            name.all_invalid(names::dns1123_subdomain(name.text()), errors);
+        }
+        if !allowed.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+    }
+    if let Some(default) = class.find("defaultRuntimeClassName") {
+        default.all_invalid(names::dns1123_subdomain(default.text()), errors);
+        if !allowed.contains(default.text()) && !allowed.contains("*") {
+            errors.push(list.required(&format!("default {:?} must be allowed", default.text())));
+        }
+    }
+    if allowed.contains("*") && class.items("allowedRuntimeClassNames").len() > 1 {
+        let words = "if '*' is present, must not specify other RuntimeClass names";
+        errors.push(list.invalid(words));
+    }
+}
+
+/// The annotations of times before there were fields, with profiles' names.
+fn check_annotations(annotations: &Field<'_>, errors: &mut Errors) {
+    const APP_ARMOR: [(&str, bool); 2] = [
+        ("apparmor.security.beta.kubernetes.io/defaultProfileName", false),
+        ("apparmor.security.beta.kubernetes.io/allowedProfileNames", true),
+    ];
+    const SECCOMP: [(&str, bool); 2] = [
+        ("seccomp.security.alpha.kubernetes.io/defaultProfileName", false),
+        ("seccomp.security.alpha.kubernetes.io/allowedProfileNames", true),
+    ];
+    for row in APP_ARMOR {
+        let known = ["", "runtime/default", "unconfined"];
+        let names = profiles(annotations, row);
+        for name in names.filter(|n| !known.contains(n) && !n.starts_with("localhost/")) {
+            let words = format!("invalid AppArmor profile name: {name:?}");
+            errors.push(annotations.entry(row.0).invalid(words));
+        }
+    }
+    for row in SECCOMP {
+        let known = ["runtime/default", "docker/default", "unconfined"];
+        let names = profiles(annotations, row);
+        let is_known = |name: &&str| known.contains(name) || (row.1 && *name == "*");
+        for name in names.filter(|name| !is_known(name)) {
+            let entry = annotations.entry(row.0);
+            match name.strip_prefix("localhost/") {
+                Some(file) => local_path(&entry.of(&Value::from(file)), errors),
+                None => errors.push(entry.invalid_as(name, "must be a valid seccomp profile")),
+            }
+        }
+    }
+}
+
+/// The names in an annotation: one, or a list of some.
+fn profiles<'a>(
+    annotations: &Field<'a>,
+    (annotation, is_list): (&str, bool),
+) -> impl Iterator<Item = &'a str> {
+    let text = annotations.value().str_at(&[annotation]).unwrap_or_default();
+    let names = if is_list { text.split(',').collect() } else { vec![text] };
+    names.into_iter().filter(move |_| !text.is_empty())
+}
