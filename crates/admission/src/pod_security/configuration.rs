@@ -86,12 +86,15 @@ impl Configuration {
     }
 }
 
+/// Returns what is wrong with a name.
+type Rule<'a> = &'a dyn Fn(&str) -> Vec<String>;
+
 /// Refuses invalid and duplicate names of exemptions (upstream: `validateNamespaces` and siblings).
 fn check_exempt(exemptions: &Value) -> Result<(), String> {
     let named = |name: &str| {
         if name.is_empty() { vec!["username must not be empty".into()] } else { Vec::new() }
     };
-    let rules: [(&str, &dyn Fn(&str) -> Vec<String>); 3] = [
+    let rules: [(&str, Rule<'_>); 3] = [
         ("namespaces", &names::dns1123_label),
         ("runtimeClasses", &names::dns1123_subdomain),
         ("usernames", &named),
