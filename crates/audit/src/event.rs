@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pintle_auth::User;
 use pintle_meta::Status;
 
@@ -67,35 +67,35 @@ impl Stage {
 }
 
 /// What is known of a request when it is received; the same for all of its events.
-#[derive(Clone, Debug, Default)]
-pub struct Request {
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
     /// The ID that the events of a request have in common.
-    pub audit_id: String,
+    pub audit_id: &'a str,
     /// The path and the query, as the client sent them.
-    pub uri: String,
+    pub uri: &'a str,
     /// The verb; for a path that is not a resource, the method in lower case.
-    pub verb: Cow<'static, str>,
+    pub verb: &'a str,
     /// The user; `None` if authentication failed.
-    pub user: Option<Arc<User>>,
+    pub user: Option<&'a User>,
     /// The addresses of the client and the proxies. The client can forge all but the last.
-    pub source_ips: Vec<String>,
+    pub source_ips: &'a [IpAddr],
     /// The client's `User-Agent`.
-    pub user_agent: String,
+    pub user_agent: &'a str,
     /// The time of arrival, in microseconds since 1970.
     pub received_unix_micros: i64,
 }
 
 /// The object of a request. Unknown fields are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectReference {
-    pub resource: String,
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
-    pub group: String,
-    pub version: String,
-    pub resource_version: String,
-    pub subresource: String,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectReference<'a> {
+    pub resource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub uid: &'a str,
+    pub group: &'a str,
+    pub version: &'a str,
+    pub resource_version: &'a str,
+    pub subresource: &'a str,
 }
 
 /// The outcome of a request.
@@ -109,9 +109,13 @@ pub enum Response {
     ClosedEarly,
 }
 
-/// The record of one stage of one request.
-#[derive(Clone, Debug)]
-pub struct Event {
+/// Annotations of the parts of the server, by key. Most texts are constants.
+pub type Annotations = BTreeMap<Cow<'static, str>, Cow<'static, str>>;
+
+/// The record of one stage of one request. It borrows all of its parts, so that they are copied only into the
+/// text that is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
     /// How much is recorded.
     pub level: Level,
     /// The stage.
@@ -119,38 +123,21 @@ pub struct Event {
     /// The time of the stage, in microseconds since 1970.
     pub stage_unix_micros: i64,
     /// The parts that are the same at every stage.
-    pub request: Arc<Request>,
+    pub request: Request<'a>,
     /// The impersonated user.
-    pub impersonated: Option<Arc<User>>,
+    pub impersonated: Option<&'a User>,
     /// The mode of constrained impersonation that permitted this, if any: `user-info`.
-    pub impersonation_constraint: Option<&'static str>,
+    pub impersonation_constraint: Option<&'a str>,
     /// The object; `None` for paths that are not resources.
-    pub object: Option<ObjectReference>,
+    pub object: Option<ObjectReference<'a>>,
     /// The outcome, once it is known.
-    pub response: Option<Response>,
+    pub response: Option<&'a Response>,
     /// The request's object in JSON, Protobuf or CBOR; any other body is treated as text.
-    pub request_object: Option<Bytes>,
+    pub request_object: Option<&'a [u8]>,
     /// The answer's object in JSON, YAML, Protobuf or CBOR.
-    pub response_object: Option<Bytes>,
+    pub response_object: Option<&'a [u8]>,
     /// Whether managed fields are removed from the objects.
     pub omits_managed_fields: bool,
     /// Annotations of the parts of the server.
-    pub annotations: BTreeMap<String, String>,
-}
-
-impl Event {
-    /// The approximate size in memory, in bytes.
-    pub fn size(&self) -> usize {
-        /// The size without long texts.
-        const BASE_BYTES: usize = 1024;
-        let object = |object: &Option<Bytes>| object.as_ref().map_or(0, Bytes::len);
-        let annotations: usize = self.annotations.iter().map(|(k, v)| k.len() + v.len()).sum();
-        let request = &self.request;
-        BASE_BYTES
-            + object(&self.request_object)
-            + object(&self.response_object)
-            + annotations
-            + request.uri.len()
-            + request.user_agent.len()
-    }
+    pub annotations: &'a Annotations,
 }

@@ -2,6 +2,8 @@
 //! types' fields, empty ones are omitted, and `<`, `>` and `&` are escaped.
 
 use std::borrow::Cow;
+use std::io::Write as _;
+use std::net::IpAddr;
 
 use pintle_auth::User;
 
@@ -15,59 +17,53 @@ use crate::{Event, ObjectReference, Response};
 /// The prefix of self-described CBOR (RFC 8949, section 3.4.6).
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-impl Event {
-    /// Appends the event as a JSON object in one line, without a line end.
-    pub fn write_json(&self, out: &mut Vec<u8>) {
-        let mut event = Members::begin(out);
-        event.text("kind", "Event");
-        event.text("apiVersion", "audit.k8s.io/v1");
-        self.members(event);
-    }
+/// The members that an event begins with. The items of a list have none of them.
+pub(crate) const TYPE: &str = r#""kind":"Event","apiVersion":"audit.k8s.io/v1","#;
 
-    /// The event as [`Self::write_json`] writes it.
-    pub fn to_json(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(1024);
-        self.write_json(&mut out);
-        out
+impl Event<'_> {
+    /// Appends the event as a JSON object in one line, without a line end.
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        out.extend_from_slice(TYPE.as_bytes());
+        self.members(Members { out, is_first: true });
     }
 
     /// Appends the event as an item of a list, without its kind.
-    fn write_item(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write_item(&self, out: &mut Vec<u8>) {
         self.members(Members::begin(out));
     }
 
     fn members(&self, mut event: Members<'_>) {
-        let request = &*self.request;
+        let request = &self.request;
         event.text("level", self.level.name());
-        event.text("auditID", &request.audit_id);
+        event.text("auditID", request.audit_id);
         event.text("stage", self.stage.name());
-        event.text("requestURI", &request.uri);
-        event.text("verb", &request.verb);
-        event.member("user", |out| user(request.user.as_deref(), out));
-        if let Some(impersonated) = &self.impersonated {
+        event.text("requestURI", request.uri);
+        event.text("verb", request.verb);
+        event.member("user", |out| user(request.user, out));
+        if let Some(impersonated) = self.impersonated {
             event.member("impersonatedUser", |out| user(Some(impersonated), out));
         }
         if let Some(constraint) = self.impersonation_constraint {
             event.member("authenticationMetadata", |out| {
                 let mut metadata = Members::begin(out);
-                let verb = format!("impersonate:{constraint}");
-                metadata.text("impersonationConstraint", &verb);
+                metadata.text("impersonationConstraint", &format!("impersonate:{constraint}"));
                 metadata.end();
             });
         }
-        event.texts("sourceIPs", &request.source_ips);
-        event.some_text("userAgent", &request.user_agent);
+        event.member("sourceIPs", |out| list(request.source_ips, out, address));
+        event.some_text("userAgent", request.user_agent);
         if let Some(object) = &self.object {
             event.member("objectRef", |out| reference(object, out));
         }
-        if let Some(answer) = &self.response {
+        if let Some(answer) = self.response {
             event.member("responseStatus", |out| response(answer, out));
         }
-        if let Some(object) = &self.request_object {
+        if let Some(object) = self.request_object {
             let json = decoded(object);
             event.member("requestObject", |out| document(&json, self.omits_managed_fields, out));
         }
-        if let Some(object) = &self.response_object {
+        if let Some(object) = self.response_object {
             let json = decoded_response(object);
             event.member("responseObject", |out| document(&json, self.omits_managed_fields, out));
         }
@@ -76,7 +72,7 @@ impl Event {
         if !self.annotations.is_empty() {
             event.member("annotations", |out| {
                 let mut annotations = Members::begin(out);
-                for (key, value) in &self.annotations {
+                for (key, value) in self.annotations {
                     annotations.entry(key, |out| json::write_string(value, out));
                 }
                 annotations.end();
@@ -86,19 +82,12 @@ impl Event {
     }
 }
 
-/// Writes events as an `EventList` in JSON.
-pub fn event_list<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<u8> {
+/// Writes the `EventList` of items of [`crate::Form::Item`].
+pub fn event_list(items: &[u8]) -> Vec<u8> {
     const HEAD: &[u8] =
         br#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#;
-    let mut out = HEAD.to_vec();
-    for (index, event) in events.enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        event.write_item(&mut out);
-    }
-    out.extend_from_slice(b"]}");
-    out
+    let items = items.strip_suffix(b",").unwrap_or(items);
+    [HEAD, items, b"]}"].concat()
 }
 
 fn user(user: Option<&User>, out: &mut Vec<u8>) {
@@ -120,16 +109,16 @@ fn user(user: Option<&User>, out: &mut Vec<u8>) {
     members.end();
 }
 
-fn reference(object: &ObjectReference, out: &mut Vec<u8>) {
+fn reference(object: &ObjectReference<'_>, out: &mut Vec<u8>) {
     let mut members = Members::begin(out);
-    members.some_text("resource", &object.resource);
-    members.some_text("namespace", &object.namespace);
-    members.some_text("name", &object.name);
-    members.some_text("uid", &object.uid);
-    members.some_text("apiGroup", &object.group);
-    members.some_text("apiVersion", &object.version);
-    members.some_text("resourceVersion", &object.resource_version);
-    members.some_text("subresource", &object.subresource);
+    members.some_text("resource", object.resource);
+    members.some_text("namespace", object.namespace);
+    members.some_text("name", object.name);
+    members.some_text("uid", object.uid);
+    members.some_text("apiGroup", object.group);
+    members.some_text("apiVersion", object.version);
+    members.some_text("resourceVersion", object.resource_version);
+    members.some_text("subresource", object.subresource);
     members.end();
 }
 
@@ -304,7 +293,7 @@ impl<'a> Members<'a> {
     fn time(&mut self, name: &'static str, unix_micros: i64) {
         self.member(name, |out| {
             out.push(b'"');
-            out.extend_from_slice(time::format_micro(unix_micros).as_bytes());
+            time::write_micro(unix_micros, out);
             out.push(b'"');
         });
     }
@@ -330,6 +319,10 @@ impl<'a> Members<'a> {
     fn end(self) {
         self.out.push(b'}');
     }
+}
+
+fn address(ip: &IpAddr, out: &mut Vec<u8>) {
+    let _ = write!(out, "\"{ip}\""); // writing to a Vec cannot fail
 }
 
 fn texts(texts: &[String], out: &mut Vec<u8>) {

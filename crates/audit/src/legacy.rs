@@ -7,23 +7,23 @@ use pintle_meta::time;
 
 use crate::{Event, Response};
 
-impl Event {
+impl Event<'_> {
     /// The event as a line of text, without a line end.
-    pub fn to_legacy(&self) -> String {
+    pub(crate) fn legacy(&self) -> String {
         let request = &self.request;
-        let user = request.user.as_deref().filter(|user| !user.name.is_empty());
+        let user = request.user.filter(|user| !user.name.is_empty());
         let groups = user.map(|user| &user.groups).filter(|groups| !groups.is_empty());
-        let impersonated = self.impersonated.as_deref();
+        let impersonated = self.impersonated;
         let impersonated_groups =
             impersonated.map(|user| &user.groups).filter(|groups| !groups.is_empty());
-        let namespace = self.object.as_ref().map_or("", |object| &object.namespace);
+        let namespace = self.object.map_or("", |object| object.namespace);
         let mut line = String::with_capacity(512);
         line.push_str(&timestamp(request.received_unix_micros));
         let members = [
-            ("id", request.audit_id.clone()),
+            ("id", request.audit_id.to_owned()),
             ("stage", self.stage.name().to_owned()),
-            ("ip", request.source_ips.first().map_or("<unknown>", String::as_str).to_owned()),
-            ("method", request.verb.to_string()),
+            ("ip", request.source_ips.first().map_or("<unknown>".to_owned(), ToString::to_string)),
+            ("method", request.verb.to_owned()),
             ("user", user.map_or("<none>", |user| &user.name).to_owned()),
             ("groups", groups.map_or_else(|| "<none>".to_owned(), |groups| quoted(groups))),
             ("as", impersonated.map_or("<self>", |user| &user.name).to_owned()),
@@ -31,9 +31,9 @@ impl Event {
                 "asgroups",
                 impersonated_groups.map_or_else(|| "<lookup>".to_owned(), |groups| quoted(groups)),
             ),
-            ("user-agent", request.user_agent.clone()),
+            ("user-agent", request.user_agent.to_owned()),
             ("namespace", if namespace.is_empty() { "<none>" } else { namespace }.to_owned()),
-            ("uri", request.uri.clone()),
+            ("uri", request.uri.to_owned()),
         ];
         line.push_str(" AUDIT:");
         for (name, text) in members {

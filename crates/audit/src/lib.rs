@@ -9,15 +9,15 @@
 //! - Every event can be written: a body that is not JSON is written as a JSON string.
 
 mod event;
+mod form;
 mod json;
 mod legacy;
 mod policy;
-mod truncate;
 
-pub use event::{Event, Level, ObjectReference, Request, Response, Stage};
+pub use event::{Annotations, Event, Level, ObjectReference, Request, Response, Stage};
+pub use form::{Form, TRUNCATED};
 pub use json::event_list;
 pub use policy::{Policy, Recording};
-pub use truncate::{TRUNCATED, truncated};
 
 /// Why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

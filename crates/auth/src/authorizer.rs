@@ -110,6 +110,16 @@ impl fmt::Display for Reason {
     }
 }
 
+impl Reason {
+    /// The reason in words.
+    pub fn words(&self) -> Cow<'static, str> {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Granted(_) => self.to_string().into(),
+        }
+    }
+}
+
 impl Ruling {
     /// No opinion.
     pub const NO_OPINION: Self = Self::new(Decision::NoOpinion, "");

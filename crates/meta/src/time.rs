@@ -13,6 +13,7 @@ use crate::Error;
 /// Microseconds in a second.
 pub const SECOND: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 24 * 60 * 60;
+const MICRO_LENGTH: usize = "2006-01-02T15:04:05.000000Z".len();
 
 /// Parses a `metav1.Time`. A fraction of a second is kept with microsecond precision.
 pub fn parse(text: &str) -> Result<i64, Error> {
@@ -26,9 +27,10 @@ pub fn parse_micro(text: &str) -> Result<i64, Error> {
 
 /// Formats a `metav1.Time`: `2006-01-02T15:04:05Z`.
 pub fn format(micros: i64) -> String {
-    let (mut text, _) = split(micros);
-    text.push('Z');
-    text
+    let mut text = Vec::with_capacity(MICRO_LENGTH);
+    write_second(micros, &mut text);
+    text.push(b'Z');
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Formats the date of a Unix time in seconds: `2006-01-02`.
@@ -39,38 +41,47 @@ pub fn day(seconds: i64) -> String {
 
 /// Formats a `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
 pub fn format_micro(micros: i64) -> String {
-    let (mut text, fraction) = split(micros);
-    text.push('.');
-    push_digits(&mut text, fraction, 6);
-    text.push('Z');
-    text
+    let mut text = Vec::with_capacity(MICRO_LENGTH);
+    write_micro(micros, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The text of the date and time up to seconds, and the remaining microseconds.
-fn split(micros: i64) -> (String, i64) {
+/// Appends a time as [`format_micro`] has it.
+pub fn write_micro(micros: i64, out: &mut Vec<u8>) {
+    write_second(micros, out);
+    let fraction = micros.rem_euclid(SECOND);
+    out.push(b'.');
+    for number in [fraction / 10_000, fraction / 100 % 100, fraction % 100] {
+        out.extend_from_slice(&two_digits(number));
+    }
+    out.push(b'Z');
+}
+
+/// Appends the date and time of the second. Times are in every object and event that is written, and
+/// `format!` takes several times as long.
+fn write_second(micros: i64, out: &mut Vec<u8>) {
     let seconds = micros.div_euclid(SECOND);
     let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
     let (year, month, day) = civil_from_days(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let mut text = String::with_capacity("2006-01-02T15:04:05.000000Z".len());
     match year {
-        0..=9999 => push_digits(&mut text, year, 4),
-        _ => text.push_str(&format!("{year:04}")),
+        0..=9999 => {
+            out.extend_from_slice(&two_digits(year / 100));
+            out.extend_from_slice(&two_digits(year % 100));
+        }
+        _ => out.extend_from_slice(format!("{year:04}").as_bytes()),
     }
-    for (before, number) in [('-', month), ('-', day), ('T', hour), (':', minute), (':', second)] {
-        text.push(before);
-        push_digits(&mut text, number, 2);
+    for (before, number) in
+        [(b'-', month), (b'-', day), (b'T', hour), (b':', minute), (b':', second)]
+    {
+        let [tens, ones] = two_digits(number);
+        out.extend_from_slice(&[before, tens, ones]);
     }
-    (text, micros.rem_euclid(SECOND))
 }
 
-/// Appends the last `count` digits of a non-negative number. Every object and event has times, and
-/// `format!` is several times slower.
-fn push_digits(text: &mut String, number: i64, count: u32) {
-    for position in (0..count).rev() {
-        let digit = (number / 10_i64.pow(position) % 10) as u8;
-        text.push(char::from(b'0' + digit));
-    }
+/// The digits of a number from 0 to 99.
+const fn two_digits(number: i64) -> [u8; 2] {
+    [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
 }
 
 /// The days since 1970-01-01 of a date in the Gregorian calendar. The computation begins years in

@@ -1,22 +1,27 @@
 //! Audit: what is asked of the server, by whom and with what outcome, is recorded as a policy says.
 //!
 //! A [`Record`] collects what becomes known of a request while it is worked on; at each stage it makes an
-//! event. Backends take events from a [`queue`](backend), on a thread of their own: neither JSON nor a disk
-//! nor another server holds up a thread that serves connections. Without a policy or a backend there are
-//! no records, and requests cost nothing more.
+//! event, of which the [`queue`] of each backend keeps the text. Backends take these on a thread of their own:
+//! neither the objects of large requests nor a disk nor another server holds up a thread that serves
+//! connections. Without a policy or a backend there are no records, and requests cost nothing more.
 
 mod backend;
+mod batch;
 mod headers;
 mod log;
+mod losses;
+mod moment;
+mod queue;
 mod record;
 mod rotation;
+mod throttle;
 mod webhook;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use pintle_audit::{Event, Level, Policy};
+use pintle_audit::{Level, Policy};
 use pintle_auth::User;
 use pintle_measure::{Counter, Shards};
 
@@ -24,8 +29,11 @@ use crate::Error;
 use crate::backends::Ways;
 use crate::config::AuditOptions;
 use crate::request_info::RequestInfo;
-use backend::Backend;
+use backend::{Backend, Outcome};
 pub(crate) use headers::Received;
+pub(crate) use losses::LOSSES;
+use losses::{Loss, Losses};
+use moment::Moment;
 pub(crate) use record::Record;
 
 /// The policy, and where events go.
@@ -50,17 +58,9 @@ struct Cells {
     levels: [Counter; Level::ALL.len()],
 }
 
-/// What may lose events, by upstream's names.
-pub(crate) const LOSSES: [&str; 4] = ["buffered", "log", "truncate", "webhook"];
-
-/// An index of [`LOSSES`].
-#[derive(Clone, Copy)]
-enum Loss {
-    Buffered,
-    Log,
-    Truncate,
-    Webhook,
-}
+/// What becomes of an event in each backend that requests wait for.
+#[derive(Default)]
+struct Outcomes(Vec<Outcome>);
 
 impl Audit {
     /// Reads the policy and opens the backends; `None` where nothing is to be recorded.
@@ -100,7 +100,7 @@ impl Audit {
     pub(crate) fn begin(
         self: &Arc<Self>,
         received: &Received<'_>,
-        info: &RequestInfo,
+        info: &Arc<RequestInfo>,
         user: Option<&Arc<User>>,
     ) -> Option<Arc<Record>> {
         let recording =
@@ -110,23 +110,25 @@ impl Audit {
             .then(|| Arc::new(Record::new(self.clone(), recording, received, info, user)))
     }
 
-    /// Gives an event to all backends, and waits for those that requests wait for. `false` where one of
-    /// them could not take it and must.
-    async fn process(&self, event: Event) -> bool {
-        let event = self.counted(event);
-        let waits = self.backends.iter().map(|backend| backend.process(&event));
-        join_all(waits).await.into_iter().all(|is_recorded| is_recorded)
+    /// Gives an event to all backends, and says what the request has to wait for.
+    fn record(&self, moment: Moment) -> Outcomes {
+        let moment = self.counted(moment);
+        if !self.blocks() {
+            self.backends.iter().for_each(|backend| backend.hand_over(&moment));
+            return Outcomes::default();
+        }
+        Outcomes(self.backends.iter().map(|backend| backend.record(&moment)).collect())
     }
 
     /// Gives an event to all backends, and waits for none.
-    fn hand_over(&self, event: Event) {
-        let event = self.counted(event);
-        self.backends.iter().for_each(|backend| backend.hand_over(&event));
+    fn hand_over(&self, moment: Moment) {
+        let moment = self.counted(moment);
+        self.backends.iter().for_each(|backend| backend.hand_over(&moment));
     }
 
-    fn counted(&self, event: Event) -> Arc<Event> {
+    fn counted(&self, moment: Moment) -> Arc<Moment> {
         self.measures.cells.here().events.add(1);
-        Arc::new(event)
+        Arc::new(moment)
     }
 
     /// Whether requests wait for some backend.
@@ -137,6 +139,13 @@ impl Audit {
     /// Ends the backends when they have given on all events.
     pub(crate) async fn close(&self) {
         join_all(self.backends.iter().map(Backend::close)).await;
+    }
+}
+
+impl Outcomes {
+    /// Waits until the event is recorded. `false` where a backend could not take it, and must.
+    async fn finished(self) -> bool {
+        join_all(self.0.into_iter().map(Outcome::settled)).await.into_iter().all(|is| is)
     }
 }
 

@@ -1,10 +1,11 @@
 //! What a request's head says that is recorded.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::request::Parts;
-use pintle_audit::Request;
+use http::uri::PathAndQuery;
 
 use crate::header_text::{lossy, text};
 
@@ -22,44 +23,60 @@ pub(crate) struct Received<'a> {
     pub(crate) at_unix_micros: i64,
 }
 
+/// What events say of it. What the connection has read is shared, not copied.
+pub(super) struct Head {
+    pub(super) audit_id: HeaderValue,
+    uri: Option<PathAndQuery>,
+    user_agent: Option<HeaderValue>,
+    pub(super) source_ips: Vec<IpAddr>,
+    pub(super) received_unix_micros: i64,
+}
+
 impl Received<'_> {
-    /// What events say of it.
-    pub(super) fn request(&self) -> Request {
-        let uri = &self.head.uri;
-        Request {
-            audit_id: text(self.audit_id).into_owned(),
-            uri: uri.path_and_query().map_or("", |path| path.as_str()).to_owned(),
-            verb: "".into(),
-            user: None,
-            source_ips: source_ips(&self.head.headers, self.from),
-            user_agent: user_agent(&self.head.headers),
+    pub(super) fn head(&self) -> Head {
+        let headers = &self.head.headers;
+        Head {
+            audit_id: self.audit_id.clone(),
+            uri: self.head.uri.path_and_query().cloned(),
+            user_agent: headers.get(USER_AGENT).cloned(),
+            source_ips: source_ips(headers, self.from),
             received_unix_micros: self.at_unix_micros,
         }
     }
 }
 
-fn user_agent(headers: &HeaderMap) -> String {
-    let agent = headers.get(USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
-    match agent.get(..USER_AGENT_BYTES_MAX) {
-        Some(start) if agent.len() > USER_AGENT_BYTES_MAX => {
-            format!("{}...TRUNCATED", lossy(start))
+impl Head {
+    /// The path and the query.
+    pub(super) fn uri(&self) -> &str {
+        self.uri.as_ref().map_or("", PathAndQuery::as_str)
+    }
+
+    /// What the client says it is, as far as it is recorded.
+    pub(super) fn user_agent(&self) -> Cow<'_, str> {
+        let agent = self.user_agent.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
+        match agent.get(..USER_AGENT_BYTES_MAX) {
+            Some(start) if agent.len() > USER_AGENT_BYTES_MAX => {
+                Cow::Owned(format!("{}...TRUNCATED", lossy(start)))
+            }
+            _ => lossy(agent),
         }
-        _ => lossy(agent).into_owned(),
     }
 }
 
 /// The addresses that a request came through, as far as it says so, and from where it came here.
-fn source_ips(headers: &HeaderMap, from: IpAddr) -> Vec<String> {
-    let first = |name| headers.get(name).map(text).unwrap_or_default();
-    let forwarded = first(FORWARDED_FOR);
-    let mut ips: Vec<IpAddr> =
-        forwarded.split(',').filter_map(|part| address(part.trim())).collect();
-    ips.extend(address(&first(REAL_IP)).filter(|ip| !ips.contains(ip)));
+fn source_ips(headers: &HeaderMap, from: IpAddr) -> Vec<IpAddr> {
+    let first = |name| headers.get(name).map(text);
+    let mut ips: Vec<IpAddr> = Vec::with_capacity(1);
+    if let Some(forwarded) = first(FORWARDED_FOR) {
+        ips.extend(forwarded.split(',').filter_map(|part| address(part.trim())));
+    }
+    let real = first(REAL_IP).and_then(|text| address(&text));
+    ips.extend(real.filter(|ip| !ips.contains(ip)));
     let from = from.to_canonical();
     if ips.last() != Some(&from) {
         ips.push(from);
     }
-    ips.iter().map(ToString::to_string).collect()
+    ips
 }
 
 /// An address as Go's old reader has it: the numbers of IPv4 may begin with zeros.
@@ -102,15 +119,26 @@ mod tests {
             (&[("x-forwarded-for", "2001:db8::1,172.16.0.1")], "2001:db8::1 172.16.0.1"),
         ] {
             let ips = source_ips(&headers(said), "172.16.0.1".parse().unwrap());
-            assert_eq!(ips.join(" "), wanted, "{said:?}");
+            let texts: Vec<_> = ips.iter().map(ToString::to_string).collect();
+            assert_eq!(texts.join(" "), wanted, "{said:?}");
         }
     }
 
     #[test]
     fn long_user_agents_are_cut() {
-        let agent = |length: usize| user_agent(&headers(&[("user-agent", &"a".repeat(length))]));
-        assert_eq!(agent(1024), "a".repeat(1024));
-        assert_eq!(agent(1025), format!("{}...TRUNCATED", "a".repeat(1024)));
-        assert_eq!(user_agent(&HeaderMap::new()), "");
+        let agent = |text: &str| {
+            let head = Head {
+                audit_id: HeaderValue::from_static("a"),
+                uri: None,
+                user_agent: HeaderValue::from_str(text).ok(),
+                source_ips: Vec::new(),
+                received_unix_micros: 0,
+            };
+            head.user_agent().into_owned()
+        };
+        let long = "a".repeat(1024);
+        assert_eq!(agent(&long), long);
+        assert_eq!(agent(&format!("{long}a")), format!("{long}...TRUNCATED"));
+        assert_eq!(agent(""), "");
     }
 }

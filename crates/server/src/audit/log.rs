@@ -1,29 +1,27 @@
 //! The log: a file with a line for each event.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use pintle_audit::{Event, truncated};
+use pintle_audit::Form;
 
-use super::backend::{Backend, Paced, Queued};
+use super::backend::Backend;
+use super::batch::Batch;
+use super::queue::Writing;
 use super::rotation::File;
-use super::{Loss, Measures};
+use super::{Loss, Losses, Measures};
 use crate::Error;
-use crate::config::{AuditDelivery, AuditFormat, AuditLog, AuditTruncation};
+use crate::config::{AuditDelivery, AuditFormat, AuditLog};
 
 /// So many events are taken from the buffer at a time where batches are not bounded otherwise.
 const EVENTS_AT_A_TIME: usize = 4096;
 /// So many bytes of lines are written at a time.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// The file, and how events become lines.
+/// The file.
 struct Log {
     file: File,
-    format: AuditFormat,
-    truncation: Option<AuditTruncation>,
-    measures: Arc<Measures>,
-    complaints: Paced,
-    /// Lines that are not written yet; empty between batches, and here for its memory.
-    lines: Vec<u8>,
+    losses: Arc<Losses>,
 }
 
 /// Opens the file, and begins to write the events that the backend is given.
@@ -38,19 +36,19 @@ pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backe
             None => format!("cannot write to standard output: {why}"),
         },
     })?;
-    let AuditLog { format, truncation, .. } = *options;
-    let mut log = Log {
-        file,
-        format,
-        truncation,
-        measures: measures.clone(),
-        complaints: Paced::default(),
-        lines: Vec::new(),
+    let form = match options.format {
+        AuditFormat::Json => Form::Json,
+        AuditFormat::Legacy => Form::Legacy,
     };
-    Backend::start("audit-log", options.delivery, measures, move |mut queue| async move {
+    let event_bytes_max = options.truncation.map(|truncation| truncation.event_bytes_max);
+    let losses = Losses::of("log", measures);
+    let writing = Writing { form, event_bytes_max, losses: losses.clone() };
+    let mut log = Log { file, losses };
+    Backend::start("audit-log", options.delivery, writing, move |mut queue| async move {
         let events_max = at_a_time(queue.delivery());
-        while let Some(batch) = queue.next_up_to(events_max).await {
-            log.write(batch);
+        while let Some(mut batch) = queue.next_up_to(events_max).await {
+            log.write(&mut batch);
+            queue.reuse(batch);
         }
     })
 }
@@ -64,62 +62,29 @@ fn at_a_time(delivery: &AuditDelivery) -> usize {
 }
 
 impl Log {
-    /// Writes events, and says of each whether it is written.
-    fn write(&mut self, batch: Vec<Queued>) {
-        let mut lines = std::mem::take(&mut self.lines);
-        let mut waiting = Vec::with_capacity(batch.len());
-        for queued in batch {
-            let start = lines.len();
-            if !self.append_line(&queued.event, &mut lines) {
-                // What is too large for the log holds up no request, as upstream has it.
-                queued.answer(true);
-                continue;
+    /// Writes the lines of events, and says of each whether it is written.
+    fn write(&mut self, batch: &mut Batch) {
+        let lengths: Vec<usize> = batch.lengths().collect();
+        let (mut first, mut start, mut end) = (0, 0, 0);
+        for (index, length) in lengths.into_iter().enumerate() {
+            let bytes = end + length - start;
+            if end > start && (bytes > WRITE_BYTES || !self.file.has_room(bytes)) {
+                self.write_lines(batch, first..index, start..end);
+                (first, start) = (index, end);
             }
-            if start > 0 && (lines.len() > WRITE_BYTES || !self.file.has_room(lines.len())) {
-                let line = lines.split_off(start);
-                self.flush(&mut lines, &mut waiting);
-                lines.extend_from_slice(&line);
-            }
-            waiting.push(queued);
+            end += length;
         }
-        self.flush(&mut lines, &mut waiting);
-        lines.shrink_to(WRITE_BYTES);
-        self.lines = lines;
+        self.write_lines(batch, first..batch.len(), start..end);
     }
 
-    /// Appends an event as a line, unless it is too large.
-    fn append_line(&mut self, event: &Event, lines: &mut Vec<u8>) -> bool {
-        let bytes_max = self.truncation.map_or(usize::MAX, |truncation| truncation.event_bytes_max);
-        let fitting = match bytes_max {
-            usize::MAX => Some(std::borrow::Cow::Borrowed(event)),
-            bytes_max => truncated(event, bytes_max),
-        };
-        let Some(event) = fitting else {
-            self.lost(Loss::Truncate, 1, "an event is too large even without its objects");
-            return false;
-        };
-        match self.format {
-            AuditFormat::Json => event.write_json(lines),
-            AuditFormat::Legacy => lines.extend_from_slice(event.to_legacy().as_bytes()),
-        }
-        lines.push(b'\n');
-        true
-    }
-
-    fn flush(&mut self, lines: &mut Vec<u8>, waiting: &mut Vec<Queued>) {
-        if waiting.is_empty() {
+    fn write_lines(&mut self, batch: &mut Batch, events: Range<usize>, bytes: Range<usize>) {
+        if events.is_empty() {
             return;
         }
-        let written = self.file.write(lines);
+        let written = self.file.write(&batch.text()[bytes]);
         if let Err(why) = &written {
-            self.lost(Loss::Log, waiting.len(), &why.to_string());
+            self.losses.lost(Loss::Log, events.len(), &why.to_string());
         }
-        lines.clear();
-        waiting.drain(..).for_each(|queued| queued.answer(written.is_ok()));
-    }
-
-    fn lost(&mut self, to: Loss, count: usize, why: &str) {
-        self.measures.lost(to, count);
-        self.complaints.tell(|| tracing::error!("the audit log loses events: {why}"));
+        batch.answer(events, written.is_ok());
     }
 }

@@ -1,6 +1,5 @@
 //! What becomes known of one request, and the events that are made of it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
-use pintle_audit::{Event, Level, ObjectReference, Recording, Request, Response, Stage, TRUNCATED};
+use pintle_audit::{Level, Recording, Response, Stage, TRUNCATED};
 use pintle_auth::{Decision, Ruling, User};
-use pintle_meta::{Reason, Status, object};
+use pintle_meta::{Reason, Status};
 use pintle_registry::request::{Encoding, PatchType, Recorder};
 use pintle_value::{Value, cbor, json, yaml};
 
+use super::headers::Head;
+use super::moment::{Facts, Moment};
 use super::{Audit, Received};
 use crate::body::Pieces;
 use crate::machine::now;
 use crate::options::recorded_options;
-use crate::request_info::{RequestInfo, ResourceInfo};
+use crate::request_info::RequestInfo;
 use crate::respond;
 
-/// How many bytes of a request's annotations are recorded; more are left out.
-const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// The longest answer that is recorded as an object, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
@@ -32,24 +31,13 @@ const REASON: &str = "authorization.k8s.io/reason";
 /// What is known of a request by now.
 pub(crate) struct Record {
     audit: Arc<Audit>,
-    recording: Recording,
-    request: Arc<Request>,
-    /// Only that it was refused is recorded: nobody knows who asked.
-    is_refusal: bool,
+    pub(super) recording: Recording,
+    pub(super) head: Head,
+    pub(super) info: Arc<RequestInfo>,
+    /// Who asks. Of a request of which nobody knows this, only the refusal is recorded.
+    pub(super) user: Option<Arc<User>>,
     has_ended: AtomicBool,
-    collected: Mutex<Collected>,
-}
-
-#[derive(Clone, Default)]
-struct Collected {
-    impersonated: Option<Arc<User>>,
-    impersonation_constraint: Option<&'static str>,
-    object: Option<ObjectReference>,
-    response: Option<Response>,
-    request_object: Option<Bytes>,
-    response_object: Option<Bytes>,
-    annotations: BTreeMap<String, String>,
-    annotations_bytes: usize,
+    facts: Mutex<Facts>,
 }
 
 impl Record {
@@ -57,30 +45,29 @@ impl Record {
         audit: Arc<Audit>,
         recording: Recording,
         received: &Received<'_>,
-        info: &RequestInfo,
+        info: &Arc<RequestInfo>,
         user: Option<&Arc<User>>,
     ) -> Self {
-        let request =
-            Request { verb: info.verb.to_text(), user: user.cloned(), ..received.request() };
-        let object = info.resource.as_ref().map(reference);
         Self {
             audit,
             recording,
-            request: Arc::new(request),
-            is_refusal: user.is_none(),
+            head: received.head(),
+            info: info.clone(),
+            user: user.cloned(),
             has_ended: AtomicBool::new(false),
-            collected: Mutex::new(Collected { object, ..Collected::default() }),
+            facts: Mutex::default(),
         }
     }
 
     /// The request was received. `false` where it must be refused, for that cannot be recorded.
-    pub(crate) async fn received(&self) -> bool {
-        if self.is_refusal || self.recording.omits(Stage::RequestReceived) {
+    pub(crate) async fn received(self: &Arc<Self>) -> bool {
+        if self.user.is_none() || self.recording.omits(Stage::RequestReceived) {
             return true;
         }
-        let at = self.request.received_unix_micros;
-        let event = self.event(Stage::RequestReceived, at, self.collected.lock().clone());
-        let is_recorded = self.audit.process(event).await;
+        let facts = self.facts.lock().clone();
+        let at = self.head.received_unix_micros;
+        let outcomes = self.audit.record(self.moment(Stage::RequestReceived, at, facts));
+        let is_recorded = outcomes.finished().await;
         if !is_recorded {
             self.audit.measures.rejected.add(1);
             self.has_ended.store(true, Ordering::Relaxed);
@@ -90,20 +77,21 @@ impl Record {
 
     /// The user acts as another one, by a verb of constrained impersonation or by none.
     pub(crate) fn impersonated(&self, user: &Arc<User>, constraint: Option<&'static str>) {
-        let mut collected = self.collected.lock();
-        collected.impersonated = Some(user.clone());
-        collected.impersonation_constraint = constraint;
+        let mut facts = self.facts.lock();
+        facts.impersonated = Some(user.clone());
+        facts.impersonation_constraint = constraint;
     }
 
     /// The authorizer decided.
     pub(crate) fn authorized(&self, ruling: &Ruling) {
-        let decision = match ruling.decision {
-            Decision::Allow => "allow",
-            _ if ruling.error.is_some() => return self.annotate(REASON, "internal error"),
-            _ => "forbid",
+        let (decision, reason) = match (ruling.decision, &ruling.reason) {
+            (Decision::Allow, reason) => (Some("allow"), reason.words()),
+            _ if ruling.error.is_some() => (None, "internal error".into()),
+            (_, reason) => (Some("forbid"), reason.words()),
         };
-        self.annotate(DECISION, decision);
-        self.annotate(REASON, &ruling.reason.to_string());
+        let mut facts = self.facts.lock();
+        decision.into_iter().for_each(|text| facts.annotate(DECISION.into(), text.into()));
+        facts.annotate(REASON.into(), reason);
     }
 
     /// A patch, as the client sent it; one that is no JSON is recorded as such.
@@ -132,15 +120,15 @@ impl Record {
     pub(crate) fn answered(self: &Arc<Self>, mut answer: respond::Response) -> respond::Response {
         let code = answer.status().as_u16();
         let status = answer.extensions_mut().remove::<Arc<Status>>();
-        let is_object = status.is_some() || self.collected.lock().object.is_some();
+        let is_object = status.is_some() || self.info.resource.is_some();
         let response = status.map_or(Response::Code(code), |status| Response::Status(status, code));
-        self.collected.lock().response = Some(response);
+        self.facts.lock().response = Some(response);
         let is_encoded = answer.headers().get(CONTENT_TYPE).is_some_and(is_encoding);
         if self.recording.level < Level::RequestResponse || !is_object || !is_encoded {
             return answer;
         }
         if let Some(whole) = answer.body().whole() {
-            self.collected.lock().response_object = Some(whole.clone());
+            self.facts.lock().response_object = Some(whole.clone());
             return answer;
         }
         let (head, body) = answer.into_parts();
@@ -151,83 +139,59 @@ impl Record {
     }
 
     /// The request runs long, and the head of its answer is sent.
-    pub(crate) async fn started(&self) {
+    pub(crate) async fn started(self: &Arc<Self>) {
         if !self.recording.omits(Stage::ResponseStarted) {
-            let collected = self.collected.lock().clone();
-            let event = self.event(Stage::ResponseStarted, now().unix_micros, collected);
-            self.audit.process(event).await;
+            let facts = self.facts.lock().clone();
+            let moment = self.moment(Stage::ResponseStarted, now().unix_micros, facts);
+            self.audit.record(moment).finished().await;
         }
     }
 
     /// The answer is there as a whole: its end is recorded before it is sent, where requests wait for that.
-    pub(crate) async fn completed(&self) {
+    pub(crate) async fn completed(self: &Arc<Self>) {
         if self.audit.blocks()
-            && let Some(event) = self.last()
+            && let Some(moment) = self.last()
         {
-            self.audit.process(event).await;
+            self.audit.record(moment).finished().await;
         }
     }
 
     /// Nothing more is sent. What was recorded by [`Self::completed`] is not recorded again.
-    pub(crate) fn ended(&self) {
-        if let Some(event) = self.last() {
-            self.audit.hand_over(event);
+    pub(crate) fn ended(self: &Arc<Self>) {
+        if let Some(moment) = self.last() {
+            self.audit.hand_over(moment);
         }
     }
 
-    /// The last event of the request; once.
-    fn last(&self) -> Option<Event> {
+    /// The last moment of the request; once.
+    fn last(self: &Arc<Self>) -> Option<Moment> {
         if self.has_ended.swap(true, Ordering::Relaxed) {
             return None;
         }
-        let mut collected = std::mem::take(&mut *self.collected.lock());
+        let mut facts = std::mem::take(&mut *self.facts.lock());
         let stage = if std::thread::panicking() {
             let why = "APIServer panic'd: the handler of the request failed";
             let status = Arc::new(Status::failure(Reason::InternalError, why));
-            collected.response = Some(Response::Status(status, 500));
+            facts.response = Some(Response::Status(status, 500));
             Stage::Panic
-        } else if self.is_refusal {
+        } else if self.user.is_none() {
             Stage::ResponseStarted
         } else {
             Stage::ResponseComplete
         };
-        collected.response.get_or_insert(Response::ClosedEarly);
-        (!self.recording.omits(stage)).then(|| self.event(stage, now().unix_micros, collected))
+        facts.response.get_or_insert(Response::ClosedEarly);
+        (!self.recording.omits(stage)).then(|| self.moment(stage, now().unix_micros, facts))
     }
 
-    /// An event of what is known.
-    fn event(&self, stage: Stage, stage_unix_micros: i64, collected: Collected) -> Event {
-        Event {
-            level: self.recording.level,
-            stage,
-            stage_unix_micros,
-            request: self.request.clone(),
-            impersonated: collected.impersonated,
-            impersonation_constraint: collected.impersonation_constraint,
-            object: collected.object,
-            response: collected.response,
-            request_object: collected.request_object,
-            response_object: collected.response_object,
-            omits_managed_fields: self.recording.omits_managed_fields,
-            annotations: collected.annotations,
-        }
+    fn moment(self: &Arc<Self>, stage: Stage, unix_micros: i64, facts: Facts) -> Moment {
+        Moment { record: self.clone(), stage, unix_micros, facts }
     }
 }
 
 impl Recorder for Record {
     fn object(&self, sent: &Value) {
-        let mut collected = self.collected.lock();
-        let Some(reference) = &mut collected.object else { return };
-        let metadata = |member| object::text(sent, member);
-        for (known, said) in [
-            (&mut reference.namespace, metadata("namespace")),
-            (&mut reference.name, metadata("name")),
-            (&mut reference.uid, metadata("uid")),
-            (&mut reference.resource_version, metadata("resourceVersion")),
-        ] {
-            if known.is_empty() {
-                said.clone_into(known);
-            }
+        if self.info.resource.is_some() {
+            self.facts.lock().said.learn(sent);
         }
     }
 
@@ -236,27 +200,17 @@ impl Recorder for Record {
     }
 
     fn request_object(&self, json: Bytes) {
-        self.collected.lock().request_object = Some(json);
+        self.facts.lock().request_object = Some(json);
     }
 
     fn annotate(&self, key: &str, value: &str) {
-        let mut collected = self.collected.lock();
-        let bytes = collected.annotations_bytes + key.len() + value.len();
-        if collected.annotations.contains_key(key) {
-            return;
-        }
-        if bytes > ANNOTATIONS_BYTES_MAX {
-            collected.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
-            return;
-        }
-        collected.annotations_bytes = bytes;
-        collected.annotations.insert(key.to_owned(), value.to_owned());
+        self.facts.lock().annotate(key.to_owned().into(), value.to_owned().into());
     }
 }
 
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record").field("audit_id", &self.request.audit_id).finish_non_exhaustive()
+        f.debug_struct("Record").field("audit_id", &self.head.audit_id).finish_non_exhaustive()
     }
 }
 
@@ -286,7 +240,7 @@ impl Pieces for Recorded {
             None => {
                 let whole = self.sent.take().filter(|sent| !sent.is_empty());
                 if let Some(whole) = whole {
-                    self.record.collected.lock().response_object = Some(whole.into());
+                    self.record.facts.lock().response_object = Some(whole.into());
                 }
             }
         }
@@ -295,18 +249,6 @@ impl Pieces for Recorded {
 
     fn takes_work(&mut self) -> bool {
         self.pieces.takes_work()
-    }
-}
-
-fn reference(named: &ResourceInfo) -> ObjectReference {
-    ObjectReference {
-        resource: named.resource.clone(),
-        namespace: named.namespace.clone(),
-        name: named.name.clone(),
-        group: named.group.clone(),
-        version: named.version.clone(),
-        subresource: named.subresource.clone(),
-        ..ObjectReference::default()
     }
 }
 

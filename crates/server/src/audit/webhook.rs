@@ -1,14 +1,15 @@
 //! The webhook: events are posted to a server as lists, many at a time (upstream: `plugin/pkg/audit/webhook`).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_audit::{Event, event_list, truncated};
+use pintle_audit::{Form, event_list};
 use tokio::sync::Semaphore;
 
-use super::backend::{Backend, Paced, Queue, Queued};
-use super::{Loss, Measures};
+use super::backend::Backend;
+use super::batch::Batch;
+use super::queue::{Queue, Writing};
+use super::{Loss, Losses, Measures};
 use crate::Error;
 use crate::backends::Way;
 use crate::config::{AuditMode, AuditWebhook};
@@ -28,8 +29,7 @@ const BLOCKING_EVENTS_MAX: usize = 400;
 struct Webhook {
     remote: Remote,
     options: AuditWebhook,
-    measures: Arc<Measures>,
-    complaints: Paced,
+    losses: Arc<Losses>,
 }
 
 /// Reads the kubeconfig, and begins to post the events that the backend is given.
@@ -45,10 +45,14 @@ pub(super) fn start(
         flag: "audit-webhook-config-file",
         reason: format!("{}: {why}", options.kubeconfig.display()),
     })?;
-    let (options, delivery) = (options.clone(), options.delivery);
-    let webhook =
-        Webhook { remote, options, measures: measures.clone(), complaints: Paced::default() };
-    Backend::start("audit-webhook", delivery, measures, move |queue| webhook.run(queue))
+    let losses = Losses::of("webhook", measures);
+    let writing = Writing {
+        form: Form::Item,
+        event_bytes_max: options.truncation.map(|truncation| truncation.event_bytes_max),
+        losses: losses.clone(),
+    };
+    let webhook = Webhook { remote, options: options.clone(), losses };
+    Backend::start("audit-webhook", options.delivery, writing, move |queue| webhook.run(queue))
 }
 
 impl Webhook {
@@ -74,51 +78,31 @@ impl Webhook {
     }
 
     /// A batch in parts that are not too large.
-    fn parts(&self, batch: Vec<Queued>) -> Vec<Vec<Queued>> {
-        let Some(truncation) = self.options.truncation else { return vec![batch] };
-        let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for queued in batch {
-            let size = queued.event.to_json().len().min(truncation.event_bytes_max);
-            if !part.is_empty() && bytes + size > truncation.batch_bytes_max {
-                parts.push(std::mem::take(&mut part));
-                bytes = 0;
-            }
-            bytes += size;
-            part.push(queued);
+    fn parts(&self, mut batch: Batch) -> Vec<Batch> {
+        let bytes_max = self.options.truncation.map_or(usize::MAX, |limits| limits.batch_bytes_max);
+        let mut parts = Vec::new();
+        while batch.len() > 0 {
+            let ends = batch.lengths().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            let fitting = ends.take_while(|end| *end <= bytes_max).count();
+            parts.push(batch.split(fitting.max(1)));
         }
-        parts.push(part);
         parts
     }
 
     /// Posts events until they arrive, or have failed for the last time, and says so of each.
-    async fn send(&self, batch: Vec<Queued>) {
-        let mut fitting: Vec<Cow<'_, Event>> = Vec::with_capacity(batch.len());
-        let mut are_fitting = Vec::with_capacity(batch.len());
-        for queued in &batch {
-            let event = match self.options.truncation {
-                None => Some(Cow::Borrowed(&*queued.event)),
-                Some(truncation) => truncated(&queued.event, truncation.event_bytes_max),
-            };
-            are_fitting.push(event.is_some());
-            fitting.extend(event);
-        }
-        let too_large = batch.len() - fitting.len();
-        if too_large > 0 {
-            self.lost(Loss::Truncate, too_large, "events are too large even without their objects");
-        }
-        let posted = if fitting.is_empty() { Ok(()) } else { self.post(&fitting).await };
+    async fn send(&self, mut batch: Batch) {
+        let posted = self.post(batch.text()).await;
         if let Err(why) = &posted {
-            self.lost(Loss::Webhook, fitting.len(), why);
+            self.losses.lost(Loss::Webhook, batch.len(), why);
         }
-        drop(fitting);
-        for (queued, is_fitting) in batch.into_iter().zip(are_fitting) {
-            // What is too large for the webhook holds up no request, as upstream has it.
-            queued.answer(posted.is_ok() || !is_fitting);
-        }
+        batch.answer(0..batch.len(), posted.is_ok());
     }
 
-    async fn post(&self, events: &[Cow<'_, Event>]) -> Result<(), String> {
-        let body = bytes::Bytes::from(event_list(events.iter().map(|event| &**event)));
+    async fn post(&self, items: &[u8]) -> Result<(), String> {
+        let body = bytes::Bytes::from(event_list(items));
         let (mut pause, mut attempt) = (self.options.initial_backoff, 1);
         loop {
             let Err(why) = self.remote.deliver(body.clone(), ATTEMPT_TIMEOUT).await else {
@@ -132,12 +116,5 @@ impl Webhook {
             tokio::time::sleep(pause + pause * u32::from(byte[0]) / (5 * 256)).await;
             (pause, attempt) = (pause * 3 / 2, attempt + 1);
         }
-    }
-
-    fn lost(&self, to: Loss, count: usize, why: &str) {
-        self.measures.lost(to, count);
-        self.complaints.tell(|| {
-            tracing::error!("the audit webhook does not get {count} events: {why}");
-        });
     }
 }

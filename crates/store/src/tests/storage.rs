@@ -398,7 +398,8 @@ fn write(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     image[offset..end].copy_from_slice(bytes);
 }
 
-/// Returns the parts of a write in different sectors.
+/// Whether some bytes are a part of others. The C library looks for the first byte: a loop of a debug build
+/// takes most of a test's time.
 fn is_part(bytes: &[u8], mut image: &[u8]) -> bool {
     let Some((first, rest)) = bytes.split_first() else { return true };
     while let Ok(1..) = image.skip_until(*first) {
@@ -409,7 +410,7 @@ fn is_part(bytes: &[u8], mut image: &[u8]) -> bool {
     false
 }
 
-/// The parts of a write that lie in different sectors.
+/// Returns the parts of a write in different sectors.
 fn sectors(offset: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let end = offset + len;
     let first = offset / SECTOR * SECTOR;

@@ -1,0 +1,142 @@
+//! A stage that a request reaches, and what is known of the request by then.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pintle_audit::{Annotations, Event, ObjectReference, Request, Response, Stage, TRUNCATED};
+use pintle_auth::User;
+use pintle_meta::object;
+use pintle_value::Value;
+
+use super::Record;
+use crate::header_text::text;
+use crate::request_info::ResourceInfo;
+
+/// How many bytes of a request's annotations are recorded; more are left out.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// A stage of a request, of which an event is made.
+pub(super) struct Moment {
+    pub(super) record: Arc<Record>,
+    pub(super) stage: Stage,
+    pub(super) unix_micros: i64,
+    pub(super) facts: Facts,
+}
+
+/// What becomes known of a request after its head.
+#[derive(Clone, Default)]
+pub(super) struct Facts {
+    pub(super) impersonated: Option<Arc<User>>,
+    pub(super) impersonation_constraint: Option<&'static str>,
+    pub(super) said: Said,
+    pub(super) response: Option<Response>,
+    pub(super) request_object: Option<Bytes>,
+    pub(super) response_object: Option<Bytes>,
+    annotations: Annotations,
+    annotations_bytes: usize,
+}
+
+/// What the object in a request's body says of itself.
+#[derive(Clone, Default)]
+pub(super) struct Said {
+    namespace: String,
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+impl Moment {
+    /// Gives the event to a function.
+    pub(super) fn with_event<T>(&self, then: impl FnOnce(&Event<'_>) -> T) -> T {
+        let (record, facts) = (&*self.record, &self.facts);
+        let head = &record.head;
+        let named = record.info.resource.as_ref();
+        let request = Request {
+            audit_id: &text(&head.audit_id),
+            uri: head.uri(),
+            verb: &record.info.verb.to_text(),
+            user: record.user.as_deref(),
+            source_ips: &head.source_ips,
+            user_agent: &head.user_agent(),
+            received_unix_micros: head.received_unix_micros,
+        };
+        then(&Event {
+            level: record.recording.level,
+            stage: self.stage,
+            stage_unix_micros: self.unix_micros,
+            request,
+            impersonated: facts.impersonated.as_deref(),
+            impersonation_constraint: facts.impersonation_constraint,
+            object: named.map(|named| facts.said.reference(named)),
+            response: facts.response.as_ref(),
+            request_object: facts.request_object.as_deref(),
+            response_object: facts.response_object.as_deref(),
+            omits_managed_fields: record.recording.omits_managed_fields,
+            annotations: &facts.annotations,
+        })
+    }
+
+    /// Whether it has objects, which may take long to write.
+    pub(super) const fn has_objects(&self) -> bool {
+        self.facts.request_object.is_some() || self.facts.response_object.is_some()
+    }
+
+    /// How many bytes it keeps in memory, more or less.
+    pub(super) fn size(&self) -> usize {
+        /// With what the connection has read of the head.
+        const BASE_BYTES: usize = 8 * 1024;
+        let facts = &self.facts;
+        let object = |object: &Option<Bytes>| object.as_ref().map_or(0, Bytes::len);
+        let objects = object(&facts.request_object) + object(&facts.response_object);
+        BASE_BYTES + objects + facts.annotations_bytes
+    }
+}
+
+impl Facts {
+    /// Adds an annotation, if there is none of the key and room for it.
+    pub(super) fn annotate(&mut self, key: Cow<'static, str>, value: Cow<'static, str>) {
+        let bytes = self.annotations_bytes + key.len() + value.len();
+        if self.annotations.contains_key(&key) {
+            return;
+        }
+        if bytes > ANNOTATIONS_BYTES_MAX {
+            self.annotations.insert(TRUNCATED.into(), "true".into());
+            return;
+        }
+        self.annotations_bytes = bytes;
+        self.annotations.insert(key, value);
+    }
+}
+
+impl Said {
+    /// Takes what is not known yet from an object.
+    pub(super) fn learn(&mut self, sent: &Value) {
+        let metadata = |member| object::text(sent, member);
+        for (known, said) in [
+            (&mut self.namespace, metadata("namespace")),
+            (&mut self.name, metadata("name")),
+            (&mut self.uid, metadata("uid")),
+            (&mut self.resource_version, metadata("resourceVersion")),
+        ] {
+            if known.is_empty() {
+                said.clone_into(known);
+            }
+        }
+    }
+
+    /// What a request is about: what its path says, and what its object says where the path says nothing.
+    fn reference<'a>(&'a self, named: &'a ResourceInfo) -> ObjectReference<'a> {
+        let or = |known: &'a str, said: &'a str| if known.is_empty() { said } else { known };
+        ObjectReference {
+            resource: &named.resource,
+            namespace: or(&named.namespace, &self.namespace),
+            name: or(&named.name, &self.name),
+            uid: &self.uid,
+            group: &named.group,
+            version: &named.version,
+            resource_version: &self.resource_version,
+            subresource: &named.subresource,
+        }
+    }
+}
