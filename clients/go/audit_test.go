@@ -368,3 +368,47 @@ func TestAuditWebhook(t *testing.T) {
 		})
 	}
 }
+
+// After test/integration/controlplane/audit: rows "cross-group", of subresources whose body is of another group,
+// and a rule for all groups.
+func TestAuditOfSubresources(t *testing.T) {
+	place := t.TempDir()
+	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	writeFile(t, policy, `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Request, namespaces: [create-audit-request], resources: [{group: "", resources: [serviceaccounts/token]}]}
+- {level: RequestResponse, namespaces: [create-audit-response], resources: [{group: "", resources: [serviceaccounts/token]}]}
+- {level: Request, namespaces: [update-audit-request], resources: [{group: apps, resources: [deployments/scale]}]}
+- {level: RequestResponse, namespaces: [update-audit-response], resources: [{group: apps, resources: [deployments/scale]}]}
+- {level: Request, namespaces: [wildcard-group-audit-request], verbs: [create], resources: [{group: "*", resources: [deployments]}]}
+`)
+	config := serve(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")
+	for namespace, level := range map[string]string{
+		"create-audit-request":         "Request ResponseComplete create /api/v1/namespaces/NS/serviceaccounts/audited/token 201 request",
+		"create-audit-response":        "RequestResponse ResponseComplete create /api/v1/namespaces/NS/serviceaccounts/audited/token 201 request response",
+		"update-audit-request":         "Request ResponseComplete update /apis/apps/v1/namespaces/NS/deployments/audited/scale 200 request",
+		"update-audit-response":        "RequestResponse ResponseComplete update /apis/apps/v1/namespaces/NS/deployments/audited/scale 200 request response",
+		"wildcard-group-audit-request": "Request ResponseComplete create /apis/apps/v1/namespaces/NS/deployments 201 request",
+	} {
+		createNamespace(t, config, namespace)
+		accounts, deployments := "/api/v1/namespaces/"+namespace+"/serviceaccounts", "/apis/apps/v1/namespaces/"+namespace+"/deployments"
+		for _, request := range [][3]string{
+			{"POST", accounts, `{"metadata":{"name":"audited"}}`},
+			{"POST", accounts + "/audited/token", `{"spec":{"audiences":["api"]}}`},
+			{"POST", deployments, `{"metadata":{"name":"audited"},"spec":{"selector":{"matchLabels":{"app":"test"}},"template":{"metadata":{"labels":{"app":"test"}},"spec":{"containers":[{"name":"foo","image":"foo/bar"}]}}}}`},
+			{"PUT", deployments + "/audited/scale", `{"metadata":{"name":"audited","namespace":"` + namespace + `"},"spec":{"replicas":2}}`},
+		} {
+			if code, text := send(t, config, "", "", request[0], request[1], request[2]); code >= 300 {
+				t.Fatalf("%s %s: %d %s", request[0], request[1], code, text)
+			}
+		}
+		eventually(t, "the event is in the log", func() bool { return len(eventsOf(t, file, "/"+namespace+"/")) > 0 })
+		events := eventsOf(t, file, "/"+namespace+"/")
+		if want := strings.Replace(level, "NS", namespace, 1) + " allow"; len(events) != 1 || events[0].String() != want {
+			t.Errorf("%v, not %s", events, want)
+		}
+	}
+}
