@@ -107,11 +107,24 @@ fn they_say_when_they_went() {
 /// in the current version, and that converted back.
 const CONVERTED: &str = include_str!("../../testdata/removed.jsonl");
 
+/// The same of random custom resource definitions of `v1beta1`, by the scheme of
+/// `k8s.io/apiextensions-apiserver` v0.36.3.
+const DEFINITIONS: &str = include_str!("../../testdata/definitions.jsonl");
+
 #[test]
 fn objects_become_what_upstream_makes_of_them() {
+    compare(CONVERTED);
+}
+
+#[test]
+fn definitions_become_what_upstream_makes_of_them() {
+    compare(DEFINITIONS);
+}
+
+fn compare(rows: &str) {
     let all = served("api/legacy=true,api/all=true");
     let mut wrong = Vec::new();
-    for line in CONVERTED.lines() {
+    for line in rows.lines() {
         let row = json::parse(line.as_bytes()).expect("a row is JSON");
         let of = |member: &str| row.get(member).cloned().unwrap_or_default();
         let (given, today, back) = (of("in"), of("today"), of("back"));
