@@ -27,6 +27,7 @@ use pintle_apply::PatchType;
 use pintle_cel::Authorizer;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
+use pintle_registry::request::Layer;
 use pintle_registry::webhook::{Caller, Unanswered};
 use pintle_registry::{Feed, News, Registry, Resource};
 use pintle_value::{Path, Value};
@@ -150,13 +151,15 @@ impl Admission for Webhooks {
 /// Adds to what a write waited for webhooks.
 fn timed<'a, T: Send>(
     write: &'a Attributes<'a>,
+    layer: Layer,
     asked: impl Future<Output = Result<T, Status>> + Send + 'a,
 ) -> Waited<'a, T> {
     Box::pin(async move {
         let began = Instant::now();
         let result = asked.await;
-        let nanoseconds = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        write.waited.add(nanoseconds);
+        let took = began.elapsed();
+        write.waited.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        write.recorder.iter().for_each(|recorder| recorder.spent(layer, took));
         result
     })
 }
@@ -169,7 +172,7 @@ impl Webhooks {
         concerned: Vec<Concerned>,
         memory: &'a mut Memory,
     ) -> Waited<'a, Mutated> {
-        timed(write, async move {
+        timed(write, Layer::MutatingWebhooks, async move {
             let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
             let round = u8::from(memory.again);
@@ -247,7 +250,7 @@ impl Webhooks {
         write: &'a Attributes<'a>,
         concerned: Vec<Concerned>,
     ) -> Waited<'a, Vec<String>> {
-        timed(write, async move {
+        timed(write, Layer::ValidatingWebhooks, async move {
             let verdicts =
                 concerned.iter().map(|one| self.ask(write, one, write.object, Step::Validate));
             let answers = join_all(verdicts).await;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -48,6 +49,13 @@ pub struct Context {
     pub recorder: Option<Arc<dyn Recorder>>,
 }
 
+impl Context {
+    /// Records that the request spent so much time in a layer.
+    pub(crate) fn spent(&self, layer: Layer, time: Duration) {
+        self.recorder.iter().for_each(|recorder| recorder.spent(layer, time));
+    }
+}
+
 /// Records a request for the audit log. It belongs to the request and not to its outcome, as
 /// warnings do.
 pub trait Recorder: fmt::Debug + Send + Sync {
@@ -63,6 +71,23 @@ pub trait Recorder: fmt::Debug + Send + Sync {
 
     /// Adds an audit annotation. The first value of a key counts.
     fn annotate(&self, key: &str, value: &str);
+
+    /// Records that the request spent so much time in a layer.
+    fn spent(&self, layer: Layer, time: Duration);
+}
+
+/// The layers of the server of which a record says how long a slow request spent in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    Authentication,
+    Authorization,
+    Impersonation,
+    /// Waiting for seats.
+    Queue,
+    MutatingWebhooks,
+    ValidatingWebhooks,
+    Store,
+    Sending,
 }
 
 /// Whether a refusal is final: a retry on a newer state would be refused, too. It belongs to the

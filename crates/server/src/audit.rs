@@ -8,6 +8,7 @@
 mod backend;
 mod batch;
 mod headers;
+mod latency;
 mod log;
 mod losses;
 mod moment;

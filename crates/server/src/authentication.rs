@@ -102,28 +102,29 @@ impl Authentication {
         (headers, path): (&HeaderMap, &str),
         now: Now,
         registry: &Registry,
-    ) -> Result<Arc<User>, Error> {
+    ) -> Result<Authenticated, Error> {
+        let without_token = |user| Authenticated::new(user, Vec::new());
         let mut refusal = None;
         if let (Some(chain), Some(proxy)) = (&peer.front_proxy, &self.front_proxy) {
             match (chain.check(now), proxy.user(headers)) {
-                (Ok(()), Some(user)) => return Ok(Arc::new(user)),
+                (Ok(()), Some(user)) => return Ok(without_token(Arc::new(user))),
                 (Ok(()), None) => {}
                 (Err(error), _) => refusal = Some(error),
             }
         }
         match peer.certificate.as_ref().map(|certificate| certificate.user(now)) {
-            Some(Ok(Some(user))) => return Ok(user.clone()),
+            Some(Ok(Some(user))) => return Ok(without_token(user.clone())),
             Some(Err(error)) => refusal = Some(error),
             Some(Ok(None)) | None => {}
         }
         let among_subprotocols = websocket::bearer_token(headers)?;
         if let Some(token) = bearer_token(headers)?.or(among_subprotocols.as_deref()) {
             let audiences = self.tokens.api_audiences();
-            return Ok(self.tokens.authenticate(token, audiences, now, registry).await?.user);
+            return self.tokens.authenticate(token, audiences, now, registry).await;
         }
         match refusal {
             Some(error) => Err(error),
-            None => self.anonymous_at(path).ok_or(Error::Missing),
+            None => self.anonymous_at(path).map(without_token).ok_or(Error::Missing),
         }
     }
 

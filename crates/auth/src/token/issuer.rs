@@ -168,20 +168,29 @@ impl AccountTokens {
         }
         let held = match &*signed {
             Signed::Bound { claims, .. } => self.check(claims, now_seconds, objects),
-            Signed::Legacy { claims, .. } => self.check_legacy(claims, token, now_seconds, objects),
+            Signed::Legacy { claims, .. } => {
+                self.check_legacy(claims, token, now_seconds, objects).map(|()| None)
+            }
         };
-        held.map_err(Error::Account)?;
-        Ok(Some(Authenticated { user: user.clone(), audiences: common }))
+        let stale_seconds = held.map_err(Error::Account)?;
+        Ok(Some(Authenticated { user: user.clone(), audiences: common, stale_seconds }))
     }
 
-    fn check(&self, claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String> {
+    /// Whether a token holds; gives for how many seconds it has been stale.
+    fn check(
+        &self,
+        claims: &Claims,
+        now: i64,
+        objects: &dyn Objects,
+    ) -> Result<Option<i64>, String> {
         check(claims, now, objects)?;
         // Upstream counts those that were given more time than was asked for.
-        if let Some(second) = claims.warn_after.filter(|second| *second != 0) {
-            let is_stale = now > second;
-            if is_stale { &self.measures.stale } else { &self.measures.valid }.add(1);
-        }
-        Ok(())
+        let Some(second) = claims.warn_after.filter(|second| *second != 0) else { return Ok(None) };
+        let stale_seconds = (now > second).then(|| now - second);
+        let count =
+            if stale_seconds.is_some() { &self.measures.stale } else { &self.measures.valid };
+        count.add(1);
+        Ok(stale_seconds)
     }
 
     fn check_legacy(

@@ -33,4 +33,19 @@ pub struct Authenticated {
     pub user: Arc<User>,
     /// Those of the audiences that were asked for which it is for.
     pub audiences: Vec<String>,
+    /// For how many seconds it has been older than was asked for: it was given more time than that.
+    pub stale_seconds: Option<i64>,
+}
+
+impl Authenticated {
+    /// Who has a token that is not stale.
+    pub const fn new(user: Arc<User>, audiences: Vec<String>) -> Self {
+        Self { user, audiences, stale_seconds: None }
+    }
+
+    /// What an audit log is told of a stale token, in upstream's words.
+    pub fn staleness(&self) -> Option<String> {
+        let (subject, seconds) = (&self.user.name, self.stale_seconds?);
+        Some(format!("subject: {subject}, seconds after warning threshold: {seconds}"))
+    }
 }

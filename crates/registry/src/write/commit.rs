@@ -1,6 +1,7 @@
 //! Commits: encodes an object and commits it at the expected revision.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_schema::protobuf;
@@ -12,7 +13,7 @@ use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::definer::DefinerState;
 use crate::object::template;
-use crate::request::Now;
+use crate::request::{Layer, Now};
 use crate::{Object, Registry, Resource, StorageConverter};
 
 /// The outcome of a commit.
@@ -178,7 +179,10 @@ impl Write<'_> {
             }
             write => write?,
         };
-        registry.commit_encoded(write, companions).await
+        let began = Instant::now();
+        let committed = registry.commit_encoded(write, companions).await;
+        self.context.spent(Layer::Store, began.elapsed());
+        committed
     }
 
     /// Makes an answer from an object that is not in the store: of a dry run, or removed by the

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_meta::{GroupKind, GroupResource, Status, field, object, time};
 use pintle_store::{Expect, Kind};
@@ -14,7 +15,7 @@ use crate::admission::{Attributes, Memory, Operation, Options};
 use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::measures::Phase;
-use crate::request::{Context, DeleteOptions, IGNORE_READ_ERRORS, Propagation, Target};
+use crate::request::{Context, DeleteOptions, IGNORE_READ_ERRORS, Layer, Propagation, Target};
 use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
@@ -252,7 +253,10 @@ impl Registry {
                 let end = encode(resource, namespaced_name, &stored, Expect::AfterPrevious, kind)?;
                 companions.insert(0, Companion(Part::Write(end)));
             }
-            match self.commit_encoded(write, companions).await? {
+            let began = Instant::now();
+            let committed = self.commit_encoded(write, companions).await;
+            context.spent(Layer::Store, began.elapsed());
+            match committed? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict | Committed::CompanionConflict => return Ok(None),
             }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -116,7 +116,9 @@ impl Api {
                 began: incoming.began,
                 timeout: authorized.timeout.unwrap_or(self.settings.request_timeout),
             };
+            let asked_at = Instant::now();
             let seat = fairness.admit(wanting).await.inspect_err(|_| progress.was_rejected())?;
+            progress.record.iter().for_each(|record| record.queued(asked_at.elapsed()));
             *progress.seat.get_mut() = Some(seat);
             if info.verb.is(Verb::Watch) {
                 progress.watch = fairness.begin_watch(info);

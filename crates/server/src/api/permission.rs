@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pintle_auth::token::Authenticated;
 use pintle_auth::{Attributes, Decision, Ruling, User};
 use pintle_meta::Status;
 use pintle_registry::Verb;
@@ -38,16 +39,17 @@ impl Api {
         let timeout = self.timeout(info, incoming.query).inspect_err(|_| {
             progress.record = self.record(incoming, None, now);
         })?;
-        let user = self.authenticate(peer, conduct, incoming, now).await;
+        let known = self.authenticate(peer, conduct, incoming, now).await;
         progress.log.iter_mut().for_each(|log| log.authenticated());
-        progress.record = self.record(incoming, user.as_ref().ok(), now);
-        let user = user?;
-        if let Some(record) = &progress.record
-            && !record.received().await
-        {
-            return Err(Refusal::Undecided("failed to store audit event".to_owned()));
+        progress.record = self.record(incoming, known.as_ref().ok().map(|known| &known.user), now);
+        let known = known?;
+        if let Some(record) = &progress.record {
+            record.authenticated(&known, incoming.began.elapsed());
+            if !record.received().await {
+                return Err(Refusal::Undecided("failed to store audit event".to_owned()));
+            }
         }
-        let user = self.impersonate(user, incoming, progress.record.as_ref()).await?;
+        let user = self.impersonate(known.user, incoming, progress.record.as_ref()).await?;
         let asked_at = Instant::now();
         let question =
             Attributes { user: &user, verb: info.verb.as_str(), subject: info.subject() };
@@ -56,9 +58,10 @@ impl Api {
             progress.class = fairness.and_then(|fairness| fairness.classify(&question));
         }
         let ruling = self.authorizer.authorize(&question).await;
-        self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
+        let took = asked_at.elapsed();
+        self.metrics.access.authorized(ruling.decision, took);
         progress.log.iter_mut().for_each(|log| log.authorized());
-        progress.record.iter().for_each(|record| record.authorized(&ruling));
+        progress.record.iter().for_each(|record| record.authorized(&ruling, took));
         match ruling.error {
             Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),
             _ => allowed(&user, info.verb.as_str(), info, &ruling)?,
@@ -73,13 +76,14 @@ impl Api {
         conduct: &Conduct,
         incoming: &Incoming<'_>,
         now: Now,
-    ) -> Result<Arc<User>, Status> {
+    ) -> Result<Authenticated, Status> {
         let access = &self.metrics.access;
         peer.certificate_remaining_seconds(now).into_iter().for_each(|s| access.certificate(s));
         let shown = (&incoming.head.headers, incoming.info.path.as_str());
         let known = self.authentication.user(peer, shown, now, &self.registry).await;
-        access.authenticated(known.as_deref(), incoming.began.elapsed());
-        conduct.asked(known.as_deref().ok(), incoming.head.version);
+        let user = known.as_ref().map(|known| &*known.user);
+        access.authenticated(user, incoming.began.elapsed());
+        conduct.asked(user.ok(), incoming.head.version);
         known.map_err(|error| {
             tracing::debug!(%error, path = %incoming.info.path, "unable to authenticate the request");
             Status::unauthorized()
@@ -98,10 +102,11 @@ impl Api {
         let is_same = |one: &Arc<User>| Arc::ptr_eq(one, &user);
         let headers = &incoming.head.headers;
         let acting = impersonated(user.clone(), headers, incoming.info, &*self.authorizer).await;
-        self.metrics.access.impersonated(began.elapsed());
+        let took = began.elapsed();
+        self.metrics.access.impersonated(took);
         let (acting, way) = acting?;
         if !is_same(&acting) {
-            record.iter().for_each(|record| record.impersonated(&acting, way));
+            record.iter().for_each(|record| record.impersonated(&acting, way, took));
         }
         Ok(acting)
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use pintle_audit::{Annotations, Event, ObjectReference, Request, Response, Stage, TRUNCATED};
@@ -10,6 +11,7 @@ use pintle_meta::object;
 use pintle_value::Value;
 
 use super::Record;
+use super::latency::Latency;
 use crate::header_text::text;
 use crate::request_info::ResourceInfo;
 
@@ -33,6 +35,9 @@ pub(super) struct Facts {
     pub(super) response: Option<Response>,
     pub(super) request_object: Option<Bytes>,
     pub(super) response_object: Option<Bytes>,
+    /// When there was an answer.
+    pub(super) answered: Option<Instant>,
+    pub(super) latency: Latency,
     annotations: Annotations,
     annotations_bytes: usize,
 }

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
 use pintle_audit::{Level, Recording, Response, Stage, TRUNCATED};
+use pintle_auth::token::Authenticated;
 use pintle_auth::{Decision, Ruling, User};
 use pintle_meta::{Reason, Status};
-use pintle_registry::request::{Encoding, PatchType, Recorder};
+use pintle_registry::Verb;
+use pintle_registry::request::{Encoding, Layer, PatchType, Recorder};
 use pintle_value::{Value, cbor, json, yaml};
 
 use super::headers::Head;
@@ -27,6 +30,7 @@ const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";
+const STALE_TOKEN: &str = "authentication.k8s.io/stale-token";
 
 /// What is known of a request by now.
 pub(crate) struct Record {
@@ -75,15 +79,43 @@ impl Record {
         is_recorded
     }
 
+    /// It is known who asks.
+    pub(crate) fn authenticated(&self, known: &Authenticated, took: Duration) {
+        self.spent(Layer::Authentication, took);
+        self.presented(known);
+    }
+
+    /// A token was presented that holds: the request's own, or one that it is about.
+    pub(crate) fn presented(&self, known: &Authenticated) {
+        if let Some(text) = known.staleness() {
+            self.annotate(STALE_TOKEN, &text);
+        }
+    }
+
+    /// The request had its seats after some time. What did not wait for them took no time.
+    pub(crate) fn queued(&self, time: Duration) {
+        const WAITED_MIN: Duration = Duration::from_millis(1);
+        if time >= WAITED_MIN {
+            self.spent(Layer::Queue, time);
+        }
+    }
+
     /// The user acts as another one, by a verb of constrained impersonation or by none.
-    pub(crate) fn impersonated(&self, user: &Arc<User>, constraint: Option<&'static str>) {
+    pub(crate) fn impersonated(
+        &self,
+        user: &Arc<User>,
+        constraint: Option<&'static str>,
+        took: Duration,
+    ) {
+        self.spent(Layer::Impersonation, took);
         let mut facts = self.facts.lock();
         facts.impersonated = Some(user.clone());
         facts.impersonation_constraint = constraint;
     }
 
     /// The authorizer decided.
-    pub(crate) fn authorized(&self, ruling: &Ruling) {
+    pub(crate) fn authorized(&self, ruling: &Ruling, took: Duration) {
+        self.spent(Layer::Authorization, took);
         let (decision, reason) = match (ruling.decision, &ruling.reason) {
             (Decision::Allow, reason) => (Some("allow"), reason.words()),
             _ if ruling.error.is_some() => (None, "internal error".into()),
@@ -122,7 +154,10 @@ impl Record {
         let status = answer.extensions_mut().remove::<Arc<Status>>();
         let is_object = status.is_some() || self.info.resource.is_some();
         let response = status.map_or(Response::Code(code), |status| Response::Status(status, code));
-        self.facts.lock().response = Some(response);
+        {
+            let mut facts = self.facts.lock();
+            (facts.response, facts.answered) = (Some(response), Some(Instant::now()));
+        }
         let is_encoded = answer.headers().get(CONTENT_TYPE).is_some_and(is_encoding);
         if self.recording.level < Level::RequestResponse || !is_object || !is_encoded {
             return answer;
@@ -180,7 +215,22 @@ impl Record {
             Stage::ResponseComplete
         };
         facts.response.get_or_insert(Response::ClosedEarly);
+        if stage == Stage::ResponseComplete && !self.info.verb.is(Verb::Watch) {
+            self.note_latency(&mut facts, now().unix_micros);
+        }
         (!self.recording.omits(stage)).then(|| self.moment(stage, now().unix_micros, facts))
+    }
+
+    /// Says where the time of a slow request went.
+    fn note_latency(&self, facts: &mut Facts, unix_micros: i64) {
+        let micros = unix_micros - self.head.received_unix_micros;
+        let total = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
+        if let Some(answered) = facts.answered {
+            facts.latency.add(Layer::Sending, answered.elapsed());
+        }
+        for (key, text) in facts.latency.annotations(total) {
+            facts.annotate(key.into(), text.into());
+        }
     }
 
     fn moment(self: &Arc<Self>, stage: Stage, unix_micros: i64, facts: Facts) -> Moment {
@@ -205,6 +255,10 @@ impl Recorder for Record {
 
     fn annotate(&self, key: &str, value: &str) {
         self.facts.lock().annotate(key.to_owned().into(), value.to_owned().into());
+    }
+
+    fn spent(&self, layer: Layer, time: Duration) {
+        self.facts.lock().latency.add(layer, time);
     }
 }
 

@@ -197,7 +197,7 @@ impl External {
         let known = self.api_audiences.iter();
         let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
         let user = Arc::new(user.authenticated());
-        (!common.is_empty()).then_some(Authenticated { user, audiences: common })
+        (!common.is_empty()).then_some(Authenticated::new(user, common))
     }
 
     /// Initializes the providers, and reloads the configuration when its file changes. An invalid

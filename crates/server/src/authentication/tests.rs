@@ -130,7 +130,8 @@ async fn ask(
 ) -> Result<String, Error> {
     let at = |seconds: i64| Now { unix_micros: seconds * 1_000_000 };
     let peer = authentication.peer(chain);
-    let user = authentication.user(&peer, (headers, "/"), at(seconds), &registry().await).await?;
+    let user =
+        authentication.user(&peer, (headers, "/"), at(seconds), &registry().await).await?.user;
     Ok(user.name.clone())
 }
 
@@ -182,7 +183,7 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
     let now = Now { unix_micros: JANUARY * 1_000_000 };
     let ask = async |authentication: &Authentication, headers: &HeaderMap| {
         let peer = authentication.peer(Some(&chain));
-        authentication.user(&peer, (headers, "/"), now, &registry).await.unwrap()
+        authentication.user(&peer, (headers, "/"), now, &registry).await.unwrap().user
     };
     let named = headers(&[
         ("x-remote-user", "ann"),

@@ -71,7 +71,7 @@ impl Tokens {
         let for_the_api = |user: Arc<User>| {
             let known = self.api_audiences().iter();
             let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
-            (!common.is_empty()).then_some(Authenticated { user, audiences: common })
+            (!common.is_empty()).then_some(Authenticated::new(user, common))
         };
         if let Some(found) = self.list.user(token).cloned().and_then(for_the_api) {
             return Ok(found);

@@ -96,6 +96,7 @@ async fn token(call: &Call<'_>, review: &mut Value) -> Result<(), Status> {
     let mut status = Map::new();
     match found {
         Ok(found) => {
+            call.record.iter().for_each(|record| record.presented(&found));
             status.insert("authenticated", true);
             status.insert("user", user_info(&found.user));
             status.insert("audiences", found.audiences);

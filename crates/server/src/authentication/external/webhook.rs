@@ -93,7 +93,7 @@ impl Webhook {
         let common: Vec<String> =
             audiences.iter().filter(|audience| own.contains(audience)).cloned().collect();
         let user = Arc::new(user.authenticated());
-        (!common.is_empty()).then_some(Authenticated { user, audiences: common })
+        (!common.is_empty()).then_some(Authenticated::new(user, common))
     }
 
     async fn ask(&self, body: Bytes) -> Result<Verdict, String> {
