@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::gcm::Gcm;
+use crate::measures::{FROM_STORAGE, TO_STORAGE};
 use crate::random::random;
 use object::{EncryptedObject, SEED};
 pub use object::{SealedSource, check_key_id};
@@ -39,6 +40,28 @@ pub trait KeyService: fmt::Debug + Send + Sync {
     /// # Errors
     /// The reason of the failure.
     fn unseal(&self, sealed: &SealedSource) -> Result<Zeroizing<Vec<u8>>, String>;
+
+    /// Counts a value that is encrypted or decrypted with a seed, or key, that this key of the service sealed.
+    fn count_use(&self, direction: Direction, key_id: &str) {
+        let _ = (direction, key_id);
+    }
+}
+
+/// Which way a value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    FromStorage,
+    ToStorage,
+}
+
+impl Direction {
+    /// Upstream's label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FromStorage => FROM_STORAGE,
+            Self::ToStorage => TO_STORAGE,
+        }
+    }
 }
 
 /// A provider whose seeds are encrypted by a plugin.
@@ -144,6 +167,7 @@ impl Envelope {
         let mut data = Vec::with_capacity(INFO_LEN + value.len() + 28);
         data.extend_from_slice(&info);
         current.source.key(&info)?.encrypt(value, path, &mut data)?;
+        self.service.count_use(Direction::ToStorage, &current.sealed.key_id);
         EncryptedObject::new(data.into(), &current.sealed).encode(out);
         Ok(())
     }
@@ -153,7 +177,9 @@ impl Envelope {
         let object = EncryptedObject::decode(stored)?;
         let (data, sealed, kind) = object.split();
         let is_stale = kind != SEED || self.key_id().is_some_and(|now| now != sealed.key_id);
+        let key_id = sealed.key_id.clone();
         let source = self.source(sealed, kind)?;
+        self.service.count_use(Direction::FromStorage, &key_id);
         let value = match &*source {
             Source::Key(key) => key.decrypt(&data, path)?,
             Source::Seed(_) => {

@@ -21,7 +21,7 @@ mod resource;
 mod secretbox;
 
 pub use configuration::{Configuration, Key, Kms, Provider, ResourceRule};
-pub use kms::{Envelope, KeyService, SealedSource, Seed, check_key_id};
+pub use kms::{Direction, Envelope, KeyService, SealedSource, Seed, check_key_id};
 pub use measures::{Measures, TRANSFORMATION_BOUNDS};
 pub use providers::{Envelopes, Providers};
 pub use resource::GroupResource;

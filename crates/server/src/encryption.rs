@@ -27,7 +27,7 @@ use crate::config::EncryptionFile;
 use crate::machine::now;
 use crate::reloads::{Reloads, hash};
 use measures::Measures;
-pub(crate) use measures::PLUGIN_CALL_BOUNDS;
+pub(crate) use measures::{PLUGIN_CALL_BOUNDS, SEED_BOUNDS};
 use plugin::Plugin;
 
 const FLAG: &str = "encryption-provider-config";

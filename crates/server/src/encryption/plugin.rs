@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
-use pintle_encryption::{Envelope, KeyService, Kms, SealedSource, Seed, check_key_id};
+use pintle_encryption::{Direction, Envelope, KeyService, Kms, SealedSource, Seed, check_key_id};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::AbortHandle;
 use zeroize::Zeroizing;
@@ -45,7 +45,12 @@ impl Plugin {
     /// Asks nothing yet.
     pub(super) fn new(kms: &Kms, measures: &Arc<Measures>, runtime: &Handle) -> Arc<Self> {
         let client = Arc::new(Client::new(kms, measures.clone()));
-        let service = Service { client: client.clone(), runtime: runtime.clone() };
+        let service = Service {
+            client: client.clone(),
+            runtime: runtime.clone(),
+            name: kms.name.clone(),
+            measures: measures.clone(),
+        };
         Arc::new(Self {
             name: kms.name.clone(),
             measures: measures.clone(),
@@ -156,7 +161,10 @@ impl Plugin {
                     key_hash(current.as_deref().unwrap_or_default())
                 )
             };
-            let seed = Seed::generate().map_err(|why| failed(why.to_string()))?;
+            let began = std::time::Instant::now();
+            let seed = Seed::generate();
+            self.measures.made_seed(began.elapsed(), &seed);
+            let seed = seed.map_err(|why| failed(why.to_string()))?;
             let uid = uid();
             let request = EncryptRequest { plaintext: seed.bytes().to_vec(), uid };
             let made = self.client.encrypt(&request).await;
@@ -239,6 +247,8 @@ fn key_hash(key_id: &str) -> String {
 struct Service {
     client: Arc<Client>,
     runtime: Handle,
+    name: String,
+    measures: Arc<Measures>,
 }
 
 impl KeyService for Service {
@@ -260,5 +270,9 @@ impl KeyService for Service {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
             _ => wait(),
         }
+    }
+
+    fn count_use(&self, direction: Direction, key_id: &str) {
+        self.measures.count_use(&self.name, &key_hash(key_id), direction);
     }
 }

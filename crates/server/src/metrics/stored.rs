@@ -45,6 +45,17 @@ pub(super) fn write_encryption(current: &encryption::Current, page: &mut Page) {
     distributions(page, &f::TRANSFORMATION_DURATION, &measures.values.took);
     distributions(page, &f::PLUGIN_CALLS, &measures.calls);
     gauges(page, &f::PLUGIN_KEYS, &measures.key_ids);
+    let uses = measures.key_uses.all();
+    let mut counts = page.family(&f::PLUGIN_KEY_USES);
+    uses.iter().for_each(|(labels, uses)| {
+        counts.value(&labels.each_ref().map(|label| &**label), uses.count.get())
+    });
+    let mut times = page.family(&f::PLUGIN_KEY_USED);
+    for (labels, uses) in &uses {
+        times.value(&labels.each_ref().map(|label| &**label), uses.last_unix_seconds.get());
+    }
+    page.family(&f::SEEDS_MADE).distribution(&[], &measures.seeds_made.observed());
+    page.single(&f::SEEDS_FAILED, measures.seeds_failed.get());
     counters(page, &f::PLUGIN_INVALID_KEYS, &measures.invalid_key_ids);
     let mut samples = page.family(&f::PLUGIN_SOURCES);
     for (name, sources) in current.sources() {

@@ -7,7 +7,7 @@ use pintle_registry::measures::READ_WAIT_BOUNDS;
 
 use super::Stability::{Alpha, Beta, Stable, Unsaid};
 use super::{Family, counter, families, gauge, seconds, whole};
-use crate::encryption::PLUGIN_CALL_BOUNDS;
+use crate::encryption::{PLUGIN_CALL_BOUNDS, SEED_BOUNDS};
 
 const RESOURCE: &[&str] = &["group", "resource"];
 const REQUEST: &[&str] = &["group", "operation", "resource"];
@@ -36,6 +36,14 @@ families! {
         "How long calls of KMS plugins took.");
     PLUGIN_KEYS = gauge("apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds", Alpha, &["apiserver_id_hash", "key_id_hash", "provider_name"],
         "When a KMS plugin said last that it encrypts by a key.");
+    PLUGIN_KEY_USES = counter("apiserver_envelope_encryption_key_id_hash_total", Alpha, &["apiserver_id_hash", "key_id_hash", "provider_name", "transformation_type"],
+        "Values that were encrypted or decrypted with seeds that a key of a KMS plugin encrypted.");
+    PLUGIN_KEY_USED = gauge("apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds", Alpha, &["apiserver_id_hash", "key_id_hash", "provider_name", "transformation_type"],
+        "When a value was encrypted or decrypted last with a seed that a key of a KMS plugin encrypted.");
+    SEEDS_MADE = seconds("apiserver_storage_data_key_generation_duration_seconds", Alpha, &[], &SEED_BOUNDS,
+        "How long it took to make seeds for KMS plugins to encrypt.");
+    SEEDS_FAILED = counter("apiserver_storage_data_key_generation_failures_total", Alpha, &[],
+        "Seeds that could not be made.");
     PLUGIN_INVALID_KEYS = counter("apiserver_envelope_encryption_invalid_key_id_from_status_total", Alpha, &["error", "provider_name"],
         "Keys of KMS plugins whose names cannot be used.");
     PLUGIN_SOURCES = gauge("apiserver_envelope_encryption_dek_source_cache_size", Alpha, &["provider_name"],
