@@ -1,10 +1,11 @@
 //! `storagemigration.k8s.io`: off by default.
 
 use pintle_meta::field::Error;
+use pintle_meta::names;
 use pintle_value::{Path, Value};
 
 use crate::{
-    checks::{NOT_NEGATIVE, frozen, items, unchanged},
+    checks::{frozen, items, unchanged},
     conditions,
     field::{Errors, Field},
     kind::{Kind, kind},
@@ -30,9 +31,19 @@ const MIGRATION: Strategy = Strategy {
     ..WITH_STATUS
 };
 
+/// The core group has no name.
 const RULES: Rules = &[Do(|migration, errors| {
     let resource = migration.at(&["spec", "resource"]);
-    check(&resource, &[Needed("resource", "resource is required")], errors);
+    check(&resource, &[Needed("resource", "resource is required to be set")], errors);
+    for (member, rule) in [
+        ("resource", names::dns1035_label as fn(&str) -> Vec<String>),
+        ("group", names::dns1123_subdomain),
+    ] {
+        let field = resource.get(member);
+        if !field.is_empty() {
+            field.all_invalid(rule(field.text()), errors);
+        }
+    }
 })];
 
 /// A migration runs from one version on, and ends once.
@@ -41,23 +52,16 @@ fn check_status(new: &Value, old: &Value) -> Errors {
     let migration = Field::root(new);
     let status = migration.get("status");
     let version = status.get("resourceVersion");
-    match version.text().parse::<i64>() {
-        _ if version.is_empty() => {}
-        Ok(number) if number < 0 => errors.push(version.invalid_as(number, NOT_NEGATIVE)),
-        Ok(_) => {}
-        Err(_) => {
-            let text = version.text();
-            let words = format!(
-                "failed to parse resource version {text:?}: strconv.ParseInt: parsing {text:?}: \
-                 invalid syntax"
-            );
-            errors.push(version.invalid(words));
-        }
+    let is_well_formed =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    if !version.is_empty() && !is_well_formed(version.text()) {
+        let words = format!("resource version is not well formed: {}", version.text());
+        errors.push(version.invalid(words));
     }
     conditions::check(&status, &mut errors);
     let stored = old.str_at(&["status", "resourceVersion"]).unwrap_or_default();
     if !stored.is_empty() && stored != version.text() {
-        errors.push(version.invalid_as(version.text(), "cannot be updated"));
+        errors.push(version.invalid("field is immutable"));
     }
     let is = |object: &Value, kind: &str| {
         items(object, &["status", "conditions"]).iter().any(|condition| {
@@ -65,11 +69,9 @@ fn check_status(new: &Value, old: &Value) -> Errors {
                 && condition.str_at(&["status"]) == Some("True")
         })
     };
-    let [running, succeeded, failed] = ["Running", "Succeeded", "Failed"].map(|kind| is(new, kind));
+    let [succeeded, failed] = ["Succeeded", "Failed"].map(|kind| is(new, kind));
     for (is_wrong, words) in [
         (succeeded && failed, "Both success and failed conditions cannot be true at the same time"),
-        (succeeded && running, "Running condition cannot be true when success condition is true"),
-        (failed && running, "Running condition cannot be true when failed condition is true"),
         (
             is(old, "Succeeded") && !succeeded,
             "Success condition cannot be set to false once it is true",

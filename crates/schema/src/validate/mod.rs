@@ -35,8 +35,12 @@ struct Validator<'a> {
 }
 
 /// Fields that OpenAPI requires because Go always writes them, but that may be empty.
-const MAY_BE_EMPTY: &[(&str, &str)] =
-    &[("io.k8s.api.core.v1.HTTPHeader", "value"), ("io.k8s.api.core.v1.Sysctl", "value")];
+const MAY_BE_EMPTY: &[(&str, &str)] = &[
+    ("io.k8s.api.core.v1.HTTPHeader", "value"),
+    ("io.k8s.api.core.v1.Sysctl", "value"),
+    // The core group has no name.
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.GroupResource", "group"),
+];
 
 impl Validator<'_> {
     fn value(&mut self, ty: TypeId, value: &Value, old: Option<&Value>) {
@@ -157,8 +161,8 @@ impl Validator<'_> {
                 member.is_none_or(Value::is_null) && field.rules.iter().any(is_bound)
             }
             _ => match member {
-                None | Some(Value::Null) => true,
-                Some(Value::String(text)) if text.is_empty() => {
+                Some(Value::String(text)) if !text.is_empty() => false,
+                None | Some(Value::Null | Value::String(_)) => {
                     let here = (self.schema.get(ty).name.as_ref(), field.name.as_ref());
                     !MAY_BE_EMPTY.contains(&here)
                 }
