@@ -22,6 +22,7 @@ mod conversion;
 mod defaults;
 mod definition;
 mod deprecation;
+mod emulation;
 mod features;
 mod field;
 mod formats;
@@ -42,5 +43,6 @@ mod tests;
 pub mod versions;
 
 pub use definition::{built_in, definitions, internal, removed_version, stored};
+pub use emulation::{Emulation, NEWEST_MINOR};
 pub use features::{Feature, Features};
 pub use runtime_config::{Error, RuntimeConfig};

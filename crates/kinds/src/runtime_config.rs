@@ -1,5 +1,8 @@
 //! `--runtime-config`: which built-in API versions and resources are on (GRP-06 … GRP-10).
 
+use pintle_meta::version;
+
+use crate::emulation::{Emulation, introduced_later};
 use crate::features::Features;
 use crate::{generated, removed};
 
@@ -34,6 +37,34 @@ pub enum Error {
         /// The resource in it.
         resource: String,
     },
+    /// A resource is named that the release does not have yet.
+    #[error(
+        "cannot enable resource {group_version}, Resource={resource} in runtime-config because it is \
+         introduced at 1.{introduced} after the current version 1.{current}. Consider setting \
+         --runtime-config-emulation-forward-compatible=true"
+    )]
+    LaterResource {
+        /// Its group and version.
+        group_version: String,
+        /// The resource.
+        resource: String,
+        /// The minor release that introduced it.
+        introduced: u32,
+        /// The minor release that the server acts as.
+        current: u32,
+    },
+    /// A version is named of which the release does not have any resource yet.
+    #[error(
+        "cannot enable version {group_version} in runtime-config because all the resources have been \
+         introduced after the current version 1.{current}. Consider setting \
+         --runtime-config-emulation-forward-compatible=true"
+    )]
+    LaterVersion {
+        /// The group and version.
+        group_version: String,
+        /// The minor release that the server acts as.
+        current: u32,
+    },
     /// No resource would be left.
     #[error("invalid runtime-config with only api/all=false")]
     Nothing,
@@ -52,6 +83,8 @@ pub struct RuntimeConfig {
     resources: Vec<(String, String, String, bool)>,
     /// The enabled features: without its feature a resource is not served, whatever the flag says.
     features: Features,
+    /// The release whose resources are served.
+    emulation: Emulation,
 }
 
 const STAGES: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
@@ -75,6 +108,58 @@ impl RuntimeConfig {
     #[must_use]
     pub fn with(self, features: Features) -> Self {
         Self { features, ..self }
+    }
+
+    /// The same, for a server that acts as a release.
+    #[must_use]
+    pub fn emulating(self, emulation: Emulation) -> Self {
+        Self { emulation, ..self }
+    }
+
+    /// Refuses to switch on what the release that the server acts as does not have yet.
+    pub fn check(&self) -> Result<(), Error> {
+        let current = self.emulation.minor;
+        for row in generated::resources() {
+            let (group, version, resource) = (row.group, row.version, row.plural);
+            let Some(introduced) = introduced_later(self.emulation, group, version, resource)
+            else {
+                continue;
+            };
+            if !self.features.bring(group, resource) || self.brings_forward(row) {
+                continue;
+            }
+            let group_version = format!("{group}/{version}");
+            if self.setting_of_resource(group, version, resource) == Some(true) {
+                let resource = resource.to_owned();
+                return Err(Error::LaterResource { group_version, resource, introduced, current });
+            }
+            let mut of_version = generated::resources().iter().filter(|other| {
+                (other.group, other.version) == (group, version)
+                    && self.serves(group, version, other.plural, other.on)
+            });
+            if self.setting_of_version(group, version) == Some(true) && of_version.next().is_none()
+            {
+                return Err(Error::LaterVersion { group_version, current });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a resource is served although the release does not have it yet.
+    fn brings_forward(&self, row: &generated::Resource) -> bool {
+        let Emulation { forward_compatible, runtime_config_forward_compatible, .. } =
+            self.emulation;
+        let is_named = || self.setting(row.group, row.version, row.plural) == Some(true);
+        let is_earlier = |other: &&generated::Resource| {
+            (other.group, other.plural) == (row.group, row.plural)
+                && !other.version.contains("alpha")
+                && version::cmp(other.version, row.version).is_gt()
+        };
+        let mut earlier = generated::resources().iter().filter(is_earlier);
+        (runtime_config_forward_compatible && is_named())
+            || (forward_compatible
+                && !row.version.contains("alpha")
+                && earlier.any(|o| self.serves(o.group, o.version, o.plural, o.on)))
     }
 
     /// Every version of every kind, with all features.
@@ -138,7 +223,15 @@ impl RuntimeConfig {
         };
         let setting = self.setting(group, version, resource);
         let setting = setting.or(self.stages[stage]).or(self.stages[0]);
-        self.features.bring(group, resource) && setting.unwrap_or(on)
+        if !self.features.bring(group, resource) {
+            return false;
+        }
+        if introduced_later(self.emulation, group, version, resource).is_none() {
+            return setting.unwrap_or(on);
+        }
+        let mut rows = generated::resources().iter();
+        let row = rows.find(|r| (r.group, r.version, r.plural) == (group, version, resource));
+        setting != Some(false) && row.is_some_and(|row| self.brings_forward(row))
     }
 
     /// Whether a resource is served in a version that v1.36 serves no longer: stages do not bring it back.
@@ -148,19 +241,23 @@ impl RuntimeConfig {
 
     /// The value for a resource, or else for its version.
     fn setting(&self, group: &str, version: &str, resource: &str) -> Option<bool> {
-        let of_resource = self
-            .resources
-            .iter()
-            .rev()
-            .find(|(g, v, r, _)| (g.as_str(), v.as_str(), r.as_str()) == (group, version, resource))
-            .map(|setting| setting.3);
-        let of_version = || {
-            let mut settings = self.versions.iter().rev();
-            settings
-                .find(|(g, v, _)| (g.as_str(), v.as_str()) == (group, version))
-                .map(|setting| setting.2)
+        let of_resource = self.setting_of_resource(group, version, resource);
+        of_resource.or_else(|| self.setting_of_version(group, version))
+    }
+
+    fn setting_of_resource(&self, group: &str, version: &str, resource: &str) -> Option<bool> {
+        let mut settings = self.resources.iter().rev();
+        let is_it = |(g, v, r, _): &&(String, String, String, bool)| {
+            (g.as_str(), v.as_str(), r.as_str()) == (group, version, resource)
         };
-        of_resource.or_else(of_version)
+        settings.find(is_it).map(|setting| setting.3)
+    }
+
+    fn setting_of_version(&self, group: &str, version: &str) -> Option<bool> {
+        let mut settings = self.versions.iter().rev();
+        let is_it =
+            |(g, v, _): &&(String, String, bool)| (g.as_str(), v.as_str()) == (group, version);
+        settings.find(is_it).map(|setting| setting.2)
     }
 }
 

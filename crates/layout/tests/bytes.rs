@@ -140,13 +140,40 @@ fn other_versions_and_encodings_are_readable() {
     );
 }
 
+/// What a kube-apiserver v1.36.3 answers with the same bytes in etcd.
+#[test]
+fn versions_that_are_served_no_longer_are_read() {
+    check(
+        "networking.k8s.io/ingresses",
+        br#"{"apiVersion":"extensions/v1beta1","kind":"Ingress","metadata":{"name":"a"},"spec":{
+            "backend":{"serviceName":"s","servicePort":80},"rules":[{"host":"a.b","http":{"paths":[
+            {"path":"/x","backend":{"serviceName":"t","servicePort":"web"}}]}}]}}"#,
+        r#"{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"a"},"spec":{
+            "defaultBackend":{"service":{"name":"s","port":{"number":80}}},"rules":[{"host":"a.b",
+            "http":{"paths":[{"path":"/x","pathType":"ImplementationSpecific","backend":{"service":
+            {"name":"t","port":{"name":"web"}}}}]}}]},"status":{"loadBalancer":{}}}"#,
+    );
+    check(
+        "scheduling.k8s.io/priorityclasses",
+        b"k8s\0\x0a\x2a\x0a\x19scheduling.k8s.io/v1beta1\x12\x0dPriorityClass\x12\x19\x0a\x11\x0a\x03pc1\
+          \x12\0\x1a\0\"\0*\x002\08\0\x10\x05\x18\0\"\0\x1a\0\"\0",
+        r#"{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"pc1"},
+            "value":5,"preemptionPolicy":"PreemptLowerPriority"}"#,
+    );
+}
+
 /// Values that storage migration rewrites.
 #[test]
 fn other_versions_and_encodings_are_not_current() {
     let mut encoded = Vec::new();
     cbor::write(&json::parse(b"{}").expect("JSON"), &mut encoded);
     let (definition, custom) = ("apiextensions.k8s.io/customresourcedefinitions", "example.com/as");
-    let rows: [(&str, &[u8], bool); 9] = [
+    let rows: [(&str, &[u8], bool); 10] = [
+        (
+            "networking.k8s.io/ingresses",
+            b"k8s\0\x0a\x18\x0a\x12extensions/v1beta1\x12\x02In",
+            false,
+        ),
         ("configmaps", br#"{"kind":"ConfigMap","apiVersion":"v1"}"#, false),
         ("configmaps", &encoded, false),
         ("events", b"k8s\0\x0a\x16\x0a\x10events.k8s.io/v1\x12\x02Ev", false),
