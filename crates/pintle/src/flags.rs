@@ -9,6 +9,7 @@ mod etcd;
 mod extensions;
 mod external;
 mod kubelets;
+mod release;
 mod tls;
 
 use std::ffi::OsString;
@@ -21,8 +22,8 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
-    AdmissionConfiguration, Config, Cors, EgressSelector, FeatureGates, Plugins, PortRange,
-    RuntimeConfig, Selection,
+    AdmissionConfiguration, Config, Cors, EgressSelector, Plugins, PortRange, RuntimeConfig,
+    Selection,
 };
 
 use crate::certificates::Certificates;
@@ -33,6 +34,7 @@ use encryption::EncryptionFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
 use kubelets::KubeletFlags;
+use release::ReleaseFlags;
 use tls::TlsFlags;
 
 /// A Kubernetes API server in one binary.
@@ -133,6 +135,8 @@ pub(crate) struct Serve {
     kubelets: KubeletFlags,
     #[command(flatten)]
     extensions: ExtensionFlags,
+    #[command(flatten)]
+    release: ReleaseFlags,
     #[command(flatten)]
     api: ApiFlags,
     #[command(flatten)]
@@ -235,7 +239,8 @@ struct ApiFlags {
     /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
     /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
     /// volumeattributesclass-protection-controller, service-cidr-controller,
-    /// resourcequota-controller, validatingadmissionpolicy-status-controller
+    /// storage-version-migrator-controller, resourcequota-controller,
+    /// validatingadmissionpolicy-status-controller
     #[arg(
         long,
         value_name = "NAME,…",
@@ -327,13 +332,14 @@ impl Serve {
             audit,
             kubelets,
             extensions,
+            release,
             api,
             limits,
             ..
         } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
-        let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
+        let of_release = release.config(&api.feature_gates)?;
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
         let tls_parameters = serving.tls.parameters()?;
@@ -368,7 +374,6 @@ impl Serve {
             extensions: extensions.extensions(),
             cors,
             runtime_config,
-            feature_gates,
             show_hidden_metrics: api.show_hidden_metrics_for_version,
             admission_plugins,
             controllers,
@@ -382,7 +387,7 @@ impl Serve {
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
             request_timeout: limits.request_timeout,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout),
-            ..Config::default()
+            ..of_release
         };
         access.apply(&mut config)?;
         Ok(config)

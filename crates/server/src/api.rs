@@ -23,6 +23,7 @@ use pintle_meta::Status;
 use pintle_registry::request::Warnings;
 use pintle_registry::{Registry, Resource};
 
+use crate::EffectiveVersion;
 use crate::aggregation::Aggregation;
 use crate::audit::Audit;
 use crate::audit_id::AuditIds;
@@ -104,6 +105,8 @@ pub(crate) struct Settings {
     pub(crate) flagz: bool,
     /// See [`crate::Config`].
     pub(crate) flags: Vec<(String, String)>,
+    /// Which release the server acts as.
+    pub(crate) version: EffectiveVersion,
     /// Where clients reach the server: `host:port`.
     pub(crate) address: String,
 }

@@ -20,10 +20,10 @@ use pintle_admission::Plugins;
 use pintle_auth::Mode;
 use pintle_controllers::Selection;
 use pintle_effects::PortRange;
-use pintle_kinds::RuntimeConfig;
+use pintle_kinds::{Emulation, RuntimeConfig};
 use pintle_layout::MediaType;
 
-use crate::{Cors, FeatureGates};
+use crate::{Cors, EffectiveVersion, Error, FeatureGates};
 pub use access::{
     AuthorizationFiles, ExternalTokens, OidcFlags, RequestHeader, ServiceAccounts, TokenWebhook,
 };
@@ -88,6 +88,12 @@ pub struct Config {
     pub bootstrap_tokens: bool,
     /// The keys and issuers of service account tokens.
     pub service_accounts: ServiceAccounts,
+    /// Which release the server acts as.
+    pub effective_version: EffectiveVersion,
+    /// Serve later versions of what the release serves (`--emulation-forward-compatible`).
+    pub emulation_forward_compatible: bool,
+    /// Serve later versions that `runtime_config` names (`--runtime-config-emulation-forward-compatible`).
+    pub runtime_config_emulation_forward_compatible: bool,
     /// The enabled API versions.
     pub runtime_config: RuntimeConfig,
     /// The feature gates.
@@ -176,6 +182,9 @@ impl Default for Config {
                 extend_token_expiration: true,
                 ..ServiceAccounts::default()
             },
+            effective_version: EffectiveVersion::default(),
+            emulation_forward_compatible: false,
+            runtime_config_emulation_forward_compatible: false,
             runtime_config: RuntimeConfig::default(),
             feature_gates: FeatureGates::default(),
             show_hidden_metrics: false,
@@ -219,7 +228,45 @@ impl Config {
 
     /// The built-in APIs that are served, by `--runtime-config` and feature gates.
     pub(crate) fn apis(&self) -> RuntimeConfig {
-        self.runtime_config.clone().with(self.feature_gates.of_kinds())
+        let emulation = Emulation {
+            minor: self.effective_version.emulated_minor(),
+            forward_compatible: self.emulation_forward_compatible,
+            runtime_config_forward_compatible: self.runtime_config_emulation_forward_compatible,
+        };
+        self.runtime_config.clone().with(self.feature_gates.of_kinds()).emulating(emulation)
+    }
+
+    /// Refuses flags about the release that contradict each other, and warns of features that stay enabled.
+    pub(crate) fn check_release(&self) -> Result<(), Error> {
+        let refuse = |flag, reason| Err(Error::Flag { flag, reason });
+        if !self.effective_version.is_emulation() {
+            let only = |option: &str| {
+                format!(
+                    "ServerRunOptions.{option} cannot be set to true if the emulation version is \
+                     the same as the binary version"
+                )
+            };
+            if self.emulation_forward_compatible {
+                let reason = only("EmulationForwardCompatible");
+                return refuse("emulation-forward-compatible", reason);
+            }
+            if self.runtime_config_emulation_forward_compatible {
+                let reason = only("RuntimeConfigEmulationForwardCompatible");
+                return refuse("runtime-config-emulation-forward-compatible", reason);
+            }
+        }
+        let checked = self.apis().check();
+        if let Err(error) = checked {
+            return refuse("runtime-config", error.to_string());
+        }
+        if self.effective_version.is_emulation() {
+            let ahead = self.feature_gates.ahead().join(", ");
+            let release = self.effective_version.emulation();
+            tracing::warn!(
+                "--emulated-version={release}: these features of later releases stay enabled: {ahead}"
+            );
+        }
+        Ok(())
     }
 
     /// The directory of certificates.

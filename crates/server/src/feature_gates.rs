@@ -1,14 +1,16 @@
 //! `--feature-gates`. All gates of kube-apiserver are known, with their stages. A gate that is
 //! implemented both ways can be set; any other is refused the other way, by name.
 
+mod earlier;
 mod upstream;
 
 use std::collections::BTreeMap;
 
+use earlier::EARLIER;
 use pintle_meta::quote::quote;
 use upstream::{DEPENDENCIES, GATES};
 
-use crate::Error;
+use crate::{EffectiveVersion, Error};
 
 /// Upstream's stage of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,8 @@ impl Feature {
 pub struct FeatureGates {
     /// The settings of the command line.
     set: BTreeMap<&'static str, bool>,
+    /// Whose stages and defaults hold.
+    version: EffectiveVersion,
 }
 
 impl FeatureGates {
@@ -105,24 +109,66 @@ impl FeatureGates {
         all.filter(|feature| self.has(Feature::Kinds(*feature))).collect()
     }
 
-    /// All gates with upstream's name of the stage, and whether they are on.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        GATES.iter().map(|gate| (gate.name, gate.stage.word(), self.is_on(gate)))
+    /// Every gate of the release, by name, with upstream's word for its stage, and whether it is on. A gate
+    /// that the release had not yet is among them where the server has the feature all the same.
+    pub(crate) fn all(&self) -> Vec<(&'static str, &'static str, bool)> {
+        let of_one = GATES.iter().filter_map(|gate| {
+            let on = self.is_on(gate);
+            let spec = self.spec(gate);
+            let (stage, _) = spec.or(on.then_some((gate.stage, gate.default)))?;
+            Some((gate.name, stage.word(), on))
+        });
+        let of_stage = OF_STAGES.iter().map(|(name, stage)| {
+            (*name, stage.word(), self.set.get(name).copied().unwrap_or_default())
+        });
+        let mut all: Vec<_> = of_one.chain(of_stage).collect();
+        all.sort_unstable_by_key(|(name, ..)| *name);
+        all
+    }
+
+    /// The features that the server has although the release that it acts as has them off or not at all.
+    pub(crate) fn ahead(&self) -> Vec<&'static str> {
+        let fixed = GATES.iter().filter(|gate| matches!(gate.here, Here::On | Here::Locked));
+        let is_ahead =
+            |gate: &&Gate| self.is_on(gate) && !self.spec(gate).is_some_and(|(_, default)| default);
+        fixed.filter(is_ahead).map(|gate| gate.name).collect()
     }
 
     fn is_on(&self, gate: &Gate) -> bool {
         match gate.here {
             Here::On => true,
             Here::Off => false,
-            Here::Both | Here::Apart | Here::Locked => {
-                self.set.get(gate.name).copied().unwrap_or(gate.default)
-            }
+            Here::Locked => gate.default,
+            Here::Both | Here::Apart => self
+                .set
+                .get(gate.name)
+                .copied()
+                .unwrap_or_else(|| self.spec(gate).is_some_and(|(_, default)| default)),
         }
     }
 
-    /// Parses the flag's values, each `Name=true,Other=false`; the last setting of a gate wins. An
-    /// unknown gate is an error (DEP-22), and so is turning off a gate that is always on (DEP-23).
+    /// The stage and the default of a gate in the release that the server acts as; `None` if that release
+    /// has no such gate.
+    fn spec(&self, gate: &Gate) -> Option<(Stage, bool)> {
+        let release = self.version.emulated_minor();
+        let first = EARLIER.partition_point(|row| row.name < gate.name);
+        let rows = EARLIER[first..].iter().take_while(|row| row.name == gate.name);
+        let earlier = rows.into_iter().find(|row| release < row.until);
+        earlier.map_or(Some((gate.stage, gate.default)), |row| row.spec)
+    }
+
+    /// Reads the flag's values as [`Self::parse_for`] does, for this program's own release.
     pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        Self::parse_for(EffectiveVersion::default(), flags)
+    }
+
+    /// Reads the flag's values, each `Name=true,Other=false`; of settings of one gate the last holds. A
+    /// gate that is not known is an error (DEP-22), and so is switching off what cannot be (DEP-23). The
+    /// release that the server acts as says which gates there are, and what they are by default.
+    pub fn parse_for<'a>(
+        version: EffectiveVersion,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Flag { flag: "feature-gates", reason };
         let mut settings = BTreeMap::new();
         for setting in flags.into_iter().flat_map(|flag| flag.split(',')) {
@@ -131,7 +177,7 @@ impl FeatureGates {
                 settings.insert(name, on);
             }
         }
-        let mut gates = Self::default();
+        let mut gates = Self { set: BTreeMap::new(), version };
         let (all, single): (Vec<_>, Vec<_>) =
             settings.into_iter().partition(|(name, _)| stage_of_all(name).is_some());
         for (name, on) in all {
@@ -145,8 +191,10 @@ impl FeatureGates {
     }
 
     fn set_all(&mut self, name: &str, on: bool) {
-        let Some(stage) = stage_of_all(name) else { return };
-        let of_stage = GATES.iter().filter(|gate| gate.stage == stage);
+        let Some((name, stage)) = stage_of_all(name) else { return };
+        self.set.insert(name, on);
+        let is_of_stage = |gate: &&Gate| self.spec(gate).is_some_and(|(own, _)| own == stage);
+        let of_stage: Vec<&Gate> = GATES.iter().filter(is_of_stage).collect();
         let mut stay = Vec::new();
         for gate in of_stage {
             match (gate.here, on) {
@@ -162,6 +210,13 @@ impl FeatureGates {
 
     fn set_one(&mut self, name: &str, on: bool) -> Result<(), String> {
         let gate = known(name).ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
+        let Some((stage, _)) = self.spec(gate) else {
+            let (emulation, oldest) = (self.version.emulation(), self.version.min_compatibility());
+            return Err(format!(
+                "cannot set feature gate {name} to {on}, feature is PreAlpha at emulated version \
+                 {emulation}, min compatibility version {oldest}"
+            ));
+        };
         match gate.here {
             Here::Locked if on != gate.default => {
                 let default = gate.default;
@@ -183,7 +238,7 @@ impl FeatureGates {
             Here::On | Here::Off | Here::Locked => {}
         }
         // DEP-25
-        match gate.stage {
+        match stage {
             Stage::Stable => tracing::warn!(
                 "setting GA feature gate {name}={on}. It will be removed in a future release."
             ),
@@ -241,13 +296,12 @@ fn read(setting: &str) -> Result<(&str, bool), String> {
     }
 }
 
-/// The stage that `AllAlpha` or `AllBeta` sets.
-fn stage_of_all(name: &str) -> Option<Stage> {
-    match name {
-        "AllAlpha" => Some(Stage::Alpha),
-        "AllBeta" => Some(Stage::Beta),
-        _ => None,
-    }
+/// The settings that are about all gates of a stage.
+const OF_STAGES: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
+
+/// The stage whose gates a setting is about, where it is about all of them.
+fn stage_of_all(name: &str) -> Option<(&'static str, Stage)> {
+    OF_STAGES.into_iter().find(|(own, _)| *own == name)
 }
 
 fn known(name: &str) -> Option<&'static Gate> {

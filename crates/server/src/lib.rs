@@ -25,6 +25,7 @@ mod config;
 mod connection;
 mod cors;
 mod discovery;
+mod effective_version;
 mod encryption;
 mod error;
 mod fairness;
@@ -70,6 +71,7 @@ pub use config::{
     ProxiedAddresses, RequestHeader, ServiceAccounts, TlsParameters, TokenWebhook, Transport,
 };
 pub use cors::Cors;
+pub use effective_version::EffectiveVersion;
 pub use error::Error;
 pub use feature_gates::{Feature, FeatureGates};
 pub use kubeconfig::kubeconfig;

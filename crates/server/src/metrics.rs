@@ -109,7 +109,7 @@ impl Sources {
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
             lapses: environment.lapses.clone(),
-            features: config.feature_gates.all().collect(),
+            features: config.feature_gates.all(),
             show_hidden: config.show_hidden_metrics,
         }
     }

@@ -165,8 +165,9 @@ impl OpenApi {
         let converted = aggregation.openapi_converted();
         let of_converted = converted.iter().map(|(path, made)| (path.clone(), made.hash.clone()));
         extensions.extend(of_converted.clone());
-        let (cbor, open_id) = (call.api.settings.cbor, open_id(call));
-        let mut hashes = hashes(&resources, &extensions, cbor, open_id);
+        let release = call.api.settings.version.emulation();
+        let said = (release.as_str(), call.api.settings.cbor);
+        let mut hashes = hashes(&resources, &extensions, said, open_id(call));
         hashes.extend(of_converted.map(|(path, hash)| (format!("{V3}/{path}"), hash)));
         if let Some(hash) = hashes.get_mut(V2_PATH).filter(|_| !v2.is_empty()) {
             let others = v2.iter().map(|other| other.hash.as_str());
@@ -364,11 +365,12 @@ fn write(
 ) -> Result<(), Status> {
     let (_, resources) = call.api.registry.resources();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
+    let release = call.api.settings.version.emulation();
     let source = Source {
         schema: schema(&resources),
         descriptions: &descriptions,
         cbor: call.api.settings.cbor,
-        version: version::API,
+        version: &release,
         open_id: open_id(call),
     };
     let versions = group_versions(&resources);
@@ -430,10 +432,11 @@ impl V3Page<'_> {
     }
 
     /// A hash of the document's inputs. The index needs every hash before any document is written.
-    fn hash(&self, cbor: bool) -> String {
+    fn hash(&self, (release, cbor): (&str, bool)) -> String {
+        let program = version::GIT_VERSION;
         let source = match self {
-            Self::Resources(version) => format!("{} {cbor} {version:?}", version::GIT_VERSION),
-            Self::Page(page) => format!("{} {page:?}", version::GIT_VERSION),
+            Self::Resources(version) => format!("{program} {release} {cbor} {version:?}"),
+            Self::Page(page) => format!("{program} {release} {page:?}"),
         };
         hex(source.as_bytes())
     }
@@ -453,12 +456,12 @@ fn open_id(call: &Call<'_>) -> bool {
 fn hashes(
     resources: &[Arc<Resource>],
     extensions: &BTreeMap<String, String>,
-    cbor: bool,
+    said: (&str, bool),
     open_id: bool,
 ) -> BTreeMap<String, String> {
     let versions = group_versions(resources);
     let pages =
-        pages(&versions, open_id).map(|page| (format!("{V3}/{}", page.path()), page.hash(cbor)));
+        pages(&versions, open_id).map(|page| (format!("{V3}/{}", page.path()), page.hash(said)));
     let mut hashes: BTreeMap<String, String> = pages.collect();
     let all = hashes.iter().chain(extensions);
     let all: String = all.flat_map(|(path, hash)| [path.as_str(), hash]).collect();

@@ -171,7 +171,7 @@ fn version(call: &Call<'_>) -> Result<Response, Status> {
     get_only(call)?;
     call.preferences().routed(Route::JSON)?;
     let json = Negotiated { encoding: Encoding::Json, pretty: true, form: Form::Object };
-    Ok(document(200, Body::full(version::json()), json))
+    Ok(document(200, Body::full(version::json(call.api.settings.version)), json))
 }
 
 /// `/`: the list of paths (OAS-06).

@@ -101,6 +101,7 @@ impl Server {
     /// Starts a server and returns when it is ready. Needs a Tokio runtime.
     pub async fn start(mut config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
+        config.check_release()?;
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
         // First, as an address in use is the most frequent reason why a start fails.
@@ -426,6 +427,7 @@ fn api(
             statusz: has(Feature::ComponentStatusz),
             flagz: has(Feature::ComponentFlagz),
             flags: config.flags.clone(),
+            version: config.effective_version,
             address: reachable(address).to_string(),
         },
     })

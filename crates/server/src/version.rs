@@ -2,15 +2,14 @@
 
 use serde::Serialize;
 
+use crate::EffectiveVersion;
+
 /// The major version of the API that is served.
 pub(crate) const MAJOR: &str = "1";
 /// The minor version of the API that is served.
 pub(crate) const MINOR: &str = "36";
 /// The version for clients' skew checks, with this program's version as a suffix.
 pub const GIT_VERSION: &str = concat!("v1.36.0+pintle-", env!("CARGO_PKG_VERSION"));
-
-/// The version of the API, as documents name it.
-pub(crate) const API: &str = "1.36";
 
 /// The Go version of the build.
 pub(crate) const GO_VERSION: &str = "none";
@@ -21,10 +20,10 @@ pub(crate) const GO_VERSION: &str = "none";
 pub(crate) struct Version {
     pub(crate) major: &'static str,
     pub(crate) minor: &'static str,
-    pub(crate) emulation_major: &'static str,
-    pub(crate) emulation_minor: &'static str,
-    pub(crate) min_compatibility_major: &'static str,
-    pub(crate) min_compatibility_minor: &'static str,
+    pub(crate) emulation_major: String,
+    pub(crate) emulation_minor: String,
+    pub(crate) min_compatibility_major: String,
+    pub(crate) min_compatibility_minor: String,
     pub(crate) git_version: &'static str,
     pub(crate) git_commit: &'static str,
     pub(crate) git_tree_state: &'static str,
@@ -34,29 +33,33 @@ pub(crate) struct Version {
     pub(crate) platform: &'static str,
 }
 
-/// This program's.
-pub(crate) const VERSION: Version = Version {
-    major: MAJOR,
-    minor: MINOR,
-    emulation_major: MAJOR,
-    emulation_minor: MINOR,
-    min_compatibility_major: MAJOR,
-    min_compatibility_minor: "35",
-    git_version: GIT_VERSION,
-    git_commit: match option_env!("PINTLE_COMMIT") {
-        Some(commit) => commit,
-        None => "unknown",
-    },
-    git_tree_state: "clean",
-    build_date: "1970-01-01T00:00:00Z",
-    go_version: GO_VERSION,
-    compiler: "rustc",
-    platform: PLATFORM,
-};
+impl Version {
+    /// This program's, acting as a release.
+    pub(crate) fn of(effective: EffectiveVersion) -> Self {
+        let (emulation_major, emulation_minor) = effective.emulation_numbers();
+        let (min_compatibility_major, min_compatibility_minor) =
+            effective.min_compatibility_numbers();
+        Self {
+            major: MAJOR,
+            minor: MINOR,
+            emulation_major,
+            emulation_minor,
+            min_compatibility_major,
+            min_compatibility_minor,
+            git_version: GIT_VERSION,
+            git_commit: option_env!("PINTLE_COMMIT").unwrap_or("unknown"),
+            git_tree_state: "clean",
+            build_date: "1970-01-01T00:00:00Z",
+            go_version: GO_VERSION,
+            compiler: "rustc",
+            platform: PLATFORM,
+        }
+    }
+}
 
 /// The body of `/version`, as compact JSON.
-pub(crate) fn json() -> Vec<u8> {
-    serde_json::to_vec(&VERSION).expect("a struct of texts has a JSON form")
+pub(crate) fn json(effective: EffectiveVersion) -> Vec<u8> {
+    serde_json::to_vec(&Version::of(effective)).expect("a struct of texts has a JSON form")
 }
 
 /// The platform in Go's terms.

@@ -249,7 +249,7 @@ impl State {
             uptime_seconds: call.now.unix_seconds().saturating_sub(started).max(0),
             go_version: version::GO_VERSION,
             binary_version: version::GIT_VERSION.trim_start_matches('v'),
-            emulation_version: format!("{}.{}", version::MAJOR, version::MINOR),
+            emulation_version: call.api.settings.version.emulation(),
             paths: for_debugging(paths),
             started,
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pintle_server::{Config, Cors, FeatureGates, Mode, Running, Server};
+use pintle_server::{Config, Cors, EffectiveVersion, FeatureGates, Mode, Running, Server};
 use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -309,6 +309,43 @@ async fn watches_that_begin_with_the_state_can_be_switched_off() {
         })
         .await;
     }
+}
+
+/// DEP-09
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_acts_as_an_older_release() {
+    let forward = Config { emulation_forward_compatible: true, ..Config::ephemeral() };
+    let refused = Server::start(forward).await.err().map(|error| error.to_string());
+    let why = "--emulation-forward-compatible: ServerRunOptions.EmulationForwardCompatible cannot be set to \
+               true if the emulation version is the same as the binary version";
+    assert_eq!(refused.as_deref(), Some(why));
+    let effective_version = EffectiveVersion::parse(["1.34"], []).unwrap();
+    let server = Server::start(Config {
+        effective_version,
+        feature_gates: FeatureGates::parse_for(effective_version, []).unwrap(),
+        ..Config::ephemeral()
+    });
+    let server = server.await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        for (path, text, is_there) in [
+            ("/version", "\"emulationMinor\": \"34\"", true),
+            ("/version", "\"minCompatibilityMinor\": \"33\"", true),
+            ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies", true),
+            ("/apis/admissionregistration.k8s.io/v1", "mutatingadmissionpolicies", false),
+            ("/metrics", "emulation=\"1.34\",min_compat=\"1.33\"", true),
+            ("/metrics", "kubernetes_feature_enabled{name=\"AllAlpha\"", true),
+            ("/metrics", "kubernetes_feature_enabled{name=\"AtomicFIFO\"", false),
+        ] {
+            let answer = ask(&server, As::Somebody(&admin), &format!("GET {path}"), "", "");
+            assert_eq!(
+                (answer.status, answer.body.contains(text)),
+                (200, is_there),
+                "{path} {text}"
+            );
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@
 //! access is an error.
 
 mod absent;
+mod deprecated;
 
 use std::path::Path;
 
@@ -125,6 +126,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
     for (name, is_known) in LISTS_OF_THE_TIME {
         keep_known(&mut flags, name, is_known, &mut translation.warnings);
     }
+    translation.warnings.extend(flags.iter().filter_map(deprecated::warning));
     for (index, flag @ Flag { name, .. }) in flags.iter().enumerate() {
         if !has_etcd && ETCD_FLAGS.contains(&name.as_str()) {
             continue;

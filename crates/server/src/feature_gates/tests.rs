@@ -91,3 +91,51 @@ fn rows_are_in_order_and_name_each_other() {
         assert_eq!(known(feature.name()).map(|gate| gate.here), Some(Here::Both), "{feature:?}");
     }
 }
+
+/// What a kube-apiserver v1.36.3 with `--emulated-version` says in `kubernetes_feature_enabled`.
+#[test]
+fn gates_are_those_of_the_release() {
+    let of = |release: &str, flag: &str| {
+        let version = EffectiveVersion::parse([release], []).unwrap();
+        FeatureGates::parse_for(version, [flag]).map_err(|error| error.to_string())
+    };
+    let rows = [
+        ("1.36", "ComponentFlagz", Some(("BETA", true))),
+        ("1.35", "ComponentFlagz", Some(("ALPHA", false))),
+        ("1.36", "AllAlpha", Some(("ALPHA", false))),
+        ("1.36", "AtomicFIFO", Some(("BETA", true))),
+        ("1.35", "AtomicFIFO", None),
+        ("1.34", "StorageVersionMigrator", Some(("ALPHA", false))),
+        ("1.35", "StorageVersionMigrator", Some(("BETA", false))),
+        ("1.34", "DetectCacheInconsistency", Some(("BETA", true))),
+        ("1.33", "DetectCacheInconsistency", None),
+        ("1.33", "AnonymousAuthConfigurableEndpoints", Some(("BETA", true))),
+        ("1.34", "AnonymousAuthConfigurableEndpoints", Some(("", true))),
+        // The server has it all the same, and does not say otherwise.
+        ("1.34", "ConstrainedImpersonation", Some(("BETA", true))),
+    ];
+    for (release, name, expected) in rows {
+        let gates = of(release, "").unwrap();
+        let found =
+            gates.all().into_iter().find(|gate| gate.0 == name).map(|(_, stage, on)| (stage, on));
+        assert_eq!(found, expected, "{name} in {release}");
+    }
+    let all_alpha = of("1.35", "AllAlpha=true").unwrap();
+    assert!(
+        all_alpha.has(Feature::ComponentFlagz)
+            && !of("1.36", "").unwrap().ahead().contains(&"EnvFiles")
+    );
+    assert!(of("1.34", "").unwrap().ahead().contains(&"EnvFiles"));
+    let why = "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.34, min \
+               compatibility version 1.33";
+    assert_eq!(of("1.34", "AtomicFIFO=true").map(drop), Err(format!("--feature-gates: {why}")));
+}
+
+#[test]
+fn earlier_rows_name_gates_and_are_in_order() {
+    assert!(EARLIER.is_sorted_by(|a, b| (a.name, a.until) < (b.name, b.until)));
+    for row in EARLIER {
+        assert!(known(row.name).is_some(), "{}", row.name);
+        assert!((34..=36).contains(&row.until), "{}", row.name);
+    }
+}

@@ -3,7 +3,7 @@
 use super::Live;
 use super::families as f;
 use super::family::{Page, Stability};
-use crate::version::VERSION;
+use crate::version::Version;
 
 /// Writes all of them.
 pub(super) fn write(live: &Live<'_>, page: &mut Page) {
@@ -14,11 +14,10 @@ pub(super) fn write(live: &Live<'_>, page: &mut Page) {
     let mut in_queue = page.family(&f::IN_QUEUE);
     in_queue.value(&["mutating"], waiting.mutating);
     in_queue.value(&["readOnly"], waiting.read_only);
-    write_build(page);
+    write_build(&Version::of(api.settings.version), page);
 }
 
-fn write_build(page: &mut Page) {
-    let v = &VERSION;
+fn write_build(v: &Version, page: &mut Page) {
     let labels = [
         v.build_date,
         v.compiler,

@@ -15,7 +15,7 @@ const CALL: &[&str] = &["grpc_method", "grpc_service", "grpc_type"];
 
 families! {
     STORAGE_OBJECTS = gauge("apiserver_storage_objects", Stable, &["resource"],
-        "Objects that are stored.");
+        "(Deprecated since 1.34.0) Objects that are stored; apiserver_resource_objects takes its place.");
     RESOURCE_OBJECTS = gauge("apiserver_resource_objects", Alpha, RESOURCE,
         "Objects that are stored.");
     RESOURCE_SIZE = gauge("apiserver_resource_size_estimate_bytes", Alpha, RESOURCE,
