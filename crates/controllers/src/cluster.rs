@@ -95,6 +95,14 @@ impl Cluster {
         cluster
     }
 
+    /// Starts a cluster that serves storage version migrations.
+    pub(crate) async fn migrating() -> Self {
+        let feature = pintle_kinds::Feature::StorageVersionMigrator;
+        let config = RuntimeConfig::parse(["storagemigration.k8s.io/v1beta1=true"]);
+        let config = config.expect("a version that there is").with([feature].into_iter().collect());
+        Self::start_with(Arc::new(NamespaceLifecycle), definitions(&config)).await
+    }
+
     /// Starts a cluster with a gate for new objects.
     pub(crate) async fn gated() -> (Arc<Self>, Gate) {
         let gate = Gate(Arc::new((Semaphore::new(0), Semaphore::new(0))));
@@ -132,16 +140,18 @@ impl Cluster {
 
     fn resource(&self, name: &str) -> Arc<Resource> {
         let (group, resource) = name.split_once('/').unwrap_or(("", name));
-        let found = self.environment.resource(group, "v1", resource);
+        let mut found =
+            ["v1", "v1beta1"].iter().filter_map(|v| self.environment.resource(group, v, resource));
+        let found = found.next();
         found.unwrap_or_else(|| panic!("{name} is not served"))
     }
 
-    /// Creates an object of version v1 of a resource.
+    /// Creates an object of a resource.
     pub(crate) async fn create(&self, resource: &str, text: &str) -> Result<Value, Status> {
         self.create_as("test", resource, text).await
     }
 
-    /// Creates an object of version v1 of a resource, as a user.
+    /// Creates an object of a resource, as a user.
     pub(crate) async fn create_as(
         &self,
         user: &str,

@@ -39,6 +39,7 @@ pub mod service_addresses;
 pub mod service_ports;
 pub mod service_ranges;
 pub mod signing_requests;
+pub mod storage_migration;
 pub mod storage_protection;
 pub mod token_secrets;
 

@@ -35,6 +35,8 @@ pub enum Controller {
     PodGroupProtection,
     /// Protects service CIDRs whose addresses are in use.
     ServiceCidr,
+    /// Rewrites stored objects in their current form.
+    StorageMigration,
     /// Computes the usage of resource quotas.
     ResourceQuota,
     /// Type-checks the expressions of admission policies.
@@ -82,6 +84,11 @@ const ALL: &[(&str, &str, Controller)] = &[
         Controller::PodGroupProtection,
     ),
     ("service-cidr-controller", "service-cidr-controller", Controller::ServiceCidr),
+    (
+        "storage-version-migrator-controller",
+        "storage-version-migrator-controller",
+        Controller::StorageMigration,
+    ),
     ("resourcequota-controller", "resourcequota", Controller::ResourceQuota),
     (
         "validatingadmissionpolicy-status-controller",

@@ -11,7 +11,7 @@ use pintle_controllers::{
     Controller, Environment, aggregation, availability, bootstrap, expiry, extensions,
     finished_jobs, flow_schemas, garbage, identity, legacy_tokens, namespaces, policy_types,
     quotas, rival, root_ca, service_accounts, service_addresses, service_ports, service_ranges,
-    signing_requests, storage_protection, token_secrets,
+    signing_requests, storage_migration, storage_protection, token_secrets,
 };
 use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::BootstrapObject;
@@ -150,6 +150,10 @@ impl Parts<'_> {
         });
         let env = environment();
         lead.start(Controller::TtlAfterFinished, move |end| finished_jobs::run(env.clone(), end));
+        let env = environment();
+        lead.start(Controller::StorageMigration, move |end| {
+            storage_migration::run(env.clone(), end)
+        });
         for (controller, of) in PROTECTED {
             let env = environment();
             lead.start(controller, move |end| storage_protection::run(env.clone(), of, end));
