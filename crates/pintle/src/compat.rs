@@ -1,6 +1,8 @@
 //! Compatibility with test harnesses (envtest, fabric8's kube-api-test, kwokctl), which start the
 //! binaries `kube-apiserver` and `etcd`: called by one of these names, Pintle replaces it.
 //!
+//! Called as `kubectl-convert`, it is kubectl's plugin of that name: `pintle convert`.
+//!
 //! The `etcd` owns the directory of the store of the `kube-apiserver` that names it, so either can
 //! be restarted without the other. They do not speak etcd's protocol.
 
@@ -17,6 +19,7 @@ use std::path::Path;
 pub(crate) enum Program {
     KubeApiserver,
     Etcd,
+    KubectlConvert,
 }
 
 impl Program {
@@ -25,6 +28,7 @@ impl Program {
         match Path::new(program).file_stem()?.to_str()? {
             "kube-apiserver" => Some(Self::KubeApiserver),
             "etcd" => Some(Self::Etcd),
+            "kubectl-convert" | "kubectl_convert" => Some(Self::KubectlConvert),
             _ => None,
         }
     }

@@ -5,9 +5,11 @@
 
 mod check;
 mod documents;
+mod helm;
+mod live;
 
 use std::fs;
-use std::io::{Read as _, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,8 +19,9 @@ use pintle_kinds::versions::Versions;
 use pintle_schema::{Schema, TypeId, any_kind, conform, encode, protobuf};
 use pintle_value::{Value, json, yaml};
 
-use check::{Verdict, release};
+use check::{Check, release};
 use documents::Document;
+use live::Server;
 
 /// Read objects in any encoding and version and write them in another
 ///
@@ -29,7 +32,12 @@ use documents::Document;
 /// why a server would refuse it, is told on standard error, and the program ends with 2.
 ///
 /// With --check nothing is converted: a line tells of each object that a release has no longer, or calls
-/// deprecated. The program ends with 3 if there is one of the former, with 2 if there is one of the latter.
+/// deprecated: by the object's own version, by those in which it was last applied and in which its managers
+/// write it, and by what is in Helm's releases. The program ends with 3 if there is one of the former, with 2
+/// if there is one of the latter, with 1 if something could not be read. With --check-server it is the
+/// objects of a running server, which kubectl reads, with the kubeconfig and the login that it has.
+///
+/// Called as kubectl-convert, the program is `kubectl convert`: what is not said is the newest version.
 ///
 /// Examples:
 ///
@@ -40,12 +48,14 @@ use documents::Document;
 ///   pintle convert -f manifests/ --to v1.36                  everything in its newest version
 ///   pintle convert -f old.yaml --output-version apps/v1 --output-version networking.k8s.io/v1
 ///   pintle convert --check manifests/ --for v1.25            what v1.25 has no longer
+///   pintle convert --check-server --context production       what is still written in old versions
+///   ln -s $(command -v pintle) ~/bin/kubectl-convert; kubectl convert -f old.yaml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Convert {
     /// What to read: a file, a directory (its .json, .yaml, .yml and .pb files), or - for standard input;
     /// may be repeated
-    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "check")]
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["check", "check_server"])]
     filenames: Vec<PathBuf>,
     /// What to write. Several objects become a List in JSON and documents in YAML; Protobuf holds one
     #[arg(short, long, value_enum, value_name = "ENCODING", default_value = "yaml")]
@@ -54,18 +64,35 @@ pub(crate) struct Convert {
     /// out, or only leave them out
     #[arg(long, value_enum, value_name = "HOW", default_value = "strict")]
     validate: Validate,
+    /// Read the directories in a directory, too
+    #[arg(short = 'R', long)]
+    recursive: bool,
     /// The version to write objects in that have it; may be repeated. Others stay as they are
-    #[arg(long, value_name = "GROUP/VERSION", conflicts_with_all = ["to", "check"])]
+    #[arg(long, value_name = "GROUP/VERSION", conflicts_with_all = ["to", "check", "check_server"])]
     output_version: Vec<String>,
     /// Write each object in the newest version that this release has
-    #[arg(long, value_name = "RELEASE", conflicts_with = "check")]
+    #[arg(long, value_name = "RELEASE", conflicts_with_all = ["check", "check_server"])]
     to: Option<String>,
     /// What to look through for versions that a release has no longer; files as for -f, may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "filenames")]
     check: Vec<PathBuf>,
+    /// Look through the objects of a running server, that of kubectl's current context
+    #[arg(long, conflicts_with = "filenames")]
+    check_server: bool,
     /// The release to check for
-    #[arg(long = "for", value_name = "RELEASE", default_value = "v1.36", requires = "check")]
+    #[arg(
+        long = "for",
+        value_name = "RELEASE",
+        default_value = "v1.36",
+        conflicts_with = "filenames"
+    )]
     release: String,
+    /// The kubeconfig that kubectl reads for --check-server
+    #[arg(long, value_name = "FILE", requires = "check_server")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of it to take
+    #[arg(long, value_name = "NAME", requires = "check_server")]
+    context: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,23 +104,37 @@ enum Output {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Validate {
+    #[value(alias = "true")]
     Strict,
     Warn,
+    #[value(alias = "false")]
     Ignore,
 }
 
-/// The file extensions that are read in a directory.
+/// How large a file may be.
+const FILE_BYTES_MAX: u64 = 512 << 20;
+/// How deep directories may lie in one another.
+const DIRECTORY_DEPTH_MAX: usize = 64;
+/// The files of a directory that are read.
 const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
 
 impl Convert {
-    /// Reads all input, then writes all output.
+    /// As `kubectl convert` is called: without a version, objects are written in their newest one.
+    pub(crate) fn as_kubectl(self) -> Self {
+        let is_said = self.to.is_some() || !self.output_version.is_empty();
+        let is_check = self.check_server || !self.check.is_empty();
+        let to = if is_said || is_check { self.to } else { Some(format!("v1.{}", check::NEWEST)) };
+        Self { to, ..self }
+    }
+
+    /// Reads everything, then writes everything.
     pub(crate) fn run(&self) -> Result<ExitCode> {
-        if !self.check.is_empty() {
+        if self.check_server || !self.check.is_empty() {
             return self.check();
         }
         let versions = self.versions()?;
         let mut objects = Vec::new();
-        for path in paths(&self.filenames)? {
+        for path in paths(&self.filenames, self.recursive)? {
             let bytes = read(&path)?;
             let found = self.objects(&bytes).with_context(|| name(&path))?;
             ensure!(!found.is_empty(), "{}: there is no object in it", name(&path));
@@ -120,18 +161,19 @@ impl Convert {
 
     /// Reports objects that a release does not serve.
     fn check(&self) -> Result<ExitCode> {
-        let release = release(&self.release)?;
-        let mut out = std::io::stdout().lock();
-        let mut worst = Verdict::Fine;
-        for path in paths(&self.check)? {
+        let mut check = Check::new(release(&self.release)?, std::io::stdout().lock());
+        for path in paths(&self.check, self.recursive)? {
             let bytes = read(&path)?;
             let found = self.objects(&bytes).with_context(|| name(&path))?;
             for (at, object) in found.iter().enumerate() {
-                let at = (path.as_path(), at + 1);
-                worst = worst.max(check::check(at, &object.tree, release, &mut out)?);
+                check.document((&path, at + 1), &object.tree)?;
             }
         }
-        Ok(ExitCode::from(worst.code()))
+        if self.check_server {
+            let (kubeconfig, context) = (self.kubeconfig.clone(), self.context.clone());
+            check.server(&Server { kubeconfig, context })?;
+        }
+        Ok(ExitCode::from(check.verdict().code()))
     }
 
     /// All known versions, if objects are to be converted.
@@ -228,22 +270,17 @@ impl Convert {
 /// The exit code if an object could not be converted completely.
 const NOT_WHOLE: u8 = 2;
 
-/// The files; those of directories sorted by name.
-fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// The files, those of directories in the order of their names.
+fn paths(given: &[PathBuf], is_recursive: bool) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for given in given {
         if given.as_os_str() == "-" || !given.is_dir() {
             paths.push(given.clone());
             continue;
         }
+        let depth_max = if is_recursive { DIRECTORY_DEPTH_MAX } else { 0 };
         let mut within = Vec::new();
-        for entry in fs::read_dir(given).with_context(|| name(given))? {
-            let path = entry?.path();
-            let extension = path.extension().and_then(|extension| extension.to_str());
-            if extension.is_some_and(|e| EXTENSIONS.contains(&e)) && path.is_file() {
-                within.push(path);
-            }
-        }
+        collect(given, depth_max, &mut within)?;
         let files = EXTENSIONS.map(|extension| format!(".{extension}")).join(", ");
         ensure!(!within.is_empty(), "{}: there is no {files} file in it", name(given));
         within.sort();
@@ -252,7 +289,22 @@ fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// An object of the input.
+/// The files of a directory, and of those in it. Links to directories are not followed, so there is an end.
+fn collect(directory: &Path, depth_max: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(directory).with_context(|| name(directory))? {
+        let entry = entry?;
+        let path = entry.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if depth_max > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&path, depth_max - 1, files)?;
+        } else if extension.is_some_and(|e| EXTENSIONS.contains(&e)) && path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// An object that was read.
 struct Object {
     tree: Value,
     /// The schema type, if the kind is built in in any release.
@@ -332,11 +384,15 @@ fn from_message(bytes: &[u8]) -> Result<Object> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    if path.as_os_str() != "-" {
-        return fs::read(path).with_context(|| name(path));
-    }
+    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(fs::File::open(path).with_context(|| name(path))?)
+    };
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+    source.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(|| name(path))?;
+    let is_bounded = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= FILE_BYTES_MAX);
+    ensure!(is_bounded, "{}: it is larger than {} MiB", name(path), FILE_BYTES_MAX >> 20);
     Ok(bytes)
 }
 

@@ -64,38 +64,49 @@ fn run_command((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode>
 
 /// Runs as the program by whose name Pintle was called.
 fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::Result<ExitCode> {
-    let flags = compat::arguments::flags(arguments);
-    let words = match program {
-        Program::KubeApiserver => compat::kube_apiserver::words(&flags),
-        Program::Etcd => compat::etcd::words(&flags),
-    };
-    if let Some(words) = words {
+    match program {
+        Program::KubeApiserver => run_as_kube_apiserver(&compat::arguments::flags(arguments)),
+        Program::Etcd => run_as_etcd(&compat::arguments::flags(arguments)),
+        Program::KubectlConvert => {
+            let words = ["pintle", "convert"].map(str::to_owned).into_iter().chain(arguments);
+            let (read, _) = Pintle::read(words).unwrap_or_else(|error| error.exit());
+            match read.command {
+                Command::Convert(convert) => convert.as_kubectl().run(),
+                _ => unreachable!("the first word is `convert`"),
+            }
+        }
+    }
+}
+
+fn run_as_kube_apiserver(flags: &[compat::arguments::Flag]) -> anyhow::Result<ExitCode> {
+    if let Some(words) = compat::kube_apiserver::words(flags) {
         write!(std::io::stdout(), "{words}")?;
         return Ok(ExitCode::SUCCESS);
     }
-    match program {
-        Program::KubeApiserver => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let translation = runtime.block_on(compat::kube_apiserver::translate(&flags))?;
-            for warning in &translation.warnings {
-                writeln!(std::io::stderr(), "kube-apiserver: {warning}")?;
-            }
-            let start = ["kube-apiserver".to_owned(), "serve".to_owned()];
-            run_command(Pintle::read(start.into_iter().chain(translation.arguments))?)
-        }
-        Program::Etcd => {
-            log::start(0);
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async {
-                let mut signals = Signals::new()?;
-                tokio::select! {
-                    ended = compat::etcd::run(&flags) => ended,
-                    () = signals.next() => Ok(()),
-                }
-            })?;
-            Ok(ExitCode::SUCCESS)
-        }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let translation = runtime.block_on(compat::kube_apiserver::translate(flags))?;
+    for warning in &translation.warnings {
+        writeln!(std::io::stderr(), "kube-apiserver: {warning}")?;
     }
+    let start = ["kube-apiserver".to_owned(), "serve".to_owned()];
+    run_command(Pintle::read(start.into_iter().chain(translation.arguments))?)
+}
+
+fn run_as_etcd(flags: &[compat::arguments::Flag]) -> anyhow::Result<ExitCode> {
+    if let Some(words) = compat::etcd::words(flags) {
+        write!(std::io::stdout(), "{words}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    log::start(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            ended = compat::etcd::run(flags) => ended,
+            () = signals.next() => Ok(()),
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a server until a signal.

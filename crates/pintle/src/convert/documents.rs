@@ -31,13 +31,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Document>> {
 /// The texts between document separators, without empty ones.
 fn texts(bytes: &[u8]) -> Option<Vec<String>> {
     let mut texts = vec![String::new()];
-    for line in str::from_utf8(bytes).ok()?.lines() {
-        let parts = line.strip_prefix("---").is_some_and(|rest| rest.trim_end().is_empty());
+    for line in str::from_utf8(bytes).ok()?.split_inclusive('\n') {
+        let parts = line.strip_prefix("---").is_some_and(|rest| {
+            rest.trim().is_empty() || rest.trim_start_matches([' ', '\t']).starts_with('#')
+        });
         if parts {
             texts.push(String::new());
         } else if let Some(text) = texts.last_mut() {
             text.push_str(line);
-            text.push('\n');
+            if !line.ends_with('\n') {
+                text.push('\n');
+            }
         }
     }
     let says = |text: &String| {
@@ -60,6 +64,10 @@ mod tests {
         // What looks like a line between documents can stand in a text.
         let block = read(b"a: |\n  b\n  ---\n  c\n---\nd: e\n").unwrap();
         assert_eq!(block[0].text.as_deref(), Some("a: |\n  b\n  ---\n  c\n"));
+        // A comment behind the line, and lines that end as on Windows.
+        let commented = read(b"a: b\r\n--- # next\r\nc: d # why").unwrap();
+        let texts: Vec<_> = commented.iter().map(|document| document.text.as_deref()).collect();
+        assert_eq!(texts, [Some("a: b\r\n"), Some("c: d # why\n")]);
         assert_eq!(read(b"{\"a\": 1}").unwrap()[0].text, None);
     }
 }

@@ -1,3 +1,4 @@
+use super::check::Verdict;
 use super::*;
 
 const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80}]}]}}"#;
@@ -9,8 +10,12 @@ fn convert(output: Output) -> Convert {
         validate: Validate::Strict,
         output_version: Vec::new(),
         to: None,
+        recursive: false,
         check: Vec::new(),
+        check_server: false,
         release: "v1.36".to_owned(),
+        kubeconfig: None,
+        context: None,
     }
 }
 
@@ -84,14 +89,16 @@ fn directories_are_read_in_order() {
     write("b.yaml", "kind: B\napiVersion: v1\n");
     write("a.json", r#"{"kind":"A","apiVersion":"v1"}"#);
     write("notes.txt", "no object");
-    let names: Vec<_> = paths(&[dir.path().into()])
-        .unwrap()
-        .iter()
-        .map(|p| p.file_name().unwrap().to_owned())
-        .collect();
-    assert_eq!(names, ["a.json", "b.yaml"]);
+    fs::create_dir(dir.path().join("aa")).unwrap();
+    write("aa/c.yml", "kind: C\napiVersion: v1\n");
+    let names = |is_recursive| -> Vec<_> {
+        let found = paths(&[dir.path().into()], is_recursive).unwrap();
+        found.iter().map(|path| path.file_name().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(false), ["a.json", "b.yaml"]);
+    assert_eq!(names(true), ["a.json", "c.yml", "b.yaml"]);
     let empty = tempfile::tempdir().unwrap();
-    assert!(paths(&[empty.path().into()]).is_err());
+    assert!(paths(&[empty.path().into()], true).is_err());
 }
 
 /// What is written of a text in the newest versions, and what is told about it.
@@ -173,19 +180,27 @@ fn a_definition_is_given_the_schemas_that_v1_wants() {
     assert!(told.iter().any(|told| told.contains(refused)), "{told:?}");
 }
 
+/// What a check of an object tells.
+fn checked(tree: &Value, release: u32) -> (Verdict, String) {
+    let mut out = Vec::new();
+    let mut check = Check::new(release, &mut out);
+    check.document((Path::new("f"), 1), tree).unwrap();
+    (check.verdict(), String::from_utf8(out).unwrap())
+}
+
+fn tree(text: &str) -> Value {
+    documents::read(text.as_bytes()).unwrap().remove(0).tree
+}
+
 #[test]
 fn a_release_lacks_what_was_removed_before() {
     let old =
         "{apiVersion: extensions/v1beta1, kind: Ingress, metadata: {name: a, namespace: web}}";
-    for (tree, release, verdict, line) in [
+    for (old, release, verdict, line) in [
         (old, 21, Verdict::Deprecated, "deprecated in v1.14, removed in v1.22"),
         (old, 22, Verdict::Removed, "removed in v1.22"),
         (old, 13, Verdict::Fine, ""),
     ] {
-        let tree = documents::read(tree.as_bytes()).unwrap().remove(0).tree;
-        let mut out = Vec::new();
-        let found = check::check((Path::new("f"), 1), &tree, release, &mut out).unwrap();
-        assert_eq!(found, verdict);
         let expected = match line {
             "" => String::new(),
             line => format!(
@@ -193,9 +208,71 @@ fn a_release_lacks_what_was_removed_before() {
                  Ingress\n"
             ),
         };
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        assert_eq!(checked(&tree(old), release), (verdict, expected));
     }
     assert_eq!(release("v1.25").ok(), Some(25));
     assert_eq!(release("1.9.3").ok(), Some(9));
     assert!(release("1.37").is_err() && release("two").is_err());
+}
+
+#[test]
+fn who_still_writes_an_old_version_is_told() {
+    let new = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, ANNOTATIONS \
+               managedFields: [{manager: kubectl, apiVersion: VERSION}, {manager: other, apiVersion: \
+               VERSION}, {apiVersion: networking.k8s.io/v1}]}}";
+    let applied = "annotations: {kubectl.kubernetes.io/last-applied-configuration: \
+                   '{\"apiVersion\":\"extensions/v1beta1\",\"kind\":\"Ingress\"}'},";
+    let gone = "removed in v1.22; use networking.k8s.io/v1 Ingress\n";
+    for (annotations, version, lines) in [
+        ("", "networking.k8s.io/v1", String::new()),
+        (
+            "",
+            "networking.k8s.io/v1beta1",
+            format!(
+                "f: document 1: networking.k8s.io/v1beta1 Ingress a (fields of \"kubectl\"): {gone}"
+            ),
+        ),
+        (
+            applied,
+            "extensions/v1beta1",
+            format!("f: document 1: extensions/v1beta1 Ingress a (last applied): {gone}"),
+        ),
+        (
+            "annotations: {kubectl.kubernetes.io/last-applied-configuration: '['},",
+            "v1",
+            String::new(),
+        ),
+    ] {
+        let text = new.replace("ANNOTATIONS", annotations).replace("VERSION", version);
+        let expected = if lines.is_empty() { Verdict::Fine } else { Verdict::Removed };
+        assert_eq!(checked(&tree(&text), 36), (expected, lines), "{text}");
+    }
+}
+
+#[test]
+fn releases_of_helm_are_looked_through() {
+    let manifest = "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n---\napiVersion: \
+                    v1\nkind: List\nitems: [{apiVersion: policy/v1beta1, kind: PodSecurityPolicy}]\n";
+    let (verdict, told) = checked(&helm::tests::installed("deployed", manifest), 36);
+    assert_eq!(verdict, Verdict::Removed);
+    let line = "f: document 1: Helm release web/shop.v3: batch/v1beta1 CronJob a: removed in v1.25; use \
+                batch/v1 CronJob\n";
+    assert!(told.starts_with(line), "{told}");
+    let mut broken = helm::tests::installed("deployed", "");
+    broken.object_entry("data").insert("release", "%");
+    let (verdict, told) = checked(&broken, 36);
+    assert_eq!(verdict, Verdict::Unread);
+    assert!(
+        told.contains("Helm release in web/sh.helm.release.v1.shop.v3 cannot be read"),
+        "{told}"
+    );
+}
+
+#[test]
+fn kubectl_converts_to_the_newest_version() {
+    let said = |convert: Convert| convert.as_kubectl().to;
+    assert_eq!(said(convert(Output::Yaml)).as_deref(), Some("v1.36"));
+    let version = vec!["apps/v1".to_owned()];
+    assert_eq!(said(Convert { output_version: version, ..convert(Output::Yaml) }), None);
+    assert_eq!(said(Convert { check_server: true, ..convert(Output::Yaml) }), None);
 }
