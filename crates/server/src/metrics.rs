@@ -35,6 +35,7 @@ use pintle_meta::GroupVersionResource;
 use pintle_registry::Registry;
 
 use crate::Config;
+use crate::EffectiveVersion;
 use crate::audit;
 use crate::authentication::Tokens;
 use crate::authorization::{self, GraphMeasures};
@@ -122,6 +123,8 @@ pub(crate) struct Live<'a> {
     pub(crate) limits: &'a Limits,
     /// `None` where priority and fairness are off.
     pub(crate) fairness: Option<&'a Fairness>,
+    /// The release that the server acts as.
+    pub(crate) version: EffectiveVersion,
 }
 
 /// The server's own measures.

@@ -210,6 +210,7 @@ fn metrics_page(call: &Call<'_>) -> String {
         tokens: &api.authentication.tokens,
         limits: &api.limits,
         fairness: api.fairness.as_deref(),
+        version: api.settings.version,
     })
 }
 

@@ -14,7 +14,7 @@ pub(super) fn write(live: &Live<'_>, page: &mut Page) {
     let mut in_queue = page.family(&f::IN_QUEUE);
     in_queue.value(&["mutating"], waiting.mutating);
     in_queue.value(&["readOnly"], waiting.read_only);
-    write_build(&Version::of(api.settings.version), page);
+    write_build(&Version::of(live.version), page);
 }
 
 fn write_build(v: &Version, page: &mut Page) {
