@@ -79,30 +79,22 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
     let (first, rest): (Vec<_>, Vec<_>) = (0..objects.len()).partition(is_first);
     let mut failures = Vec::new();
     for part in [first, rest] {
-        let mut tasks = JoinSet::new();
+        // All steps are decided before the first is executed: some depend on what is stored.
+        let mut due = Vec::new();
         for index in part {
             let Some(resource) = environment.registry.resource(&objects[index].resource) else {
                 continue;
             };
-            let wanted = &objects[index];
-            let (namespace, name) =
-                (object::namespace(&wanted.object), object::name(&wanted.object));
-            let stored = environment.registry.peek(&resource, namespace, name);
-            let stored = match stored.map(|stored| resource.tree(&stored)).transpose() {
-                Ok(stored) => stored,
-                Err(status) => {
-                    failures.push(status);
-                    continue;
-                }
-            };
-            let step = wanted.step(stored.as_ref());
-            if step == Step::Nothing {
-                continue;
+            match decide(environment, &resource, &objects[index]) {
+                Ok(None) => {}
+                Ok(Some((step, wanted))) => due.push((resource, wanted, step)),
+                Err(status) => failures.push(status),
             }
-            let (environment, objects) = (environment.clone(), objects.clone());
-            tasks.spawn(
-                async move { execute(&environment, &resource, &objects[index], step).await },
-            );
+        }
+        let mut tasks = JoinSet::new();
+        for (resource, wanted, step) in due {
+            let environment = environment.clone();
+            tasks.spawn(async move { execute(&environment, &resource, &wanted, step).await });
         }
         while let Some(done) = tasks.join_next().await {
             if let Ok(Err(status)) = done {
@@ -111,6 +103,31 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
         }
     }
     failures
+}
+
+/// Returns the step that is due for an object, if any, and the object as it is to be written.
+fn decide(
+    environment: &Environment,
+    resource: &Resource,
+    wanted: &BootstrapObject,
+) -> Result<Option<(Step, BootstrapObject)>, Status> {
+    let stored = |namespace: &str, name: &str| {
+        let stored = environment.registry.peek(resource, namespace, name);
+        stored.map(|stored| resource.tree(&stored)).transpose()
+    };
+    let now = stored(object::namespace(&wanted.object), object::name(&wanted.object))?;
+    let step = wanted.step(now.as_ref());
+    if step == Step::Nothing {
+        return Ok(None);
+    }
+    let mut wanted = wanted.clone();
+    if step == Step::Create
+        && let Some(name) = wanted.split_from()
+        && let Some(earlier) = stored("", name)?
+    {
+        wanted.object = wanted.split(&earlier);
+    }
+    Ok(Some((step, wanted)))
 }
 
 async fn execute(
@@ -145,13 +162,7 @@ async fn create(
     wanted: &BootstrapObject,
     context: &Context,
 ) -> Result<(), Status> {
-    let earlier =
-        wanted.split_from().and_then(|name| environment.registry.peek(resource, "", name));
-    let object = match earlier.map(|earlier| resource.tree(&earlier)).transpose()? {
-        Some(earlier) => &wanted.split(&earlier),
-        None => &wanted.object,
-    };
-    let options = options(wanted);
+    let (object, options) = (&wanted.object, options(wanted));
     let namespace = object::namespace(object);
     let collection = target(resource, namespace, "", "");
     let created = environment.registry.create(&collection, &body(object), &options, context).await;

@@ -82,7 +82,7 @@ impl Maker {
             "a: b",
             "é\u{2028}",
             "x\ny",
-            "long text that description not fit",
+            "long text that does not fit",
         ])
     }
 

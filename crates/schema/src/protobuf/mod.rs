@@ -31,7 +31,7 @@ use wire::{Backwards, Fields};
 
 /// The prefix of every object.
 const PREFIX: &[u8] = b"k8s\0";
-const NO_PREFIX: &str = "provided data description not appear to be a protobuf message, expected prefix \
+const NO_PREFIX: &str = "provided data does not appear to be a protobuf message, expected prefix \
                          [107 56 115 0]";
 
 /// The field numbers of `runtime.Unknown`.

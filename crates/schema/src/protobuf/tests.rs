@@ -245,7 +245,7 @@ fn check_error(bytes: &[u8], expected: &str) {
 
 #[test]
 fn broken_bytes_are_rejected() {
-    let no_prefix = "provided data description not appear to be a protobuf message, expected prefix \
+    let no_prefix = "provided data does not appear to be a protobuf message, expected prefix \
                      [107 56 115 0]";
     check_error(b"", "empty data");
     check_error(b"{}", no_prefix);
