@@ -22,7 +22,8 @@ struct Keyed {
 const PREFIX: &[u8] = b"k8s:enc:";
 
 impl Keyed {
-    fn new(writes: u8, reads: &'static [u8]) -> Option<Arc<dyn Transformer>> {
+    /// Returns it as the engine takes it.
+    fn transformer(writes: u8, reads: &'static [u8]) -> Option<Arc<dyn Transformer>> {
         Some(Arc::new(Self { writes, reads }))
     }
 }
@@ -69,7 +70,7 @@ impl Transformer for Keyed {
 /// A process with another key opens the file, reads nothing and changes nothing.
 fn check_wrong_key(storage: &Storage, possible: &[Model]) {
     let is_empty = possible.iter().any(|model| model.records.is_empty());
-    let engine = DiskEngine::at(storage.clone(), Keyed::new(9, &[9])).unwrap();
+    let engine = DiskEngine::at(storage.clone(), Keyed::transformer(9, &[9])).unwrap();
     let read = Model::read(&engine, possible[0].newest);
     assert!(is_empty || read.is_err(), "a process with another key reads nothing");
 }
@@ -93,7 +94,7 @@ fn check_seed(seed: u64) {
             assert!(storage.has_failed(), "seed {seed}, round {round}: {error:?}");
         };
         is_plain |= key == 0;
-        match DiskEngine::at(storage.clone(), Keyed::new(key, &[0, 1, 2])) {
+        match DiskEngine::at(storage.clone(), Keyed::transformer(key, &[0, 1, 2])) {
             Err(error) => failed(&error),
             Ok(engine) => match found(&engine, &possible) {
                 Err(error) => failed(&error),
@@ -110,7 +111,7 @@ fn check_seed(seed: u64) {
         assert!(is_plain || !storage.holds(PLAIN), "seed {seed}, after round {round}");
         storage = next_storage(&storage, power_fails, &mut random);
     }
-    let engine = DiskEngine::at(storage.clone(), Keyed::new(1, &[0, 1, 2]));
+    let engine = DiskEngine::at(storage.clone(), Keyed::transformer(1, &[0, 1, 2]));
     let engine = engine.unwrap_or_else(|e| panic!("seed {seed}, at the end: {e:?}"));
     let model = found(&engine, &possible).unwrap();
     engine.convert().unwrap();
@@ -132,7 +133,7 @@ fn plain_values_are_detected() {
     let engine = DiskEngine::at(storage.clone(), None).unwrap();
     let model = work(&engine, &storage, Model::default(), &mut random).remove(0);
     drop(engine);
-    let engine = DiskEngine::at(storage.clone(), Keyed::new(1, &[0, 1])).unwrap();
+    let engine = DiskEngine::at(storage.clone(), Keyed::transformer(1, &[0, 1])).unwrap();
     let garbage = model.records.keys().copied().collect();
     let batch = crate::engine::Batch { garbage, ..crate::engine::Batch::default() };
     engine.commit(&batch).unwrap();
