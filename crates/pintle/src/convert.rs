@@ -120,7 +120,7 @@ const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
 
 impl Convert {
     /// As `kubectl convert` is called: without a version, objects are written in their newest one.
-    pub(crate) fn as_kubectl(self) -> Self {
+    pub(crate) fn for_kubectl(self) -> Self {
         let is_said = self.to.is_some() || !self.output_version.is_empty();
         let is_check = self.check_server || !self.check.is_empty();
         let to = if is_said || is_check { self.to } else { Some(format!("v1.{}", check::NEWEST)) };

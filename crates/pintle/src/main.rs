@@ -71,7 +71,7 @@ fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::
             let words = ["pintle", "convert"].map(str::to_owned).into_iter().chain(arguments);
             let (read, _) = Pintle::read(words).unwrap_or_else(|error| error.exit());
             match read.command {
-                Command::Convert(convert) => convert.as_kubectl().run(),
+                Command::Convert(convert) => convert.for_kubectl().run(),
                 _ => unreachable!("the first word is `convert`"),
             }
         }

@@ -129,8 +129,7 @@ impl Server {
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
         let port_repair = bootstrap::port_record(&environment, &config, &measured.effects).await?;
-        let own_authority = &pki.front_proxy.ca_pem;
-        let objects = bootstrap::wanted(&config, address, &pki.listener, own_authority);
+        let objects = bootstrap::wanted(&config, address, &pki.listener, &pki.front_proxy.ca_pem);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
         let (objects, objects_now) = watch::channel(objects);

@@ -270,7 +270,7 @@ fn releases_of_helm_are_looked_through() {
 
 #[test]
 fn kubectl_converts_to_the_newest_version() {
-    let said = |convert: Convert| convert.as_kubectl().to;
+    let said = |convert: Convert| convert.for_kubectl().to;
     assert_eq!(said(convert(Output::Yaml)).as_deref(), Some("v1.36"));
     let version = vec!["apps/v1".to_owned()];
     assert_eq!(said(Convert { output_version: version, ..convert(Output::Yaml) }), None);
