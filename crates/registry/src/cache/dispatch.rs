@@ -22,9 +22,9 @@ pub(super) struct Dispatched {
     pub(super) is_behind: bool,
 }
 
-/// About what it takes to send a frame to one watch, twice. The interval between two dispatches of a
-/// collection is this for each watch, so that writers have half of the processors.
-const FRAME_COST: Duration = Duration::from_micros(20);
+/// About twice the processor time that a frame to one watch takes. Two dispatches of a collection are so
+/// far apart for each of its watches, so that writers have half of a processor: 10 ms for 1,000 watches.
+const FRAME_COST: Duration = Duration::from_micros(10);
 /// Shorter intervals are not worth a timer, whose resolution is a millisecond.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// The longest time by which an event is delayed so that others join its frame.

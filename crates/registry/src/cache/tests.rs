@@ -345,7 +345,7 @@ async fn changes_within_an_interval_are_dispatched_at_its_end() {
     let collection = cache.collection(&"things".into());
     let cursor = || Cursor::at(collection.clone(), 0);
     let idle: Vec<_> =
-        (0..500).map(|_| ScopedCursor::new(cursor(), Scope::Namespace("ns".into()))).collect();
+        (0..1_000).map(|_| ScopedCursor::new(cursor(), Scope::Namespace("ns".into()))).collect();
     let mut watch = ScopedCursor::new(cursor(), Scope::Namespace("ns".into()));
     let mut at = Vec::new();
     let start = tokio::time::Instant::now();
