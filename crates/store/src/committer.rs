@@ -62,7 +62,7 @@ pub(crate) enum Job {
     Compact {
         reply: Reply<()>,
     },
-    /// Stops taking writes and ends the committer.
+    /// Stops taking writes, closes the medium and ends the committer.
     Close {
         reply: Reply<()>,
     },
@@ -181,6 +181,7 @@ impl Committer {
                 Some(Job::Close { reply }) => {
                     self.shared.close();
                     self.compaction.reply_if_done();
+                    self.shared.engine.close();
                     let _ = reply.send(Ok(()));
                     return;
                 }

@@ -90,6 +90,9 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Reopens the medium after a failure; fails early if it has no room.
     fn reopen(&self) -> Result<(), Failure>;
+
+    /// Closes the medium, so that another process may use it. Reads may fail from now on.
+    fn close(&self) {}
 }
 
 /// The storage location of a database, used by one process.
@@ -119,6 +122,9 @@ pub(crate) trait Location: Debug + Send + Sync {
 
     /// Marks the database as closed and known to be on disk.
     fn mark_clean(&self);
+
+    /// Lets another process use the location. This process does not use it any more.
+    fn release(&self);
 
     /// Returns an error if the disk is full.
     fn check_room(&self) -> Result<(), Failure>;

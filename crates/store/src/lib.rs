@@ -263,7 +263,8 @@ pub trait Store: Send + Sync {
     /// Returns the store's size on disk in bytes, if it is on disk.
     fn disk_bytes(&self) -> Option<u64>;
 
-    /// Stops taking writes; returns when those in progress are done.
+    /// Stops taking writes; returns when those in progress are done and another process may open the
+    /// store, even if this handle is not dropped. Reads may be refused from then on.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 

@@ -132,8 +132,8 @@ impl Store for Local {
 
     fn is_current(&self, key: &Key) -> BoxFuture<'_, Result<bool, Error>> {
         let newest = self.shared.index.read().current(key).filter(|version| version.live());
-        let is_current = newest.map(|version| self.shared.engine.is_current(version.revision()));
-        Box::pin(ready(is_current.unwrap_or(Ok(true)).map_err(Error::from)))
+        let is_current = newest.map(|version| self.shared.is_current(version.revision()));
+        Box::pin(ready(is_current.unwrap_or(Ok(true))))
     }
 
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {

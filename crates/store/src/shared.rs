@@ -89,7 +89,21 @@ impl Shared {
     /// Reads a record that the index has.
     pub(crate) fn read(&self, revision: Revision) -> Result<Record, Error> {
         let missing = || Failure(format!("the record of revision {revision} is missing"));
-        Ok(self.engine.read(revision)?.ok_or_else(missing)?)
+        let record = self.engine.read(revision).map_err(|failure| self.unreadable(failure))?;
+        Ok(record.ok_or_else(missing)?)
+    }
+
+    /// Whether a record that the index has is stored in the current form.
+    pub(crate) fn is_current(&self, revision: Revision) -> Result<bool, Error> {
+        self.engine.is_current(revision).map_err(|failure| self.unreadable(failure))
+    }
+
+    /// Returns why the medium cannot be read: the store is closed, or the medium's failure.
+    fn unreadable(&self, failure: Failure) -> Error {
+        match &*self.status.lock() {
+            Status::Closed => Error::Closed,
+            Status::Open | Status::Failed(_) => failure.into(),
+        }
     }
 
     /// Gives a follower the next records after a revision: those of the state at `floor`, and all
@@ -104,7 +118,8 @@ impl Shared {
     ) -> Result<Revision, Error> {
         let head = self.horizon.head();
         let mut portion = Portion::default();
-        self.engine.scan(after, &mut |record| Ok(!portion.add(record)))?;
+        let scanned = self.engine.scan(after, &mut |record| Ok(!portion.add(record)));
+        scanned.map_err(|failure| self.unreadable(failure))?;
         let Some(last) = portion.records.last().map(|record| record.revision) else {
             return Ok(head);
         };

@@ -57,7 +57,7 @@ const OURS: [&str; 6] =
 /// A file system creates this in a new directory by itself.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// A directory that this process has locked until this is dropped.
+/// A directory that this process has locked until this is released or dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -232,6 +232,12 @@ impl Location for Directory {
         }
     }
 
+    fn release(&self) {
+        // Closing the file is not enough: a process that is being spawned may have inherited it. If
+        // unlocking fails, the lock ends with the process.
+        let _ = self.lock.unlock();
+    }
+
     fn check_room(&self) -> Result<(), Failure> {
         let path = self.path.join(PROBE);
         let write = || {
@@ -252,9 +258,7 @@ impl Location for Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Closing the file is not enough: a process that is being spawned may have inherited it. If
-        // unlocking fails, the lock ends with the process.
-        let _ = self.lock.unlock();
+        self.release();
     }
 }
 

@@ -44,7 +44,7 @@ const TRIM_FACTOR_MIN: u64 = 8;
 /// A log in a database.
 #[derive(Debug)]
 pub(crate) struct DiskEngine {
-    /// `None` while the database is reopened, and after that failed.
+    /// `None` while the database is reopened, after that failed, and when it is closed.
     database: RwLock<Option<Open>>,
     location: Box<dyn Location>,
     cipher: Cipher,
@@ -119,11 +119,7 @@ impl DiskEngine {
 
 impl Drop for DiskEngine {
     fn drop(&mut self) {
-        let Some(Open { database, synced }) = self.database.get_mut().take() else { return };
-        drop(database);
-        if synced.is_synced() {
-            self.location.mark_clean();
-        }
+        self.close();
     }
 }
 
@@ -264,6 +260,16 @@ impl Engine for DiskEngine {
         let open = Open::at(&*self.location, false)?;
         *self.database.write() = Some(open);
         Ok(())
+    }
+
+    fn close(&self) {
+        if let Some(Open { database, synced }) = self.database.write().take() {
+            drop(database);
+            if synced.is_synced() {
+                self.location.mark_clean();
+            }
+        }
+        self.location.release();
     }
 }
 

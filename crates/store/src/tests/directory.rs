@@ -75,7 +75,13 @@ async fn one_process_at_a_time() {
     let path = dir.path().display().to_string();
     assert_eq!(open(dir.path()).err(), Some(Error::InUse { path }));
     first.commit(create("a", "1")).await.unwrap();
+    first.close().await;
+    let next = open(dir.path()).unwrap();
+    assert_eq!(next.head(), Revision(1));
+    assert_eq!(first.get(&key("a"), At::Head).await, Err(Error::Closed));
     drop(first);
+    assert!(open(dir.path()).is_err(), "a closed handle does not unlock the directory again");
+    drop(next);
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
 }
 

@@ -358,6 +358,8 @@ impl Location for Storage {
         self.0.lock().closed = true;
     }
 
+    fn release(&self) {}
+
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
         self.0.lock().replacement = File::default();
         Ok(Box::new(Replacement(self.clone())))
