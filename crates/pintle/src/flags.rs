@@ -9,6 +9,7 @@ mod etcd;
 mod extensions;
 mod external;
 mod kubelets;
+mod logging;
 mod release;
 mod tls;
 
@@ -34,6 +35,8 @@ use encryption::EncryptionFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
 use kubelets::KubeletFlags;
+use logging::LoggingFlags;
+pub(crate) use logging::{LogFormat, LogOptions};
 use release::ReleaseFlags;
 use tls::TlsFlags;
 
@@ -141,10 +144,8 @@ pub(crate) struct Serve {
     api: ApiFlags,
     #[command(flatten)]
     limits: LimitFlags,
-    /// How much to log, as kube-apiserver counts it: 0 to 2 what happens, from 3 on each request, from 5 on
-    /// where its time went, from 6 on everything. RUST_LOG takes its place: pintle=info,pintle::requests=trace
-    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
-    verbosity: u8,
+    #[command(flatten)]
+    logging: LoggingFlags,
 }
 
 #[derive(Args, Debug)]
@@ -316,9 +317,9 @@ impl ApiFlags {
 }
 
 impl Serve {
-    /// The log verbosity.
-    pub(crate) const fn verbosity(&self) -> u8 {
-        self.verbosity
+    /// How the program logs.
+    pub(crate) const fn log(&self) -> LogOptions {
+        self.logging.options()
     }
 
     /// Converts the flags to a configuration.

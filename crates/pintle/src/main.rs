@@ -15,7 +15,7 @@ use pintle_server::{Config, Running, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use compat::Program;
-use flags::{Command, Pintle, Told};
+use flags::{Command, LogOptions, Pintle, Told};
 use tikv_jemallocator::Jemalloc;
 
 /// glibc's allocator keeps the memory of a burst of large responses; jemalloc returns it to the
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 fn run_command((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode> {
     match command_line.command {
         Command::Serve(flags) => {
-            log::start(flags.verbosity());
+            log::start(flags.log());
             run(Config { flags: told, ..flags.config()? })?;
         }
         Command::Certificates(certificates) => certificates.run()?,
@@ -97,7 +97,7 @@ fn run_as_etcd(flags: &[compat::arguments::Flag]) -> anyhow::Result<ExitCode> {
         write!(std::io::stdout(), "{words}")?;
         return Ok(ExitCode::SUCCESS);
     }
-    log::start(0);
+    log::start(LogOptions::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut signals = Signals::new()?;

@@ -1,5 +1,5 @@
 //! The log of requests: a line for each from `-v 3` on, with the times of its stages from `-v 5` on, or as
-//! `RUST_LOG` says; none otherwise, and none that a client can forge.
+//! `RUST_LOG` says; none otherwise, and none that a client can forge. As text or as JSON.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use apiscript::http::{Connection, Request};
 use apiscript::kubeconfig::Cluster;
+use serde_json::json;
 use tempfile::TempDir;
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
@@ -31,7 +32,7 @@ fn requests_are_logged_as_the_verbosity_says() {
         ("9", Some("pintle=info"), Logged::Nothing),
         ("3", Some("no=level"), Logged::Lines),
     ] {
-        let log = log_of_a_create(verbosity, variable);
+        let log = log_of_a_create(&["-v", verbosity], variable);
         let is_of_it = |line: &&str| line.contains("HTTP verb=") && line.contains(PATH);
         let lines: Vec<&str> = log.lines().filter(is_of_it).collect();
         let row = format!("-v {verbosity}, {variable:?}:\n{log}");
@@ -51,13 +52,34 @@ fn requests_are_logged_as_the_verbosity_says() {
     }
 }
 
+#[test]
+fn every_line_of_the_json_log_is_an_object() {
+    let log = log_of_a_create(&["-v=3", "--logging-format=json"], None);
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
+        .collect();
+    assert!(lines.iter().all(|line| line["ts"].is_f64() && line["caller"].is_string()), "{log}");
+    let request = lines.iter().find(|line| line["URI"] == PATH).expect("the create's line");
+    for (member, expected) in [
+        ("msg", json!("HTTP")),
+        ("v", json!(3)),
+        ("verb", json!("POST")),
+        ("resp", json!(201)),
+        ("userAgent", json!(FORGED)),
+        ("audit-ID", json!("id-of-the-create")),
+    ] {
+        assert_eq!(request[member], expected, "{member}: {request}");
+    }
+}
+
 /// What a server says on standard error that is started so, answers one create and is stopped.
-fn log_of_a_create(verbosity: &str, variable: Option<&str>) -> String {
+fn log_of_a_create(flags: &[&str], variable: Option<&str>) -> String {
     let directory = TempDir::new().expect("a directory");
     let kubeconfig = directory.path().join("admin.kubeconfig");
     let mut command = Command::new(program());
-    command.args(["serve", "--ephemeral", "--secure-port=0", "-v", verbosity, "--kubeconfig"]);
-    command.arg(&kubeconfig).env_remove("RUST_LOG");
+    command.args(["serve", "--ephemeral", "--secure-port=0"]).args(flags);
+    command.arg("--kubeconfig").arg(&kubeconfig).env_remove("RUST_LOG");
     variable.into_iter().for_each(|text| _ = command.env("RUST_LOG", text));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut server = Ended(command.spawn().expect("the server starts"));

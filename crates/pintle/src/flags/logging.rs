@@ -1,0 +1,47 @@
+//! Flags about the log.
+
+use clap::{Args, ValueEnum};
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Logging")]
+pub(super) struct LoggingFlags {
+    /// How much to log, as kube-apiserver counts it: 0 to 2 what happens, from 3 on each request, from 5 on
+    /// where its time went, from 6 on everything. RUST_LOG takes its place: pintle=info,pintle::requests=trace
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    verbosity: u8,
+    /// The format of the log: lines of text, or a JSON object per line
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    logging_format: LogFormat,
+    /// With --logging-format=json, write errors to standard error and everything else to standard output
+    #[arg(long, num_args = 0..=1, require_equals = true, value_name = "BOOL",
+          default_value = "false", default_missing_value = "true",
+          value_parser = clap::builder::BoolishValueParser::new())]
+    log_json_split_stream: bool,
+}
+
+/// The formats of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// How the program logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogOptions {
+    pub(crate) verbosity: u8,
+    pub(crate) format: LogFormat,
+    /// JSON: only errors go to standard error.
+    pub(crate) split: bool,
+}
+
+impl LoggingFlags {
+    pub(super) const fn options(&self) -> LogOptions {
+        LogOptions {
+            verbosity: self.verbosity,
+            format: self.logging_format,
+            split: self.log_json_split_stream,
+        }
+    }
+}
