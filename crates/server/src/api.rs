@@ -32,7 +32,7 @@ use crate::backends::Kubelets;
 use crate::body::{self, Body, RequestBody, Upload};
 use crate::compute::Compute;
 use crate::config::ProxiedAddresses;
-use crate::connection::Conduct;
+use crate::connection::ConnectionState;
 use crate::cors::{self, Cors};
 use crate::discovery::{Discovery, Documents};
 use crate::encryption;
@@ -152,7 +152,7 @@ impl Api {
     pub(crate) async fn serve(
         self: Arc<Self>,
         peer: &Peer,
-        conduct: &Conduct,
+        connection: &ConnectionState,
         request: Request<impl RequestBody + Send + 'static>,
     ) -> Response {
         let began = Instant::now();
@@ -175,12 +175,12 @@ impl Api {
                     query: &query,
                     info: &info,
                     resource: named.and_then(|named| target::resource(&self.registry, named)),
-                    from: conduct.from(),
+                    from: connection.from(),
                     audit_id: &audit_id,
                     began,
                     warnings: &Warnings::default(),
                 };
-                self.answer(peer, conduct, incoming, &mut body).await
+                self.answer(peer, connection, incoming, &mut body).await
             }
             // Go's HTTP server sends this error itself, so it has none of the headers of
             // [`Self::finish`].
@@ -200,7 +200,7 @@ impl Api {
     async fn answer(
         self: &Arc<Self>,
         peer: &Peer,
-        conduct: &Conduct,
+        connection: &ConnectionState,
         incoming: Incoming<'_>,
         body: &mut Upload<impl RequestBody + Send + 'static>,
     ) -> Response {
@@ -212,7 +212,7 @@ impl Api {
         let mut progress = InProgress::new(self, query, began);
         let log = RequestLog::begin(began, head, (info, query), incoming.audit_id, incoming.from);
         progress.log = log;
-        let authorized = self.authorize_incoming(peer, conduct, &incoming, &mut progress).await;
+        let authorized = self.authorize_incoming(peer, connection, &incoming, &mut progress).await;
         let refused = authorized.is_err();
         let answer = match authorized {
             Ok(authorized) => match self.aggregation.answering(&info.path) {

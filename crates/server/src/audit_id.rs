@@ -1,17 +1,17 @@
-//! Ids for requests: random at the start of the process and different from then on. They need not be
-//! hard to guess, so they cost no call to the system.
+//! Audit ids of requests: UUIDs from a generator with a random seed. They are unique, not secret, so making one
+//! needs no call to the operating system.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderValue;
 
-/// Makes ids.
+/// A generator of audit ids.
 pub(crate) struct AuditIds {
     state: AtomicU64,
 }
 
 impl AuditIds {
-    /// Ids that begin at a random place.
+    /// A generator with a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self { state: AtomicU64::new(seed) }
     }

@@ -7,12 +7,12 @@
 //! [`ConnectionLimits::handshake`]: crate::ConnectionLimits::handshake
 
 mod answer;
-mod conduct;
 mod files;
 mod http;
 mod register;
 mod socket;
 mod stall;
+mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -41,10 +41,10 @@ use crate::body::UpgradedSession;
 use crate::config::ConnectionLimits;
 use crate::tls::Tls;
 use answer::Answer;
-pub(crate) use conduct::Conduct;
 pub(crate) use files::within_files;
 use register::{Entry, Register};
 use socket::Socket;
+pub(crate) use state::ConnectionState;
 
 /// The response to a request without TLS.
 const PLAIN_HTTP: &[u8] =
@@ -81,7 +81,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, from)) => register.admit(from.ip(), |entry| {
-                connections.spawn(connection(stream, entry, from.ip(), shared.clone()))
+                connections.spawn(serve_connection(stream, entry, from.ip(), shared.clone()))
             }),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -102,14 +102,14 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<Listener>) {
+async fn serve_connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<Listener>) {
     let (api, limits) = (&shared.api, shared.register.limits());
     let address = stream.local_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |local| local.ip());
     let acceptor = TlsAcceptor::from(shared.tls.config(address));
-    let socket = Socket::new(stream, entry.conduct().clone());
+    let socket = Socket::new(stream, entry.connection().clone());
     let handshake = tokio::time::timeout(limits.handshake, shake_hands(socket, &acceptor)).await;
     let why = match handshake {
-        Ok(Ok(stream)) => return speak_http(stream, entry.conduct(), &shared).await,
+        Ok(Ok(stream)) => return speak_http(stream, entry.connection(), &shared).await,
         Ok(Err(error)) => error,
         Err(_) => std::io::ErrorKind::TimedOut.into(),
     };
@@ -118,25 +118,29 @@ async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<L
 }
 
 /// Serves HTTP over an encrypted connection until it ends.
-async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &Listener) {
+async fn speak_http(
+    stream: TlsStream<Socket>,
+    connection: &Arc<ConnectionState>,
+    shared: &Listener,
+) {
     let peer = shared.api.authentication.peer(stream.get_ref().1.peer_certificates());
     let upgraded = Arc::new(Mutex::new(None));
     let requests = Requests {
         api: shared.api.clone(),
         peer: Arc::new(peer),
-        conduct: conduct.clone(),
+        connection: connection.clone(),
         upgraded: upgraded.clone(),
     };
     // hyper moves the future of a request several times, so it is a pointer.
     let service = service_fn(move |request| Box::pin(requests.clone().serve(request)));
-    let http = http::http(conduct);
-    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
+    let http = http::http(connection);
+    let http = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut http = std::pin::pin!(http);
     let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = conduct.told_to_leave() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        result = http.as_mut() => result,
+        () = connection.closing() => {
+            http.as_mut().graceful_shutdown();
+            http.await
         }
     };
     if let Err(error) = result {
@@ -153,20 +157,20 @@ async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &
 struct Requests {
     api: Arc<Api>,
     peer: Arc<Peer>,
-    conduct: Arc<Conduct>,
+    connection: Arc<ConnectionState>,
     /// The session that runs after an upgrade.
     upgraded: Arc<Mutex<Option<UpgradedSession>>>,
 }
 
 impl Requests {
     async fn serve(self, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
-        let busy = self.conduct.begin();
+        let busy = self.connection.begin();
         let time = self.api.settings.request_timeout;
-        let response = self.api.serve(&self.peer, &self.conduct, request).await;
+        let response = self.api.serve(&self.peer, &self.connection, request).await;
         let mut response = response.map(|body| {
             // A short response is sent with its first piece, and a watch has its own timeout.
             let deadline = body.is_long().then(|| Instant::now() + time);
-            let session = body.is_session().then(|| self.conduct.begin_session());
+            let session = body.is_session().then(|| self.connection.begin_session());
             Answer::new(body, deadline, busy, session)
         });
         if let Some(session) = response.body_mut().take_upgraded() {

@@ -1,7 +1,7 @@
-//! Encryption at rest: the file that says what is encrypted and how, read at the start and, where that is
-//! wanted, whenever it changes.
+//! Encryption at rest: reads `--encryption-provider-config` at the start and, if
+//! `--encryption-provider-config-automatic-reload` is set, whenever the file changes.
 //!
-//! Invariant: what is wrong with a changed file changes nothing.
+//! Invariant: a changed file that is invalid changes nothing; the last valid configuration stays in use.
 
 mod client;
 mod measures;
@@ -32,22 +32,23 @@ use plugin::Plugin;
 
 const FLAG: &str = "encryption-provider-config";
 
-/// How often the file is looked at.
-const PACE: Duration = Duration::from_secs(1);
+/// How often the file is read to see whether it changed.
+const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 
-/// How often values that could not be decrypted are tried again while the configuration stays.
+/// How often the server tries again to decrypt values while the configuration is unchanged.
 const RETRY_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long a start waits for plugins, and how often it asks them: it reads everything that is stored.
-const START_PATIENCE: Duration = Duration::from_secs(30);
-const START_PACE: Duration = Duration::from_secs(1);
+/// How long the start waits until all plugins are healthy. The start decrypts everything that is stored.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often the start asks a plugin that is not healthy.
+const START_RETRY_PERIOD: Duration = Duration::from_secs(1);
 
-/// The configuration that counts, and where it comes from.
+/// The configuration in use and the file that it is read from.
 pub(crate) struct Encryption {
     current: Arc<Current>,
     file: EncryptionFile,
-    /// The hash of what the file said last.
-    known: String,
+    /// The hash of the file's content when it was last read.
+    last_hash: String,
     thread: PluginThread,
 }
 
@@ -55,17 +56,17 @@ impl Encryption {
     /// Reads the file, if there is one, and waits for the plugins that it names.
     ///
     /// # Errors
-    /// What is wrong with the file, or with a plugin.
+    /// If the file is invalid, or a plugin is not healthy in time.
     pub(crate) async fn open(file: Option<&EncryptionFile>) -> Result<Option<Self>, Error> {
         let Some(file) = file else { return Ok(None) };
         let failed = |reason| Error::Flag { flag: FLAG, reason };
-        let said = read(file).map_err(failed)?;
+        let text = read(file).map_err(failed)?;
         let thread = PluginThread::default();
         let measures = Arc::new(Measures::default());
-        let configured = configured(file, &said, &measures, &thread).map_err(failed)?;
-        configured.start(START_PATIENCE).await.map_err(failed)?;
+        let configured = configure(file, &text, &measures, &thread).map_err(failed)?;
+        configured.start(START_TIMEOUT).await.map_err(failed)?;
         let reloads = Reloads::new("encryption");
-        reloads.taken(&said);
+        reloads.taken(&text);
         let (configured, changed) = (ArcSwap::from_pointee(configured), Notify::new());
         let current = Arc::new(Current {
             configured,
@@ -74,41 +75,42 @@ impl Encryption {
             measures,
             is_reloaded: file.reloaded,
         });
-        Ok(Some(Self { current, file: file.clone(), known: hash(&said), thread }))
+        Ok(Some(Self { current, file: file.clone(), last_hash: hash(&text), thread }))
     }
 
-    /// What encrypts values, always by the configuration that counts.
+    /// A transformer that always uses the current configuration.
     pub(crate) fn transformer(&self) -> Arc<dyn Transformer> {
         self.current.clone()
     }
 
-    /// The configuration that counts.
+    /// The configuration in use.
     pub(crate) fn current(&self) -> Arc<Current> {
         self.current.clone()
     }
 
-    /// Reads the file again whenever it changes, if that is wanted, and what could not be decrypted.
-    pub(crate) async fn keep_up(self, registry: Arc<Registry>) {
+    /// Reloads the file when it changes, if automatic reload is on, and tries again to decrypt values that could
+    /// not be decrypted.
+    pub(crate) async fn run(self, registry: Arc<Registry>) {
         let current = self.current();
         tokio::join!(self.follow_file(), retry_undecryptable(&current, &registry));
     }
 
     async fn follow_file(mut self) {
         if !self.file.reloaded {
-            return std::future::pending().await; // the plugins' thread ends with this
+            return std::future::pending().await; // dropping `self` would end the plugins' thread
         }
-        let mut pace = tokio::time::interval(PACE);
+        let mut interval = tokio::time::interval(RELOAD_PERIOD);
         let mut is_missing = false;
         loop {
-            pace.tick().await;
-            let ended = match read(&self.file) {
-                Ok(said) if hash(&said) == self.known => {
+            interval.tick().await;
+            let outcome = match read(&self.file) {
+                Ok(text) if hash(&text) == self.last_hash => {
                     is_missing = false;
                     continue;
                 }
-                Ok(said) => {
+                Ok(text) => {
                     is_missing = false;
-                    self.reload(&said).await
+                    self.reload(&text).await
                 }
                 Err(_) if is_missing => continue,
                 Err(why) => {
@@ -116,23 +118,23 @@ impl Encryption {
                     Err(why)
                 }
             };
-            self.current.reloads.ended(ended.err().as_deref(), now().unix_seconds());
+            self.current.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
         }
     }
 
-    async fn reload(&mut self, said: &[u8]) -> Result<(), String> {
-        self.known = hash(said);
-        let configured = configured(&self.file, said, &self.current.measures, &self.thread)?;
+    async fn reload(&mut self, text: &[u8]) -> Result<(), String> {
+        self.last_hash = hash(text);
+        let configured = configure(&self.file, text, &self.current.measures, &self.thread)?;
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));
         self.current.changed.notify_one();
-        self.current.reloads.taken(said);
+        self.current.reloads.taken(text);
         Ok(())
     }
 }
 
-/// Tries again to decrypt what could not be decrypted: at once when the configuration changes, and now and then,
-/// since a plugin may have been away.
+/// Tries again to decrypt values that could not be decrypted: at once when the configuration changes, and
+/// periodically, because a plugin may have been unreachable.
 async fn retry_undecryptable(current: &Current, registry: &Registry) {
     for round in 0.. {
         let changed = tokio::time::timeout(RETRY_PERIOD, current.changed.notified()).await;
@@ -143,27 +145,29 @@ async fn retry_undecryptable(current: &Current, registry: &Registry) {
                 tracing::info!(count, "stored values that could not be decrypted now can be")
             }
             Err(why) => tracing::warn!(
-                %why, "cannot read again the values that could not be decrypted; this is tried again"
+                %why, ?RETRY_PERIOD,
+                "cannot read undecryptable values again from the store; the server will retry"
             ),
         }
     }
 }
 
-/// What a file says; it holds keys.
+/// The file's content, wiped from memory after use because it holds keys.
 fn read(file: &EncryptionFile) -> Result<Zeroizing<Vec<u8>>, String> {
     let path = file.path.display();
     match fs::read(&file.path) {
-        Ok(said) if said.is_empty() => {
+        Ok(text) if text.is_empty() => {
             Err(format!("encryption provider configuration file {path} is empty"))
         }
-        Ok(said) => Ok(Zeroizing::new(said)),
+        Ok(text) => Ok(Zeroizing::new(text)),
         Err(why) => Err(format!("cannot read {path}: {why}")),
     }
 }
 
-fn configured(
+/// Makes the providers and plugins of a configuration. No plugin is called yet.
+fn configure(
     file: &EncryptionFile,
-    said: &[u8],
+    text: &[u8],
     measures: &Arc<Measures>,
     thread: &PluginThread,
 ) -> Result<Configured, String> {
@@ -175,7 +179,7 @@ fn configured(
         RefCell::<Vec<_>>::borrow_mut(&plugins).push(plugin);
         Ok(envelope)
     };
-    let configuration = Configuration::read(said, file.reloaded);
+    let configuration = Configuration::read(text, file.reloaded);
     let providers =
         configuration.and_then(|configuration| Providers::new(&configuration, &envelopes));
     let providers = providers.map_err(|why| format!("{}: {why}", file.path.display()))?;
@@ -183,7 +187,7 @@ fn configured(
     Ok(Configured { providers, plugins: plugins.into_inner() })
 }
 
-/// Providers that are in use, and the plugins among them.
+/// The providers of one configuration, and the plugins among them.
 #[derive(Debug)]
 struct Configured {
     providers: Providers,
@@ -191,47 +195,47 @@ struct Configured {
 }
 
 impl Configured {
-    /// Asks the plugins, again and again from then on; waits so long until all are well.
-    async fn start(&self, patience: Duration) -> Result<(), String> {
+    /// Starts to poll the status of the plugins. Waits until all are healthy, or returns an error after `timeout`.
+    async fn start(&self, timeout: Duration) -> Result<(), String> {
         let began = Instant::now();
         for plugin in &self.plugins {
             while let Err(why) = plugin.start().await {
-                if began.elapsed() >= patience {
+                if began.elapsed() >= timeout {
                     return Err(why);
                 }
-                tokio::time::sleep(START_PACE).await;
+                tokio::time::sleep(START_RETRY_PERIOD).await;
             }
         }
         Ok(())
     }
 }
 
-/// The configuration that counts now.
+/// The configuration in use, which a reload replaces.
 pub(crate) struct Current {
     configured: ArcSwap<Configured>,
-    /// Told when another configuration counts.
+    /// Notified when a reload has replaced the configuration.
     changed: Notify,
     pub(crate) reloads: Reloads,
-    /// Of all plugins so far.
+    /// The measures of all plugins since the start, those of replaced configurations included.
     pub(crate) measures: Arc<Measures>,
     is_reloaded: bool,
 }
 
 impl Current {
-    /// The names of the plugins, and how many seeds and keys of theirs are remembered.
+    /// For each plugin its name and the number of its seeds in the cache.
     pub(crate) fn sources(&self) -> Vec<(String, usize)> {
         self.configured.load().plugins.iter().map(|plugin| plugin.sources()).collect()
     }
 
-    /// Whether all plugins are well; `None` where there is no such check, as upstream has it: without plugins,
-    /// unless a changed file may bring some.
+    /// The health of all plugins. `None` if the server has no such check: as upstream, it has one if there are
+    /// plugins, or if a reload may add some.
     pub(crate) fn health(&self) -> Option<Result<(), String>> {
         let plugins = &self.configured.load().plugins;
         let name = |(number, why)| format!("kms-provider-{number}: {why}");
-        let ill = |(number, plugin): (_, &Arc<Plugin>)| Some((number, plugin.health().err()?));
-        let wrong: Vec<String> = plugins.iter().enumerate().filter_map(ill).map(name).collect();
-        let is_there = self.is_reloaded || !plugins.is_empty();
-        is_there.then(|| match wrong.as_slice() {
+        let failed = |(number, plugin): (_, &Arc<Plugin>)| Some((number, plugin.health().err()?));
+        let errors: Vec<String> = plugins.iter().enumerate().filter_map(failed).map(name).collect();
+        let has_check = self.is_reloaded || !plugins.is_empty();
+        has_check.then(|| match errors.as_slice() {
             [] => Ok(()),
             [why] => Err(why.clone()),
             more => Err(format!("[{}]", more.join(", "))),
@@ -256,7 +260,7 @@ impl Transformer for Current {
         path: &[u8],
         stored: Bytes,
     ) -> Result<Transformed, TransformError> {
-        // Not `load`: a plugin may be waited for.
+        // Not `load`: the call may wait for a plugin, and a guard of `load` is for short use.
         self.configured.load_full().providers.to_value(key, path, stored)
     }
 
@@ -265,8 +269,8 @@ impl Transformer for Current {
     }
 }
 
-/// Where plugins are asked, from the first plugin on. It is a thread of their own, since who waits for a key
-/// keeps another.
+/// The thread that calls plugins, started with the first plugin. It is separate because a thread that decrypts
+/// blocks until the plugin has responded.
 #[derive(Default)]
 struct PluginThread(OnceLock<(Handle, oneshot::Sender<()>)>);
 
@@ -281,7 +285,7 @@ impl PluginThread {
         thread::Builder::new()
             .name("kms-plugins".to_owned())
             .spawn(move || {
-                let _ = runtime.block_on(stopped); // the sender says nothing: it is dropped
+                let _ = runtime.block_on(stopped); // ends when the sender is dropped
             })
             .map_err(Error::Thread)?;
         let (handle, _) = self.0.get_or_init(|| (handle, stop));

@@ -150,7 +150,7 @@ impl Fairness {
     }
 
     /// Adjusts the limits to the demand until the server stops.
-    pub(crate) async fn keep_adjusting(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>) {
         loop {
             tokio::time::sleep(ADJUSTMENT_PERIOD).await;
             let mut state = self.state.write();

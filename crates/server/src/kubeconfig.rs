@@ -17,7 +17,7 @@ const CLUSTER: &str = "pintle";
 const USER: &str = "kubernetes-admin";
 
 /// Refuses a path where a file exists that this program has not written.
-pub(crate) fn check_place(path: &Path) -> Result<(), Error> {
+pub(crate) fn check_target(path: &Path) -> Result<(), Error> {
     let is_own = match fs::read_to_string(path) {
         Ok(text) => is_own(&text),
         Err(why) if why.kind() == ErrorKind::NotFound => true,

@@ -1,8 +1,7 @@
-//! Limits on the requests in flight and on the sessions, in total and of one user. Watches do not count.
+//! Limits on requests in flight and on sessions, in total and per user. Watches do not count.
 //!
-//! A user gets a further permit as long as more permits are free than this user holds. So one user alone can
-//! have half of all permits, and a second one half of the rest. All requests without credentials count as one
-//! user's.
+//! A user gets another permit while more permits are free than the user holds. So one user alone can hold half of
+//! all permits, and a second user half of the rest. All requests without credentials count as those of one user.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -14,17 +13,17 @@ use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_meta::Status;
 
-/// The limits and their use.
+/// The limits and the permits in use.
 pub(crate) struct Limits {
-    read_only: Arc<Lane>,
-    mutating: Arc<Lane>,
-    sessions: Arc<Lane>,
+    read_only: Arc<Limit>,
+    mutating: Arc<Limit>,
+    sessions: Arc<Limit>,
 }
 
-struct Lane {
-    /// 0 for no limit.
+struct Limit {
+    /// The number of permits; 0 means no limit.
     max: usize,
-    /// The permits of all users, with and without a limit.
+    /// The number of permits in use, those of users without a limit included.
     used: AtomicUsize,
     /// The number of permits of each user with a limit.
     held: Mutex<HashMap<ByName, usize>>,
@@ -32,7 +31,7 @@ struct Lane {
 
 /// The permit of a request in flight or of a session; returned when dropped.
 pub(crate) struct Permit {
-    lane: Arc<Lane>,
+    limit: Arc<Limit>,
     /// `None` for a user without a limit.
     user: Option<ByName>,
 }
@@ -45,9 +44,9 @@ impl Limits {
     /// Limits on read-only requests, on mutating requests and on sessions; 0 is no limit.
     pub(crate) fn new(read_only_max: usize, mutating_max: usize, sessions_max: usize) -> Self {
         Self {
-            read_only: Lane::new(read_only_max),
-            mutating: Lane::new(mutating_max),
-            sessions: Lane::new(sessions_max),
+            read_only: Limit::new(read_only_max),
+            mutating: Limit::new(mutating_max),
+            sessions: Limit::new(sessions_max),
         }
     }
 
@@ -73,7 +72,7 @@ impl Limits {
     }
 }
 
-impl Lane {
+impl Limit {
     fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, used: AtomicUsize::new(0), held: Mutex::default() })
     }
@@ -81,7 +80,7 @@ impl Lane {
     fn enter(self: &Arc<Self>, user: &Arc<User>) -> Result<Permit, Status> {
         if self.max == 0 || user.is_master() {
             self.used.fetch_add(1, Ordering::Relaxed);
-            return Ok(Permit { lane: self.clone(), user: None });
+            return Ok(Permit { limit: self.clone(), user: None });
         }
         let mut held = self.held.lock();
         let free = self.max.saturating_sub(self.used.load(Ordering::Relaxed));
@@ -98,15 +97,15 @@ impl Lane {
             }
         }
         self.used.fetch_add(1, Ordering::Relaxed);
-        Ok(Permit { lane: self.clone(), user: Some(user) })
+        Ok(Permit { limit: self.clone(), user: Some(user) })
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.lane.used.fetch_sub(1, Ordering::Relaxed);
+        self.limit.used.fetch_sub(1, Ordering::Relaxed);
         let Some(user) = &self.user else { return };
-        let mut held = self.lane.held.lock();
+        let mut held = self.limit.held.lock();
         if let Some(permits) = held.get_mut(user) {
             *permits -= 1;
             if *permits == 0 {
@@ -144,14 +143,14 @@ mod tests {
         Arc::new(User { name: name.to_owned(), ..User::default() })
     }
 
-    /// All permits that a user can get.
+    /// Enters as a user until a request is refused.
     fn fill(limits: &Limits, name: &str) -> Vec<Permit> {
         let user = user(name);
         std::iter::from_fn(|| limits.enter(true, &user).ok()).collect()
     }
 
     #[test]
-    fn lanes_fill_up_separately_and_empty_again() {
+    fn reads_writes_and_sessions_have_separate_limits() {
         let limits = Limits::new(2, 1, 1);
         let first = limits.enter(true, &user("a")).unwrap();
         let _second = limits.enter(true, &user("b")).unwrap();
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_leaves_as_many_permits_free_as_it_holds() {
+    fn a_user_gets_half_of_the_free_permits() {
         let limits = Limits::new(400, 200, 100);
         let shares: Vec<Vec<Permit>> =
             ["a", "b", "c", "d"].into_iter().map(|name| fill(&limits, name)).collect();

@@ -103,7 +103,7 @@ impl Server {
         let mut phases = Phases::new();
         config.check_release()?;
         config.connections = connection::within_files(config.connections);
-        config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
+        config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_target)?;
         // First, as an address in use is the most frequent reason why a start fails.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
@@ -148,7 +148,7 @@ impl Server {
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
-        keep_up(&mut background, &api, authorization, encryption);
+        spawn_background(&mut background, &api, authorization, encryption);
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
         let access = Access::new(&config, address, &pki)?;
@@ -298,21 +298,21 @@ fn wanted_certificates(config: &Config) -> Wanted {
 }
 
 /// Spawns the tasks that reload configuration files and refresh what comes from other servers.
-fn keep_up(
+fn spawn_background(
     background: &mut Background,
     api: &Api,
     authorization: Authorization,
     encryption: Option<Encryption>,
 ) {
-    background.spawn(authorization.keep_up());
+    background.spawn(authorization.run());
     if let Some(fairness) = api.fairness.clone() {
-        background.spawn(fairness.keep_adjusting());
+        background.spawn(fairness.run());
     }
     if let Some(external) = api.authentication.tokens.external.clone() {
-        background.spawn(external.keep_up());
+        background.spawn(external.run());
     }
     if let Some(encryption) = encryption {
-        background.spawn(encryption.keep_up(api.registry.clone()));
+        background.spawn(encryption.run(api.registry.clone()));
     }
 }
 

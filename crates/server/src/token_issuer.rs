@@ -57,7 +57,7 @@ impl TokenIssuer {
         asked: &Asked<'_>,
         request: &mut Value,
     ) -> Result<Vec<String>, Status> {
-        check_place(asked, request)?;
+        check_bound_object(asked, request)?;
         let stored = Stored { registry: asked.registry, uses: None };
         let account = stored.tree(StoredKind::ServiceAccount, asked.namespace, asked.name);
         let account = account.ok_or_else(|| not_found("serviceaccounts", asked.name))?;
@@ -141,7 +141,7 @@ pub(crate) fn key_set(keys: &[PublicKey]) -> String {
 }
 
 /// The request's name and namespace must be those of the URL.
-fn check_place(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
+fn check_bound_object(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
     let checks = [
         ("name", asked.name, object::name(request)),
         ("namespace", asked.namespace, object::namespace(request)),

@@ -1,7 +1,7 @@
-//! The server over real TLS: who gets in, what holds while it stops, what is there after it starts again.
-//! What is answered to whom is the API scripts' to check.
+//! The server over TLS: authentication, flags, limits, shutdown and restart. API scripts test the responses of the
+//! API.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot connect has nothing to say")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot connect fails")]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,12 +25,12 @@ use rustls::{
 /// A certificate and its key, as PEM.
 type Identity = (String, String);
 
-/// Who asks.
+/// The client certificate of a request.
 #[derive(Clone, Copy)]
 enum As<'a> {
     Nobody,
     Somebody(&'a Identity),
-    /// In one version of TLS.
+    /// With one version of TLS.
     Speaking(&'static SupportedProtocolVersion, &'a Identity),
 }
 
@@ -47,7 +47,7 @@ impl Answer {
     }
 }
 
-/// The connection of a client, on which one request is sent.
+/// A client's connection.
 struct Client {
     stream: StreamOwned<ClientConnection, TcpStream>,
 }
@@ -73,7 +73,7 @@ impl Client {
                 let chain = chain.collect::<Result<_, _>>().unwrap();
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
                 let key = provider.key_provider.load_private_key(key).unwrap();
-                // The client takes what it is given, and does not look into it as the usual one does.
+                // This resolver sends each certificate; the usual one would not send an unsuitable one.
                 let given = SingleCertAndKey::from(CertifiedKey::new(chain, key));
                 config.with_client_cert_resolver(Arc::new(given))
             }
@@ -81,7 +81,7 @@ impl Client {
         let name = ServerName::try_from("localhost").unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let socket = TcpStream::connect(server.url().trim_start_matches("https://")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Self { stream: StreamOwned::new(connection, socket) }
     }
 
@@ -90,7 +90,7 @@ impl Client {
         self.stream.flush().unwrap();
     }
 
-    /// Reads until `stop` says so or the connection ends.
+    /// Reads until `stop` is true or the connection ends.
     fn read_until(&mut self, stop: impl Fn(&str) -> bool) -> String {
         let mut text = Vec::new();
         let mut buffer = [0; 4096];
@@ -111,7 +111,7 @@ impl Client {
     }
 }
 
-/// Sends a request and reads the answer. `what` is the method and the path.
+/// Sends a request and reads the response. `what` is the method and the path.
 fn ask(server: &Running, who: As<'_>, what: &str, headers: &str, body: &str) -> Answer {
     let mut client = Client::connect(server, who);
     let length = body.len();
@@ -126,7 +126,7 @@ fn admin(server: &Running) -> Identity {
     (server.admin().certificate_pem.clone(), server.admin().key_pem.clone())
 }
 
-/// An authority for client certificates, apart from the server's own.
+/// A certificate authority for clients, separate from the server's.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -160,17 +160,17 @@ impl Authority {
 const LONG: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 /// Longer than any test.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long an answer may take; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The deadline of a read. Only a test that fails waits for so long.
+const TIMEOUT: Duration = Duration::from_secs(120);
 const PODS: &str = "GET /api/v1/namespaces/default/pods";
 
-/// Asks on a thread of its own, for the client blocks.
+/// Runs `work` on a separate thread, because the client blocks.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_decide_who_gets_in() {
+async fn clients_are_authenticated_by_certificate_or_token() {
     let directory = tempfile::tempdir().unwrap();
     let known = Authority::new("known");
     let file = directory.path().join("clients.pem");
@@ -199,7 +199,7 @@ async fn credentials_decide_who_gets_in() {
         assert_eq!(refused.status, 403);
         assert!(refused.body.contains("system:anonymous"));
 
-        // What is given and does not hold is refused in words, not by a broken connection.
+        // Invalid credentials get a Status with 401 instead of a failed handshake.
         let unknown = Authority::new("unknown").identity("jane", "system:masters", LONG);
         let expired = known.identity("jane", "system:masters", Duration::ZERO);
         for identity in [&unknown, &expired] {
@@ -213,9 +213,9 @@ async fn credentials_decide_who_gets_in() {
     .await;
 }
 
-/// AUTHN-01: what `openssl x509 -req` made without extensions, as many users of clusters have it.
+/// AUTHN-01: `openssl x509 -req` without extensions makes version 1 certificates, which many users have.
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_of_the_first_version_are_taken() {
+async fn x509_version_1_certificates_are_accepted() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/first-version");
     let file = |name: &str| std::fs::read_to_string(format!("{directory}/{name}")).unwrap();
     let (jane, forged, key) = (file("jane.crt"), file("forged.crt"), file("jane.key"));
@@ -231,7 +231,7 @@ async fn certificates_of_the_first_version_are_taken() {
             assert_eq!(who.status, 201, "{}", who.body);
             let groups = r#""username":"jane","groups":["dev","system:authenticated"]"#;
             assert!(who.body.contains(groups), "{}", who.body);
-            // Of an authority with the same name, and of one that is not known.
+            // An authority with the same name but another key, and an unknown one.
             for (server, identity) in [(&server, &forged), (&other, &jane)] {
                 let refused = ask(server, As::Speaking(version, identity), review, "", "{}");
                 assert_eq!(refused.status, 401, "{}", refused.body);
@@ -254,7 +254,7 @@ async fn without_anonymous_access_everyone_needs_credentials() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_has_its_headers() {
+async fn each_response_has_audit_id_and_cache_control() {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     blocking(move || {
         let admin = admin(&server);
@@ -274,7 +274,7 @@ async fn every_answer_has_its_headers() {
 
 /// A client may send the body of a refused request late, and the next request after it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_nobody_wants_does_not_cost_the_connection() {
+async fn the_late_body_of_a_refused_request_does_not_end_the_connection() {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     blocking(move || {
         let mut client = Client::connect(&server, As::Nobody);
@@ -293,7 +293,7 @@ async fn a_body_that_nobody_wants_does_not_cost_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watches_that_begin_with_the_state_can_be_switched_off() {
+async fn send_initial_events_needs_the_watch_list_gate() {
     for (gate, status) in [("WatchList=true", 200), ("WatchList=false", 422)] {
         let mut config = Config::ephemeral();
         config.feature_gates = FeatureGates::parse([gate]).unwrap();
@@ -388,14 +388,14 @@ async fn a_full_server_refuses_all_but_masters() {
         let admin = admin(&server);
         let post = "POST /api/v1/namespaces/default/configmaps";
         let body = r#"{"metadata":{"name":"a"}}"#;
-        // A request whose body is not complete yet takes the only place.
+        // A request whose body is not complete yet holds the only permit.
         let mut slow = Client::connect(&server, As::Somebody(&admin));
         slow.send(&format!(
             "{post} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\nconnection: close\r\n\
              content-length: {}\r\n\r\n",
             body.len()
         ));
-        // The server asks for the body only when the request has its place.
+        // The server asks for the body only after the request has its permit.
         let asked = slow.read_until(|text| text.ends_with("\r\n\r\n"));
         assert!(asked.starts_with("HTTP/1.1 100 "), "{asked}");
         let jane = server.signer().client("jane", &[]).unwrap();
@@ -407,7 +407,7 @@ async fn a_full_server_refuses_all_but_masters() {
         assert_eq!(refused.header("retry-after"), Some("1"));
         let other = r#"{"metadata":{"name":"b"}}"#;
         assert_eq!(ask(&server, As::Somebody(&admin), post, "", other).status, 201);
-        // Who may not do a thing needs no place to hear it.
+        // A forbidden request is refused without a permit.
         assert_eq!(ask(&server, As::Nobody, post, "", body).status, 403);
         slow.send(body);
         assert_eq!(slow.answer().status, 201);
@@ -418,7 +418,7 @@ async fn a_full_server_refuses_all_but_masters() {
 
 /// HLT-08: during the delay, connections that are open still work.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_to_stop_says_so_and_serves_on() {
+async fn a_server_serves_during_its_shutdown_delay_and_is_not_ready() {
     let config = Config { shutdown_delay: FOR_EVER, ..Config::ephemeral() };
     let server = Server::start(config).await.unwrap();
     let (server, mut probe) = blocking(move || {
@@ -449,7 +449,7 @@ async fn a_server_that_is_to_stop_says_so_and_serves_on() {
     stopping.abort();
 }
 
-/// HLT-08: a watch ends as a whole document does, so that clients go on elsewhere.
+/// HLT-08: the response of a watch ends properly, so that clients resume at another server.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_ends_its_watches() {
     let server = Server::start(Config::ephemeral()).await.unwrap();
@@ -469,7 +469,7 @@ async fn a_server_that_stops_ends_its_watches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_finds_everything_again() {
+async fn objects_and_certificates_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let config =
         || Config { data_dir: directory.path().join("data"), secure_port: 0, ..Config::default() };
@@ -485,23 +485,23 @@ async fn a_restart_finds_everything_again() {
     })
     .await;
 
-    // The directory is one server's.
+    // A second server cannot use the directory.
     let second = Server::start(config()).await.err().map(|error| error.to_string());
     assert!(second.as_deref().is_some_and(|e| e.contains("--data-dir")), "{second:?}");
 
     first.shutdown().await;
     let again = Server::start(config()).await.unwrap();
     blocking(move || {
-        // GRP-12; and the administrator's certificate still holds
+        // GRP-12; the administrator's certificate is still valid
         let after = ask(&again, As::Somebody(&admin), get, "", "");
         assert_eq!((after.status, after.body), (200, before));
     })
     .await;
 }
 
-/// Asks until the answer is as it is to be.
+/// Sends a request until the response satisfies a condition.
 fn ask_until(server: &Running, who: As<'_>, what: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let answer = ask(server, who, what, "", "");
         if is_so(&answer) {
@@ -511,7 +511,7 @@ fn ask_until(server: &Running, who: As<'_>, what: &str, is_so: impl Fn(&Answer) 
     }
 }
 
-/// A definition of signing requests, at the place of the built-in ones.
+/// A custom resource definition with the names of the built-in CertificateSigningRequest.
 const REQUESTS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
     "metadata":{"name":"certificatesigningrequests.certificates.k8s.io",
         "annotations":{"api-approved.kubernetes.io":"unapproved"}},
@@ -520,9 +520,9 @@ const REQUESTS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Custom
         "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{
             "type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}"#;
 
-/// Nor at a restart, nor where its status says that it has the place, nor when it goes.
+/// Neither at a restart, nor if its status claims that the names are accepted, nor when it is deleted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_does_not_take_the_place_of_a_built_in_resource() {
+async fn a_custom_resource_definition_does_not_replace_a_built_in_resource() {
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/\
                        certificatesigningrequests.certificates.k8s.io";
@@ -532,7 +532,7 @@ async fn a_definition_does_not_take_the_place_of_a_built_in_resource() {
         || Config { data_dir: directory.path().join("data"), secure_port: 0, ..Config::default() };
     let check = |server: &Running, admin: &Identity| {
         let who = As::Somebody(admin);
-        // What is no signing request is refused, and may not say that it is approved.
+        // An invalid signing request, which claims to be approved, is refused.
         let made_up = r#"{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest",
             "metadata":{"name":"made-up"},"status":{"conditions":[{"type":"Approved"}]}}"#;
         let refused = ask(server, who, &format!("POST {CSRS}"), "", made_up);
@@ -613,9 +613,9 @@ async fn a_token_that_is_marked_invalid_is_refused() {
     .await;
 }
 
-/// Bytes that are no ASCII: whoever sends them is not taken for somebody else, or for nobody.
+/// Credentials with other than ASCII bytes are not ignored.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_named_in_other_letters_is_not_passed_over() {
+async fn names_and_tokens_with_other_than_ascii_characters_are_read() {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     blocking(move || {
         let admin = admin(&server);
@@ -629,9 +629,9 @@ async fn who_is_named_in_other_letters_is_not_passed_over() {
     .await;
 }
 
-/// Where everyone may do everything, nobody comes without credentials.
+/// With `AlwaysAllow`, requests without credentials are refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_anonymous_who_could_do_everything() {
+async fn always_allow_disables_anonymous_access() {
     let modes = vec![Mode::Rbac, Mode::AlwaysAllow];
     let config = Config { authorization_modes: modes, ..Config::ephemeral() };
     let server = Server::start(config).await.unwrap();
@@ -644,7 +644,7 @@ async fn nobody_is_anonymous_who_could_do_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_port_is_an_error_that_says_what_to_do() {
+async fn a_port_in_use_is_an_error_with_a_remedy() {
     let first = Server::start(Config::ephemeral()).await.unwrap();
     let port = first.url().rsplit(':').next().unwrap().parse().unwrap();
     let config = Config { secure_port: port, ..Config::ephemeral() };
@@ -653,12 +653,12 @@ async fn a_taken_port_is_an_error_that_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_tls_does_no_harm() {
+async fn clients_without_tls_do_no_harm() {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     blocking(move || {
         let address = server.url().trim_start_matches("https://");
         let mut plain = TcpStream::connect(address).unwrap();
-        plain.set_read_timeout(Some(PATIENCE)).unwrap();
+        plain.set_read_timeout(Some(TIMEOUT)).unwrap();
         plain.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
         let mut answer = String::new();
         plain.read_to_string(&mut answer).unwrap();
@@ -696,9 +696,9 @@ async fn a_refused_body_does_not_end_the_connection() {
     .await;
 }
 
-/// VERB-14: a browser asks before a page of another origin may.
+/// VERB-14: CORS, with preflight requests of browsers.
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_allowed_origins_may_ask() {
+async fn pages_of_allowed_origins_can_send_requests() {
     let cors = Cors::parse([r"//example\.com(:|$)"]).unwrap();
     let server = Server::start(Config { cors, ..Config::ephemeral() }).await.unwrap();
     blocking(move || {
@@ -712,7 +712,7 @@ async fn pages_of_allowed_origins_may_ask() {
         assert_eq!(preflight.header("access-control-allow-credentials"), Some("true"));
         let refused = ask(&server, As::Nobody, PREFLIGHT, stranger, "");
         assert_eq!((refused.status, allowed(&refused)), (403, None));
-        // What is refused for other reasons is told to the page all the same.
+        // A page of an allowed origin can read refusals, too.
         let unknown = ask(&server, As::Nobody, PODS, page, "");
         assert_eq!((unknown.status, allowed(&unknown).is_some()), (403, true));
         assert_eq!(allowed(&ask(&server, As::Nobody, PODS, "", "")), None);
@@ -722,16 +722,15 @@ async fn pages_of_allowed_origins_may_ask() {
 
 const PREFLIGHT: &str = "OPTIONS /api/v1/namespaces/default/pods";
 
-/// Requests that compute for long keep nobody waiting: health checks and reads of small objects are
-/// answered beside them, though there are more of them than threads.
+/// Health checks and reads of small objects are served beside more heavy requests than there are threads.
 #[test]
-fn heavy_requests_keep_nobody_waiting() {
+fn heavy_requests_do_not_delay_small_ones() {
     const HEAVY: usize = 6;
     const SMALL: usize = 20;
     let runtime = pintle_server::runtime().unwrap();
     let server = Arc::new(runtime.block_on(Server::start(Config::ephemeral())).unwrap());
     let admin = admin(&server);
-    // Large and valid, and refused at the end: nothing is left of it.
+    // The dry run is large and valid, and stores nothing.
     let members: Vec<String> = (0..30_000).map(|n| format!(r#""key-{n}":"value""#)).collect();
     let heavy = format!(r#"{{"metadata":{{"name":"x"}},"data":{{{}}}}}"#, members.join(","));
     let answered = AtomicUsize::new(0);
@@ -748,7 +747,7 @@ fn heavy_requests_keep_nobody_waiting() {
                 }
             });
         }
-        // All of them are under way.
+        // Wait until heavy requests are in flight.
         while answered.load(Ordering::Relaxed) < HEAVY {
             thread::yield_now();
         }
@@ -758,7 +757,7 @@ fn heavy_requests_keep_nobody_waiting() {
             let what = "GET /api/v1/namespaces/default";
             assert_eq!(ask(&server, As::Somebody(&admin), what, "", "").status, 200, "{small}");
         }
-        // Where each had to wait for a thread, at least one heavy request was answered before it.
+        // If each small request had waited for a thread, at least one heavy request would have ended before it.
         let meanwhile = answered.load(Ordering::Relaxed) - before;
         over.store(true, Ordering::Relaxed);
         assert!(meanwhile < SMALL, "{meanwhile} heavy requests were answered meanwhile");

@@ -1,6 +1,6 @@
-//! Watches over WebSockets (WS-08), by a client that others wrote.
+//! Watches over WebSockets (WS-08), with the client of the crate `tungstenite`.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot connect has nothing to say")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot connect fails")]
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use tungstenite::{ClientRequestBuilder, Error, HandshakeError, Message, WebSocke
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// How long an answer may take; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The deadline of a read. Only a test that fails waits for so long.
+const TIMEOUT: Duration = Duration::from_secs(120);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A connection to the server, as its administrator or as nobody.
+/// Connects as the administrator or without credentials.
 fn connect(server: &Running, as_admin: bool) -> Stream {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).unwrap()).unwrap();
@@ -39,11 +39,11 @@ fn connect(server: &Running, as_admin: bool) -> Stream {
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let socket = TcpStream::connect(server.url().trim_start_matches("https://")).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     StreamOwned::new(connection, socket)
 }
 
-/// Opens a watch, or says with which code it was refused.
+/// Opens a watch. The error is the status code of a refusal.
 fn watch(
     stream: Stream,
     query: &str,
@@ -62,7 +62,7 @@ fn watch(
     }
 }
 
-/// Creates a ConfigMap with that much in it.
+/// Creates a ConfigMap with `bytes` bytes of data.
 fn create(server: &Running, name: &str, bytes: usize) {
     use std::io::{Read, Write};
     let body =
@@ -71,11 +71,11 @@ fn create(server: &Running, name: &str, bytes: usize) {
     let head = format!("POST {MAPS} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
     write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
     let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer); // servers may leave without a word
+    let _ = stream.read_to_string(&mut answer); // the server may close without a close_notify
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
 }
 
-/// Runs on a thread of its own, for the client blocks.
+/// Starts a server and runs `work` on a separate thread, because the client blocks.
 async fn with_server(work: impl FnOnce(&Running) + Send + 'static) {
     let mut config = Config::ephemeral();
     config.feature_gates = FeatureGates::parse(["CBORServingAndStorage=true"]).unwrap();
@@ -106,7 +106,7 @@ async fn every_event_is_a_message() {
             let Message::Binary(event) = cbor.read().unwrap() else { panic!("is binary") };
             assert!(event.starts_with(&[0xd9, 0xd9, 0xf7, 0xa2]), "a map of two: {event:?}");
         }
-        // Those that were there before come each in a message, too.
+        // The initial events of a later watch are separate messages, too.
         let mut late = open("application/json");
         for name in ["large", "medium", "small"] {
             let text = late.read().unwrap();
@@ -117,16 +117,16 @@ async fn every_event_is_a_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn either_side_may_leave() {
+async fn client_and_server_can_close_a_watch() {
     with_server(|server| {
         let mut socket =
             watch(connect(server, true), "resourceVersion=0", "*/*", &["mine"]).unwrap();
-        // What clients send is passed over, and pings are answered.
+        // The server ignores messages and responds to pings.
         socket.send(Message::Text("x".repeat(100_000).into())).unwrap();
         socket.send(Message::Ping("ping".into())).unwrap();
         let answer = loop {
             match socket.read().unwrap() {
-                Message::Text(_) => {} // the root certificate, which every namespace gets
+                Message::Text(_) => {} // the event of the ConfigMap kube-root-ca.crt
                 other => break other,
             }
         };
@@ -154,7 +154,7 @@ async fn either_side_may_leave() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_are_answers() {
+async fn a_refused_watch_gets_a_status_code() {
     with_server(|server| {
         let refused = |stream, query, accept, subprotocols: &[&str]| {
             watch(stream, query, accept, subprotocols).err()
@@ -163,7 +163,7 @@ async fn refusals_are_answers() {
         assert_eq!(refused(connect(server, true), "", "application/yaml", &[]), Some(406));
         assert_eq!(refused(connect(server, true), "", "*/*", &["a", "b"]), Some(400));
         assert_eq!(refused(connect(server, false), "", "*/*", &[]), Some(403));
-        // Browsers have tokens among the subprotocols.
+        // Browsers send tokens as subprotocols.
         let token = "base64url.bearer.authorization.k8s.io.bm9ib2R5";
         assert_eq!(refused(connect(server, false), "", "*/*", &[token, "mine"]), Some(401));
     })

@@ -13,7 +13,7 @@ use super::{Api, Incoming, Refusal};
 use crate::audit::{Received, Record};
 use crate::authentication::Peer;
 use crate::authentication::impersonation::impersonated;
-use crate::connection::Conduct;
+use crate::connection::ConnectionState;
 use crate::in_progress::InProgress;
 use crate::machine::now;
 use crate::request_info::RequestInfo;
@@ -31,7 +31,7 @@ impl Api {
     pub(super) async fn authorize_incoming(
         &self,
         peer: &Peer,
-        conduct: &Conduct,
+        connection: &ConnectionState,
         incoming: &Incoming<'_>,
         progress: &mut InProgress,
     ) -> Result<Authorized, Refusal> {
@@ -39,7 +39,7 @@ impl Api {
         let timeout = self.timeout(info, incoming.query).inspect_err(|_| {
             progress.record = self.record(incoming, None, now);
         })?;
-        let known = self.authenticate(peer, conduct, incoming, now).await;
+        let known = self.authenticate(peer, connection, incoming, now).await;
         progress.log.iter_mut().for_each(|log| log.authenticated());
         progress.record = self.record(incoming, known.as_ref().ok().map(|known| &known.user), now);
         let known = known?;
@@ -73,7 +73,7 @@ impl Api {
     async fn authenticate(
         &self,
         peer: &Peer,
-        conduct: &Conduct,
+        connection: &ConnectionState,
         incoming: &Incoming<'_>,
         now: Now,
     ) -> Result<Authenticated, Status> {
@@ -83,7 +83,7 @@ impl Api {
         let known = self.authentication.user(peer, shown, now, &self.registry).await;
         let user = known.as_ref().map(|known| &*known.user);
         access.authenticated(user, incoming.began.elapsed());
-        conduct.asked(user.ok(), incoming.head.version);
+        connection.record_user(user.ok(), incoming.head.version);
         known.map_err(|error| {
             tracing::debug!(%error, path = %incoming.info.path, "unable to authenticate the request");
             Status::unauthorized()

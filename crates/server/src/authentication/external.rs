@@ -73,7 +73,7 @@ struct Source {
 }
 
 impl External {
-    /// Reads the configuration. [`External::keep_up`] contacts the providers later.
+    /// Reads the configuration. [`External::run`] contacts the providers later.
     ///
     /// # Errors
     /// What is wrong with a flag or a file that it names.
@@ -202,7 +202,7 @@ impl External {
 
     /// Initializes the providers, and reloads the configuration when its file changes. An invalid
     /// file changes nothing.
-    pub(crate) async fn keep_up(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>) {
         let first = self.providers.load_full();
         let started = async {
             futures_util::future::join_all(first.iter().map(|one| one.initialize())).await;

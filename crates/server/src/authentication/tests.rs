@@ -54,17 +54,17 @@ async fn user(anonymous: bool, authorization: &str) -> Result<String, Error> {
     } else {
         headers(&[("authorization", authorization)])
     };
-    ask(&authentication, None, &headers, 0).await
+    authenticate(&authentication, None, &headers, 0).await
 }
 
 #[tokio::test]
-async fn who_has_no_credentials_is_anonymous_or_refused() {
+async fn requests_without_credentials_are_anonymous_or_refused() {
     assert_eq!(user(true, "").await, Ok("system:anonymous".to_owned()));
     assert_eq!(user(false, "").await, Err(Error::Missing));
 }
 
 #[tokio::test]
-async fn tokens_are_known_or_refused() {
+async fn unknown_tokens_are_refused() {
     // AUTHN-02, AUTHN-03
     assert_eq!(user(true, "Bearer known").await, Ok("jane".to_owned()));
     assert_eq!(user(true, "bearer known").await, Ok("jane".to_owned()));
@@ -74,13 +74,16 @@ async fn tokens_are_known_or_refused() {
 }
 
 #[tokio::test]
-async fn tokens_need_not_be_ascii_and_are_never_passed_over() {
+async fn tokens_with_other_than_ascii_characters_are_checked() {
     assert_eq!(user(true, "Bearer tökén").await, Ok("tove".to_owned()));
     assert_eq!(user(true, "\u{a0}Bearer tökén ").await, Ok("tove".to_owned()));
     assert_eq!(user(true, "Bearer tökèn").await, Err(Error::Token));
     let latin = HeaderValue::from_bytes(b"Bearer t\xf6k\xe9n").unwrap();
     let headers = HeaderMap::from_iter([(AUTHORIZATION, latin)]);
-    assert_eq!(ask(&authentication(true, None), None, &headers, 0).await, Err(Error::Token));
+    assert_eq!(
+        authenticate(&authentication(true, None), None, &headers, 0).await,
+        Err(Error::Token)
+    );
 }
 
 /// Noon of a day in each of the first months of 2001, in seconds since 1970.
@@ -89,9 +92,9 @@ const FEBRUARY: i64 = JANUARY + 40 * 86_400;
 const MAY: i64 = JANUARY + 140 * 86_400;
 const JUNE: i64 = JANUARY + 160 * 86_400;
 
-/// An authority's verifier, and a chain that it trusts. All begin with 2001; the leaf ends with May,
-/// what is between it and the authority with the month before this one.
-fn chain(name: &str, between: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>) {
+/// A verifier for an authority, and a chain of a leaf and an intermediate certificate that it trusts. All are valid
+/// from the start of 2001: the leaf until June, the intermediate until the month `until`.
+fn chain(name: &str, until: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>) {
     let params = |name: &str, is_ca: bool, end: u8| {
         let mut params = rcgen::CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -106,8 +109,7 @@ fn chain(name: &str, between: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>
     let keys = [(); 3].map(|()| rcgen::KeyPair::generate().unwrap());
     let root = rcgen::CertifiedIssuer::self_signed(params("root", true, 12), &keys[0]);
     let root = root.unwrap();
-    let middle =
-        rcgen::CertifiedIssuer::signed_by(params("middle", true, between), &keys[1], &root);
+    let middle = rcgen::CertifiedIssuer::signed_by(params("middle", true, until), &keys[1], &root);
     let middle = middle.unwrap();
     let leaf = params(name, false, 6).signed_by(&keys[2], &middle).unwrap();
     let mut roots = rustls::RootCertStore::empty();
@@ -121,8 +123,8 @@ fn chain(name: &str, between: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>
     )
 }
 
-/// Who asks at a time over a connection that began with a chain in January.
-async fn ask(
+/// Authenticates a request at a time, over a connection with a certificate chain, and returns the user's name.
+async fn authenticate(
     authentication: &Authentication,
     chain: Option<&[CertificateDer<'_>]>,
     headers: &HeaderMap,
@@ -136,52 +138,52 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn a_certificate_holds_while_its_whole_chain_does() {
+async fn a_client_certificate_is_valid_while_its_whole_chain_is() {
     let none = HeaderMap::new();
     let known = headers(&[("authorization", "Bearer known")]);
     for (between, holds, ended) in [(9, MAY, JUNE), (3, FEBRUARY, MAY)] {
         let (verifier, chain) = chain("joe", between);
         let authentication =
             Authentication { verifier: Some(verifier), ..authentication(true, None) };
-        let at = |seconds, headers| ask(&authentication, Some(&chain), headers, seconds);
+        let at = |seconds, headers| authenticate(&authentication, Some(&chain), headers, seconds);
         assert_eq!(at(holds, &none).await, Ok("joe".to_owned()), "{between}");
         assert!(matches!(at(ended, &none).await, Err(Error::Untrusted(_))), "{between}");
-        // Another credential that holds is enough.
+        // A valid token is enough.
         assert_eq!(at(ended, &known).await, Ok("jane".to_owned()), "{between}");
     }
 }
 
 #[tokio::test]
-async fn a_front_proxy_is_one_while_its_whole_chain_holds() {
+async fn a_front_proxy_is_trusted_while_its_whole_chain_is_valid() {
     let named = headers(&[("x-remote-user", "ann")]);
     for (between, holds, ended) in [(9, MAY, JUNE), (3, FEBRUARY, MAY)] {
         let (verifier, chain) = chain("proxy", between);
         let proxy = FrontProxy::new(verifier, RequestHeader::default());
         let authentication = authentication(true, Some(proxy));
-        let at = |seconds| ask(&authentication, Some(&chain), &named, seconds);
+        let at = |seconds| authenticate(&authentication, Some(&chain), &named, seconds);
         assert_eq!(at(holds).await, Ok("ann".to_owned()), "{between}");
         assert!(matches!(at(ended).await, Err(Error::Untrusted(_))), "{between}");
     }
 }
 
 #[tokio::test]
-async fn an_unneeded_certificate_that_ended_ends_nothing() {
+async fn an_expired_certificate_outside_the_chain_is_ignored() {
     let (verifier, mut chain) = chain("joe", 9);
     let (_, others) = self::chain("other", 3);
     chain.extend(others);
     let authentication = Authentication { verifier: Some(verifier), ..authentication(true, None) };
-    let found = ask(&authentication, Some(&chain), &HeaderMap::new(), MAY).await;
+    let found = authenticate(&authentication, Some(&chain), &HeaderMap::new(), MAY).await;
     assert_eq!(found, Ok("joe".to_owned()));
 }
 
 #[tokio::test]
-async fn a_front_proxy_says_who_asks_and_nobody_else() {
+async fn only_a_front_proxy_can_name_the_user_in_headers() {
     let (verifier, chain) = chain("proxy", 9);
     let proxy = || FrontProxy::new(verifier.clone(), RequestHeader::default());
     let (with, without) = (authentication(true, Some(proxy())), authentication(true, None));
     let registry = registry().await;
     let now = Now { unix_micros: JANUARY * 1_000_000 };
-    let ask = async |authentication: &Authentication, headers: &HeaderMap| {
+    let authenticate = async |authentication: &Authentication, headers: &HeaderMap| {
         let peer = authentication.peer(Some(&chain));
         authentication.user(&peer, (headers, "/"), now, &registry).await.unwrap().user
     };
@@ -192,15 +194,15 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
         ("x-remote-group", "ops"),
         ("x-remote-extra-example.com%2fteam", "a"),
     ]);
-    let user = ask(&with, &named).await;
+    let user = authenticate(&with, &named).await;
     assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "7"));
     assert_eq!(user.groups, ["dev", "ops", "system:authenticated"]);
     assert_eq!(user.extra, [("example.com/team".to_owned(), vec!["a".to_owned()])]);
-    assert_eq!(ask(&without, &named).await.name, "system:anonymous");
-    assert_eq!(ask(&with, &HeaderMap::new()).await.name, "system:anonymous");
+    assert_eq!(authenticate(&without, &named).await.name, "system:anonymous");
+    assert_eq!(authenticate(&with, &HeaderMap::new()).await.name, "system:anonymous");
     let latin =
         |name, bytes| (HeaderName::from_static(name), HeaderValue::from_bytes(bytes).unwrap());
-    let user = ask(
+    let user = authenticate(
         &with,
         &HeaderMap::from_iter([
             latin("x-remote-user", "jürgen".as_bytes()),
@@ -213,7 +215,8 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
     assert_eq!(user.name, "jürgen");
     assert_eq!(user.groups, ["köche", "k\u{fffd}che", "system:authenticated"]);
     assert_eq!(user.extra, [("a".to_owned(), vec!["\u{fffd}".to_owned()])]);
-    let user = ask(&with, &HeaderMap::from_iter([latin("x-remote-user", b"j\xfcrgen")])).await;
+    let user =
+        authenticate(&with, &HeaderMap::from_iter([latin("x-remote-user", b"j\xfcrgen")])).await;
     assert_eq!(user.name, "j\u{fffd}rgen");
 }
 
@@ -236,7 +239,7 @@ fn check_groups(list: &[(&str, &str)], expected: &[&str]) {
 }
 
 #[test]
-fn who_may_acts_as_someone_else() {
+fn an_authorized_user_impersonates() {
     // AUTHN-04
     assert_eq!(impersonate(&[], false).unwrap().name, "joe");
     let user = impersonate(&[("impersonate-user", "ann"), ("impersonate-uid", "7")], true).unwrap();
@@ -266,7 +269,7 @@ fn check_refusal(list: &[(&str, &str)], allowed: bool, expected: &str) {
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn impersonation_without_authorization_is_forbidden() {
     check_refusal(
         &[("impersonate-user", "ann")],
         false,
@@ -288,7 +291,7 @@ fn who_may_not_is_told_so() {
 }
 
 #[test]
-fn no_other_server_is_told_who_asks() {
+fn credentials_are_removed_before_a_request_is_relayed() {
     let custom =
         RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::default() };
     let proxy = FrontProxy::new(Arc::new(Verifier::new(Arc::new(NoClientAuth))), custom);

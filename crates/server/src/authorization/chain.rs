@@ -97,11 +97,11 @@ impl Authorization {
     }
 
     /// Updates the node graph and reloads the configuration file.
-    pub(crate) async fn keep_up(self) {
+    pub(crate) async fn run(self) {
         let nodes = self.parts.nodes.clone();
         let graph = async {
             if let Some(nodes) = nodes {
-                nodes.keep_up().await;
+                nodes.run().await;
             }
         };
         tokio::join!(graph, self.follow_file());

@@ -61,7 +61,7 @@ impl Nodes {
     }
 
     /// Applies changes at intervals, so that queries have few to apply.
-    pub(crate) async fn keep_up(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {

@@ -10,21 +10,20 @@ fn user(name: &str) -> Arc<User> {
     Arc::new(User { name: name.to_owned(), ..User::default() })
 }
 
-/// Does something apart, once.
-async fn apart_in<T>(compute: &Compute, name: &str, work: impl Fn() -> T) -> T {
+/// Runs `work` once on a compute thread, in the lane of a user.
+async fn compute_in_lane<T>(compute: &Compute, name: &str, work: impl Fn() -> T) -> T {
     let mut lane = compute.lane(&user(name));
     poll_fn(|context| lane.poll_separately(context, |_| work())).await
 }
 
 fn runtime(threads: usize) -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(threads).build().expect("threads are to be had")
+    builder.worker_threads(threads).build().expect("the runtime starts")
 }
 
-/// Requests that compute for as long as they are let stall nobody: the runtime has two threads, and eight
-/// such requests.
+/// The runtime has two threads. Eight requests compute until the test releases them.
 #[test]
-fn long_computing_stalls_nobody() {
+fn long_computations_do_not_block_small_requests() {
     let runtime = runtime(2);
     let compute = Arc::new(Compute::new(2));
     let (go, gate) = mpsc::channel::<()>();
@@ -35,14 +34,14 @@ fn long_computing_stalls_nobody() {
             runtime.spawn(async move {
                 let request = async {
                     work::ahead(usize::MAX).await;
-                    // As long computing: it holds its thread until the others were served.
-                    gate.lock().recv().expect("the test lets each go")
+                    // This stands for a long computation: it blocks its thread until small requests are served.
+                    gate.lock().recv().expect("the test releases it")
                 };
                 compute.run(&user(&format!("user-{number}")), request).await;
             })
         })
         .collect();
-    // Small requests are answered meanwhile.
+    // Small requests are served meanwhile.
     for _ in 0..100 {
         let compute = compute.clone();
         let small = runtime.spawn(async move {
@@ -52,28 +51,28 @@ fn long_computing_stalls_nobody() {
             };
             compute.run(&user("other"), request).await;
         });
-        runtime.block_on(small).expect("it is answered");
+        runtime.block_on(small).expect("it is served");
     }
-    (0..8).for_each(|_| go.send(()).expect("they wait"));
-    requests.into_iter().for_each(|request| runtime.block_on(request).expect("it is answered"));
+    (0..8).for_each(|_| go.send(()).expect("the request waits"));
+    requests.into_iter().for_each(|request| runtime.block_on(request).expect("it is served"));
 }
 
 #[tokio::test]
-async fn users_take_turns() {
+async fn users_alternate_however_many_polls_each_has() {
     let compute = Compute::new(1);
     let held = compute.0.enter("holder").ok().expect("the slot is free");
     let order = Mutex::new(Vec::new());
     let waits = async |name: &str| {
-        apart_in(&compute, name, || order.lock().push(name.to_owned())).await;
+        compute_in_lane(&compute, name, || order.lock().push(name.to_owned())).await;
     };
-    // Each stands in the queue before the next comes.
+    // Each is polled once, so they enter the queue in this order.
     let mut first: Vec<_> = (0..3).map(|_| Box::pin(waits("many"))).collect();
     for waiting in &mut first {
         assert!(waiting.as_mut().now_or_never().is_none());
     }
     let (mut one, mut two) = (Box::pin(waits("one")), Box::pin(waits("two")));
     assert!(one.as_mut().now_or_never().is_none() && two.as_mut().now_or_never().is_none());
-    // Who leaves the queue is passed over.
+    // A poll that was dropped is skipped.
     drop(first.remove(1));
     drop(held);
     futures_util::future::join5(first.remove(0), one, two, first.remove(0), async {}).await;
@@ -100,8 +99,8 @@ async fn a_slot_is_not_held_while_a_request_waits() {
     });
     begun.notified().await;
     let count = AtomicUsize::new(0);
-    apart_in(&compute, "other", || count.fetch_add(1, Ordering::Relaxed)).await;
+    compute_in_lane(&compute, "other", || count.fetch_add(1, Ordering::Relaxed)).await;
     assert_eq!(count.into_inner(), 1);
     goes_on.notify_one();
-    waiting.await.expect("it is answered");
+    waiting.await.expect("it is served");
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::conduct::{Busy, InSession};
+use super::state::{Busy, InSession};
 use super::stream;
 use crate::body::{Body, Broken, CHUNK_BYTES, UpgradedSession};
 

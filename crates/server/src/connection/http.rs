@@ -17,7 +17,7 @@ use hyper_util::server::conn::auto::Builder;
 
 use tokio::time::Instant;
 
-use super::conduct::Conduct;
+use super::state::ConnectionState;
 use super::stream::Streams;
 
 /// The limit of a request's line and headers; long selectors are part of the line.
@@ -45,11 +45,11 @@ const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// HTTP/1.1 and HTTP/2 with these limits. The [`register`](super::register) bounds the time of
 /// headers, so that a request needs no timer.
-pub(super) fn http(conduct: &Arc<Conduct>) -> Builder<Streams> {
-    let mut http = Builder::new(Streams(conduct.clone()));
+pub(super) fn http(connection: &Arc<ConnectionState>) -> Builder<Streams> {
+    let mut http = Builder::new(Streams(connection.clone()));
     http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX);
     http.http2()
-        .timer(Questions(conduct.clone()))
+        .timer(Questions(connection.clone()))
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_pending_accept_reset_streams(HTTP2_PENDING_RESETS_MAX)
         .max_local_error_reset_streams(HTTP2_ERROR_RESETS_MAX)
@@ -65,11 +65,11 @@ pub(super) fn http(conduct: &Arc<Conduct>) -> Builder<Streams> {
 
 /// The timers of PINGs. None is sent while a client may pause, since a stopped program does not
 /// reply; the kernel's keep-alive goes on.
-struct Questions(Arc<Conduct>);
+struct Questions(Arc<ConnectionState>);
 
 struct Question {
     at: Pin<Box<tokio::time::Sleep>>,
-    conduct: Arc<Conduct>,
+    connection: Arc<ConnectionState>,
 }
 
 impl Timer for Questions {
@@ -79,7 +79,7 @@ impl Timer for Questions {
 
     fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
         let at = Box::pin(tokio::time::sleep_until(deadline.into()));
-        Box::pin(Question { at, conduct: self.0.clone() })
+        Box::pin(Question { at, connection: self.0.clone() })
     }
 
     fn now(&self) -> std::time::Instant {
@@ -95,7 +95,7 @@ impl Future for Question {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.at.as_mut().poll(context));
-            if !self.conduct.may_pause() {
+            if !self.connection.may_pause() {
                 return Poll::Ready(());
             }
             self.at.as_mut().reset(Instant::now() + HTTP2_PING_TIMEOUT);

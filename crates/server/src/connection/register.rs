@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::conduct::Conduct;
+use super::state::ConnectionState;
 use crate::config::ConnectionLimits;
 
 /// The longest interval of scans.
@@ -45,7 +45,7 @@ struct State {
 }
 
 struct Open {
-    conduct: Arc<Conduct>,
+    connection: Arc<ConnectionState>,
     /// `None` until the task has been spawned.
     task: Option<AbortHandle>,
     owner: Owner,
@@ -53,7 +53,7 @@ struct Open {
     begun: u64,
     idle_since: Instant,
     /// The time of the scan that first saw it closing.
-    leaves_since: Option<Instant>,
+    closing_since: Option<Instant>,
 }
 
 /// The owner of a connection.
@@ -64,11 +64,11 @@ enum Owner {
 }
 
 /// The entry of a connection; removed when dropped.
-pub(super) struct Entry(Arc<Conduct>, Arc<Register>);
+pub(super) struct Entry(Arc<ConnectionState>, Arc<Register>);
 
 impl Entry {
     /// The connection's state.
-    pub(super) fn conduct(&self) -> &Arc<Conduct> {
+    pub(super) fn connection(&self) -> &Arc<ConnectionState> {
         &self.0
     }
 }
@@ -103,10 +103,10 @@ impl Register {
         }
         let id = state.next_id;
         state.next_id += 1;
-        let conduct = Arc::new(Conduct::new(id, address, self.clone()));
-        state.remember(conduct.clone(), Owner::of(address));
+        let connection = Arc::new(ConnectionState::new(id, address, self.clone()));
+        state.remember(connection.clone(), Owner::of(address));
         drop(state);
-        let task = start(Entry(conduct, self.clone()));
+        let task = start(Entry(connection, self.clone()));
         // The task may have ended already and removed the entry.
         if let Some(open) = self.state.lock().open.get_mut(&id) {
             open.task = Some(task);
@@ -130,7 +130,7 @@ impl Register {
 
     /// Makes all connections close after their current requests.
     pub(super) fn dismiss_all(&self) {
-        self.state.lock().open.values().for_each(|open| open.conduct.leave());
+        self.state.lock().open.values().for_each(|open| open.connection.close());
     }
 
     /// Scans for idle connections, forever.
@@ -159,7 +159,7 @@ impl State {
     fn cut_off_one(&mut self, meant: impl Fn(&Owner) -> bool) {
         let owners = self.owners.iter().filter(|(owner, _)| meant(owner));
         let Some((_, ids)) = owners.max_by_key(|(_, ids)| ids.len()) else { return };
-        let is_idle = |id: &&u64| self.open[*id].conduct.is_idle();
+        let is_idle = |id: &&u64| self.open[*id].connection.is_idle();
         let Some(id) = ids.iter().find(is_idle).or_else(|| ids.first()).copied() else { return };
         if let Some(open) = self.forget(id) {
             open.cut_off();
@@ -167,12 +167,13 @@ impl State {
         }
     }
 
-    fn remember(&mut self, conduct: Arc<Conduct>, owner: Owner) {
-        let id = conduct.id();
+    fn remember(&mut self, connection: Arc<ConnectionState>, owner: Owner) {
+        let id = connection.id();
         self.owners.entry(owner.clone()).or_default().insert(id);
         self.unauthenticated += 1;
         let idle_since = Instant::now();
-        let open = Open { conduct, task: None, owner, begun: 0, idle_since, leaves_since: None };
+        let open =
+            Open { connection, task: None, owner, begun: 0, idle_since, closing_since: None };
         self.open.insert(id, open);
     }
 
@@ -197,23 +198,23 @@ impl State {
 
 impl Open {
     fn look(&mut self, now: Instant, limits: &ConnectionLimits) {
-        let begun = self.conduct.begun();
+        let begun = self.connection.begun();
         let had_requests = std::mem::replace(&mut self.begun, begun) != begun;
-        let is_idle = self.conduct.is_idle();
+        let is_idle = self.connection.is_idle();
         if had_requests || !is_idle {
             self.idle_since = now;
         }
-        let idle_max = match self.conduct.is_authenticated() {
+        let idle_max = match self.connection.is_authenticated() {
             true => limits.idle,
             false => limits.unauthenticated_idle,
         };
         if now.duration_since(self.idle_since) >= idle_max {
-            self.conduct.leave();
+            self.connection.close();
         }
-        if !self.conduct.leaves() {
+        if !self.connection.is_closing() {
             return;
         }
-        let since = *self.leaves_since.get_or_insert(now);
+        let since = *self.closing_since.get_or_insert(now);
         if now.duration_since(since) >= limits.leave && (is_idle || had_requests) {
             self.cut_off();
         }

@@ -10,8 +10,8 @@ use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::conduct::Conduct;
 use super::stall::Stall;
+use super::state::ConnectionState;
 
 /// The idle time after which the kernel sends keep-alive probes.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ const UNACKNOWLEDGED_DEFAULT: Duration = Duration::ZERO;
 /// bytes now and then counts as stalled, too.
 pub(super) struct Socket {
     stream: TcpStream,
-    conduct: Arc<Conduct>,
+    connection: Arc<ConnectionState>,
     /// The timer of a blocked write. Most writes do not block and need none.
     stall: Option<Stall>,
     /// True if the kernel's timeout is off, because the peer may pause.
@@ -42,11 +42,11 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Sets the options of an accepted connection.
-    pub(super) fn new(stream: TcpStream, conduct: Arc<Conduct>) -> Self {
+    pub(super) fn new(stream: TcpStream, connection: Arc<ConnectionState>) -> Self {
         if let Err(error) = set_options(&stream) {
             tracing::debug!(%error, "cannot set the options of a connection");
         }
-        Self { stream, conduct, stall: None, may_pause: false }
+        Self { stream, connection, stall: None, may_pause: false }
     }
 
     /// See [`TcpStream::peek`].
@@ -64,16 +64,16 @@ impl Socket {
             self.stall = None;
             return written;
         }
-        let conduct = &self.conduct;
-        let stall = self.stall.get_or_insert_with(|| Stall::begin(conduct));
-        ready!(stall.poll_too_long(conduct, conduct.may_pause(), context));
+        let connection = &self.connection;
+        let stall = self.stall.get_or_insert_with(|| Stall::begin(connection));
+        ready!(stall.poll_too_long(connection, connection.may_pause(), context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Turns the kernel's timeout off during sessions: it would end a connection whose peer is
     /// alive and reads nothing.
     fn tell_of_sessions(&mut self) {
-        let may_pause = self.conduct.may_pause();
+        let may_pause = self.connection.may_pause();
         if may_pause == self.may_pause {
             return;
         }

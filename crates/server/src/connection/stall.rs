@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::conduct::Conduct;
+use super::state::ConnectionState;
 
 /// A stalled write.
 pub(super) struct Stall {
@@ -15,21 +15,21 @@ pub(super) struct Stall {
 
 impl Stall {
     /// Begins now.
-    pub(super) fn begin(conduct: &Conduct) -> Self {
-        Self { since: Instant::now(), timer: Box::pin(sleep(conduct.limits().write_stall)) }
+    pub(super) fn begin(connection: &ConnectionState) -> Self {
+        Self { since: Instant::now(), timer: Box::pin(sleep(connection.limits().write_stall)) }
     }
 
     /// Ready when the stall has lasted too long. Checks at intervals whether the session's longer
     /// limit still applies, since no one wakes stalled writes when the server stops.
     pub(super) fn poll_too_long(
         &mut self,
-        conduct: &Conduct,
+        connection: &ConnectionState,
         may_pause: bool,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         loop {
             ready!(self.timer.as_mut().poll(context));
-            let limits = conduct.limits();
+            let limits = connection.limits();
             let borne = if may_pause { limits.session_stall } else { limits.write_stall };
             let left = borne.saturating_sub(self.since.elapsed());
             if left.is_zero() {

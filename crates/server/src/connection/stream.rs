@@ -13,8 +13,8 @@ use std::task::Poll;
 
 use hyper::rt::Executor;
 
-use super::conduct::Conduct;
 use super::stall::Stall;
+use super::state::ConnectionState;
 
 /// The last report of a stream's response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ fn say(what: impl FnOnce(Sending) -> Sending) {
 
 /// The executor of a connection's streams.
 #[derive(Clone)]
-pub(super) struct Streams(pub(super) Arc<Conduct>);
+pub(super) struct Streams(pub(super) Arc<ConnectionState>);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
@@ -58,7 +58,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
 }
 
 /// Runs a stream until it ends or its peer has stalled too long.
-async fn bounded(stream: impl Future<Output = ()>, conduct: Arc<Conduct>) {
+async fn bounded(stream: impl Future<Output = ()>, connection: Arc<ConnectionState>) {
     let mut stream = pin!(stream);
     let mut waits_since = Sending::default();
     let mut stall: Option<Stall> = None;
@@ -74,8 +74,8 @@ async fn bounded(stream: impl Future<Output = ()>, conduct: Arc<Conduct>) {
         if sending != waits_since {
             (waits_since, stall) = (sending, None);
         }
-        let stall = stall.get_or_insert_with(|| Stall::begin(&conduct));
-        stall.poll_too_long(&conduct, sending.of_session && conduct.may_pause(), context)
+        let stall = stall.get_or_insert_with(|| Stall::begin(&connection));
+        stall.poll_too_long(&connection, sending.of_session && connection.may_pause(), context)
     })
     .await;
 }
@@ -93,16 +93,16 @@ mod tests {
 
     const STALL: Duration = Duration::from_secs(30);
 
-    fn conduct() -> Arc<Conduct> {
+    fn connection() -> Arc<ConnectionState> {
         let limits = ConnectionLimits { write_stall: STALL, ..ConnectionLimits::default() };
         let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Arc::new(Conduct::new(0, from, Register::new(limits)))
+        Arc::new(ConnectionState::new(0, from, Register::new(limits)))
     }
 
     /// The lifetime of a stream with this response.
-    async fn lasts(answer: impl Future<Output = ()>, conduct: Arc<Conduct>) -> Duration {
+    async fn lasts(answer: impl Future<Output = ()>, connection: Arc<ConnectionState>) -> Duration {
         let began = Instant::now();
-        SENDING.scope(Cell::default(), bounded(answer, conduct)).await;
+        SENDING.scope(Cell::default(), bounded(answer, connection)).await;
         began.elapsed()
     }
 
@@ -112,7 +112,7 @@ mod tests {
             gave_a_frame(false);
             std::future::pending().await
         };
-        assert_eq!(lasts(answer, conduct()).await.as_secs(), 30);
+        assert_eq!(lasts(answer, connection()).await.as_secs(), 30);
     }
 
     #[tokio::test(start_paused = true)]
@@ -126,7 +126,7 @@ mod tests {
             gave_a_frame(false);
             std::future::pending().await
         };
-        assert_eq!(lasts(answer, conduct()).await.as_secs(), 45 + 30);
+        assert_eq!(lasts(answer, connection()).await.as_secs(), 45 + 30);
     }
 
     #[tokio::test(start_paused = true)]
@@ -136,7 +136,7 @@ mod tests {
             is_asked_for_more();
             sleep(STALL * 10).await;
         };
-        assert_eq!(lasts(answer, conduct()).await.as_secs(), 300);
+        assert_eq!(lasts(answer, connection()).await.as_secs(), 300);
     }
 
     #[tokio::test(start_paused = true)]
@@ -145,26 +145,26 @@ mod tests {
             gave_a_frame(of_session);
             std::future::pending().await
         };
-        let conduct = conduct();
-        let _session = conduct.begin_session();
+        let connection = connection();
+        let _session = connection.begin_session();
         let (session, answer) =
-            tokio::join!(lasts(paused(true), conduct.clone()), lasts(paused(false), conduct));
+            tokio::join!(lasts(paused(true), connection.clone()), lasts(paused(false), connection));
         assert_eq!((session.as_secs(), answer.as_secs()), (4 * 60 * 60, 30));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_session_that_is_paused_does_not_hold_up_a_server_that_stops() {
-        let conduct = conduct();
-        let _session = conduct.begin_session();
+        let connection = connection();
+        let _session = connection.begin_session();
         let stops = async {
             sleep(STALL * 10).await;
-            conduct.leave();
+            connection.close();
         };
         let paused = async {
             gave_a_frame(true);
             std::future::pending().await
         };
-        let (lasted, ()) = tokio::join!(lasts(paused, conduct.clone()), stops);
+        let (lasted, ()) = tokio::join!(lasts(paused, connection.clone()), stops);
         assert!((300..=330).contains(&lasted.as_secs()), "{lasted:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which connection is closed when there is no room.
+//! Tests of the connection limits: which connection is closed when there are too many, and when idle ones are.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use http::Version;
 use parking_lot::Mutex;
 use pintle_auth::User;
 
-use super::Conduct;
+use super::ConnectionState;
 use super::register::{Entry, Register};
 use crate::config::ConnectionLimits;
 
 /// The open connections by name.
-type List = Arc<Mutex<Vec<(String, Arc<Conduct>)>>>;
+type List = Arc<Mutex<Vec<(String, Arc<ConnectionState>)>>>;
 
 /// Connections by name, until they are closed.
 struct Fixture {
@@ -26,7 +26,7 @@ struct OnList(List, Entry);
 
 impl Drop for OnList {
     fn drop(&mut self) {
-        self.0.lock().retain(|(_, conduct)| !Arc::ptr_eq(conduct, self.1.conduct()));
+        self.0.lock().retain(|(_, connection)| !Arc::ptr_eq(connection, self.1.connection()));
     }
 }
 
@@ -37,15 +37,15 @@ impl Fixture {
     }
 
     /// Connects from the address with this last number.
-    fn connect(&self, name: &str, address: u8) -> Arc<Conduct> {
+    fn connect(&self, name: &str, address: u8) -> Arc<ConnectionState> {
         let mut known = None;
         self.register.admit(IpAddr::V4(Ipv4Addr::new(10, 0, 0, address)), |entry| {
-            let conduct = entry.conduct().clone();
-            known = Some(conduct.clone());
-            self.open.lock().push((name.to_owned(), conduct));
+            let connection = entry.connection().clone();
+            known = Some(connection.clone());
+            self.open.lock().push((name.to_owned(), connection));
             let listed = OnList(self.open.clone(), entry);
             let task = async move {
-                listed.1.conduct().told_to_leave().await;
+                listed.1.connection().closing().await;
                 drop(listed);
             };
             tokio::spawn(task).abort_handle()
@@ -54,11 +54,11 @@ impl Fixture {
     }
 
     /// Connects and authenticates.
-    fn log_in(&self, name: &str, address: u8, user: &str) -> Arc<Conduct> {
-        let conduct = self.connect(name, address);
+    fn log_in(&self, name: &str, address: u8, user: &str) -> Arc<ConnectionState> {
+        let connection = self.connect(name, address);
         let user = User { name: user.to_owned(), ..User::default() };
-        conduct.asked(Some(&user), Version::HTTP_11);
-        conduct
+        connection.record_user(Some(&user), Version::HTTP_11);
+        connection
     }
 
     /// The names of the open connections, after all tasks have run.
@@ -133,8 +133,8 @@ async fn idle_connections_are_closed_after_their_timeout() {
 #[tokio::test(start_paused = true)]
 async fn only_http2_connections_close_after_a_request_without_credentials() {
     let fixture = Fixture::new(16);
-    fixture.connect("first", 1).asked(Some(&User::anonymous()), Version::HTTP_11);
-    fixture.connect("second", 1).asked(Some(&User::anonymous()), Version::HTTP_2);
-    fixture.connect("third", 1).asked(None, Version::HTTP_2);
+    fixture.connect("first", 1).record_user(Some(&User::anonymous()), Version::HTTP_11);
+    fixture.connect("second", 1).record_user(Some(&User::anonymous()), Version::HTTP_2);
+    fixture.connect("third", 1).record_user(None, Version::HTTP_2);
     assert_eq!(fixture.open().await, "first");
 }

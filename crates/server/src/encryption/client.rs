@@ -1,4 +1,4 @@
-//! A client of KMS plugins: the second version of their API, gRPC over a Unix socket. Each call has one answer.
+//! A client of KMS plugins: the KMS v2 API, as unary gRPC calls over a Unix socket.
 //! upstream: `k8s.io/kms/apis/v2/api.proto`, `kmsv2/grpc_service.go`.
 
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ use tokio::sync::Mutex;
 use super::measures::Measures;
 use crate::query::percent_decode;
 
-/// The longest answer that is read: a seed and its annotations are far shorter.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The size limit of a response. A seed and its annotations are far smaller.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
-/// How long a plugin that does not listen is left alone before it is tried again.
-const RETRY: Duration = Duration::from_millis(100);
+/// The wait between two attempts to connect to a plugin.
+const RETRY_PERIOD: Duration = Duration::from_millis(100);
 
-/// A plugin at its socket.
+/// A client of one plugin, with at most one connection.
 #[derive(Debug)]
 pub(super) struct Client {
     /// The plugin's name.
@@ -92,12 +92,12 @@ pub(super) struct EncryptResponse {
 struct Failure {
     code: &'static str,
     why: String,
-    /// Whether the plugin has certainly not been asked.
+    /// True if the plugin has certainly not received the request.
     is_unsent: bool,
 }
 
 impl Client {
-    /// The plugin at its endpoint: `unix:///path`, or `unix:///@name` for an abstract name.
+    /// A client for a plugin's endpoint: `unix:///path`, or `unix:///@name` for an abstract socket.
     pub(super) fn new(kms: &Kms, measures: Arc<Measures>) -> Self {
         let path = kms.endpoint.strip_prefix("unix:").unwrap_or(&kms.endpoint);
         let path = path.strip_prefix("//").unwrap_or(path);
@@ -127,13 +127,12 @@ impl Client {
         self.call("/v2.KeyManagementService/Decrypt", request).await
     }
 
-    /// Calls a method. As upstream's client does, it waits for a plugin that does not listen as long as there
-    /// is time.
-    async fn call<A: Message + Default>(
+    /// Calls a method. As upstream's client (`WaitForReady`), it tries to connect until the timeout.
+    async fn call<R: Message + Default>(
         &self,
         method: &'static str,
         request: &impl Message,
-    ) -> Result<A, String> {
+    ) -> Result<R, String> {
         let began = Instant::now();
         let (body, mut unsent) = (framed(request), None);
         let attempts = async {
@@ -141,32 +140,33 @@ impl Client {
                 match self.attempt(method, &body).await {
                     Err(failure) if failure.is_unsent => {
                         unsent = Some(failure.why);
-                        tokio::time::sleep(RETRY).await;
+                        tokio::time::sleep(RETRY_PERIOD).await;
                     }
                     other => return other,
                 }
             }
         };
-        let answer = match tokio::time::timeout(self.timeout, attempts).await {
-            Ok(answer) => answer,
+        let outcome = match tokio::time::timeout(self.timeout, attempts).await {
+            Ok(outcome) => outcome,
             Err(_) => {
-                *self.connection.lock().await = None; // it may be stuck
+                *self.connection.lock().await = None; // the connection may be stuck
                 let last =
                     unsent.map(|why| format!(", last error: {}: {why}", self.socket.display()));
                 let why = format!("context deadline exceeded{}", last.unwrap_or_default());
                 Err(failure("DeadlineExceeded", why))
             }
         };
-        let code = answer.as_ref().map_or_else(|failure| failure.code, |_| CODES[0]);
+        let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| CODES[0]);
         self.measures.calls.with([code, method, &self.name]).took(began.elapsed());
-        answer.map_err(|Failure { code, why, .. }| format!("rpc error: code = {code} desc = {why}"))
+        outcome
+            .map_err(|Failure { code, why, .. }| format!("rpc error: code = {code} desc = {why}"))
     }
 
-    async fn attempt<A: Message + Default>(
+    async fn attempt<R: Message + Default>(
         &self,
         method: &'static str,
         body: &Bytes,
-    ) -> Result<A, Failure> {
+    ) -> Result<R, Failure> {
         let mut connection = self.connection().await?;
         let request = Request::post(format!("http://localhost{method}"))
             .header(TE, "trailers")
@@ -175,31 +175,34 @@ impl Client {
             .map_err(|why| failure("Internal", why))?;
         let unsent = |why: hyper::Error| Failure { is_unsent: true, ..failure("Unavailable", why) };
         connection.ready().await.map_err(unsent)?;
-        let answer = connection.send_request(request).await.map_err(|why| {
+        let response = connection.send_request(request).await.map_err(|why| {
             let is_unsent = why.is_canceled();
             Failure { is_unsent, ..failure("Unavailable", why) }
         })?;
-        let (head, body) = answer.into_parts();
+        let (head, body) = response.into_parts();
         if !head.status.is_success() {
             return Err(failure("Unavailable", format!("HTTP {}", head.status)));
         }
-        ended(&head.headers)?;
-        let collected = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        check_status(&head.headers)?;
+        let collected = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
         let collected = collected.map_err(|why| failure("Unavailable", why))?;
         if let Some(trailers) = collected.trailers() {
-            ended(trailers)?;
+            check_status(trailers)?;
         }
         let bytes = collected.to_bytes();
         let Some((&[0, a, b, c, d], message)) = bytes.split_first_chunk::<5>() else {
-            return Err(failure("Internal", "an answer without a message"));
+            return Err(failure("Internal", "the response contains no uncompressed message"));
         };
         if u32::from_be_bytes([a, b, c, d]) as usize != message.len() {
-            return Err(failure("Internal", "an answer of another length than it says"));
+            return Err(failure(
+                "Internal",
+                "the response has another length than its header says",
+            ));
         }
-        A::decode(message).map_err(|why| failure("Internal", why))
+        R::decode(message).map_err(|why| failure("Internal", why))
     }
 
-    /// The connection, or a new one where there is none any more.
+    /// The open connection, or a new one if there is none.
     async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
         let mut cached = self.connection.lock().await;
         if let Some(connection) = cached.as_ref().filter(|connection| !connection.is_closed()) {
@@ -210,7 +213,8 @@ impl Client {
             UnixStream::connect(&self.socket).await.map_err(|why| unsent(why.to_string()))?;
         let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|why| unsent(why.to_string()))?;
-        // It ends with its senders, or when the plugin leaves; the next call sees that.
+        // The task ends when all senders are dropped or the plugin closes the connection. The next call
+        // notices that.
         tokio::spawn(connection);
         Ok(cached.insert(sender).clone())
     }
@@ -249,8 +253,8 @@ const CODES: [&str; 17] = [
     "Unauthenticated",
 ];
 
-/// The error that headers or trailers tell, if they do.
-fn ended(headers: &HeaderMap) -> Result<(), Failure> {
+/// Returns the error of the `grpc-status` in headers or trailers, if it is one.
+fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(code) = headers.get("grpc-status") else { return Ok(()) };
     let code = code.to_str().ok().and_then(|code| code.parse::<usize>().ok());
     if code == Some(0) {

@@ -1,4 +1,4 @@
-//! What is measured of encryption, and of KMS plugins, by upstream's labels.
+//! Measures of encryption at rest and of KMS plugins, by upstream's labels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::identity::own_name;
 use crate::machine::now;
 use crate::reloads::hash;
 
-/// How many keys of plugins are told of.
+/// The largest number of plugins' keys that metrics show.
 const KEY_IDS_MAX: usize = 100;
 
-/// The bounds of [`Measures::calls`], upstream's: each twice the one before.
+/// Upstream's bucket bounds for [`Measures::calls`]: each is twice the one before.
 pub(crate) const PLUGIN_CALL_BOUNDS: [u64; 20] = {
     let mut bounds = nanoseconds([0.0001; 20]);
     let mut at = 1;
@@ -24,7 +24,7 @@ pub(crate) const PLUGIN_CALL_BOUNDS: [u64; 20] = {
     bounds
 };
 
-/// The bounds of [`Measures::seeds_made`], upstream's.
+/// Upstream's bucket bounds for [`Measures::seeds_made`].
 pub(crate) const SEED_BOUNDS: [u64; 14] = {
     let mut bounds = nanoseconds([5e-6; 14]);
     let mut at = 1;
@@ -35,29 +35,28 @@ pub(crate) const SEED_BOUNDS: [u64; 14] = {
     bounds
 };
 
-/// What there is to count of plugins.
+/// Counters and distributions of encryption, of all plugins.
 #[derive(Debug)]
 pub(crate) struct Measures {
     /// A hash of the server's name.
     server: String,
-    /// How long calls took: by how they ended, the method and the plugin's name.
+    /// The duration of calls, by gRPC status, method and plugin name.
     pub(crate) calls: Series<3, Distribution>,
-    /// When plugins said last that a key encrypts for them: by hashes of the server's name and of the key's, and
-    /// by the plugin's name.
+    /// When a plugin's status last named a key, by hash of the server's name, hash of the key id, and plugin name.
     pub(crate) key_ids: Series<3, Gauge>,
-    /// How many values were encrypted and decrypted with seeds that a key sealed, and when the last was: by
-    /// hashes of the server's name and of the key's, the plugin's name, and the direction.
+    /// The number of values encrypted or decrypted with seeds of a plugin's key, and when the last one was: by
+    /// hash of the server's name, hash of the key id, plugin name, and direction.
     pub(crate) key_uses: Series<4, KeyUses>,
-    /// How long it took to make seeds, and how often that failed.
+    /// The time to generate a seed, and the number of failures.
     pub(crate) seeds_made: Distribution,
     pub(crate) seeds_failed: Counter,
-    /// Of single values.
+    /// Measures of single values.
     pub(crate) values: Arc<pintle_encryption::Measures>,
-    /// Names of keys that cannot be used: by what is wrong, and the plugin's name.
+    /// Invalid key ids, by error and plugin name.
     pub(crate) invalid_key_ids: Series<2, Counter>,
 }
 
-/// How often a key was used, and when last.
+/// How often a key was used, and the time of the last use.
 #[derive(Debug, Default)]
 pub(crate) struct KeyUses {
     pub(crate) count: Counter,
@@ -80,13 +79,13 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// Tells that a plugin has a key.
+    /// Records that a plugin's status named a key.
     pub(super) fn saw_key(&self, plugin: &str, key_id_hash: &str) {
         let seconds = now().unix_seconds();
         self.key_ids.with([&self.server, key_id_hash, plugin]).set(seconds);
     }
 
-    /// Counts a value that was encrypted or decrypted with a seed that a key sealed.
+    /// Counts a value that was encrypted or decrypted with a seed of a plugin's key.
     pub(super) fn count_use(&self, plugin: &str, key_id_hash: &str, direction: Direction) {
         let labels = [&*self.server, key_id_hash, plugin, direction.name()];
         let uses = self.key_uses.with(labels);
@@ -94,7 +93,7 @@ impl Measures {
         uses.last_unix_seconds.set(now().unix_seconds());
     }
 
-    /// Counts a seed that was made, or could not be.
+    /// Counts an attempt to generate a seed.
     pub(super) fn made_seed<T, E>(&self, took: Duration, made: &Result<T, E>) {
         match made {
             Ok(_) => self.seeds_made.took(took),

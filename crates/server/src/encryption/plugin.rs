@@ -1,4 +1,4 @@
-//! A KMS plugin: asked for its state again and again, and for seeds and keys when they are needed.
+//! A KMS plugin: the server polls its status, and calls it to encrypt and decrypt seeds.
 //! upstream: `kmsv2PluginProbe` of `apiserver/pkg/server/options/encryptionconfig/config.go`.
 
 use std::fmt;
@@ -16,33 +16,33 @@ use super::measures::Measures;
 use crate::machine::random;
 use crate::reloads::hash;
 
-/// How long after an answer a plugin is asked again, if all is well and if not. It is what upstream does while
-/// its health is asked for: `kmsPluginHealthzPositiveTTL` and `kmsPluginHealthzNegativeTTL`.
-const PACE: Duration = Duration::from_secs(20);
-const PACE_OF_THE_ILL: Duration = Duration::from_secs(3);
+/// The wait between two status calls of a healthy plugin. upstream: `kmsPluginHealthzPositiveTTL`.
+const POLL_PERIOD: Duration = Duration::from_secs(20);
+/// The same for an unhealthy one. upstream: `kmsPluginHealthzNegativeTTL`.
+const UNHEALTHY_POLL_PERIOD: Duration = Duration::from_secs(3);
 
-/// How long after the last good answer values may be written.
+/// How long after the last successful status call values may be written with the plugin's seed.
 const WRITES_MAX: Duration = Duration::from_secs(3 * 60);
 
-/// A plugin, asked until this is dropped.
+/// A plugin, polled until this is dropped.
 pub(super) struct Plugin {
     name: String,
     measures: Arc<Measures>,
     client: Arc<Client>,
-    /// Where it is asked.
+    /// The runtime of the calls.
     runtime: Handle,
     envelope: Arc<Envelope>,
-    /// What is wrong, as the last answer tells it.
+    /// The outcome of the last status call.
     health: RwLock<Result<(), String>>,
-    /// The version of the API that it said first.
+    /// The API version of the plugin's first response. It must not change.
     version: Mutex<Option<String>>,
-    /// Until when values may be written.
+    /// Until when values may be written; `None` before the first successful status call.
     writes_until: Mutex<Option<Instant>>,
     polling: Mutex<Option<AbortHandle>>,
 }
 
 impl Plugin {
-    /// Asks nothing yet.
+    /// A plugin that is not polled yet.
     pub(super) fn new(kms: &Kms, measures: &Arc<Measures>, runtime: &Handle) -> Arc<Self> {
         let client = Arc::new(Client::new(kms, measures.clone()));
         let service = Service {
@@ -57,7 +57,7 @@ impl Plugin {
             client,
             runtime: runtime.clone(),
             envelope: Arc::new(Envelope::new(Arc::new(service))),
-            health: RwLock::new(Err("not asked yet".to_owned())),
+            health: RwLock::new(Err("its status is not known yet".to_owned())),
             version: Mutex::new(None),
             writes_until: Mutex::new(None),
             polling: Mutex::new(None),
@@ -68,17 +68,17 @@ impl Plugin {
         self.envelope.clone()
     }
 
-    /// Its name, and how many seeds and keys of its are remembered.
+    /// The plugin's name and the number of its seeds in the cache.
     pub(super) fn sources(&self) -> (String, usize) {
         (self.name.clone(), self.envelope.sources())
     }
 
-    /// What is wrong with it.
+    /// The outcome of the last status call.
     pub(super) fn health(&self) -> Result<(), String> {
         self.health.read().clone()
     }
 
-    /// Asks it, and from then on again and again. Returns what the first answer says of it.
+    /// Calls the plugin's status, starts to poll it, and returns the outcome of the first call.
     pub(super) async fn start(self: &Arc<Self>) -> Result<(), String> {
         let plugin = self.clone();
         let first = self.runtime.spawn(async move { plugin.check().await });
@@ -90,10 +90,10 @@ impl Plugin {
         outcome
     }
 
-    /// Asks it once, and takes account of the answer.
+    /// Calls the plugin's status once and updates the health and the seed.
     async fn check(&self) -> Result<(), String> {
         let outcome = match self.client.status().await {
-            Ok(status) => self.settle(status).await,
+            Ok(status) => self.handle_status(status).await,
             Err(why) => Err(format!(
                 "failed to perform status section of the healthz check for KMS Provider {}, error: {why}",
                 self.name
@@ -110,36 +110,36 @@ impl Plugin {
         outcome
     }
 
-    /// Takes account of a plugin's state.
-    async fn settle(&self, status: StatusResponse) -> Result<(), String> {
+    /// Checks a status response and rotates the seed if the plugin's key has changed.
+    async fn handle_status(&self, status: StatusResponse) -> Result<(), String> {
         let StatusResponse { version, healthz, key_id } = status;
-        let mut wrong = Vec::new();
+        let mut errors = Vec::new();
         if healthz != "ok" {
-            wrong.push(format!("got unexpected healthz status: {healthz}"));
+            errors.push(format!("got unexpected healthz status: {healthz}"));
         }
         if version == "v2" || version == "v2beta1" {
             let mut first = self.version.lock();
             let first = first.get_or_insert_with(|| version.clone());
             if *first != version {
-                wrong.push(format!(
+                errors.push(format!(
                     "KMSv2 API version should not change after the initial status response version {first}, \
                      got {version}"
                 ));
             }
         } else {
-            wrong.push(format!("expected KMSv2 API version v2, got {version}"));
+            errors.push(format!("expected KMSv2 API version v2, got {version}"));
         }
         match check_key_id(&key_id) {
             Err((fault, why)) => {
                 self.measures.invalid_key_ids.with([fault, &self.name]).add(1);
-                wrong.push(format!("got invalid KMSv2 KeyID hash {:?}: {why}", key_hash(&key_id)));
+                errors.push(format!("got invalid KMSv2 KeyID hash {:?}: {why}", key_hash(&key_id)));
             }
             Ok(()) => {
                 self.measures.saw_key(&self.name, &key_hash(&key_id));
-                wrong.extend(self.rotate(&key_id).await.err());
+                errors.extend(self.rotate(&key_id).await.err());
             }
         }
-        let why = match wrong.as_slice() {
+        let why = match errors.as_slice() {
             [] => return Ok(()),
             [why] => why.clone(),
             more => format!("[{}]", more.join(", ")),
@@ -147,7 +147,8 @@ impl Plugin {
         Err(format!("kmsv2 Provider {} is not healthy, error: {why}", self.name))
     }
 
-    /// Makes a new seed where the plugin has another key than the one that encrypted the seed in use.
+    /// Makes a new seed if the plugin's key is not the one that encrypted the seed in use. Extends the time
+    /// for writes.
     async fn rotate(&self, key_id: &str) -> Result<(), String> {
         let until = Instant::now() + WRITES_MAX;
         let current = self.envelope.key_id();
@@ -173,7 +174,7 @@ impl Plugin {
                 made.map_err(|why| failed(format!("failed to encrypt DEK, error: {why}")))?;
             if made.key_id != key_id {
                 let other = key_hash(&made.key_id);
-                return Err(failed(format!("the plugin encrypted by another key: {other:?}")));
+                return Err(failed(format!("the plugin encrypted with another key: {other:?}")));
             }
             let sealed = SealedSource {
                 key_id: made.key_id,
@@ -186,14 +187,14 @@ impl Plugin {
         Ok(())
     }
 
-    /// Ends writes where there was no good answer for long.
+    /// Refuses writes if no status call has succeeded for [`WRITES_MAX`].
     fn expire(&self) {
         let until = *self.writes_until.lock();
         if until.is_some_and(|until| until < Instant::now()) {
             let key_id = self.envelope.key_id().unwrap_or_default();
             self.envelope.refuse_writes(format!(
-                "encryptedDEKSource with keyID hash {:?} expired: the KMS plugin {} has given no good answer \
-                 for {} seconds",
+                "encryptedDEKSource with keyID hash {:?} expired: the KMS plugin {} has not been healthy for {} \
+                 seconds",
                 key_hash(&key_id),
                 self.name,
                 WRITES_MAX.as_secs()
@@ -216,33 +217,33 @@ impl Drop for Plugin {
     }
 }
 
-/// Asks a plugin as long as there is somebody who wants to know.
+/// Polls a plugin's status until the plugin is dropped.
 async fn poll(plugin: Weak<Plugin>) {
     loop {
-        let pace = match plugin.upgrade().map(|plugin| plugin.health()) {
+        let period = match plugin.upgrade().map(|plugin| plugin.health()) {
             None => return,
-            Some(Ok(())) => PACE,
-            Some(Err(_)) => PACE_OF_THE_ILL,
+            Some(Ok(())) => POLL_PERIOD,
+            Some(Err(_)) => UNHEALTHY_POLL_PERIOD,
         };
-        tokio::time::sleep(pace).await;
+        tokio::time::sleep(period).await;
         let Some(plugin) = plugin.upgrade() else { return };
-        let _ = plugin.check().await; // it has said what is wrong
+        let _ = plugin.check().await; // `check` has logged the error
     }
 }
 
-/// What a request is called in the logs of both sides.
+/// A new id for a request, for the logs of the server and the plugin.
 fn uid() -> String {
     let mut bytes = [0; 16];
     random(&mut bytes);
     pintle_meta::uid::format(bytes).to_string()
 }
 
-/// The hash by which a key of a plugin is known in messages.
+/// The hash that messages and metrics show instead of a plugin's key id.
 fn key_hash(key_id: &str) -> String {
     if key_id.is_empty() { String::new() } else { hash(key_id.as_bytes()) }
 }
 
-/// Asks a plugin on behalf of a thread that waits.
+/// Calls a plugin for a thread that blocks until the response is there.
 #[derive(Debug)]
 struct Service {
     client: Arc<Client>,
@@ -253,20 +254,20 @@ struct Service {
 
 impl KeyService for Service {
     fn unseal(&self, sealed: &SealedSource) -> Result<Zeroizing<Vec<u8>>, String> {
-        let (say, answered) = std::sync::mpsc::sync_channel(1);
+        let (respond, response) = std::sync::mpsc::sync_channel(1);
         let (client, sealed) = (self.client.clone(), sealed.clone());
         self.runtime.spawn(async move {
             let SealedSource { key_id, bytes, annotations } = sealed;
             let uid = uid();
             let request = DecryptRequest { ciphertext: bytes, uid, key_id, annotations };
-            let _ = say.send(client.decrypt(&request).await); // somebody waits for it
+            let _ = respond.send(client.decrypt(&request).await); // the receiver below waits
         });
         let wait = || {
-            let answer = answered.recv().unwrap_or_else(|_| Err("the server stops".to_owned()));
-            answer.map(|answer| Zeroizing::new(answer.plaintext))
+            let response = response.recv().unwrap_or_else(|_| Err("the server stops".to_owned()));
+            response.map(|response| Zeroizing::new(response.plaintext))
         };
         match Handle::try_current().map(|here| here.runtime_flavor()) {
-            // Another thread takes over this one's tasks.
+            // The runtime moves this thread's other tasks to another thread.
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
             _ => wait(),
         }

@@ -13,7 +13,7 @@ const ALL: [Feature; 10] = [
     Feature::Kinds(pintle_kinds::Feature::StorageVersionMigrator),
 ];
 
-/// What a flag comes to: the names of the features that are on.
+/// The names of the features that are on with a value of the flag.
 fn features(flag: &str) -> Result<Vec<&'static str>, String> {
     let gates = FeatureGates::parse([flag]).map_err(|error| error.to_string())?;
     Ok(ALL.into_iter().filter(|feature| gates.has(*feature)).map(Feature::name).collect())
@@ -24,7 +24,7 @@ fn refused(flag: &str, why: &str) {
 }
 
 #[test]
-fn gates_are_known_or_refused() {
+fn feature_gates_are_parsed_or_refused() {
     const COMPRESSION: &str = "APIResponseCompression";
     const CBOR: &str = "CBORServingAndStorage";
     const FLAGZ: &str = "ComponentFlagz";
@@ -44,7 +44,7 @@ fn gates_are_known_or_refused() {
         ("StorageVersionMigrator=true", &[COMPRESSION, FLAGZ, STATUSZ, LIST, MIGRATOR]),
         ("WatchList=false,WatchList=true", &default),
         ("ComponentFlagz=false,ComponentStatusz=false", &[COMPRESSION, LIST]),
-        // What has no bearing here is taken both ways, and what is here one way is taken so.
+        // A gate without effect here accepts both values; a fixed one accepts the value that it has.
         ("GangScheduling=false,KubeletCrashLoopBackOffMax=false", &default),
         ("ConstrainedImpersonation=true,HPAScaleToZero=false", &default),
         ("RetryGenerateName=true", &default), // DEP-25
@@ -78,7 +78,7 @@ fn gates_are_known_or_refused() {
 }
 
 #[test]
-fn rows_are_in_order_and_name_each_other() {
+fn gates_are_sorted_and_dependencies_and_features_exist() {
     assert!(GATES.is_sorted_by(|a, b| a.name < b.name));
     for (name, needed) in DEPENDENCIES {
         assert!(known(name).is_some(), "{name}");
@@ -92,9 +92,9 @@ fn rows_are_in_order_and_name_each_other() {
     }
 }
 
-/// What a kube-apiserver v1.36.3 with `--emulated-version` says in `kubernetes_feature_enabled`.
+/// The rows are from `kubernetes_feature_enabled` of a kube-apiserver v1.36.3 with `--emulated-version`.
 #[test]
-fn gates_are_those_of_the_release() {
+fn gates_have_the_stage_and_default_of_the_emulated_release() {
     let of = |release: &str, flag: &str| {
         let version = EffectiveVersion::parse([release], []).unwrap();
         FeatureGates::parse_for(version, [flag]).map_err(|error| error.to_string())
@@ -111,7 +111,7 @@ fn gates_are_those_of_the_release() {
         ("1.33", "DetectCacheInconsistency", None),
         ("1.33", "AnonymousAuthConfigurableEndpoints", Some(("BETA", true))),
         ("1.34", "AnonymousAuthConfigurableEndpoints", Some(("", true))),
-        // The server has it all the same, and does not say otherwise.
+        // This server always has the feature and reports it as on.
         ("1.34", "ConstrainedImpersonation", Some(("BETA", true))),
     ];
     for (release, name, expected) in rows {
@@ -132,7 +132,7 @@ fn gates_are_those_of_the_release() {
 }
 
 #[test]
-fn earlier_rows_name_gates_and_are_in_order() {
+fn rows_of_earlier_releases_are_sorted_and_name_gates() {
     assert!(EARLIER.is_sorted_by(|a, b| (a.name, a.until) < (b.name, b.until)));
     for row in EARLIER {
         assert!(known(row.name).is_some(), "{}", row.name);

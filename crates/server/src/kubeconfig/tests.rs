@@ -1,6 +1,6 @@
 use super::*;
 
-/// What versions before this one wrote, and what kubectl makes of it (`config set-context --current`).
+/// A kubeconfig as earlier versions wrote it. The tests change it as `kubectl config set-context --current` does.
 const OLDER: &str = "\
 apiVersion: v1
 kind: Config
@@ -24,11 +24,11 @@ users:
 ";
 
 #[test]
-fn only_what_this_program_wrote_is_its_own() {
+fn only_files_that_this_program_wrote_are_its_own() {
     let pem = || "x".to_owned();
     let user = Credentials { certificate_pem: pem(), key_pem: pem() };
     let own = kubeconfig("https://127.0.0.1:6443", "x", &user);
-    assert_eq!(own, OLDER, "a file of another version is recognised by its content");
+    assert_eq!(own, OLDER, "the output of this version equals that of earlier ones");
     let with = |from: &str, to: &str| OLDER.replacen(from, to, 1);
     for (text, expected) in [
         (own, true),
@@ -53,16 +53,16 @@ fn only_what_this_program_wrote_is_its_own() {
 }
 
 #[test]
-fn what_is_not_ours_stays_and_is_named() {
+fn a_kubeconfig_of_others_is_not_overwritten() {
     let file = std::env::temp_dir().join(format!("pintle-kubeconfig-{}", std::process::id()));
-    check_place(&file).expect("there is nothing yet");
+    check_target(&file).expect("no file exists yet");
     fs::write(&file, b"my notes").expect("a file");
-    let refused = check_place(&file).expect_err("somebody else's").to_string();
+    let refused = check_target(&file).expect_err("a file of another program").to_string();
     assert!(refused.contains(&file.display().to_string()), "{refused}");
     assert!(refused.starts_with("--kubeconfig: "), "{refused}");
     fs::write(&file, b"\xff\xfe").expect("a file");
-    check_place(&file).expect_err("no text");
+    check_target(&file).expect_err("not UTF-8");
     fs::write(&file, OLDER).expect("a file");
-    check_place(&file).expect("an older version's");
+    check_target(&file).expect("a file of an earlier version");
     fs::remove_file(&file).expect("removed");
 }

@@ -17,7 +17,7 @@ fn check(forms: Forms, accept: &str, expected: Result<(Encoding, Form), &str>) {
 }
 
 #[test]
-fn answers_are_negotiated() {
+fn response_encodings_are_negotiated() {
     use Encoding::{Json, Yaml};
     let object = |encoding| Ok((encoding, Form::Object));
     let refused = Err("only the following media types are accepted: application/json, \
@@ -40,7 +40,7 @@ fn answers_are_negotiated() {
 }
 
 #[test]
-fn forms_are_negotiated() {
+fn tables_metadata_and_discovery_are_negotiated() {
     use Encoding::{Json, Yaml};
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     // TBL-01, TBL-02, TBL-08
@@ -70,7 +70,7 @@ fn forms_are_negotiated() {
 }
 
 #[test]
-fn watches_have_no_yaml() {
+fn a_watch_in_yaml_is_not_acceptable() {
     let headers = headers(&[(ACCEPT, "application/yaml")]);
     let refused =
         Preferences::new(&headers, &Query::default()).watch(OBJECTS, Encodings::ALL).unwrap_err();
@@ -78,7 +78,7 @@ fn watches_have_no_yaml() {
 }
 
 #[test]
-fn some_forms_are_had_in_protobuf() {
+fn protobuf_is_negotiated_for_objects_and_metadata_v1() {
     // MT-03, MT-08, MT-13, TBL-02, OAS-13
     let check = |accept: &str, encodings, expected: Option<(Encoding, Form)>| {
         let headers = headers(&[(ACCEPT, accept)]);
@@ -109,7 +109,7 @@ fn check_pretty(agent: &str, query: &str, expected: bool) {
 }
 
 #[test]
-fn people_get_many_lines() {
+fn browsers_and_curl_get_indented_json() {
     // OAS-10
     check_pretty("curl/8.0", "", true);
     check_pretty("Wget/1.2", "", true);
@@ -127,7 +127,7 @@ fn check_body(content_type: &str, expected: Result<Encoding, u16>) {
 }
 
 #[test]
-fn bodies_say_what_they_are() {
+fn request_bodies_need_a_known_content_type() {
     // MT-02, MT-14
     let silent = HeaderMap::new();
     let silent = Preferences::new(&silent, &Query::default());
@@ -150,7 +150,7 @@ fn bodies_say_what_they_are() {
 }
 
 #[test]
-fn patches_say_what_they_are() {
+fn patches_need_a_known_content_type() {
     // UPD-05, UPD-06
     for (media_type, expected) in PATCHES {
         let headers = headers(&[(CONTENT_TYPE, &format!("{media_type}; charset=utf-8"))]);
@@ -168,7 +168,7 @@ fn patches_say_what_they_are() {
 }
 
 #[test]
-fn cbor_is_spoken_behind_its_gate() {
+fn cbor_needs_its_feature_gate() {
     // CBOR-01
     let check = |accept: &str, gate, encodings, expected: Option<Encoding>| {
         let headers = headers(&[(ACCEPT, accept), (CONTENT_TYPE, "application/cbor")]);

@@ -14,7 +14,7 @@ fn check_write(write: Write, query: &str, code: u16, message: &str) {
 }
 
 #[test]
-fn options_of_writes_are_checked() {
+fn write_options_are_validated() {
     let merge = Write::Patch(PatchType::Merge);
     let apply = Write::Patch(PatchType::Apply(Encoding::Yaml));
     check_write(Write::Create, "", 200, "");
@@ -63,7 +63,7 @@ fn options_of_writes_are_checked() {
 }
 
 #[test]
-fn a_dry_run_is_one_only_when_it_says_all() {
+fn only_the_value_all_makes_a_dry_run() {
     let dry = |query| {
         let warnings = Warnings::default();
         let options = write_options(&Query::parse(query), Write::Create, &warnings).unwrap();
@@ -82,7 +82,7 @@ fn a_dry_run_is_one_only_when_it_says_all() {
 }
 
 #[test]
-fn options_of_lists_are_read() {
+fn list_options_are_parsed() {
     let query = "limit=5&continue=c&labelSelector=a%3Db&fieldSelector=x%3Dy&resourceVersion=7\
                  &resourceVersionMatch=Exact&allowWatchBookmarks=true&sendInitialEvents=false";
     let options = list_options(&Query::parse(query)).unwrap();
@@ -101,12 +101,12 @@ fn options_of_lists_are_read() {
 }
 
 #[test]
-fn timeouts_are_read() {
+fn timeouts_are_parsed() {
     let watch = |query| watch_timeout(&Query::parse(query)).unwrap();
     assert_eq!(watch("timeoutSeconds=2"), Some(Duration::from_secs(2)));
     assert_eq!([watch(""), watch("timeoutSeconds=0")], [None; 2]);
     assert_eq!(watch("timeoutSeconds=-5"), Some(Duration::ZERO));
-    // As many seconds are less than none in Go, and so many are none.
+    // Go converts seconds to nanoseconds with overflow: these give a negative number, and zero.
     assert_eq!(watch("timeoutSeconds=9223372036854775807"), Some(Duration::ZERO));
     assert_eq!(watch("timeoutSeconds=-9223372036854775808"), None);
     let request = |query| request_timeout(&Query::parse(query));
@@ -118,7 +118,7 @@ fn timeouts_are_read() {
 }
 
 #[test]
-fn tables_show_of_objects_what_is_asked() {
+fn include_object_is_parsed() {
     let read = |query| table_options(&Query::parse(query));
     assert_eq!(read("").unwrap(), IncludeObject::Metadata);
     assert_eq!(read("includeObject=None").unwrap(), IncludeObject::None);
@@ -133,7 +133,7 @@ fn delete(query: &str, body: &str) -> Result<DeleteOptions, Status> {
 }
 
 #[test]
-fn options_of_deletes_come_from_the_query() {
+fn delete_options_are_parsed_from_the_query() {
     let query =
         "gracePeriodSeconds=5&uid=u&resourceVersion=7&propagationPolicy=Foreground&dryRun=All";
     let options = delete(query, "").unwrap();
@@ -145,7 +145,7 @@ fn options_of_deletes_come_from_the_query() {
 }
 
 #[test]
-fn a_body_wins_over_the_query_entirely() {
+fn delete_options_in_a_body_replace_those_of_the_query() {
     // STRAT-04
     let options = delete("gracePeriodSeconds=5&dryRun=All", r#"{"propagationPolicy":"Orphan"}"#);
     let options = options.unwrap();
@@ -178,7 +178,7 @@ fn check_delete(query: &str, body: &str, code: u16, message: &str) {
 }
 
 #[test]
-fn wrong_options_of_deletes_are_refused() {
+fn invalid_delete_options_are_refused() {
     check_delete(
         "propagationPolicy=x",
         "",

@@ -19,7 +19,7 @@ fn serving(pki: &Pki) -> Vec<u8> {
 }
 
 #[test]
-fn certificates_are_made_once_and_used_again() {
+fn certificates_are_generated_once_and_reused() {
     let directory = tempfile::tempdir().unwrap();
     let first = prepare(&wanted(directory.path())).unwrap();
     let second = prepare(&wanted(directory.path())).unwrap();
@@ -29,19 +29,19 @@ fn certificates_are_made_once_and_used_again() {
 }
 
 #[test]
-fn a_serving_certificate_that_lacks_a_name_is_made_anew() {
+fn a_serving_certificate_without_a_needed_name_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let first = prepare(&wanted(directory.path())).unwrap();
     let elsewhere = Wanted { bind_address: "192.0.2.7".parse().ok(), ..wanted(directory.path()) };
     let second = prepare(&elsewhere).unwrap();
     assert_eq!(first.ca_pem, second.ca_pem);
     assert_ne!(serving(&first), serving(&second));
-    // with more names than it needs it is used again
+    // A certificate with more names than needed is reused.
     assert_eq!(serving(&prepare(&wanted(directory.path())).unwrap()), serving(&second));
 }
 
 #[test]
-fn a_serving_certificate_of_another_authority_is_made_anew() {
+fn a_serving_certificate_of_another_authority_is_replaced() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let first = prepare(&wanted(one.path())).unwrap();
     prepare(&wanted(other.path())).unwrap();
@@ -52,7 +52,7 @@ fn a_serving_certificate_of_another_authority_is_made_anew() {
 }
 
 #[test]
-fn half_an_authority_is_an_error_that_says_what_to_do() {
+fn an_authority_without_its_key_is_an_error_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     prepare(&wanted(directory.path())).unwrap();
     fs::remove_file(directory.path().join("ca.key")).unwrap();
@@ -62,7 +62,7 @@ fn half_an_authority_is_an_error_that_says_what_to_do() {
 
 #[cfg(unix)]
 #[test]
-fn files_are_their_owners() {
+fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let inner = directory.path().join("data/pki");
@@ -75,7 +75,7 @@ fn files_are_their_owners() {
 }
 
 #[test]
-fn the_serving_certificate_names_what_clients_call_the_server() {
+fn the_serving_certificate_has_all_names_of_the_server() {
     let pki = prepare(&Wanted::default()).unwrap();
     let serving = serving(&pki);
     let (_, certificate) = X509Certificate::from_der(&serving).unwrap();
@@ -88,7 +88,7 @@ fn the_serving_certificate_names_what_clients_call_the_server() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_with_its_flag() {
+fn errors_of_certificate_files_name_flag_and_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     fs::write(path("nonsense.pem"), "nonsense").unwrap();
@@ -132,9 +132,9 @@ fn what_cannot_be_used_is_named_with_its_flag() {
     );
 }
 
-/// Whoever has a client's certificate could be anybody otherwise.
+/// Otherwise each client with a certificate could claim to be any user.
 #[test]
-fn clients_are_no_front_proxies_unless_they_are_named() {
+fn client_and_front_proxy_authorities_must_differ_unless_proxies_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name);
     prepare(&wanted(directory.path())).unwrap();
@@ -145,7 +145,7 @@ fn clients_are_no_front_proxies_unless_they_are_named() {
         [other.ca_pem, fs::read_to_string(file("ca.crt")).unwrap()].concat(),
     )
     .unwrap();
-    for (clients, proxies, holds) in [
+    for (clients, proxies, is_accepted) in [
         (None, "other.crt", true),
         (None, "ca.crt", false),
         (None, "both.crt", false),
@@ -159,23 +159,27 @@ fn clients_are_no_front_proxies_unless_they_are_named() {
                 ..wanted(directory.path())
             };
             let refused = prepare(&wanted).err().map(|why| why.to_string());
-            assert_eq!(refused.is_none(), holds || named, "{clients:?} {proxies}: {refused:?}");
+            assert_eq!(
+                refused.is_none(),
+                is_accepted || named,
+                "{clients:?} {proxies}: {refused:?}"
+            );
             let names_it = |why: &String| why.starts_with("--requestheader-client-ca-file: ");
             assert!(refused.as_ref().is_none_or(names_it), "{refused:?}");
         }
     }
 }
 
-/// Who is believed as a front proxy may be anybody: no client's certificate is of its authority.
+/// A front proxy can claim to be any user, so no client's certificate may be of its authority.
 #[test]
-fn the_server_is_a_front_proxy_by_an_authority_apart() {
+fn the_servers_front_proxy_certificate_has_its_own_authority() {
     let directory = tempfile::tempdir().unwrap();
     let pki = prepare(&wanted(directory.path())).unwrap();
     let again = prepare(&wanted(directory.path())).unwrap();
     assert_eq!(pki.front_proxy.ca_pem, again.front_proxy.ca_pem);
     assert_ne!(pki.front_proxy.ca_pem, pki.ca_pem);
     assert!(!pki.listener.clients.pem.contains(&pki.front_proxy.ca_pem));
-    assert!(pki.listener.front_proxies.is_none(), "and this server believes none");
+    assert!(pki.listener.front_proxies.is_none(), "this server accepts no front proxy");
     let der = |pem: &str| pem::certificates(Path::new("x"), pem).unwrap().swap_remove(0);
     let (client, authority) =
         (der(&pki.front_proxy.client.load().certificate_pem), der(&pki.front_proxy.ca_pem));
@@ -192,15 +196,15 @@ fn valid(pem: &str) -> Validity {
     Validity::of(&chain[0]).unwrap()
 }
 
-/// Through the life of an authority, at any time: what is made is valid then, and never outlives it. Before
-/// its life and after it nothing is made.
+/// At each time in the life of an authority, new certificates are valid and do not outlive it. Before and after
+/// its life no certificate is generated.
 #[test]
 fn no_certificate_outlives_its_authority() {
     let directory = tempfile::tempdir().unwrap();
     let (wanted, start) = (wanted(directory.path()), SystemTime::now());
     let authority = valid(&Pki::prepare(&wanted, start).unwrap().ca_pem);
     let ends = SystemTime::UNIX_EPOCH + Duration::from_secs(authority.until.cast_unsigned());
-    let mut made = Vec::new();
+    let mut generated = Vec::new();
     for now in [
         start,
         start + DAY * 300,
@@ -221,12 +225,12 @@ fn no_certificate_outlives_its_authority() {
             let lasts = seconds(now + DAY * 30).min(authority.until);
             assert!(validity.until >= lasts, "{validity:?} ends before {lasts}");
         }
-        // Until it has to be made anew it is the same, also where it cannot be had any longer.
+        // The certificate is reused until it must be replaced, even if a new one would end no later.
         assert_eq!(serving(&pki), serving(&Pki::prepare(&wanted, now).unwrap()));
-        made.push(serving(&pki));
+        generated.push(serving(&pki));
     }
-    made.dedup();
-    assert_eq!(made.len(), 4, "made at the start, after eleven months, and near the end");
+    generated.dedup();
+    assert_eq!(generated.len(), 4, "at the start, after eleven months, and near the end");
 
     for (now, expected) in [
         (ends + DAY, "it ended at "),
@@ -240,9 +244,9 @@ fn no_certificate_outlives_its_authority() {
     }
 }
 
-/// A crash may leave a new key beside an old certificate: the next start makes both anew.
+/// A crash may leave a new key beside an old certificate. The next start replaces both.
 #[test]
-fn a_certificate_and_a_key_of_two_makings_are_made_anew() {
+fn a_key_that_does_not_fit_its_certificate_is_replaced_with_it() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let first = prepare(&wanted(one.path())).unwrap();
     prepare(&wanted(other.path())).unwrap();
@@ -252,7 +256,7 @@ fn a_certificate_and_a_key_of_two_makings_are_made_anew() {
     crate::tls::Tls::new(&second.listener, &crate::TlsParameters::default()).unwrap();
 }
 
-/// A server that runs for years shows certificates that are valid, and asks for no restart.
+/// A server that runs for years always has valid certificates, without a restart.
 #[test]
 fn certificates_are_renewed_while_the_server_runs() {
     for directory in [None, Some(tempfile::tempdir().unwrap())] {
@@ -281,10 +285,10 @@ fn certificates_are_renewed_while_the_server_runs() {
     }
 }
 
-/// While one of a pair is new and the other old, and while a file is not there or not whole, what was read
-/// before stays in use; each file counts by itself.
+/// While a certificate does not fit its key, or a file is missing or truncated, the certificates that were read
+/// before stay in use. A problem of one file does not stop the reload of the others.
 #[test]
-fn files_are_read_again_and_halves_change_nothing() {
+fn certificate_files_are_reloaded_and_inconsistent_ones_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let (one, other) = (prepare(&Wanted::default()).unwrap(), prepare(&Wanted::default()).unwrap());
@@ -299,28 +303,30 @@ fn files_are_read_again_and_halves_change_nothing() {
         ..Wanted::default()
     };
     let mut renewal = prepare(&wanted).unwrap().renewal;
-    let mut look = |expected: Option<(&Pki, &Pki)>| {
+    let mut check_reload = |expected: Option<(&Pki, &Pki)>| {
         let Some(change) = renewal.reread().unwrap() else { return assert!(expected.is_none()) };
-        let Change::Listener(listener) = change else { panic!("the administrator's is no file") };
-        let (shown, authority) = expected.expect("nothing has changed");
-        assert_eq!(listener.serving.certificate_pem, serving(shown).certificate_pem);
+        let Change::Listener(listener) = change else {
+            panic!("the administrator's certificate is not a file")
+        };
+        let (served, authority) = expected.expect("the files are unchanged");
+        assert_eq!(listener.serving.certificate_pem, serving(served).certificate_pem);
         assert!(listener.clients.pem.ends_with(&authority.ca_pem));
         assert_eq!(listener.clients.roots.len(), 2);
     };
-    look(None);
+    check_reload(None);
     write("tls.key", &serving(&other).key_pem);
-    look(None);
-    look(None);
+    check_reload(None);
+    check_reload(None);
     write("ca.crt", &other.ca_pem);
-    look(Some((&one, &other)));
+    check_reload(Some((&one, &other)));
     write("tls.crt", &serving(&other).certificate_pem);
-    look(Some((&other, &other)));
+    check_reload(Some((&other, &other)));
     let half = &one.ca_pem[..one.ca_pem.len() / 2];
     write("ca.crt", half);
-    look(None);
+    check_reload(None);
     fs::remove_file(path("ca.crt")).unwrap();
-    look(None);
+    check_reload(None);
     write("ca.crt", &one.ca_pem);
-    look(Some((&other, &one)));
-    look(None);
+    check_reload(Some((&other, &one)));
+    check_reload(None);
 }

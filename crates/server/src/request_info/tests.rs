@@ -7,10 +7,10 @@ fn info(request: &str) -> RequestInfo {
     RequestInfo::parse(&method, path, &Query::parse(query)).unwrap()
 }
 
-/// `expected`: verb, group, version, namespace, resource, name, subresource; `-` for nothing.
+/// `expected` is verb, group, version, namespace, resource, name and subresource; `-` is an empty one.
 fn check(request: &str, expected: &str) {
     let info = info(request);
-    let r = info.resource.expect("the path is a resource's");
+    let r = info.resource.expect("the path names a resource");
     let parts = [&r.group, &r.version, &r.namespace, &r.resource, &r.name, &r.subresource]
         .map(|part| if part.is_empty() { "-" } else { part.as_str() });
     assert_eq!(format!("{} {}", info.verb.as_str(), parts.join(" ")), expected, "{request}");
@@ -22,7 +22,7 @@ fn check_path(request: &str, verb: &str) {
 }
 
 #[test]
-fn paths_name_resources() {
+fn resource_paths_are_parsed() {
     // PATH-01 … PATH-06
     check("GET /api/v1/nodes", "list - v1 - nodes - -");
     check("GET /api/v1/namespaces/default", "get - v1 default namespaces default -");
@@ -38,12 +38,12 @@ fn paths_name_resources() {
     );
     check("PUT /api/v1/namespaces/t/finalize", "update - v1 t namespaces t finalize");
     check("PUT /api/v1/namespaces/t/status", "update - v1 t namespaces t status");
-    // PATH-07: never a subresource of many
+    // PATH-07: a collection has no subresource
     check("GET /api/v1/namespaces/t/pods/status", "get - v1 t pods status -");
 }
 
 #[test]
-fn methods_are_verbs() {
+fn methods_become_verbs() {
     // VERB-03, VERB-07
     check("GET /api/v1/pods?watch", "watch - v1 - pods - -");
     check("GET /api/v1/pods?watch=1", "watch - v1 - pods - -");
@@ -62,7 +62,7 @@ fn methods_are_verbs() {
 }
 
 #[test]
-fn a_selected_name_counts_for_authorization() {
+fn a_selector_of_metadata_name_sets_the_name() {
     check("GET /api/v1/namespaces/t/pods?fieldSelector=metadata.name%3Dp", "list - v1 t pods p -");
     check(
         "GET /api/v1/namespaces/t/pods?watch=1&fieldSelector=a%3Db,metadata.name%3D%3Dp",
@@ -74,7 +74,7 @@ fn a_selected_name_counts_for_authorization() {
 }
 
 #[test]
-fn the_deprecated_watch_prefix_still_watches() {
+fn the_deprecated_watch_prefix_makes_a_watch() {
     // OAS-12
     check("GET /api/v1/watch/namespaces/t/pods", "watch - v1 t pods - -");
     check("GET /api/v1/watch/namespaces/t/pods/p", "watch - v1 t pods p -");
@@ -82,7 +82,7 @@ fn the_deprecated_watch_prefix_still_watches() {
 }
 
 #[test]
-fn what_follows_a_subresource_is_kept_as_it_stands() {
+fn the_path_after_proxy_is_the_subpath() {
     for (path, expected) in [
         ("/api/v1/namespaces/t/pods/p/proxy", ""),
         ("/api/v1/namespaces/t/pods/p/proxy/", "/"),
@@ -94,14 +94,14 @@ fn what_follows_a_subresource_is_kept_as_it_stands() {
         ("/api/v1/namespaces/proxy/services/proxy/proxy/a", "/a"),
         ("/api/v1/nodes/proxy/proxy/a", "/a"),
     ] {
-        let info = info(&format!("GET {path}")).resource.expect("it is a resource");
+        let info = info(&format!("GET {path}")).resource.expect("the path names a resource");
         assert_eq!(info.subpath, expected, "{path}");
         assert_eq!(info.subresource, "proxy", "{path}");
     }
 }
 
 #[test]
-fn other_paths_are_no_resources() {
+fn other_paths_name_no_resource() {
     for path in ["/", "/api", "/api/v1", "/api/v1/", "/apis", "/apis/apps", "/apis/apps/v1"] {
         check_path(&format!("GET {path}"), "get");
     }
@@ -112,7 +112,7 @@ fn other_paths_are_no_resources() {
 }
 
 #[test]
-fn paths_are_decoded() {
+fn paths_are_percent_decoded() {
     check("GET /api/v1/namespaces/t/configmaps/a%2Eb", "get - v1 t configmaps a.b -");
     check("GET /api/v1/nodes/n%2Fstatus", "get - v1 - nodes n status");
     let invalid = RequestInfo::parse(&Method::GET, "/api/v1/pods%", &Query::default());

@@ -17,7 +17,7 @@ use crate::options::IncludeObject;
 
 const JSON: Negotiated = Negotiated { encoding: Encoding::Json, pretty: false, form: Form::Object };
 
-/// A registry in memory, with the ConfigMaps `a`, `b` … in the namespace `t`.
+/// A registry in memory with some ConfigMaps in the namespace `t`.
 struct Cluster {
     registry: Registry,
     target: Target,
@@ -81,7 +81,7 @@ async fn text(response: Response) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The text without what differs between runs.
+/// The response's text without UIDs, which differ between runs.
 async fn stable(response: Response) -> String {
     let tree = json::parse(text(response).await.as_bytes()).unwrap();
     let mut text = json::to_string(&tree);
@@ -92,10 +92,10 @@ async fn stable(response: Response) -> String {
 }
 
 #[tokio::test]
-async fn lists_are_the_stored_bytes_with_something_around_them() {
+async fn a_list_in_json_contains_the_stored_bytes() {
     let cluster = Cluster::with(&["a", "b"], "v").await;
     let list = text(cluster.list(Form::Object, IncludeObject::Metadata, JSON).await).await;
-    // LIST-01 … LIST-03: items are of one kind and do not say so
+    // LIST-01 … LIST-03: items have no `kind`, because it is the list's
     let head = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"2"},"items":[{"metadata":{"name":"a","#;
     assert!(list.starts_with(head), "{list}");
     assert!(list.ends_with("\"data\":{\"k\":\"v\"}}]}\n"), "{list}");
@@ -107,7 +107,7 @@ async fn lists_are_the_stored_bytes_with_something_around_them() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_sent_in_pieces() {
+async fn a_long_list_is_sent_in_chunks() {
     let names: Vec<String> = (0..40).map(|n| format!("n{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let cluster = Cluster::with(&names, &"x".repeat(10_000)).await;
@@ -120,7 +120,7 @@ async fn a_long_list_is_sent_in_pieces() {
 }
 
 #[tokio::test]
-async fn long_items_are_sent_as_they_are_kept() {
+async fn large_objects_are_sent_without_copying_their_json() {
     let cluster = Cluster::with(&["a", "b"], &"x".repeat(200_000)).await;
     let stored = cluster.registry.list(&cluster.target, &ListOptions::default()).await.unwrap();
     let stored: Vec<_> = stored.objects.iter().map(|object| object.json().as_ptr_range()).collect();
@@ -141,7 +141,7 @@ async fn long_items_are_sent_as_they_are_kept() {
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_for_who_takes_that() {
+async fn long_responses_are_compressed_if_the_client_accepts_it() {
     let cluster = Cluster::with(&["a", "b"], &"x".repeat(100_000)).await;
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
@@ -154,7 +154,7 @@ async fn long_answers_are_compressed_for_who_takes_that() {
     let mut unpacked = String::new();
     flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
     assert_eq!(unpacked, text(list().await).await);
-    // not for who does not, and not what is short (CMP-03)
+    // CMP-03: short responses are not, and none for clients that do not accept gzip
     assert!(!compress(list().await, &HeaderMap::new()).headers().contains_key(CONTENT_ENCODING));
     let short = compress(cluster.get(Form::Object).await.unwrap(), &headers);
     assert!(!short.headers().contains_key(CONTENT_ENCODING));
@@ -180,7 +180,7 @@ async fn tables_have_columns_and_rows() {
 }
 
 #[tokio::test]
-async fn metadata_can_be_had_alone() {
+async fn partial_object_metadata_has_only_metadata() {
     let cluster = Cluster::with(&["a"], "v").await;
     // OAS-13
     let form = Form::PartialObjectMetadataList(MetaVersion::V1);
@@ -194,7 +194,7 @@ async fn metadata_can_be_had_alone() {
 }
 
 #[tokio::test]
-async fn other_encodings_say_the_same() {
+async fn indented_json_and_yaml_equal_json() {
     let cluster = Cluster::with(&["a", "b"], "v").await;
     let list = |negotiated| cluster.list(Form::Object, IncludeObject::Metadata, negotiated);
     let plain = json::parse(text(list(JSON).await).await.as_bytes()).unwrap();
@@ -207,7 +207,7 @@ async fn other_encodings_say_the_same() {
 }
 
 #[tokio::test]
-async fn protobuf_says_the_same() {
+async fn protobuf_has_the_same_objects() {
     // MT-08, MT-10, MT-12, OAS-13
     let cluster = Cluster::with(&["a", "b"], "v").await;
     let messages = Negotiated { encoding: Encoding::Protobuf, ..JSON };
@@ -235,7 +235,7 @@ async fn protobuf_says_the_same() {
 }
 
 #[tokio::test]
-async fn failures_are_statuses() {
+async fn errors_are_statuses() {
     // ST-06, ST-16, ST-17
     let not_found = Status::not_found(&GroupResource::new("", "pods"), "grafana");
     assert_eq!(
@@ -257,7 +257,7 @@ async fn bytes(response: Response) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn answers_say_the_same_in_every_encoding() {
+async fn a_list_is_equal_in_each_encoding_and_form() {
     const FORMS: [Form; 5] = [
         Form::Object,
         Form::PartialObjectMetadataList(MetaVersion::V1),
@@ -276,7 +276,7 @@ async fn answers_say_the_same_in_every_encoding() {
             let tree = json::parse(&list(Encoding::Json).await).unwrap();
             let mut text = Vec::new();
             yaml::write(&tree, &mut text);
-            // The first time they are made, then they are at hand.
+            // The first round encodes; the second takes encodings from the cache.
             for _ in 0..2 {
                 assert_eq!(
                     cbor::parse(&list(Encoding::Cbor).await).as_ref(),
@@ -291,7 +291,7 @@ async fn answers_say_the_same_in_every_encoding() {
 }
 
 #[tokio::test]
-async fn one_object_says_the_same_in_every_encoding() {
+async fn an_object_is_equal_in_each_encoding_and_form() {
     const FORMS: [Form; 4] = [
         Form::Object,
         Form::PartialObjectMetadata(MetaVersion::V1),
@@ -315,7 +315,7 @@ async fn one_object_says_the_same_in_every_encoding() {
 }
 
 #[tokio::test]
-async fn rows_that_are_kept_go_with_the_time() {
+async fn cached_table_rows_show_the_current_age() {
     let cluster = Cluster::with(&["a"], "v").await;
     let found = cluster.registry.list(&cluster.target, &ListOptions::default()).await.unwrap();
     for (now, age) in [(1_090, "90s"), (1_600, "10m"), (1_090, "90s")] {

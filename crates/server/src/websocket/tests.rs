@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_key_is_answered() {
+fn the_accept_key_equals_the_example_of_the_rfc() {
     // RFC 6455, 1.3
     assert_eq!(accept_key(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
@@ -14,7 +14,7 @@ fn headers(rows: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 #[test]
-fn who_asks_for_a_web_socket() {
+fn requests_for_websockets_are_recognised() {
     for (connection, upgrade, expected) in [
         ("Upgrade", "websocket", true),
         ("keep-alive, upgrade", "WebSocket", true),
@@ -28,7 +28,7 @@ fn who_asks_for_a_web_socket() {
 }
 
 #[test]
-fn tokens_among_subprotocols() {
+fn bearer_tokens_are_read_from_subprotocols() {
     const TOKEN: &str = "base64url.bearer.authorization.k8s.io.dG9rZW4";
     for (protocols, expected) in [
         ("base64url.bearer.authorization.k8s.io.dG9rZW4, mine", Ok(Some("token"))),

@@ -1,4 +1,4 @@
-//! Requests that an extension API server answers (AGG-02, ST-13).
+//! Requests to an extension API server: proxying, discovery, OpenAPI, upgrades (AGG-02, ST-13).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,14 +8,14 @@ use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use pintle_server::{Config, Running, Server};
 
-use super::client::{PATIENCE, breaks_off, create, get, read, request, send};
+use super::client::{TIMEOUT, breaks_off, create, get, read, request, send};
 use super::egress::proxy_to;
 use super::extension::Extension;
 use super::streams::echo;
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
-/// A server that knows the extension as the one for `a.io/v1`.
+/// Starts a server with an APIService that delegates `a.io/v1` to the extension.
 pub(crate) async fn server(extension: &Extension) -> Running {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     let service =
@@ -30,7 +30,7 @@ pub(crate) async fn server(extension: &Extension) -> Running {
     server
 }
 
-/// Says that the extension answers for `a.io/v1`, at a port of the service `default/s`.
+/// Creates the APIService of `a.io/v1`, for a port of the service `default/s`.
 async fn register(server: &Running, extension: &Extension, port: u16) {
     let bundle = STANDARD.encode(&extension.certificate_pem);
     let api_service = format!(
@@ -42,7 +42,7 @@ async fn register(server: &Running, extension: &Extension, port: u16) {
     create(server, API_SERVICES, &api_service).await;
 }
 
-/// Asks again and again until an answer has something in it.
+/// Sends a GET until the response contains `expected`.
 pub(crate) async fn see(server: &Running, path: &str, accept: &str, expected: &str) -> String {
     let mut last = String::new();
     let seen = async {
@@ -55,18 +55,19 @@ pub(crate) async fn see(server: &Running, path: &str, accept: &str, expected: &s
             }
         }
     };
-    let seen = tokio::time::timeout(PATIENCE, seen).await;
+    let seen = tokio::time::timeout(TIMEOUT, seen).await;
     assert!(seen.is_ok(), "{expected} is not in {last}");
     last
 }
 
-pub(crate) async fn says(server: &Running, reason: &str) -> String {
+/// Waits until the APIService has a condition with this reason, and returns it.
+pub(crate) async fn wait_for_reason(server: &Running, reason: &str) -> String {
     let reason = format!(r#""reason":"{reason}""#);
     see(server, &format!("{API_SERVICES}/v1.a.io"), "application/json", &reason).await
 }
 
-/// The server looks at the extension when its API service changes.
-pub(crate) async fn look_again(server: &Running, priority: u8) {
+/// Changes the APIService, so that the server checks the extension again.
+pub(crate) async fn check_again(server: &Running, priority: u8) {
     let changed = format!(r#"{{"spec":{{"versionPriority":{priority}}}}}"#);
     let changed = Request::patch(format!("{API_SERVICES}/v1.a.io"))
         .header("content-type", "application/merge-patch+json")
@@ -76,10 +77,10 @@ pub(crate) async fn look_again(server: &Running, priority: u8) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_handed_on_as_who_asks() {
+async fn requests_are_proxied_with_the_users_identity() {
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    says(&server, "Passed").await;
+    wait_for_reason(&server, "Passed").await;
     let asked = Request::builder()
         .method(Method::PUT)
         .uri("/apis/a.io/v1/echo?b=2&a=x%20y&a=1")
@@ -115,27 +116,27 @@ async fn requests_are_handed_on_as_who_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_come_as_they_are_sent() {
+async fn responses_are_streamed() {
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    says(&server, "Passed").await;
+    wait_for_reason(&server, "Passed").await;
     let path = "/apis/a.io/v1/things?watch=true";
     let mut watch = send(&server, request(Method::GET, path)).await.into_body();
-    let first = tokio::time::timeout(PATIENCE, watch.frame()).await.unwrap().unwrap().unwrap();
+    let first = tokio::time::timeout(TIMEOUT, watch.frame()).await.unwrap().unwrap().unwrap();
     assert_eq!(first.into_data().unwrap(), Bytes::from("first\n"));
     assert!(breaks_off(&server, "/apis/a.io/v1/breaks").await);
-    // A watch is over when the server stops.
+    // A watch ends when the server stops.
     server.shutdown().await;
-    let rest = tokio::time::timeout(PATIENCE, watch.collect()).await.unwrap();
+    let rest = tokio::time::timeout(TIMEOUT, watch.collect()).await.unwrap();
     assert_eq!(rest.unwrap().to_bytes(), Bytes::new());
 }
 
-/// An extension must not lead clients, and their credentials, elsewhere.
+/// An extension must not redirect clients, and their credentials, to another server.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_3172_redirects_of_extensions_do_not_reach_clients() {
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    says(&server, "Passed").await;
+    wait_for_reason(&server, "Passed").await;
     let answer = send(&server, request(Method::GET, "/apis/a.io/v1/redirects")).await;
     assert!(!answer.headers().contains_key("location"));
     let why = "the backend attempted to redirect this request, which is not permitted";
@@ -143,7 +144,7 @@ async fn cve_2022_3172_redirects_of_extensions_do_not_reach_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn discovery_shows_what_an_extension_serves_and_whether_it_answers() {
+async fn discovery_shows_the_resources_of_an_extension_and_whether_it_is_available() {
     const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let extension = Extension::start().await;
     let server = server(&extension).await;
@@ -152,32 +153,32 @@ async fn discovery_shows_what_an_extension_serves_and_whether_it_answers() {
     let group = r#"{"name":"a.io","versions":[{"groupVersion":"a.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"a.io/v1","version":"v1"}}"#;
     see(&server, "/apis", "application/json", group).await;
     see(&server, "/apis/a.io", "application/json", r#""groupVersion":"a.io/v1""#).await;
-    extension.set_well(false);
-    look_again(&server, 16).await;
-    let told = says(&server, "FailedDiscoveryCheck").await;
-    assert!(told.contains("/apis/a.io/v1: bad status from https://localhost:"), "{told}");
+    extension.set_available(false);
+    check_again(&server, 16).await;
+    let status = wait_for_reason(&server, "FailedDiscoveryCheck").await;
+    assert!(status.contains("/apis/a.io/v1: bad status from https://localhost:"), "{status}");
     let stale = r#""versions":[{"version":"v1","freshness":"Stale"}]"#;
     see(&server, "/apis", AGGREGATED, stale).await;
     let answer = get(&server, "/apis/a.io/v1/echo").await;
     assert_eq!(answer, (503, "service unavailable\n".to_owned())); // ST-13
     let lapse = r#"aggregator_unavailable_apiservice_total{name="v1.a.io",reason="FailedDiscoveryCheck"} 1"#;
-    see(&server, "/metrics", "text/plain", lapse).await; // it follows the condition
-    extension.set_well(true);
-    says(&server, "Passed").await;
+    see(&server, "/metrics", "text/plain", lapse).await; // the metric is updated after the condition
+    extension.set_available(true);
+    wait_for_reason(&server, "Passed").await;
     see(&server, "/apis", AGGREGATED, current).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_waits_for_extensions_and_goes_with_what_they_keep_in_it() {
+async fn a_namespace_is_deleted_after_its_objects_in_extensions() {
     const NAMESPACE: &str = "/api/v1/namespaces/doomed";
     let extension = Extension::start().await;
     let server = server(&extension).await;
     create(&server, "/api/v1/namespaces", r#"{"metadata":{"name":"doomed"}}"#).await;
-    extension.make_thing("a");
-    says(&server, "Passed").await;
-    extension.set_well(false);
-    look_again(&server, 16).await;
-    says(&server, "FailedDiscoveryCheck").await;
+    extension.create_thing("a");
+    wait_for_reason(&server, "Passed").await;
+    extension.set_available(false);
+    check_again(&server, 16).await;
+    wait_for_reason(&server, "FailedDiscoveryCheck").await;
     see(
         &server,
         "/apis",
@@ -190,7 +191,7 @@ async fn a_namespace_waits_for_extensions_and_goes_with_what_they_keep_in_it() {
                APIs: a.io/v1: stale GroupVersion discovery: a.io/v1";
     see(&server, NAMESPACE, "application/json", why).await;
     assert_eq!(extension.things(), ["a"]);
-    extension.set_well(true);
+    extension.set_available(true);
     see(&server, NAMESPACE, "application/json", "NotFound").await;
     assert!(extension.things().is_empty());
     let deletion = "system:serviceaccount:kube-system:namespace-controller,system:serviceaccounts,\
@@ -200,11 +201,11 @@ async fn a_namespace_waits_for_extensions_and_goes_with_what_they_keep_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_to_extensions_serve_one_request_after_the_other() {
+async fn connections_to_extensions_are_reused() {
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    says(&server, "Passed").await;
-    let again = async {
+    wait_for_reason(&server, "Passed").await;
+    let reused = async {
         loop {
             let before = extension.connections();
             let (code, _) = get(&server, "/apis/a.io/v1/echo").await;
@@ -214,32 +215,29 @@ async fn connections_to_extensions_serve_one_request_after_the_other() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.unwrap();
-    // One whose answer is not read to the end is nobody's afterwards.
+    tokio::time::timeout(TIMEOUT, reused).await.unwrap();
+    // A connection whose response was not read to its end is not reused.
     drop(send(&server, request(Method::GET, "/apis/a.io/v1/things?watch=true")).await);
     let (code, text) = get(&server, "/apis/a.io/v1/echo").await;
     assert!(code == 201 && text.ends_with("\n0"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn openapi_has_what_extensions_say_of_their_versions() {
+async fn openapi_has_the_documents_of_extensions_for_their_versions() {
     let extension = Extension::start().await;
     let server = server(&extension).await;
     let listed = r#""apis/a.io":{"serverRelativeURL":"/openapi/v3/apis/a.io?hash=AB"}"#;
     let index = see(&server, "/openapi/v3", "application/json", listed).await;
     assert!(index.contains(r#""/openapi/v3/apis/a.io/v1?hash=CD""#), "{index}");
-    // The whole hash: those of this server's own documents are longer, and may begin in the same way.
-    assert!(
-        !index.contains(r#"hash=EF""#),
-        "the extension's other documents are not its version's"
-    );
+    // The quote ends the hash: the hashes of this server's own documents are longer and may begin with EF.
+    assert!(!index.contains(r#"hash=EF""#), "documents of other paths are not merged");
     let (code, group) = get(&server, "/openapi/v3/apis/a.io?hash=AB").await;
     assert!(code == 200 && group.contains("/apis/a.io/"), "{code} {group}");
     let document = see(&server, "/openapi/v2", "application/json", "listThings").await;
-    assert!(!document.contains("/apis/b.io/"), "what others serve is not the extension's to say");
-    // A part of the same name that says something else has a name of its own.
-    let part = r##""io.a.v1.ThingList":{"properties":{"metadata":{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta_v2"}},"type":"object"}"##;
-    assert!(document.contains(part));
+    assert!(!document.contains("/apis/b.io/"), "paths of other groups are removed");
+    // A definition with the name of a different one is renamed.
+    let definition = r##""io.a.v1.ThingList":{"properties":{"metadata":{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta_v2"}},"type":"object"}"##;
+    assert!(document.contains(definition));
     let mut message = request(Method::GET, "/openapi/v2");
     let accept = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     message.headers_mut().insert(ACCEPT, accept.parse().unwrap());
@@ -247,10 +245,10 @@ async fn openapi_has_what_extensions_say_of_their_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_an_extension_upgrades_is_the_clients() {
+async fn an_upgraded_connection_to_an_extension_is_proxied() {
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    says(&server, "Passed").await;
+    wait_for_reason(&server, "Passed").await;
     let asked = |path: &str| {
         let mut asked = request(Method::GET, path);
         asked.headers_mut().insert(CONNECTION, "upgrade".parse().unwrap());
@@ -265,16 +263,16 @@ async fn a_connection_that_an_extension_upgrades_is_the_clients() {
     );
     assert_eq!(answer.headers()["x-who"], "kubernetes-admin");
     assert_eq!(echo(answer, b"there and back").await, b"there and back");
-    // Who does not switch gets no connection (CVE-2018-1002105).
+    // A refused upgrade leaves no connection to the extension (CVE-2018-1002105).
     let refused = send(&server, asked("/apis/a.io/v1/nothing")).await;
     assert_eq!(refused.status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn openapi_v2_of_extensions_becomes_v3_where_they_have_none() {
+async fn openapi_v2_of_an_extension_without_v3_is_converted() {
     const PATH: &str = "/openapi/v3/apis/a.io/v1";
     let extension = Extension::start().await;
-    extension.leave_openapi_v2();
+    extension.serve_openapi_v2_only();
     let server = server(&extension).await;
     let index = see(&server, "/openapi/v3", "application/json", PATH).await;
     let (_, hash) = index.split_once(&format!("{PATH}?hash=")).unwrap();
@@ -297,9 +295,9 @@ fn slice(family: &str, endpoints: &str) -> String {
     )
 }
 
-/// `--enable-aggregator-routing`: an endpoint that is ready is reached, and not the cluster address.
+/// `--enable-aggregator-routing`: requests go to a ready endpoint instead of the cluster IP.
 #[tokio::test(flavor = "multi_thread")]
-async fn extensions_are_reached_at_their_endpoints_where_it_is_configured() {
+async fn aggregator_routing_connects_to_ready_endpoints() {
     const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let extension = Extension::start().await;
     let (egress, asked) = proxy_to(format!("127.0.0.1:{}", extension.port)).await;
@@ -310,14 +308,14 @@ async fn extensions_are_reached_at_their_endpoints_where_it_is_configured() {
     let service = r#"{"metadata":{"name":"s"},"spec":{"ports":[{"name":"https","port":443}]}}"#;
     create(&server, "/api/v1/namespaces/default/services", service).await;
     register(&server, &extension, 443).await;
-    says(&server, "EndpointsNotFound").await;
+    wait_for_reason(&server, "EndpointsNotFound").await;
     assert_eq!(get(&server, "/apis/a.io/v1/echo").await.0, 503);
     let ready = r#"{"addresses":["2001:db8::1"]}"#;
     create(&server, SLICES, &slice("IPv6", ready)).await;
-    says(&server, "Passed").await;
+    wait_for_reason(&server, "Passed").await;
     let asked_last = || asked.lock().last().cloned();
     assert_eq!(asked_last().unwrap(), "CONNECT [2001:db8::1]:8443 HTTP/1.1");
-    // The service's own family comes first, but of those only endpoints that are ready.
+    // Endpoints of the service's IP family are preferred, and only ready ones are used.
     let endpoints = r#"{"addresses":["10.1.2.3"],"conditions":{"ready":false}},
         {"addresses":["10.1.2.4"],"conditions":{"ready":true}}"#;
     create(&server, SLICES, &slice("IPv4", endpoints)).await;
@@ -326,19 +324,19 @@ async fn extensions_are_reached_at_their_endpoints_where_it_is_configured() {
             assert_eq!(get(&server, "/apis/a.io/v1/echo").await.0, 201);
         }
     };
-    tokio::time::timeout(PATIENCE, moved).await.unwrap();
+    tokio::time::timeout(TIMEOUT, moved).await.unwrap();
     assert!(!asked.lock().iter().any(|line| line.contains("10.1.2.3")));
     for name in ["ipv4", "ipv6"] {
         let deleted = send(&server, request(Method::DELETE, &format!("{SLICES}/{name}"))).await;
         assert_eq!(deleted.status(), 200);
     }
-    says(&server, "EndpointsNotFound").await;
+    wait_for_reason(&server, "EndpointsNotFound").await;
     assert_eq!(get(&server, "/apis/a.io/v1/echo").await, (503, "service unavailable\n".to_owned()));
 }
 
-/// What points to `default/kubernetes` is this server, wherever that service leads.
+/// An APIService for the service `default/kubernetes` is connected to this server itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_servers_own_service_is_the_server() {
+async fn an_apiservice_for_the_servers_own_service_reaches_the_server() {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     let bundle = STANDARD.encode(server.ca_pem());
     let api_service = format!(
@@ -347,9 +345,9 @@ async fn the_servers_own_service_is_the_server() {
             "service":{{"namespace":"default","name":"kubernetes","port":443}}}}}}"#
     );
     create(&server, API_SERVICES, &api_service).await;
-    // It is reached, and has no such version.
-    let told = says(&server, "FailedDiscoveryCheck").await;
+    // This server responds, and does not serve `a.io/v1`.
+    let status = wait_for_reason(&server, "FailedDiscoveryCheck").await;
     let at = server.url().rsplit_once(':').unwrap().1;
     let expected = format!(":{at}/apis/a.io/v1: bad status from ");
-    assert!(told.contains(&expected), "{told}");
+    assert!(status.contains(&expected), "{status}");
 }

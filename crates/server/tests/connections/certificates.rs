@@ -1,5 +1,4 @@
-//! Certificates that are replaced while the server runs: in the files that flags name, as upstream's
-//! `test/integration/apiserver/certreload` does it.
+//! Replacement of certificate files while the server runs. Upstream: `test/integration/apiserver/certreload`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::client::{PATIENCE, get, request};
+use super::client::{TIMEOUT, get, request};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -48,12 +47,12 @@ fn serving(common_name: &str, dns_names: &[&str]) -> (String, String) {
     (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
-/// A client that believes any server, notes what servers show it, and may have a certificate.
+/// A client that trusts each server, records its certificate, and may have a client certificate.
 #[derive(Clone, Debug)]
 struct Client {
     provider: Arc<CryptoProvider>,
     identity: Option<Arc<CertifiedKey>>,
-    /// The common names of the server's certificate and of the authorities that it takes clients of.
+    /// The subjects of the server's certificate and of the client authorities that the server names.
     shown: Arc<Mutex<(String, Vec<String>)>>,
 }
 
@@ -73,7 +72,7 @@ impl Client {
         Self { identity: Some(Arc::new(certified)), ..client }
     }
 
-    /// Connects, and asks for a name, if it is one.
+    /// Connects with a name for SNI; an IP address sends no SNI.
     async fn connect(&self, server: &Running, name: &str) -> SendRequest<Full<Bytes>> {
         let this = Arc::new(self.clone());
         let config = ClientConfig::builder_with_provider(self.provider.clone())
@@ -92,7 +91,7 @@ impl Client {
         sender
     }
 
-    /// The name in the certificate that a server shows, and those of the authorities of clients.
+    /// Connects and returns the subjects of the server's certificate and of the client authorities.
     async fn shown(&self, server: &Running, name: &str) -> (String, Vec<String>) {
         drop(self.connect(server, name).await);
         self.shown.lock().clone()
@@ -151,7 +150,7 @@ impl ResolvesClientCert for Client {
     }
 }
 
-/// A directory of files, and a server that is told of them.
+/// A directory of certificate files.
 struct Files(tempfile::TempDir);
 
 impl Files {
@@ -169,7 +168,7 @@ impl Files {
     }
 
     fn pair(&self, name: &str, (certificate, key): &(String, String)) -> (PathBuf, PathBuf) {
-        // The key first: until both are there, they do not belong together.
+        // The key is written first, so that for a moment key and certificate do not fit.
         let key = self.write(&format!("{name}.key"), key);
         (self.write(&format!("{name}.crt"), certificate), key)
     }
@@ -181,7 +180,7 @@ impl Files {
     }
 }
 
-/// Asks again until the answer is as expected.
+/// Calls `ask` until it returns the expected value.
 pub(crate) async fn until<T: PartialEq + std::fmt::Debug>(expected: T, ask: impl AsyncFn() -> T) {
     let began = Instant::now();
     loop {
@@ -189,11 +188,12 @@ pub(crate) async fn until<T: PartialEq + std::fmt::Debug>(expected: T, ask: impl
         if found == expected {
             return;
         }
-        assert!(began.elapsed() < PATIENCE, "{found:?} is not {expected:?}");
+        assert!(began.elapsed() < TIMEOUT, "{found:?} is not {expected:?}");
     }
 }
 
-async fn code(
+/// Posts a SelfSubjectReview. Returns the status code and the user's name.
+async fn whoami(
     connection: &mut SendRequest<Full<Bytes>>,
     headers: &[(&str, &str)],
 ) -> (u16, String) {
@@ -238,20 +238,20 @@ async fn certreload_client_ca() {
     let mut joe = joe.connect(&server, "localhost").await;
     let mut proxy = proxy.connect(&server, "localhost").await;
     let ann = [("x-remote-user", "ann")];
-    assert_eq!(code(&mut jane, &[]).await, (201, "jane".to_owned()));
-    assert_eq!(code(&mut joe, &[]).await.0, 401);
-    assert_eq!(code(&mut proxy, &ann).await, (201, "ann".to_owned()));
+    assert_eq!(whoami(&mut jane, &[]).await, (201, "jane".to_owned()));
+    assert_eq!(whoami(&mut joe, &[]).await.0, 401);
+    assert_eq!(whoami(&mut proxy, &ann).await, (201, "ann".to_owned()));
 
     files.write("client.crt", &others.pem());
     files.write("proxy.crt", &other_proxies.pem());
     let expected = ["CN=kubernetes", "CN=webhook-test.default.svc", "CN=My Client"];
     until(expected.map(str::to_owned).to_vec(), hints).await;
-    // Connections that are open go by the new authorities from then on.
-    assert_eq!(code(&mut jane, &[]).await.0, 401);
-    assert_eq!(code(&mut joe, &[]).await, (201, "joe".to_owned()));
-    assert_eq!(code(&mut proxy, &ann).await.0, 401);
+    // The new authorities also apply to open connections.
+    assert_eq!(whoami(&mut jane, &[]).await.0, 401);
+    assert_eq!(whoami(&mut joe, &[]).await, (201, "joe".to_owned()));
+    assert_eq!(whoami(&mut proxy, &ann).await.0, 401);
 
-    // What extension API servers go by has the new authorities beside the old: another server may have them.
+    // The ConfigMap for extension API servers has old and new authorities, as another server may use the old.
     let map = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let lines = |authority: &Authority| authority.pem().lines().nth(2).unwrap().to_owned();
     let all = [&clients, &others, &proxies, &other_proxies].map(lines);
@@ -263,7 +263,7 @@ async fn certreload_client_ca() {
     server.shutdown().await;
 }
 
-/// Upstream: TestServingCert. Of a pair of which only one half is new nothing is shown.
+/// Upstream: TestServingCert. While only the key is new, the old certificate stays in use.
 #[tokio::test(flavor = "multi_thread")]
 async fn certreload_serving_cert() {
     let files = Files::new();
@@ -276,7 +276,7 @@ async fn certreload_serving_cert() {
     assert_eq!(shown().await, "CN=first");
     files.pair("tls", &serving("second", &["localhost"]));
     until("CN=second".to_owned(), shown).await;
-    // As volumes of Kubernetes are replaced: a link to another directory.
+    // Kubernetes replaces the files of a volume by changing a symbolic link.
     let (certificate, key) = files.pair("third", &serving("third", &["localhost"]));
     link(&key, &files.path("tls.key"));
     link(&certificate, &files.path("tls.crt"));
@@ -313,7 +313,7 @@ async fn certreload_sni_cert() {
     .await;
     let client = Client::new();
     for (name, expected) in [
-        // Names that are said are before those of certificates, and exact ones before wildcards.
+        // Names in the flag come before names in certificates, and exact names before wildcards.
         ("foo", "explicit"),
         ("FOO", "explicit"),
         ("any.test", "explicit"),
@@ -325,7 +325,7 @@ async fn certreload_sni_cert() {
         ("a.wild.org", "*.wild.org"),
         ("localhost", "serving"),
         ("unknown", "serving"),
-        // A client that asks for no name is shown the certificate of the address.
+        // A client without SNI gets the certificate for the address.
         ("127.0.0.1", "address"),
     ] {
         let expected = format!("CN={expected}");
@@ -338,10 +338,10 @@ async fn certreload_sni_cert() {
     server.shutdown().await;
 }
 
-/// An authority that clients and front proxies would share lets every client be anybody: it is refused also
-/// while the server runs.
+/// If clients and front proxies shared an authority, each client could claim to be any user. A reload refuses that
+/// as the start does.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_client_becomes_a_front_proxy_by_a_new_file() {
+async fn a_reload_refuses_an_authority_of_both_clients_and_front_proxies() {
     let files = Files::new();
     let [clients, proxies] = ["clients", "proxies"].map(authority);
     let server = Files::serve(|config| {
@@ -355,11 +355,11 @@ async fn no_client_becomes_a_front_proxy_by_a_new_file() {
     let client = Client::with_certificate("jane", &clients);
     let shown = || async { client.shown(&server, "localhost").await.0 };
     let ann = [("x-remote-user", "ann")];
-    let user = || async { code(&mut client.connect(&server, "localhost").await, &ann).await.1 };
+    let user = || async { whoami(&mut client.connect(&server, "localhost").await, &ann).await.1 };
     for _ in 0..100 {
         assert_eq!(user().await, "jane");
     }
-    // With an authority of its own the files hold together again.
+    // With a separate authority for front proxies, the reload works again.
     files.write("proxy.crt", &authority("more proxies").pem());
     files.pair("tls", &serving("second", &["localhost"]));
     until("CN=second".to_owned(), shown).await;

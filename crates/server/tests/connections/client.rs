@@ -1,4 +1,4 @@
-//! The administrator, as an HTTP client; a server with a pod on a node whose kubelet is the tests' own.
+//! An HTTP client with the administrator's certificate, and a server with a pod on a node of the tests' kubelet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use tungstenite::{ClientRequestBuilder, Error, HandshakeError, WebSocket};
 
 use super::kubelet::Kubelet;
 
-/// How long anything may take; only a test that fails waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// The deadline of each wait. Only a test that fails waits for so long.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 
 pub(crate) type Socket = WebSocket<StreamOwned<ClientConnection, std::net::TcpStream>>;
 
-/// A server on whose node `n` the pod `p` runs.
+/// Starts a server with the pod `p` on the node `n`.
 pub(crate) async fn server(kubelet: &Kubelet, change: impl FnOnce(&mut Config)) -> Running {
     let mut config = Config::ephemeral();
     config.admission_plugins = Plugins::parse([], ["ServiceAccount"]).unwrap();
@@ -77,20 +77,20 @@ fn address(server: &Running) -> &str {
     server.url().trim_start_matches("https://")
 }
 
-/// Sends a request over a connection of its own.
+/// Sends a request over a new connection.
 pub(crate) async fn send(server: &Running, request: Request<Full<Bytes>>) -> Response<Incoming> {
     Connection::open(server).await.send(request).await
 }
 
-/// Whether an answer breaks off. Where its body breaks before the head is on its way, there is neither.
+/// True if the response is cut off. If its body fails before the head is sent, there is no response at all.
 pub(crate) async fn breaks_off(server: &Running, path: &str) -> bool {
     let mut connection = Connection::open(server).await;
     let Ok(answer) = connection.try_send(request(Method::GET, path)).await else { return true };
     assert_eq!(answer.status(), 200);
-    tokio::time::timeout(PATIENCE, answer.into_body().collect()).await.unwrap().is_err()
+    tokio::time::timeout(TIMEOUT, answer.into_body().collect()).await.unwrap().is_err()
 }
 
-/// A connection for requests one after the other.
+/// A connection for successive requests.
 pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
 
 impl Connection {
@@ -118,7 +118,7 @@ impl Connection {
     }
 }
 
-/// An answer's code and text.
+/// The status code and body of a response.
 pub(crate) async fn read(response: Response<Incoming>) -> (u16, String) {
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -130,12 +130,12 @@ pub(crate) fn request(method: Method, path: &str) -> Request<Full<Bytes>> {
     Request::builder().method(method).uri(path).body(Full::default()).unwrap()
 }
 
-/// Asks for a text.
+/// Sends a GET.
 pub(crate) async fn get(server: &Running, path: &str) -> (u16, String) {
     read(send(server, request(Method::GET, path)).await).await
 }
 
-/// Opens a WebSocket, or says with which code it was refused. Blocks.
+/// Opens a WebSocket. The error is the status code of a refusal. Blocks.
 pub(crate) fn websocket(
     server: &Running,
     path: &str,
@@ -144,7 +144,7 @@ pub(crate) fn websocket(
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(trust(server), name).unwrap();
     let socket = std::net::TcpStream::connect(address(server)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     let stream = StreamOwned::new(connection, socket);
     let mut request = ClientRequestBuilder::new(format!("wss://localhost{path}").parse().unwrap());
     for subprotocol in subprotocols {

@@ -1,31 +1,32 @@
-//! Garbage collection and quotas over what an extension API server keeps (KCM-01).
+//! Garbage collection and quotas for objects of an extension API server (KCM-01).
 
 use http::{Method, Request};
 use http_body_util::Full;
 use pintle_server::Running;
 use serde_json::{Value, json};
 
-use super::aggregation::{look_again, says, see, server};
-use super::client::{PATIENCE, create, read, request, send};
+use super::aggregation::{check_again, see, server, wait_for_reason};
+use super::client::{TIMEOUT, create, read, request, send};
 use super::extension::Extension;
 use super::parts::Parts;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const NOBODY: &str = r#"[{"apiVersion":"v1","kind":"ConfigMap","name":"nobody","uid":"nobody"}]"#;
+const ABSENT_OWNER: &str =
+    r#"[{"apiVersion":"v1","kind":"ConfigMap","name":"nobody","uid":"nobody"}]"#;
 
 fn owner(api_version: &str, kind: &str, name: &str, uid: &str) -> Value {
     json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
             "blockOwnerDeletion": true}])
 }
 
-/// Makes a ConfigMap; returns its uid.
+/// Creates a ConfigMap; returns its uid.
 async fn config_map(server: &Running, name: &str, owners: &Value, finalizers: &Value) -> String {
     let object = json!({"metadata": {
         "name": name, "ownerReferences": owners, "finalizers": finalizers}});
     create(server, CONFIG_MAPS, &object.to_string()).await;
-    // One that nobody owns may be gone already.
-    let made = get(server, name).await.unwrap_or_default();
-    made["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+    // The garbage collector may have deleted one without an existing owner.
+    let created = get(server, name).await.unwrap_or_default();
+    created["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 async fn get(server: &Running, name: &str) -> Option<Value> {
@@ -40,7 +41,7 @@ async fn delete(server: &Running, path: &str, propagation: &str) {
     assert_eq!(send(server, asked).await.status(), 200);
 }
 
-/// Takes all finalizers of a ConfigMap away.
+/// Removes all finalizers of a ConfigMap.
 async fn release(server: &Running, name: &str) {
     let patch = Request::patch(format!("{CONFIG_MAPS}/{name}"))
         .header("content-type", "application/merge-patch+json")
@@ -49,71 +50,72 @@ async fn release(server: &Running, name: &str) {
     assert_eq!(send(server, patch).await.status(), 200);
 }
 
-async fn gone(server: &Running, name: &str) {
+/// Waits until a ConfigMap does not exist.
+async fn wait_until_gone(server: &Running, name: &str) {
     see(server, &format!("{CONFIG_MAPS}/{name}"), "application/json", "NotFound").await;
 }
 
-/// Looks again and again at a part.
-async fn until(parts: &Parts, name: &str, is_so: impl Fn(Option<Value>) -> bool) {
+/// Waits until a part satisfies a condition.
+async fn until(parts: &Parts, name: &str, condition: impl Fn(Option<Value>) -> bool) {
     let seen = async {
-        while !is_so(parts.get(name)) {
+        while !condition(parts.get(name)) {
             tokio::task::yield_now().await;
         }
     };
-    let seen = tokio::time::timeout(PATIENCE, seen).await;
+    let seen = tokio::time::timeout(TIMEOUT, seen).await;
     assert!(seen.is_ok(), "{name} is still {:?}", parts.get(name));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_go_with_their_owners_here() {
+async fn objects_of_an_extension_are_collected_with_owners_in_this_server() {
     let extension = Extension::start().await;
     let (server, parts) = (server(&extension).await, extension.parts());
     let none = json!([]);
 
     let uid = config_map(&server, "goes", &none, &none).await;
-    parts.make("background", &owner("v1", "ConfigMap", "goes", &uid), &none);
+    parts.create("background", &owner("v1", "ConfigMap", "goes", &uid), &none);
     let uid = config_map(&server, "leaves", &none, &none).await;
-    parts.make("orphan", &owner("v1", "ConfigMap", "leaves", &uid), &none);
+    parts.create("orphan", &owner("v1", "ConfigMap", "leaves", &uid), &none);
     let uid = config_map(&server, "waits", &none, &none).await;
-    parts.make("foreground", &owner("v1", "ConfigMap", "waits", &uid), &json!(["a.io/hold"]));
-    parts.make("of-none", &serde_json::from_str(NOBODY).unwrap(), &none);
-    parts.make("free", &none, &none);
+    parts.create("foreground", &owner("v1", "ConfigMap", "waits", &uid), &json!(["a.io/hold"]));
+    parts.create("of-none", &serde_json::from_str(ABSENT_OWNER).unwrap(), &none);
+    parts.create("free", &none, &none);
     until(&parts, "of-none", |part| part.is_none()).await;
 
     delete(&server, &format!("{CONFIG_MAPS}/goes"), "Background").await;
     until(&parts, "background", |part| part.is_none()).await;
 
     delete(&server, &format!("{CONFIG_MAPS}/leaves"), "Orphan").await;
-    gone(&server, "leaves").await;
+    wait_until_gone(&server, "leaves").await;
     assert_eq!(parts.get("orphan").unwrap()["metadata"]["ownerReferences"], none);
 
     delete(&server, &format!("{CONFIG_MAPS}/waits"), "Foreground").await;
-    let is_leaving = |part: Option<Value>| {
+    let is_terminating = |part: Option<Value>| {
         part.is_some_and(|part| part["metadata"].get("deletionTimestamp").is_some())
     };
-    until(&parts, "foreground", is_leaving).await;
-    assert!(get(&server, "waits").await.is_some(), "it waits for its dependent");
+    until(&parts, "foreground", is_terminating).await;
+    assert!(get(&server, "waits").await.is_some(), "a foreground deletion waits for dependents");
     let mut released = parts.get("foreground").unwrap();
     released["metadata"]["finalizers"] = none;
     parts.remove(released);
-    gone(&server, "waits").await;
+    wait_until_gone(&server, "waits").await;
     assert!(parts.get("free").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_here_go_with_parts_that_own_them() {
+async fn objects_of_this_server_are_collected_with_owners_in_an_extension() {
     let extension = Extension::start().await;
     let (server, parts) = (server(&extension).await, extension.parts());
     let none = json!([]);
     let of = |name: &str, uid: &str| owner("a.io/v1", "Part", name, uid);
-    let uid = parts.make("goes", &none, &none);
+    let uid = parts.create("goes", &none, &none);
     config_map(&server, "background", &of("goes", &uid), &none).await;
-    let uid = parts.make("leaves", &none, &none);
+    let uid = parts.create("leaves", &none, &none);
     config_map(&server, "orphan", &of("leaves", &uid), &none).await;
-    let uid = parts.make("waits", &none, &none);
+    let uid = parts.create("waits", &none, &none);
     config_map(&server, "foreground", &of("waits", &uid), &json!(["a.io/hold"])).await;
     config_map(&server, "of-another", &of("waits", "another"), &none).await;
-    gone(&server, "of-another").await;
+    wait_until_gone(&server, "of-another").await;
 
     const PARTS: &str = "/apis/a.io/v1/namespaces/default/parts";
     let delete = async |name: &str, propagation: &str| {
@@ -125,7 +127,7 @@ async fn objects_here_go_with_parts_that_own_them() {
         assert_eq!(send(&server, asked).await.status(), 200);
     };
     delete("goes", "Background").await;
-    gone(&server, "background").await;
+    wait_until_gone(&server, "background").await;
 
     delete("leaves", "Orphan").await;
     until(&parts, "leaves", |part| part.is_none()).await;
@@ -135,38 +137,41 @@ async fn objects_here_go_with_parts_that_own_them() {
     delete("waits", "Foreground").await;
     let terminating = "deletionTimestamp";
     see(&server, &format!("{CONFIG_MAPS}/foreground"), "application/json", terminating).await;
-    assert!(parts.get("waits").is_some(), "it waits for its dependent");
+    assert!(parts.get("waits").is_some(), "a foreground deletion waits for dependents");
     release(&server, "foreground").await;
     until(&parts, "waits", |part| part.is_none()).await;
-    gone(&server, "foreground").await;
+    wait_until_gone(&server, "foreground").await;
 }
 
-/// Who does not answer, or answers 404 to everything, says nothing of an owner.
+/// Errors, or 404 for everything, do not prove that an owner is absent.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_goes_because_a_server_does_not_answer() {
+async fn nothing_is_collected_while_the_owners_server_fails() {
     let extension = Extension::start().await;
     let (server, parts) = (server(&extension).await, extension.parts());
-    says(&server, "Passed").await;
+    wait_for_reason(&server, "Passed").await;
     let none = json!([]);
-    let uid = parts.make("owner", &none, &none);
+    let uid = parts.create("owner", &none, &none);
     let of = |name: &str, uid: &str| owner("a.io/v1", "Part", name, uid);
     config_map(&server, "before", &of("owner", &uid), &none).await;
-    for (ill, name) in [("it answers 404", "during-404"), ("it answers 500", "during-500")] {
-        extension.set_answer(if ill.ends_with("404") { 404 } else { 500 });
-        look_again(&server, 16).await;
+    for (code, name) in [(404, "during-404"), (500, "during-500")] {
+        extension.set_answer(code);
+        check_again(&server, 16).await;
         config_map(&server, name, &of("owner", &uid), &none).await;
         config_map(&server, &format!("{name}-absent"), &of("absent", "absent"), &none).await;
         let last = format!("{name}-last");
-        config_map(&server, &last, &serde_json::from_str(NOBODY).unwrap(), &none).await;
-        gone(&server, &last).await; // made after them, and looked at after them
+        config_map(&server, &last, &serde_json::from_str(ABSENT_OWNER).unwrap(), &none).await;
+        wait_until_gone(&server, &last).await; // it was created after them, so the collector has handled them
         for name in ["before", name, &format!("{name}-absent")] {
-            assert!(get(&server, name).await.is_some(), "{name} is gone though {ill}");
+            assert!(
+                get(&server, name).await.is_some(),
+                "{name} is gone though the extension responds {code}"
+            );
         }
     }
     extension.set_answer(200);
-    look_again(&server, 17).await;
+    check_again(&server, 17).await;
     for name in ["during-404-absent", "during-500-absent"] {
-        gone(&server, name).await;
+        wait_until_gone(&server, name).await;
     }
     for name in ["before", "during-404", "during-500"] {
         assert!(get(&server, name).await.is_some(), "{name} has an owner");
@@ -179,7 +184,7 @@ async fn quotas_count_parts() {
     let extension = Extension::start().await;
     let (server, parts) = (server(&extension).await, extension.parts());
     let none = json!([]);
-    parts.make("first", &none, &none);
+    parts.create("first", &none, &none);
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {
         "count/parts.a.io": "5", "count/configmaps": "9"}}});
     create(&server, QUOTAS, &quota.to_string()).await;
@@ -189,18 +194,18 @@ async fn quotas_count_parts() {
             .await;
     };
     counts(1).await;
-    parts.make("second", &none, &none);
+    parts.create("second", &none, &none);
     counts(2).await;
     parts.remove(parts.get("first").unwrap());
     counts(1).await;
-    // What cannot be counted stays as it was counted last.
+    // While the extension fails, the last count stays.
     extension.set_answer(500);
-    look_again(&server, 16).await;
-    says(&server, "FailedDiscoveryCheck").await;
-    parts.make("third", &none, &none);
+    check_again(&server, 16).await;
+    wait_for_reason(&server, "FailedDiscoveryCheck").await;
+    parts.create("third", &none, &none);
     config_map(&server, "one-more", &none, &none).await;
     counts(1).await;
     extension.set_answer(200);
-    look_again(&server, 17).await;
+    check_again(&server, 17).await;
     counts(2).await;
 }

@@ -1,4 +1,4 @@
-//! Ways out of the server that lead through a proxy (`--egress-selector-config-file`).
+//! Connections to backends through an egress proxy (`--egress-selector-config-file`).
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use super::client::{PODS, get, read, request, send, server};
 use super::kubelet::Kubelet;
 use super::streams::{echo, spdy};
 
-/// What a proxy was asked for.
+/// The request lines that a proxy received.
 pub(crate) type Asked = Arc<Mutex<Vec<String>>>;
 
-/// Connects to what a client asks for, or refuses where it is told to.
+/// Serves one CONNECT request: connects to the requested address, or responds 403 if `refuses`.
 async fn tunnel(stream: impl AsyncRead + AsyncWrite + Unpin, asked: Asked, refuses: bool) {
     tunnel_to(None, stream, asked, refuses).await;
 }
 
-/// The same, but that it connects to a backend whatever is asked for, where it is given one.
+/// The same. With a backend, it connects to that whatever address is requested.
 async fn tunnel_to(
     backend: Option<&str>,
     stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -45,10 +45,10 @@ async fn tunnel_to(
     }
     let mut backend = TcpStream::connect(backend.unwrap_or(&to)).await.unwrap();
     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-    let _ = tokio::io::copy_bidirectional(&mut stream, &mut backend).await; // until either leaves
+    let _ = tokio::io::copy_bidirectional(&mut stream, &mut backend).await; // until a side closes
 }
 
-/// A proxy that leads to one backend only.
+/// Starts a proxy that connects each client to one backend.
 pub(crate) async fn proxy_to(backend: String) -> (Egress, Asked) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -96,7 +96,7 @@ async fn kubelets_are_reached_through_a_proxy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_may_be_at_a_unix_socket() {
+async fn a_proxy_can_listen_on_a_unix_socket() {
     let kubelet = Kubelet::start(false).await;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
@@ -116,7 +116,7 @@ async fn a_proxy_may_be_at_a_unix_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_proxy_refuses_is_told() {
+async fn a_refusal_of_the_proxy_is_reported_to_the_client() {
     let kubelet = Kubelet::start(false).await;
     let (egress, _) = proxy(true).await;
     let server = server(&kubelet, |config| config.egress.cluster = egress).await;
@@ -125,7 +125,7 @@ async fn what_a_proxy_refuses_is_told() {
     assert!(code == 500 && text.contains(&why), "{text}");
 }
 
-/// An authority of proxies and of their clients, its files, and a client's.
+/// A certificate authority for proxies and clients, with its files and a client certificate.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: TempDir,
@@ -152,7 +152,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    /// A proxy called `proxy.test` that lets in whoever has a certificate of this authority.
+    /// Starts a proxy named `proxy.test` that accepts clients with a certificate of this authority.
     async fn proxy(&self) -> (String, Asked) {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
@@ -184,7 +184,7 @@ impl Authority {
         (at, asked)
     }
 
-    /// What believes proxies of this authority, as a client of another's.
+    /// A configuration that trusts proxies of this authority, with the client certificate of `client`.
     fn tls(&self, client: &Self, server_name: Option<&str>) -> EgressTls {
         let (own, client) = (self.directory.path(), client.directory.path());
         EgressTls {
@@ -197,7 +197,7 @@ impl Authority {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_and_the_server_show_each_other_who_they_are() {
+async fn proxy_and_server_authenticate_each_other_by_certificates() {
     let (authority, another) = (Authority::new(), Authority::new());
     let kubelet = Kubelet::start(false).await;
     let (at, asked) = authority.proxy().await;
@@ -216,7 +216,7 @@ async fn a_proxy_and_the_server_show_each_other_who_they_are() {
             None => assert_eq!(code, 200, "{text}"),
             Some(why) => assert!(code == 500 && text.contains(why), "{why}: {text}"),
         }
-        assert_eq!(asked.lock().len(), 1, "only the first may ask");
+        assert_eq!(asked.lock().len(), 1, "only the first handshake succeeds");
         let (_, metrics) = get(&server, "/metrics").await;
         let dials = "apiserver_egress_dialer_dial";
         let started =
@@ -231,7 +231,7 @@ async fn a_proxy_and_the_server_show_each_other_who_they_are() {
 }
 
 #[tokio::test]
-async fn a_server_does_not_start_without_what_it_shows_a_proxy() {
+async fn the_server_does_not_start_without_its_client_key_for_the_proxy() {
     let authority = Authority::new();
     std::fs::remove_file(authority.directory.path().join("client.key")).unwrap();
     let mut config = Config::ephemeral();

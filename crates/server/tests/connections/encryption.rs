@@ -1,4 +1,4 @@
-//! The file that says what is encrypted at rest, while the server runs. Upstream:
+//! The encryption configuration file, at the start and while the server runs. Upstream:
 //! `test/integration/controlplane/transformation`.
 
 use std::fs;
@@ -13,7 +13,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const KEY: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
 const OTHER_KEY: &str = "cXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXE=";
 
-/// A configuration in which the first of these encrypts all objects.
+/// A configuration for all resources with these providers; the first one encrypts.
 fn text(providers: &[(&str, &str, &str)]) -> String {
     let rows = providers.iter().map(|(method, name, key)| {
         format!("  - {method}: {{keys: [{{name: {name}, secret: {key}}}]}}\n")
@@ -25,7 +25,7 @@ fn text(providers: &[(&str, &str, &str)]) -> String {
     )
 }
 
-/// A server with its data in a directory, which the file `encryption` there configures.
+/// Starts a server with its data and its encryption configuration in a directory.
 async fn start(directory: &Path) -> Result<Running, pintle_server::Error> {
     let mut config = Config::ephemeral();
     config.ephemeral = false;
@@ -36,18 +36,18 @@ async fn start(directory: &Path) -> Result<Running, pintle_server::Error> {
 
 async fn create_config_map(server: &Running, name: &str) {
     let object = format!(
-        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"a":"told"}}}}"#
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"a":"plaintext"}}}}"#
     );
     create(server, CONFIG_MAPS, &object).await;
 }
 
-/// How many values in the store's file begin with a text.
+/// The number of occurrences of a prefix in the store's file.
 fn stored(directory: &Path, prefix: &str) -> usize {
     let bytes = fs::read(directory.join("data/store/store.redb")).unwrap();
     bytes.windows(prefix.len()).filter(|part| *part == prefix.as_bytes()).count()
 }
 
-/// The number of reloads with this outcome, as `/metrics` tells it.
+/// The number of reloads with a status, from `/metrics`.
 async fn reloads(server: &Running, status: &str) -> u64 {
     let (_, page) = get(server, "/metrics").await;
     let name = "apiserver_encryption_config_controller_automatic_reloads_total{";
@@ -58,7 +58,7 @@ async fn reloads(server: &Running, status: &str) -> u64 {
 
 /// Upstream: TestEncryptionConfigHotReload, TestEncryptAll.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_configuration_is_read_again() {
+async fn the_encryption_configuration_is_reloaded() {
     let directory = tempfile::tempdir().unwrap();
     let (path, file) = (directory.path(), directory.path().join("encryption"));
     fs::write(&file, text(&[("aesgcm", "one", KEY)])).unwrap();
@@ -66,7 +66,7 @@ async fn the_configuration_is_read_again() {
     create_config_map(&server, "a").await;
     assert!(stored(path, "k8s:enc:aesgcm:v1:one:") > 0);
 
-    // Half a file, none, and one that is wrong change nothing.
+    // A truncated, an empty and an invalid file change nothing.
     let both = text(&[("secretbox", "two", OTHER_KEY), ("aesgcm", "one", KEY)]);
     for (number, wrong) in
         [&both[..both.len() - 20], "", &both.replace("secretbox", "box")].into_iter().enumerate()
@@ -98,22 +98,22 @@ async fn the_configuration_is_read_again() {
     }
     server.shutdown().await;
 
-    // The next start writes everything with the new key; then the old one is not needed.
+    // The next start encrypts everything with the new key. Then the old key is not needed.
     start(path).await.unwrap().shutdown().await;
     assert_eq!(stored(path, "k8s:enc:aesgcm:"), 0);
     fs::write(&file, text(&[("secretbox", "two", OTHER_KEY)])).unwrap();
     let server = start(path).await.unwrap();
-    assert!(get(&server, &format!("{CONFIG_MAPS}/a")).await.1.contains("told"));
+    assert!(get(&server, &format!("{CONFIG_MAPS}/a")).await.1.contains("plaintext"));
     server.shutdown().await;
 
-    // Who has only the old key gets nothing, not even a start.
+    // A server with only the old key does not start.
     fs::write(&file, text(&[("aesgcm", "one", KEY)])).unwrap();
     let why = start(path).await.err().unwrap().to_string();
     assert!(why.contains("no matching prefix found"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_configuration_keeps_the_server_from_starting() {
+async fn the_server_does_not_start_with_an_invalid_encryption_configuration() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("encryption");
     for (text, why) in [
@@ -125,8 +125,8 @@ async fn a_wrong_configuration_keeps_the_server_from_starting() {
         if let Some(text) = text {
             fs::write(&file, text).unwrap();
         }
-        let said = start(directory.path()).await.err().unwrap().to_string();
-        assert!(said.starts_with("--encryption-provider-config"), "{said}");
-        assert!(said.contains(why), "{said}");
+        let error = start(directory.path()).await.err().unwrap().to_string();
+        assert!(error.starts_with("--encryption-provider-config"), "{error}");
+        assert!(error.contains(why), "{error}");
     }
 }

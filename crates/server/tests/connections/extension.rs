@@ -1,4 +1,4 @@
-//! An extension API server that tells what it was asked.
+//! An extension API server for `a.io/v1` that records the requests that it received.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use rustls::pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::kubelet::{anyone, subject};
+use super::kubelet::{accept_any, subject};
 use super::parts::Parts;
 use super::site::{Body, breaking, text};
 
-/// An extension API server for `a.io/v1`, known as the service `default/s`.
+/// An extension API server for `a.io/v1`, at the service `default/s`.
 pub(crate) struct Extension {
     pub(crate) port: u16,
-    /// Its serving certificate, which is its own authority.
+    /// The self-signed serving certificate.
     pub(crate) certificate_pem: String,
     state: Arc<State>,
 }
 
-/// What an extension API server knows, and what was asked of it.
+/// The objects of the extension API server and the requests that it received.
 #[derive(Default)]
 struct State {
-    /// With what it answers to everything; 0 where it answers as it should.
+    /// The status code of all responses; 0 for the proper ones.
     code: AtomicU16,
     connections: AtomicUsize,
     /// The names of the things in the namespace `doomed`.
     things: Mutex<Vec<String>>,
-    /// Who deleted them, and with what options.
+    /// For each deletion of them, the user and the options.
     deletions: Mutex<Vec<String>>,
     parts: Parts,
-    /// It has documents of OpenAPI 2.0 only.
+    /// True if it serves only OpenAPI 2.0.
     has_v2_only: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ impl Extension {
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_client_cert_verifier(anyone(&chain[0]))
+            .with_client_cert_verifier(accept_any(&chain[0]))
             .with_single_cert(chain, key)
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -67,33 +67,33 @@ impl Extension {
         Self { port, certificate_pem: certificate.pem(), state }
     }
 
-    /// Lets it answer to nothing but with an error, or as it should.
-    pub(crate) fn set_well(&self, is_well: bool) {
-        self.set_answer(if is_well { 200 } else { 500 });
+    /// Makes it respond properly, or 500 to everything.
+    pub(crate) fn set_available(&self, is_available: bool) {
+        self.set_answer(if is_available { 200 } else { 500 });
     }
 
-    /// Lets it answer to everything with a code; with 200 as it should.
+    /// Makes it respond with a code to everything, or properly for 200.
     pub(crate) fn set_answer(&self, code: u16) {
         self.state.code.store(if code == 200 { 0 } else { code }, Ordering::SeqCst);
     }
 
-    /// Leaves it documents of OpenAPI 2.0 only.
-    pub(crate) fn leave_openapi_v2(&self) {
+    /// Makes it serve only OpenAPI 2.0.
+    pub(crate) fn serve_openapi_v2_only(&self) {
         self.state.has_v2_only.store(true, Ordering::SeqCst);
     }
 
-    /// What it keeps under `/apis/a.io/v1/parts`.
+    /// The objects under `/apis/a.io/v1/parts`.
     pub(crate) fn parts(&self) -> Parts {
         self.state.parts.clone()
     }
 
-    /// How many connections it has had.
+    /// The number of connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    /// Makes a thing in the namespace `doomed`.
-    pub(crate) fn make_thing(&self, name: &str) {
+    /// Creates a thing in the namespace `doomed`.
+    pub(crate) fn create_thing(&self, name: &str) {
         self.state.things.lock().push(name.to_owned());
     }
 
@@ -125,7 +125,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) 
                 }
             });
             let http = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            let _ = http.with_upgrades().await; // clients may leave as they like, and some answers break
+            let _ = http.with_upgrades().await; // errors are expected: some responses fail on purpose
         });
     }
 }
@@ -175,7 +175,7 @@ async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Respo
 }
 
 impl State {
-    /// The things, or their deletion.
+    /// Lists the things, or deletes them.
     async fn content(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         if head.method == Method::DELETE {
@@ -194,13 +194,13 @@ impl State {
     }
 }
 
-/// Switches protocols: what comes then goes back.
+/// Switches protocols and sends back all bytes.
 fn switch(mut request: Request<Incoming>) -> Response<Body> {
     let who = request.headers()["x-remote-user"].clone();
     tokio::spawn(async move {
         let stream = TokioIo::new(hyper::upgrade::on(&mut request).await.unwrap());
         let (mut from, mut to) = tokio::io::split(stream);
-        let _ = tokio::io::copy(&mut from, &mut to).await; // until the client leaves
+        let _ = tokio::io::copy(&mut from, &mut to).await; // until the client closes
     });
     let mut answer = text(StatusCode::SWITCHING_PROTOCOLS, "");
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -209,25 +209,25 @@ fn switch(mut request: Request<Incoming>) -> Response<Body> {
     answer
 }
 
-/// What was asked, by whom, and with how long a body.
+/// Responds with the client's subject, the request's method, URI and headers, and the length of its body.
 async fn echo(request: Request<Incoming>, shown: &str) -> Response<Body> {
     let (head, body) = request.into_parts();
     let length = body.collect().await.unwrap().to_bytes().len();
-    let mut said = format!("{shown}\n{} {}\n", head.method, head.uri);
+    let mut request = format!("{shown}\n{} {}\n", head.method, head.uri);
     let mut headers: Vec<_> = head.headers.iter().filter(|(name, _)| **name != ACCEPT).collect();
     headers.sort_by_key(|(name, _)| name.as_str());
     for (name, value) in headers {
-        said.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+        request.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
     }
-    text(StatusCode::CREATED, &format!("{said}{length}"))
+    text(StatusCode::CREATED, &format!("{request}{length}"))
 }
 
-fn json(said: &str) -> Response<Body> {
-    json_answer(StatusCode::OK, said)
+fn json(text: &str) -> Response<Body> {
+    json_answer(StatusCode::OK, text)
 }
 
-pub(crate) fn json_answer(code: StatusCode, said: &str) -> Response<Body> {
-    let mut answer = text(code, said);
+pub(crate) fn json_answer(code: StatusCode, body: &str) -> Response<Body> {
+    let mut answer = text(code, body);
     let json = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, json);
     answer

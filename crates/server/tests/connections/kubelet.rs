@@ -1,4 +1,4 @@
-//! A kubelet that runs nothing: it answers by the name of the container.
+//! A kubelet without containers. The name of the container in a request decides how it responds.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,11 +25,11 @@ use tokio_rustls::TlsAcceptor;
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// A kubelet, and what is known of it.
+/// A kubelet and its open connections.
 pub(crate) struct Kubelet {
     pub(crate) port: u16,
     pub(crate) takes_websockets: bool,
-    /// Its serving certificate, which is its own authority.
+    /// The self-signed serving certificate.
     pub(crate) certificate_pem: String,
     pub(crate) connections: Arc<Connections>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Waits until so many are open.
+    /// Waits until `count` connections are open.
     pub(crate) async fn are(&self, count: usize) {
         let settled = async {
             loop {
@@ -55,12 +55,12 @@ impl Connections {
             }
         };
         let open = || self.open.load(Ordering::SeqCst);
-        let settled = tokio::time::timeout(super::client::PATIENCE, settled).await;
+        let settled = tokio::time::timeout(super::client::TIMEOUT, settled).await;
         assert!(settled.is_ok(), "{} connections are open instead of {count}", open());
     }
 }
 
-/// Counts a connection.
+/// Counts a connection as open until it is dropped.
 struct Open(Arc<Connections>);
 
 impl Open {
@@ -79,7 +79,7 @@ impl Drop for Open {
 }
 
 impl Kubelet {
-    /// One that asks clients for certificates; who shows one must be known by these authorities.
+    /// Starts a kubelet that asks clients for certificates and accepts any.
     pub(crate) async fn start(takes_websockets: bool) -> Self {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
@@ -90,7 +90,7 @@ impl Kubelet {
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_client_cert_verifier(anyone(&chain[0]))
+            .with_client_cert_verifier(accept_any(&chain[0]))
             .with_single_cert(chain, key)
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -114,7 +114,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, connections: Arc<Co
                 async move { Ok::<_, Infallible>(answer(request, &shown, open)) }
             });
             let http = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            let _ = http.with_upgrades().await; // clients may leave as they like
+            let _ = http.with_upgrades().await; // errors are expected: clients disconnect
             drop(open);
         });
     }
@@ -152,8 +152,8 @@ fn answer(request: Request<Incoming>, shown: &str, open: Arc<Open>) -> Response<
 
 const FLOOD: Bytes = Bytes::from_static(b"and more of the same\n");
 
-/// Switches protocols. A container that floods sends without end. A container that echoes gives back what it is sent, whatever the protocol; any other
-/// runs a command over SPDY. The answer names the headers of the request.
+/// Switches protocols. The container `floods` sends without end, `echoes` sends back all bytes, and any other runs a
+/// command over SPDY. The header `x-seen` of the response lists the headers of the request.
 fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
     let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
     let names = names.join(" ");
@@ -173,7 +173,7 @@ fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
         let stream = TokioIo::new(hyper::upgrade::on(&mut request).await.unwrap());
         if path.ends_with("/echoes") || path.starts_with("/portForward") {
             let (mut from, mut to) = tokio::io::split(stream);
-            let _ = tokio::io::copy(&mut from, &mut to).await; // until the peer leaves
+            let _ = tokio::io::copy(&mut from, &mut to).await; // until the peer closes
         } else if path.ends_with("/floods") {
             let (mut stream, flood) = (stream, FLOOD.repeat(1000));
             while stream.write_all(&flood).await.is_ok() {}
@@ -185,14 +185,14 @@ fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
     answer
 }
 
-/// The streams, as they are numbered.
+/// The ids of the SPDY streams, in the order in which clients open them.
 const ERROR: u8 = 1;
 const STDIN: u8 = 3;
 const STDOUT: u8 = 5;
 const STDERR: u8 = 7;
 
-/// Runs a command that writes what it reads, and exits with the code that is its name. It speaks no more
-/// SPDY than it must.
+/// Runs a command that writes what it reads and exits with the code that is its name. It implements as little of
+/// SPDY as the tests need.
 async fn command(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     waits: bool,
@@ -257,19 +257,19 @@ pub(crate) fn subject(certificate: &CertificateDer<'_>) -> String {
     parsed.subject().to_string()
 }
 
-/// Asks for certificates and takes any: who the server says it is is looked at by the tests.
-pub(crate) fn anyone(root: &CertificateDer<'static>) -> Arc<dyn ClientCertVerifier> {
+/// A verifier that asks clients for a certificate and accepts any. The tests check the subject.
+pub(crate) fn accept_any(root: &CertificateDer<'static>) -> Arc<dyn ClientCertVerifier> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let strict = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    Arc::new(Anyone(strict.build().unwrap()))
+    Arc::new(AcceptAny(strict.build().unwrap()))
 }
 
 #[derive(Debug)]
-struct Anyone(Arc<dyn ClientCertVerifier>);
+struct AcceptAny(Arc<dyn ClientCertVerifier>);
 
-impl ClientCertVerifier for Anyone {
+impl ClientCertVerifier for AcceptAny {
     fn root_hint_subjects(&self) -> &[rustls::DistinguishedName] {
         &[]
     }

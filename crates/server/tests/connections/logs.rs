@@ -9,7 +9,7 @@ use super::client::{PODS, get, request, send, server, websocket};
 use super::kubelet::Kubelet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubelets_are_asked_with_a_certificate_and_answer_as_they_like() {
+async fn logs_are_requested_with_the_servers_certificate_and_errors_are_relayed() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     let at = format!("https://127.0.0.1:{}/containerLogs/default/p", kubelet.port);
@@ -41,7 +41,7 @@ async fn kubelets_are_asked_with_a_certificate_and_answer_as_they_like() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubelet_shows_who_it_is_if_there_is_an_authority() {
+async fn a_kubelets_certificate_is_verified_if_an_authority_is_configured() {
     let (kubelet, other) = (Kubelet::start(false).await, Kubelet::start(false).await);
     let directory = tempfile::tempdir().unwrap();
     let authority = directory.path().join("ca.crt");
@@ -58,7 +58,7 @@ async fn a_kubelet_shows_who_it_is_if_there_is_an_authority() {
         let why =
             "tls: failed to verify certificate: x509: certificate signed by unknown authority";
         assert_eq!(text.contains(why), secure == 500, "{text}");
-        // A client may want it all the same.
+        // A client can ask to skip the verification.
         let path = format!("{path}&insecureSkipTLSVerifyBackend=true");
         assert_eq!(get(&server, &path).await.0, 200);
         let (_, metrics) = get(&server, "/metrics").await;
@@ -73,7 +73,7 @@ async fn a_kubelet_shows_who_it_is_if_there_is_an_authority() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_kubelet_no_log() {
+async fn a_log_of_an_unreachable_kubelet_is_an_internal_error() {
     let kubelet = Kubelet { port: 1, ..Kubelet::start(false).await };
     let server = server(&kubelet, |_| {}).await;
     let (code, text) = get(&server, &format!("{PODS}/p/log?container=c")).await;
@@ -82,7 +82,7 @@ async fn no_kubelet_no_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_followed_ends_with_whoever_leaves_first() {
+async fn a_followed_log_ends_when_the_client_or_the_server_closes() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     let follow = || async {
@@ -92,15 +92,15 @@ async fn a_log_that_is_followed_ends_with_whoever_leaves_first() {
         assert_eq!(first, "first\n");
         log
     };
-    // The client …
+    // The client closes.
     let log = follow().await;
     kubelet.connections.are(1).await;
     drop(log);
     kubelet.connections.are(0).await;
-    // … or the server, which does not wait for logs.
+    // The server stops, without waiting for logs.
     let mut log = follow().await;
     server.shutdown().await;
-    assert!(log.frame().await.is_none(), "the log ends as it should");
+    assert!(log.frame().await.is_none(), "the log ends without an error");
     kubelet.connections.are(0).await;
 }
 

@@ -1,7 +1,6 @@
-//! What connects a client to something else: the server between clients and a kubelet, or
-//! an extension API server, of the tests' own.
+//! Connections through the server to backends: kubelets, pods, and extension API servers, which the tests simulate.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot connect has nothing to say")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot connect fails")]
 
 mod aggregation;
 mod certificates;

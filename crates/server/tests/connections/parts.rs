@@ -1,4 +1,4 @@
-//! Objects that the extension API server keeps: listed, watched, patched and deleted as upstream's servers do it.
+//! The resource `parts` of the extension API server: list, watch, patch and delete as upstream's servers do them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::extension::json_answer;
 use super::site::Body;
 
-/// The parts of `a.io/v1`.
+/// The objects of the resource `parts` in `a.io/v1`.
 #[derive(Clone, Default)]
 pub(crate) struct Parts(Arc<Mutex<State>>);
 
@@ -25,13 +25,13 @@ struct State {
     /// By namespace and name.
     objects: BTreeMap<(String, String), Value>,
     events: Vec<Value>,
-    /// How many events there are.
+    /// The number of events.
     head: watch::Sender<usize>,
 }
 
 impl Parts {
-    /// Makes a part in the namespace `default`; returns its uid.
-    pub(crate) fn make(&self, name: &str, owners: &Value, finalizers: &Value) -> String {
+    /// Creates a part in the namespace `default`; returns its uid.
+    pub(crate) fn create(&self, name: &str, owners: &Value, finalizers: &Value) -> String {
         let mut state = self.0.lock();
         let uid = format!("uid-of-{name}");
         let part = json!({"apiVersion": "a.io/v1", "kind": "Part", "metadata": {
@@ -46,12 +46,12 @@ impl Parts {
         self.0.lock().objects.get(&key).cloned()
     }
 
-    /// Takes a part away.
+    /// Removes a part.
     pub(crate) fn remove(&self, part: Value) {
         self.0.lock().set("DELETED", part);
     }
 
-    /// Answers a request below `/apis/a.io/v1`.
+    /// Handles a request below `/apis/a.io/v1`.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -96,7 +96,7 @@ impl Parts {
     }
 }
 
-/// A stream that only one at a time asks, as bodies must be.
+/// Makes a stream `Sync`, as a boxed body must be.
 struct SyncStream<S>(Mutex<std::pin::Pin<Box<S>>>);
 
 impl<S: stream::Stream> stream::Stream for SyncStream<S> {
@@ -142,9 +142,9 @@ impl State {
         }
         let is_delete = method == Method::DELETE;
         let expected = &body[if is_delete { "preconditions" } else { "metadata" }];
-        let is_it = |member: &str| expected[member] == part["metadata"][member];
-        if !is_it("uid") || !is_it("resourceVersion") {
-            return (StatusCode::CONFLICT, json!({"message": "it is another"}));
+        let matches = |member: &str| expected[member] == part["metadata"][member];
+        if !matches("uid") || !matches("resourceVersion") {
+            return (StatusCode::CONFLICT, json!({"message": "uid or resourceVersion differs"}));
         }
         let metadata = part["metadata"].as_object_mut().unwrap();
         if is_delete {
@@ -166,9 +166,9 @@ impl State {
                 };
             }
         }
-        let is_over =
+        let is_deleted =
             metadata.contains_key("deletionTimestamp") && metadata["finalizers"] == json!([]);
-        self.set(if is_over { "DELETED" } else { "MODIFIED" }, part.clone());
+        self.set(if is_deleted { "DELETED" } else { "MODIFIED" }, part.clone());
         (StatusCode::OK, part)
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that take nothing for a while: a log that somebody reads page by page, a terminal that is stopped.
+//! Clients that do not read for a while: a log in a pager, a stopped terminal.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use super::client::{PODS, create, get, request, send, server};
 use super::kubelet::Kubelet;
 use super::streams::spdy;
 
-/// More than the buffers between both ends hold.
+/// More bytes than the buffers between both ends hold.
 const MUCH: usize = 16 << 20;
 
-/// The patience that there is for watches and for ordinary answers.
+/// The write timeout of watches and ordinary responses.
 const SHORT: Duration = Duration::from_millis(200);
 
-fn impatient(config: &mut Config) {
+fn short_write_stall(config: &mut Config) {
     config.connections.write_stall = SHORT;
 }
 
-/// A watch whose client takes nothing is over as soon as an ordinary answer would be.
+/// Opens a watch, does not read it, and waits until the server cuts it off.
 async fn a_stalled_watch_is_cut_off(server: &Running) {
     let path = "/api/v1/namespaces/default/configmaps";
     let _watch = send(server, request(Method::GET, &format!("{path}?watch=true"))).await;
@@ -43,7 +43,7 @@ async fn a_stalled_watch_is_cut_off(server: &Running) {
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_and_sessions_wait_for_clients_and_watches_do_not() {
     let kubelet = Kubelet::start(false).await;
-    let server = server(&kubelet, impatient).await;
+    let server = server(&kubelet, short_write_stall).await;
     let log = request(Method::GET, &format!("{PODS}/p/log?container=floods&follow=true"));
     let mut log = send(&server, log).await.into_body();
     let answer = send(&server, spdy("exec?container=floods&command=yes&stdout=true")).await;
@@ -57,10 +57,10 @@ async fn logs_and_sessions_wait_for_clients_and_watches_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_paused_for_too_long_ends() {
+async fn a_session_that_is_paused_too_long_is_closed() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |config| {
-        impatient(config);
+        short_write_stall(config);
         config.connections.session_stall = SHORT;
     })
     .await;
@@ -70,19 +70,19 @@ async fn a_session_that_is_paused_for_too_long_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_waits_for_no_client_that_pauses() {
+async fn shutdown_does_not_wait_for_paused_sessions() {
     let kubelet = Kubelet::start(false).await;
-    let server = server(&kubelet, impatient).await;
+    let server = server(&kubelet, short_write_stall).await;
     let log = request(Method::GET, &format!("{PODS}/p/log?container=floods&follow=true"));
     let _log = send(&server, log).await;
-    // Requests have a minute; nobody is told when the last one is cut off.
+    // Shutdown waits up to a minute for other requests.
     let stopped = tokio::time::timeout(Duration::from_secs(30), server.shutdown()).await;
     assert!(stopped.is_ok());
     kubelet.connections.are(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_are_so_many_sessions_and_no_more() {
+async fn the_number_of_sessions_is_limited() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |config| config.connections.sessions_max = 2).await;
     let follow = || {
@@ -97,7 +97,7 @@ async fn there_are_so_many_sessions_and_no_more() {
     let first = send(&server, follow()).await;
     assert_eq!(first.status(), 200);
     let refused = send(&server, follow()).await;
-    assert_eq!(refused.status(), 429, "one user has half of them");
+    assert_eq!(refused.status(), 429, "one user can have half of them");
     drop(first);
     kubelet.connections.are(0).await;
     assert_eq!(send(&server, follow()).await.status(), 200);

@@ -18,7 +18,7 @@ fn anywhere(config: &mut Config) {
     config.proxied_addresses = ProxiedAddresses::Any;
 }
 
-/// A server with a site in the pod `web`, behind the service `web`.
+/// Starts a server with the pod `web`, whose address and port are those of the site.
 async fn with_site(kubelet: &Kubelet, site: &Site, change: impl FnOnce(&mut Config)) -> Running {
     let server = server(kubelet, change).await;
     let pod = format!(
@@ -36,7 +36,7 @@ async fn with_site(kubelet: &Kubelet, site: &Site, change: impl FnOnce(&mut Conf
     server
 }
 
-/// A GET that asks for an upgrade.
+/// A GET with an `Upgrade` header.
 fn upgrade(path: &str) -> Request<Full<Bytes>> {
     let mut request = request(Method::GET, path);
     request.headers_mut().insert("connection", "Upgrade".parse().unwrap());
@@ -45,7 +45,7 @@ fn upgrade(path: &str) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_answer_requests_and_are_not_told_who_asks() {
+async fn requests_are_proxied_to_pods_without_credentials() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
     let server = with_site(&kubelet, &site, anywhere).await;
     let proxy = format!("{PODS}/web/proxy");
@@ -67,9 +67,9 @@ async fn pods_answer_requests_and_are_not_told_who_asks() {
          x-forwarded-for: 192.0.2.1, 127.0.0.1\nx-forwarded-uri: {proxy}/a%20b/d/a%20b/d/\n5242880"
     );
     let (code, text) = read(send(&server, asked).await).await;
-    // What does not end in the backend's path is told whole, as upstream does.
-    let told = text.replace(&format!("{proxy}/a%20b//c/../d"), &format!("{proxy}/a%20b/d"));
-    assert_eq!((code, told.replace("/a b/", "/a%20b/")), (201, expected));
+    // If the URL does not end with the backend's path, `x-forwarded-uri` is both joined, as upstream's.
+    let text = text.replace(&format!("{proxy}/a%20b//c/../d"), &format!("{proxy}/a%20b/d"));
+    assert_eq!((code, text.replace("/a b/", "/a%20b/")), (201, expected));
     for method in [Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS] {
         let (code, text) = read(send(&server, request(method.clone(), &proxy)).await).await;
         assert!(code == 201 && text.starts_with(&format!("{method} /\n")), "{text}");
@@ -85,7 +85,7 @@ async fn pods_answer_requests_and_are_not_told_who_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redirects_and_links_lead_below_the_proxy() {
+async fn redirects_and_links_are_rewritten_to_go_through_the_proxy() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
     let server = with_site(&kubelet, &site, anywhere).await;
     let proxy = format!("{PODS}/web/proxy");
@@ -107,7 +107,7 @@ async fn redirects_and_links_lead_below_the_proxy() {
     let expected = format!(r#"<a href="{proxy}/x">x</a><a href=rel>y</a>"#);
     assert_eq!(page.headers()["content-length"], expected.len().to_string());
     assert_eq!(read(page).await, (200, expected));
-    // No length is told that the page does not have.
+    // A HEAD response has no content-length, because rewriting changes the length of the page.
     let head = send(&server, request(Method::HEAD, &format!("{proxy}/page"))).await;
     assert!(head.status() == 200 && !head.headers().contains_key("content-length"));
     let nothing = send(&server, request(Method::GET, &format!("{proxy}/nothing"))).await;
@@ -115,7 +115,7 @@ async fn redirects_and_links_lead_below_the_proxy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_reached_or_breaks_is_told() {
+async fn unreachable_and_failing_backends_are_reported() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
     let server = with_site(&kubelet, &site, anywhere).await;
     for (path, expected) in [
@@ -139,26 +139,26 @@ async fn what_cannot_be_reached_or_breaks_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_are_their_endpoints_and_nodes_their_kubelets() {
+async fn a_service_proxy_reaches_endpoints_and_a_node_proxy_the_kubelet() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
     let server = with_site(&kubelet, &site, anywhere).await;
     let service = r#"{"metadata":{"name":"web"},"spec":{"ports":[{"name":"http","port":80}]}}"#;
     create(&server, SERVICES, service).await;
-    // Endpoints cannot be on this machine, so there is nothing behind this service.
+    // An EndpointSlice cannot have loopback addresses, so the service has no endpoints here.
     let (code, text) = get(&server, &format!("{SERVICES}/web:80/proxy/")).await;
     assert!(code == 404 && text.contains(r#"services \"web\" not found"#), "{text}");
     let own = "/containerLogs/default/p/c?follow=true";
     let (code, text) = get(&server, &format!("/api/v1/nodes/n/proxy{own}")).await;
     let expected = format!("O=system:masters, CN=kube-apiserver-kubelet-client reads {own}\n");
     assert_eq!((code, text), (200, expected));
-    // Whoever else is on a node is not told who this server is.
+    // On other ports of a node the server sends no client certificate.
     let path = format!("/api/v1/nodes/n:{}/proxy/x", site.port);
     let (code, text) = get(&server, &path).await;
     assert!(code == 201 && text.starts_with("GET /x\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn upgrades_go_through_without_their_query() {
+async fn upgrades_are_proxied_without_their_query() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
     let server = with_site(&kubelet, &site, anywhere).await;
     let answer = send(&server, upgrade(&format!("{PODS}/web/proxy/switches?x=y"))).await;
@@ -167,7 +167,7 @@ async fn upgrades_go_through_without_their_query() {
     assert_eq!(echo(answer, b"any bytes").await, b"any bytes");
 }
 
-/// A backend that answers an upgrade with a redirect must not lead this server, and what it may do, elsewhere.
+/// A backend that responds to an upgrade with a redirect must not make this server connect elsewhere with its rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2020_8559_redirects_of_upgrades_are_not_followed() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
@@ -182,9 +182,9 @@ async fn cve_2020_8559_redirects_of_upgrades_are_not_followed() {
     assert_eq!(victim.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
-/// Who may write the addresses of nodes and pods must not reach through the server what only it can reach.
+/// A client that can write the addresses of nodes and pods must not reach the server's own network through it.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2022_3294_nobody_is_led_to_the_server_itself() {
+async fn cve_2022_3294_loopback_addresses_are_not_proxied() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
     let server = with_site(&kubelet, &site, |_| {}).await;
     for path in [

@@ -1,4 +1,4 @@
-//! A server in a pod: plain HTTP, which tells what it was asked.
+//! A plain HTTP server, as in a pod, that responds with the request that it received.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,7 +32,7 @@ impl Site {
                 let service =
                     service_fn(|request| async { Ok::<_, Infallible>(answer(request).await) });
                 let http = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                // Clients may leave as they like, and some answers break.
+                // Errors are expected: clients disconnect, and some responses fail on purpose.
                 tokio::spawn(async move { drop(http.with_upgrades().await) });
             }
         });
@@ -71,7 +71,7 @@ async fn answer(mut request: Request<Incoming>) -> Response<Body> {
             tokio::spawn(async move {
                 let stream = TokioIo::new(hyper::upgrade::on(&mut request).await.unwrap());
                 let (mut from, mut to) = tokio::io::split(stream);
-                let _ = tokio::io::copy(&mut from, &mut to).await; // until the peer leaves
+                let _ = tokio::io::copy(&mut from, &mut to).await; // until the peer closes
             });
             answer
         }
@@ -79,17 +79,17 @@ async fn answer(mut request: Request<Incoming>) -> Response<Body> {
     }
 }
 
-/// What was asked, and with how long a body.
+/// Responds with the request's method, URI, headers, and length of the body.
 async fn echo(request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let length = body.collect().await.unwrap().to_bytes().len();
-    let mut said = format!("{} {}\n", head.method, head.uri);
+    let mut request = format!("{} {}\n", head.method, head.uri);
     let mut headers: Vec<_> = head.headers.iter().collect();
     headers.sort_by_key(|(name, _)| name.as_str());
     for (name, value) in headers {
-        said.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+        request.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
     }
-    text(StatusCode::CREATED, &format!("{said}{length}"))
+    text(StatusCode::CREATED, &format!("{request}{length}"))
 }
 
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
@@ -99,10 +99,10 @@ pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
     answer
 }
 
-/// An answer whose body ends in the middle.
+/// A response whose body fails in the middle.
 pub(crate) fn breaking() -> Response<Body> {
     let first = stream::iter([Ok(Frame::data(Bytes::from("first")))]);
-    // What came before is on its way when it breaks.
+    // The yield lets the first chunk be sent before the failure.
     let broken = stream::once(async {
         tokio::task::yield_now().await;
         Err(io::Error::other("gone"))

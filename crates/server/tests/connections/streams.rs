@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tungstenite::Message;
 
 use super::client::{
-    Connection, PATIENCE, PODS, Socket, get, read, request, send, server, websocket,
+    Connection, PODS, Socket, TIMEOUT, get, read, request, send, server, websocket,
 };
 use super::kubelet::Kubelet;
 
@@ -33,7 +33,7 @@ pub(crate) fn spdy(path: &str) -> Request<Full<Bytes>> {
     request
 }
 
-/// Sends bytes through a connection that was upgraded, and gives what comes back.
+/// Sends bytes through an upgraded connection and returns as many bytes of the response.
 pub(crate) async fn echo(answer: Response<Incoming>, text: &[u8]) -> Vec<u8> {
     let mut stream = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
     stream.write_all(text).await.unwrap();
@@ -44,7 +44,7 @@ pub(crate) async fn echo(answer: Response<Incoming>, text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn spdy_goes_through_as_it_is_and_nobody_is_told_who_asks() {
+async fn spdy_is_passed_through_without_credentials() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     let answer = send(&server, spdy("exec?container=echoes&command=sh&stdout=true")).await;
@@ -59,7 +59,7 @@ async fn spdy_goes_through_as_it_is_and_nobody_is_told_who_asks() {
     let long = vec![b'x'; 1 << 20];
     assert_eq!(echo(answer, &long).await, long);
     kubelet.connections.are(0).await;
-    // So do WebSockets of the older kinds.
+    // WebSockets with older subprotocols are passed through, too.
     let mut older = request(Method::GET, &format!("{PODS}/p/attach?container=echoes"));
     for (name, value) in [
         ("connection", "upgrade"),
@@ -79,7 +79,7 @@ async fn spdy_goes_through_as_it_is_and_nobody_is_told_who_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_upgrade_is_refused() {
+async fn requests_without_an_upgrade_are_refused() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     for (path, code, message) in [
@@ -100,9 +100,9 @@ async fn what_is_no_upgrade_is_refused() {
     assert!(code == 500 && text.contains(why), "{text}");
 }
 
-/// Whoever is refused an upgrade by a kubelet must not go on talking to it with the server's rights.
+/// After a refused upgrade, a client must not send requests to the kubelet with the server's rights.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2018_1002105_a_refused_upgrade_leaves_no_way_to_the_kubelet() {
+async fn cve_2018_1002105_a_refused_upgrade_leaves_no_connection_to_the_kubelet() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     let mut connection = Connection::open(&server).await;
@@ -111,22 +111,22 @@ async fn cve_2018_1002105_a_refused_upgrade_leaves_no_way_to_the_kubelet() {
     kubelet.connections.are(0).await;
     let path = "/containerLogs/default/p/c";
     let (code, text) = read(connection.send(request(Method::GET, path)).await).await;
-    assert!(code == 404 && !text.contains("reads"), "it is this server that answers: {text}");
+    assert!(code == 404 && !text.contains("reads"), "the response must be this server's: {text}");
 }
 
-/// A session of a command over a WebSocket. Blocks.
+/// Opens a WebSocket to run a command. Blocks.
 fn run(server: &Running, query: &str) -> Result<Socket, u16> {
     websocket(server, &format!("{PODS}/p/exec?{query}"), &[V5, "v4.channel.k8s.io"])
 }
 
-/// What a channel has next, and the last thing on the channel for errors.
+/// The channel and the text of the next message.
 fn next(socket: &mut Socket) -> (u8, String) {
     let message = socket.read().unwrap().into_data();
     (message[0], String::from_utf8(message[1..].to_vec()).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_over_web_sockets_run_on_kubelets_that_speak_spdy() {
+async fn websockets_are_translated_to_spdy_for_remote_commands() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     let work = move || {
@@ -178,7 +178,7 @@ async fn commands_over_web_sockets_run_on_kubelets_that_speak_spdy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ports_are_forwarded_through_web_sockets_to_kubelets_that_speak_spdy() {
+async fn websockets_are_tunnelled_to_spdy_for_port_forwarding() {
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
     let work = move || {
@@ -192,7 +192,7 @@ async fn ports_are_forwarded_through_web_sockets_to_kubelets_that_speak_spdy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_clients_abandon_leave_nothing_open() {
+async fn connections_to_kubelets_close_when_clients_disconnect() {
     const SESSIONS: usize = 100;
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
@@ -209,7 +209,7 @@ async fn sessions_that_clients_abandon_leave_nothing_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_waits_for_no_session() {
+async fn shutdown_does_not_wait_for_sessions() {
     const SESSIONS: usize = 100;
     let kubelet = Kubelet::start(false).await;
     let server = server(&kubelet, |_| {}).await;
@@ -222,8 +222,8 @@ async fn a_server_that_stops_waits_for_no_session() {
     kubelet.connections.are(SESSIONS).await;
     let began = Instant::now();
     server.shutdown().await;
-    // Requests have a minute; nobody is told when the last one is cut off.
-    assert!(began.elapsed() < PATIENCE / 4, "{:?}", began.elapsed());
+    // Shutdown waits up to a minute for other requests.
+    assert!(began.elapsed() < TIMEOUT / 4, "{:?}", began.elapsed());
     kubelet.connections.are(0).await;
     drop(sockets);
 }

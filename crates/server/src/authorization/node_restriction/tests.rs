@@ -1,4 +1,4 @@
-//! Upstream's own cases (`cases.yaml`), and beside them what they do not have.
+//! Upstream's test cases of NodeRestriction and further ones, from `cases.yaml`.
 
 use pintle_auth::User;
 use pintle_meta::{GroupResource, Status, object};
@@ -7,7 +7,7 @@ use pintle_value::{Value, yaml};
 
 use super::{Refusal, Restricted, World, node};
 
-/// Objects that are there, and the audience, namespace and account for which tokens are allowed.
+/// The stored objects, and the audience, namespace and service account for which tokens are allowed.
 struct Fixture<'a> {
     stored: Vec<&'a Value>,
     may: Vec<&'a str>,
@@ -37,8 +37,8 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
     list.iter().filter_map(Value::as_str).collect()
 }
 
-/// What is said of the write of a case.
-fn said(case: &Value, objects: &Value, stores: &Value) -> String {
+/// The message of the refusal in a case; empty if the write is allowed.
+fn refusal(case: &Value, objects: &Value, stores: &Value) -> String {
     let text = |member: &str| case.str_at(&[member]).unwrap_or_default();
     let user = User {
         name: case.str_at(&["user"]).unwrap_or("system:node:mynode").to_owned(),
@@ -49,11 +49,11 @@ fn said(case: &Value, objects: &Value, stores: &Value) -> String {
         ..User::default()
     };
     let Some(node) = node::name(&user) else { return String::new() };
-    let asked = OPERATIONS
+    let write = OPERATIONS
         .into_iter()
         .find_map(|operation| Some((operation, case.str_at(&[operation.name()])?)));
-    let (operation, what) = asked.expect("a case is an operation on something");
-    let (path, subresource) = what.split_once('/').unwrap_or((what, ""));
+    let (operation, target) = write.expect("a case names an operation and its target");
+    let (path, subresource) = target.split_once('/').unwrap_or((target, ""));
     let (resource, group) = path.split_once('.').unwrap_or((path, ""));
     let stored_as = |name: &str| objects.get(name).unwrap_or_else(|| panic!("no object {name}"));
     let named = |member: &str| Some(text(member)).filter(|name| !name.is_empty()).map(stored_as);
@@ -87,14 +87,14 @@ fn said(case: &Value, objects: &Value, stores: &Value) -> String {
 }
 
 #[test]
-fn writes_are_decided_as_upstream_decides_them() {
+fn node_restriction_decides_as_upstream() {
     let cases = yaml::parse(include_bytes!("cases.yaml")).expect("it is YAML");
     let (objects, stores) = (cases.get("objects").unwrap(), cases.get("stores").unwrap());
     let rows = cases.get("cases").and_then(Value::as_array).unwrap();
     let mut wrong = Vec::new();
     for case in rows {
-        let expected = case.str_at(&["said"]).expect("what is said");
-        let found = said(case, objects, stores);
+        let expected = case.str_at(&["said"]).expect("a case has `said`");
+        let found = refusal(case, objects, stores);
         if found.is_empty() != expected.is_empty() || !found.starts_with(expected) {
             wrong.push(format!("{:?}\n  {expected:?}\n  {found:?}", case.str_at(&["case"])));
         }
@@ -103,7 +103,7 @@ fn writes_are_decided_as_upstream_decides_them() {
 }
 
 #[test]
-fn nodes_are_known_by_name_and_group() {
+fn a_node_is_recognised_by_user_name_and_group() {
     for (name, group, expected) in [
         ("system:node:a", "system:nodes", Some("a")),
         ("system:node:", "system:nodes", Some("")),

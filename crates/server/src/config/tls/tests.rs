@@ -12,9 +12,9 @@ fn parse(version: &str, suites: &[&str], curves: &[u16]) -> Result<TlsParameters
     parsed.map_err(|error| error.to_string())
 }
 
-/// What a server with these parameters and a client that offers this agree on: the version, the suite
-/// and the key exchange.
-fn agreed(
+/// The TLS version, cipher suite and key exchange that a server with these parameters and a client with this
+/// offer negotiate.
+fn negotiate(
     server: &TlsParameters,
     offer: CryptoProvider,
     versions: &[&'static SupportedProtocolVersion],
@@ -34,12 +34,12 @@ fn agreed(
     let mut server =
         ServerConnection::new(tls.config(std::net::Ipv4Addr::LOCALHOST.into())).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
-        let (mut there, mut back) = (Vec::new(), Vec::new());
-        client.write_tls(&mut there).unwrap();
-        server.read_tls(&mut there.as_slice()).unwrap();
+        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        client.write_tls(&mut to_server).unwrap();
+        server.read_tls(&mut to_server.as_slice()).unwrap();
         server.process_new_packets().ok()?;
-        server.write_tls(&mut back).unwrap();
-        client.read_tls(&mut back.as_slice()).unwrap();
+        server.write_tls(&mut to_client).unwrap();
+        client.read_tls(&mut to_client.as_slice()).unwrap();
         client.process_new_packets().ok()?;
     }
     let suite = server.negotiated_cipher_suite()?.suite().as_str()?.to_owned();
@@ -48,13 +48,13 @@ fn agreed(
 }
 
 #[test]
-fn what_the_flags_allow_is_spoken_and_nothing_else() {
+fn tls_flags_restrict_version_suites_and_curves() {
     let all = aws_lc_rs::default_provider;
     let with =
         |version: &str, suites: &[&str], curves: &[u16]| parse(version, suites, curves).unwrap();
     let (new, old) = (&[&version::TLS13], &[&version::TLS12]);
     let version = |server: &TlsParameters, versions: &[&'static SupportedProtocolVersion]| {
-        agreed(server, all(), versions).map(|agreed| agreed.0)
+        negotiate(server, all(), versions).map(|negotiated| negotiated.0)
     };
     for lax in ["", "VersionTLS10", "VersionTLS12"] {
         assert_eq!(version(&with(lax, &[], &[]), new), Some(ProtocolVersion::TLSv1_3));
@@ -62,7 +62,9 @@ fn what_the_flags_allow_is_spoken_and_nothing_else() {
     }
     assert_eq!(version(&with("VersionTLS13", &[], &[]), new), Some(ProtocolVersion::TLSv1_3));
     assert_eq!(version(&with("VersionTLS13", &[], &[]), old), None);
-    let suite = |suites: &[&str]| agreed(&with("", suites, &[]), all(), old).map(|agreed| agreed.1);
+    let suite = |suites: &[&str]| {
+        negotiate(&with("", suites, &[]), all(), old).map(|negotiated| negotiated.1)
+    };
     let one = "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256";
     assert_eq!(suite(&[one]).as_deref(), Some(one));
     assert_eq!(suite(&["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"]).as_deref(), Some(one));
@@ -72,15 +74,17 @@ fn what_the_flags_allow_is_spoken_and_nothing_else() {
         version(&with("", &["TLS_AES_128_GCM_SHA256"], &[]), new),
         Some(ProtocolVersion::TLSv1_3)
     );
-    let curve = |curves: &[u16]| agreed(&with("", &[], curves), all(), new).map(|agreed| agreed.2);
+    let curve = |curves: &[u16]| {
+        negotiate(&with("", &[], curves), all(), new).map(|negotiated| negotiated.2)
+    };
     assert_eq!((curve(&[24]), curve(&[25, 29])), (Some(24), Some(29)));
     let mut p256 = all();
     p256.kx_groups.retain(|group| u16::from(group.name()) == 23);
-    assert_eq!(agreed(&with("", &[], &[24]), p256, new), None);
+    assert_eq!(negotiate(&with("", &[], &[24]), p256, new), None);
 }
 
 #[test]
-fn mistakes_are_told() {
+fn invalid_tls_flags_are_errors_that_name_the_flag() {
     for (version, suites, curves, expected) in [
         ("TLS13", &[][..], &[][..], "--tls-min-version: unknown tls version \"TLS13\""),
         (

@@ -3,38 +3,38 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use super::*;
 
 fn mode(path: &Path) -> u32 {
-    fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
 }
 
 #[test]
-fn what_lies_where_a_key_is_written_is_not_used() {
+fn a_file_or_link_at_the_temporary_path_is_not_reused() {
     let directory = tempfile::tempdir().unwrap();
     let (key, new) = (directory.path().join("a.key"), directory.path().join("a.key.new"));
     let elsewhere = directory.path().join("elsewhere");
-    // Left by a crash, or laid there, for all to read.
+    // A file that a crash left or an attacker made, readable by everyone.
     fs::write(&new, "old").unwrap();
     fs::set_permissions(&new, fs::Permissions::from_mode(0o666)).unwrap();
     write_private(&key, "secret").unwrap();
     assert_eq!((fs::read_to_string(&key).unwrap(), mode(&key)), ("secret".into(), 0o600));
-    fs::write(&elsewhere, "kept").unwrap();
+    fs::write(&elsewhere, "unchanged").unwrap();
     symlink(&elsewhere, &new).unwrap();
     write_private(&key, "other").unwrap();
     assert_eq!((fs::read_to_string(&key).unwrap(), mode(&key)), ("other".into(), 0o600));
-    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "unchanged");
     assert!(!new.exists());
 }
 
 #[test]
-fn what_has_not_changed_is_left_alone() {
+fn an_unchanged_private_file_is_not_rewritten() {
     use std::os::unix::fs::MetadataExt;
     let directory = tempfile::tempdir().unwrap();
     let (file, link) = (directory.path().join("a"), directory.path().join("b"));
-    let inode = |path: &Path| fs::symlink_metadata(path).expect("it is there").ino();
+    let inode = |path: &Path| fs::symlink_metadata(path).expect("the file exists").ino();
     write_private(&file, "text").unwrap();
     let first = inode(&file);
     write_private(&file, "text").unwrap();
     assert_eq!(inode(&file), first);
-    // For others to read, or not a file of its own: then it is written.
+    // A file that others can read, or a symbolic link, is replaced.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     write_private(&file, "text").unwrap();
     assert_eq!((inode(&file) == first, mode(&file)), (false, 0o600));

@@ -10,12 +10,12 @@ fn said(code: u16, content_type: &str, body: &'static str) -> Said {
 }
 
 #[test]
-fn a_refusal_is_told_in_upstreams_words() {
+fn error_responses_have_upstreams_messages() {
     let check = |(code, content_type, body): (u16, &str, &'static str), expected: &str| {
-        // An empty answer with a good status is none.
-        let told = if (200..207).contains(&code) { 503 } else { code };
-        let is_transient = matches!(told, 429 | 500 | 502 | 504);
-        let expected = Unanswered { why: expected.to_owned(), code: told, is_transient };
+        // An empty response with a success code is an error.
+        let reported = if (200..207).contains(&code) { 503 } else { code };
+        let is_transient = matches!(reported, 429 | 500 | 502 | 504);
+        let expected = Unanswered { why: expected.to_owned(), code: reported, is_transient };
         assert_eq!(said(code, content_type, body), Said::Refusal(expected), "{code}");
     };
     let (text, json) = ("text/plain; charset=utf-8", "application/json");
@@ -56,7 +56,7 @@ fn a_refusal_is_told_in_upstreams_words() {
 }
 
 #[test]
-fn a_status_says_more_than_its_code() {
+fn the_message_of_a_status_is_used() {
     let check = |body: &'static str, expected: &str| {
         let said = said(400, "application/json", body);
         let expected = Unanswered { why: expected.to_owned(), code: 400, is_transient: false };
@@ -80,7 +80,7 @@ fn a_status_says_more_than_its_code() {
 }
 
 #[test]
-fn a_long_text_is_cut() {
+fn a_long_error_text_is_truncated() {
     let long: &'static str = "é".repeat(TEXT_BYTES_MAX).leak();
     let Said::Refusal(refusal) = said(403, "text/plain", long) else { panic!("no refusal") };
     assert_eq!(refusal.why.len(), TEXT_BYTES_MAX);
@@ -94,9 +94,9 @@ fn prevented(quoted: &str) -> String {
     format!("an error on the server ({quoted}) has prevented the request from succeeding")
 }
 
-/// A webhook cannot make the server ask others, whose answers it would then be told of.
+/// A webhook cannot make the server send requests to other servers and read their responses in the log.
 #[test]
-fn cve_2020_8561_redirects_lead_to_the_same_server_only() {
+fn cve_2020_8561_redirects_are_followed_to_the_same_server_only() {
     let to = |code: u16, location: &'static str| {
         let answer = Response::builder().status(code).header(LOCATION, location);
         let (head, ()) = answer.body(()).unwrap().into_parts();
@@ -105,7 +105,7 @@ fn cve_2020_8561_redirects_lead_to_the_same_server_only() {
     for (location, path) in [
         ("/other", "/other"),
         ("https://127.0.0.1:9443/other?a=b", "/other?a=b"),
-        // The scheme stays what it was; what has no scheme names no server.
+        // The scheme is not changed, and a location without a scheme is only a path.
         ("http://127.0.0.1:9443/plain", "/plain"),
         ("//169.254.169.254/latest", "//169.254.169.254/latest"),
     ] {

@@ -5,7 +5,7 @@ use pintle_auth::{Answer, Decision, Rules, Ruling};
 use super::*;
 use crate::query::Query;
 
-/// Allows what it lists: `verb group/resource namespace/name`.
+/// An authorizer that allows the listed requests: `verb group/resource namespace/name`.
 struct Allows<'a>(&'a [&'a str]);
 
 impl Authorizer for Allows<'_> {
@@ -40,14 +40,14 @@ fn wanted(user: &str, groups: &[&str], extra: &[(&str, &[&str])]) -> Wanted {
     Wanted { user: user.to_owned(), groups: texts(groups), extra, ..Wanted::default() }
 }
 
-/// What comes of a request to list the pods in namespace `t`: the group of the way, or the refusal.
+/// Lists the pods in namespace `t` with impersonation. Returns the group that the mode adds, or the refusal.
 fn list_pods(
     user: &User,
     wanted: &Wanted,
     allowed: &[&str],
 ) -> Result<Option<&'static str>, String> {
     let info = RequestInfo::parse(&Method::GET, "/api/v1/namespaces/t/pods", &Query::parse(""))
-        .expect("it is a path");
+        .expect("the path is valid");
     let allows = Allows(allowed);
     let permitted = permit(wanted, user, &info, &allows).now_or_never().expect("no webhook");
     permitted.map(|allowed| allowed.group).map_err(|status| status.message)
@@ -69,7 +69,7 @@ fn check(wanted: &Wanted, allowed: &[&str], expected: Result<Option<&'static str
 
 /// AUTHN-04
 #[test]
-fn each_way_needs_leave_for_the_request_and_for_the_user() {
+fn each_mode_needs_permission_for_the_request_and_for_the_user() {
     let jane = wanted("jane", &[], &[]);
     check(&jane, &[LIST, JANE], Ok(None));
     check(&jane, &["impersonate /users /jane"], Ok(None));
@@ -97,7 +97,7 @@ fn each_way_needs_leave_for_the_request_and_for_the_user() {
 }
 
 #[test]
-fn a_pod_may_be_its_node_without_being_every_node() {
+fn a_pod_can_impersonate_only_its_own_node() {
     let on = "impersonate-on:associated-node:list /pods t/";
     let be = "impersonate:associated-node authentication.k8s.io/nodes /*";
     check(&wanted("system:node:n1", &[], &[]), &[on, be], Ok(Some("system:nodes")));
@@ -110,19 +110,21 @@ fn a_pod_may_be_its_node_without_being_every_node() {
     let on = "impersonate-on:arbitrary-node:list /pods t/";
     let be = "impersonate:arbitrary-node authentication.k8s.io/nodes /n2";
     check(&wanted("system:node:n2", &[], &[]), &[on, be], Ok(Some("system:nodes")));
-    // In the oldest way a node is a name like any other.
+    // The legacy mode treats a node like any other user.
     check(&wanted("system:node:n2", &[], &[]), &["impersonate /users /system:node:n2"], Ok(None));
 }
 
 #[test]
-fn groups_and_what_else_is_known_are_asked_about_one_by_one_or_all_at_once() {
+fn groups_and_extras_are_authorized_one_by_one_or_all_at_once() {
     let group = |name| format!("impersonate:user-info authentication.k8s.io/groups /{name}");
     let (a, b, all) = (group("a"), group("b"), group("*"));
     check(&wanted("jane", &["a", "b"], &[]), &[LIST, JANE, &a, &b], Ok(None));
     check(&wanted("jane", &["a", "b", "c", "d"], &[]), &[LIST, JANE, &all], Ok(None));
     let refused = list_pods(&robot("n1"), &wanted("jane", &["a", "b"], &[]), &[LIST, JANE, &all]);
     assert!(
-        refused.expect_err("two are not many").starts_with("groups.authentication.k8s.io \"a\" ")
+        refused
+            .expect_err("two groups are authorized one by one")
+            .starts_with("groups.authentication.k8s.io \"a\" ")
     );
 
     let extra = "impersonate:user-info authentication.k8s.io/userextras/a.io/b /c";
@@ -136,7 +138,7 @@ fn groups_and_what_else_is_known_are_asked_about_one_by_one_or_all_at_once() {
 }
 
 #[test]
-fn some_things_nobody_may_be_in_a_constrained_way() {
+fn constrained_modes_refuse_masters_and_malformed_values() {
     let masters = "impersonate:user-info authentication.k8s.io/groups /system:masters";
     let allowed = [LIST, JANE, masters];
     for (wanted, why) in [
@@ -150,7 +152,7 @@ fn some_things_nobody_may_be_in_a_constrained_way() {
         let refusal = list_pods(&robot("n1"), &wanted, &allowed).expect_err(why);
         assert!(refusal.contains(&format!(": impersonating {why} is not allowed")), "{refusal}");
     }
-    // In the oldest way they may.
+    // The legacy mode allows them.
     let allowed = ["impersonate /users /jane", "impersonate /groups /system:masters"];
     check(&wanted("jane", &["system:masters"], &[]), &allowed, Ok(None));
 }

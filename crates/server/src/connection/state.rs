@@ -13,7 +13,7 @@ use crate::config::ConnectionLimits;
 
 /// The requests of one connection, and whether it is closing. Shared by its task, its requests and
 /// the [`Register`].
-pub(crate) struct Conduct {
+pub(crate) struct ConnectionState {
     id: u64,
     from: IpAddr,
     register: Arc<Register>,
@@ -24,22 +24,22 @@ pub(crate) struct Conduct {
     /// True once a request has been authenticated.
     authenticated: AtomicBool,
     /// True if the connection closes after its current requests.
-    leaves: AtomicBool,
-    leave: Notify,
+    is_closing: AtomicBool,
+    closing: Notify,
     /// The number of its sessions.
     sessions: AtomicUsize,
 }
 
 /// A session on the connection, which the client may pause.
-pub(super) struct InSession(Arc<Conduct>);
+pub(super) struct InSession(Arc<ConnectionState>);
 
 /// A request that is handled or whose response is being sent.
 #[derive(Clone)]
 pub(super) struct Busy(#[expect(dead_code, reason = "dropped with the last clone")] Arc<Request>);
 
-struct Request(Arc<Conduct>);
+struct Request(Arc<ConnectionState>);
 
-impl Conduct {
+impl ConnectionState {
     pub(super) fn new(id: u64, from: IpAddr, register: Arc<Register>) -> Self {
         Self {
             id,
@@ -48,8 +48,8 @@ impl Conduct {
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             authenticated: AtomicBool::new(false),
-            leaves: AtomicBool::new(false),
-            leave: Notify::new(),
+            is_closing: AtomicBool::new(false),
+            closing: Notify::new(),
             sessions: AtomicUsize::new(0),
         }
     }
@@ -83,7 +83,7 @@ impl Conduct {
     /// True if the peer may pause what is sent: there are sessions, and the connection is not
     /// closing.
     pub(super) fn may_pause(&self) -> bool {
-        self.sessions.load(Ordering::Relaxed) > 0 && !self.leaves()
+        self.sessions.load(Ordering::Relaxed) > 0 && !self.is_closing()
     }
 
     /// The number of requests that have begun.
@@ -103,13 +103,13 @@ impl Conduct {
     /// The connection belongs to its first user. An HTTP/2 connection closes after a request
     /// without credentials, as in upstream (`UnauthenticatedHTTP2DOSMitigation`): one connection
     /// could carry very many.
-    pub(crate) fn asked(&self, user: Option<&User>, version: Version) {
+    pub(crate) fn record_user(&self, user: Option<&User>, version: Version) {
         match user.filter(|user| user.name != ANONYMOUS) {
             Some(user) if !self.is_authenticated() => {
                 self.authenticated.store(true, Ordering::Relaxed);
                 self.register.belongs_to(self.id, &user.name);
             }
-            None if version == Version::HTTP_2 => self.leave(),
+            None if version == Version::HTTP_2 => self.close(),
             _ => {}
         }
     }
@@ -120,20 +120,20 @@ impl Conduct {
     }
 
     /// Makes the connection close after its current requests.
-    pub(super) fn leave(&self) {
-        if !self.leaves.swap(true, Ordering::Relaxed) {
-            self.leave.notify_one();
+    pub(super) fn close(&self) {
+        if !self.is_closing.swap(true, Ordering::Relaxed) {
+            self.closing.notify_one();
         }
     }
 
     /// True if the connection is closing.
-    pub(super) fn leaves(&self) -> bool {
-        self.leaves.load(Ordering::Relaxed)
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
     }
 
     /// Returns when the connection begins to close. Only its own task waits here.
-    pub(super) async fn told_to_leave(&self) {
-        self.leave.notified().await;
+    pub(super) async fn closing(&self) {
+        self.closing.notified().await;
     }
 }
 
