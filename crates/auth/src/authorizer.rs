@@ -191,7 +191,7 @@ impl Chain {
 impl Authorizer for Chain {
     fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         let mut undecided = Undecided::default();
-        for (place, authorizer) in self.0.iter().enumerate() {
+        for (index, authorizer) in self.0.iter().enumerate() {
             match authorizer.authorize(attributes) {
                 Answer::Ready(ruling) if ruling.decision == Decision::NoOpinion => {
                     undecided.add(ruling);
@@ -200,7 +200,7 @@ impl Authorizer for Chain {
                 pending => {
                     let authorizers = self.0.clone();
                     return Answer::pending(async move {
-                        let rest = &authorizers[place + 1..];
+                        let rest = &authorizers[index + 1..];
                         undecided.go_on(pending, rest, attributes).await
                     });
                 }

@@ -45,21 +45,21 @@ impl Conditions {
     /// # Errors
     /// The error of a condition.
     pub fn hold(&self, spec: &Value) -> Result<bool, String> {
-        let told = told(spec);
-        let bindings = Bindings::new().with(&told);
+        let input = input(spec);
+        let bindings = Bindings::new().with(&input);
         let mut budget = Budget::new(COST_MAX);
-        let mut unjudged = Vec::new();
+        let mut errors = Vec::new();
         for (expression, program) in &self.0 {
             match program.evaluate(&bindings, &mut budget) {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => return Ok(false),
-                Err(why) => unjudged.push(format!(
+                Err(why) => errors.push(format!(
                     "cel evaluation error: expression '{expression}' resulted in error: {}",
                     why.message()
                 )),
             }
         }
-        match unjudged.as_slice() {
+        match errors.as_slice() {
             [] => Ok(true),
             [why] => Err(why.clone()),
             all => Err(format!("[{}]", all.join(", "))),
@@ -68,9 +68,9 @@ impl Conditions {
 }
 
 /// The input of expressions: text members are present even if empty.
-fn told(spec: &Value) -> Value {
-    let mut told = spec.clone();
-    let members = told.make_object();
+fn input(spec: &Value) -> Value {
+    let mut input = spec.clone();
+    let members = input.make_object();
     for member in ["user", "uid"] {
         members.entry_or(member, || Value::from(""));
     }
@@ -83,7 +83,7 @@ fn told(spec: &Value) -> Value {
     };
     fill("resourceAttributes", &RESOURCE_TEXTS);
     fill("nonResourceAttributes", &["path", "verb"]);
-    told
+    input
 }
 
 fn text() -> Declaration {

@@ -52,15 +52,15 @@ impl Aggregation {
         match version {
             Some(version) => {
                 let has_v2_only = |service: &&Arc<ApiService>| {
-                    let said = document.and_then(|_| self.discovered.of(&service.name));
-                    said.is_some_and(|said| said.documents.converted.is_some())
+                    let discovery = document.and_then(|_| self.discovered.of(&service.name));
+                    discovery.is_some_and(|discovery| discovery.documents.converted.is_some())
                 };
                 current.of(group, version).filter(|service| !has_v2_only(service)).cloned()
             }
             None if document.is_some() => {
                 let has = |service: &Arc<ApiService>| {
-                    let said = self.discovered.of(&service.name);
-                    said.is_some_and(|said| said.documents.group_hash.is_some())
+                    let discovery = self.discovered.of(&service.name);
+                    discovery.is_some_and(|discovery| discovery.documents.group_hash.is_some())
                 };
                 current.all().filter(|service| service.group == group).find(|s| has(s)).cloned()
             }
@@ -83,7 +83,7 @@ impl Aggregation {
             version: service.version.clone(),
             group_priority: service.group_priority,
             version_priority: service.version_priority,
-            said: self.discovered.of(&service.name).map(|said| said.version.clone()),
+            discovery: self.discovered.of(&service.name).map(|discovery| discovery.version.clone()),
         });
         ExtensionSet { number, all: all.collect() }
     }
@@ -92,11 +92,11 @@ impl Aggregation {
     pub(crate) fn openapi(&self) -> BTreeMap<String, String> {
         let mut documents = BTreeMap::new();
         for service in self.services.current().all() {
-            let Some(said) = self.discovered.of(&service.name) else { continue };
+            let Some(discovery) = self.discovered.of(&service.name) else { continue };
             let version = format!("apis/{}/{}", service.group, service.version);
-            documents.extend(said.documents.version_hash.clone().map(|hash| (version, hash)));
+            documents.extend(discovery.documents.version_hash.clone().map(|hash| (version, hash)));
             let group = format!("apis/{}", service.group);
-            documents.extend(said.documents.group_hash.clone().map(|hash| (group, hash)));
+            documents.extend(discovery.documents.group_hash.clone().map(|hash| (group, hash)));
         }
         documents
     }
@@ -114,8 +114,8 @@ impl Aggregation {
     /// The OpenAPI v2 excerpts of extension API servers.
     pub(crate) fn openapi_v2(&self) -> Vec<Arc<V2>> {
         let current = self.services.current();
-        let said = current.all().filter_map(|service| self.discovered.of(&service.name));
-        said.filter_map(|said| said.documents.v2.clone()).collect()
+        let discovery = current.all().filter_map(|service| self.discovered.of(&service.name));
+        discovery.filter_map(|discovery| discovery.documents.v2.clone()).collect()
     }
 
     /// The backend of an APIService.

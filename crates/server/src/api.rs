@@ -228,7 +228,7 @@ impl Api {
         };
         let mut response =
             answer.unwrap_or_else(|refusal| self.refusal(&refusal, head, info, form));
-        progress.class.iter().for_each(|class| class.tell(response.headers_mut()));
+        progress.class.iter().for_each(|class| class.write_headers(response.headers_mut()));
         add_warnings(response.headers_mut(), &warnings.take());
         let code = response.status();
         // Upstream's filters of authentication and authorization set the header; the filter that

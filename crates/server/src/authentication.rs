@@ -151,8 +151,8 @@ impl Authentication {
 
 /// A warning if the `Authorization` header holds a token in the wrong form, which is ignored.
 pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
-    let said = headers.get(AUTHORIZATION).map(header_text::text)?;
-    let (scheme, rest) = said.trim().split_once(' ')?;
+    let value = headers.get(AUTHORIZATION).map(header_text::text)?;
+    let (scheme, rest) = value.trim().split_once(' ')?;
     let is_misplaced = scheme.eq_ignore_ascii_case("bearer") && rest.starts_with(' ');
     is_misplaced.then_some(
         "the provided Authorization header contains extra space before the bearer token, and is \
@@ -162,10 +162,10 @@ pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
 
 /// The token of the `Authorization` header, if there is one. Every valid token is UTF-8.
 fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Error> {
-    let Some(said) = headers.get(AUTHORIZATION) else { return Ok(None) };
-    match std::str::from_utf8(said.as_bytes()) {
+    let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
+    match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Ok(token_in(text)),
-        Err(_) if token_in(&header_text::text(said)).is_some() => Err(Error::Token),
+        Err(_) if token_in(&header_text::text(value)).is_some() => Err(Error::Token),
         Err(_) => Ok(None),
     }
 }

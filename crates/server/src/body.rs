@@ -50,7 +50,7 @@ pub(crate) struct Body {
     is_session: bool,
 }
 
-/// Lives as long as a body and is told of its progress.
+/// Observes the progress of a body, and lives as long as the body.
 pub(crate) trait Guard: Send {
     /// Adds to the bytes that were sent.
     fn sent(&mut self, bytes: usize);

@@ -43,18 +43,18 @@ struct Slots(Mutex<Queues>);
 struct Queues {
     free: usize,
     /// The users with waiting polls, the next one first.
-    turns: VecDeque<String>,
-    /// The waiting polls by user. No queue is empty, and each user with a queue is in `turns`.
+    order: VecDeque<String>,
+    /// The waiting polls by user. No queue is empty, and each user with a queue is in `order`.
     waiting: HashMap<String, VecDeque<oneshot::Sender<Slot>>>,
 }
 
-/// The right to compute; passes to the next in turn when dropped.
+/// The right to compute. When dropped, it passes to the next waiting poll.
 struct Slot(Option<Arc<Slots>>);
 
 impl Compute {
     /// Lets as many polls run on separate threads at a time as there are slots.
     pub(crate) fn new(slots: usize) -> Self {
-        let queues = Queues { free: slots, turns: VecDeque::new(), waiting: HashMap::new() };
+        let queues = Queues { free: slots, order: VecDeque::new(), waiting: HashMap::new() };
         Self(Arc::new(Slots(Mutex::new(queues))))
     }
 
@@ -106,10 +106,10 @@ impl Lane {
                     Err(receiver) => self.receiver.insert(receiver),
                 },
             };
-            let told = ready!(Pin::new(receiver).poll(context));
+            let received = ready!(Pin::new(receiver).poll(context));
             self.receiver = None;
             // A sender is always used before it is dropped; if one were not, the poll would wait again.
-            if let Ok(slot) = told {
+            if let Ok(slot) = received {
                 return Poll::Ready(slot);
             }
         }
@@ -117,7 +117,7 @@ impl Lane {
 }
 
 impl Slots {
-    /// A slot, or a receiver of one for the user's turn.
+    /// Returns a slot, or a receiver that gets one when the queue reaches it.
     fn enter(self: &Arc<Self>, user: &str) -> Result<Slot, oneshot::Receiver<Slot>> {
         let mut queues = self.0.lock();
         if queues.free > 0 {
@@ -129,7 +129,7 @@ impl Slots {
             Some(queue) => queue.push_back(sender),
             None => {
                 queues.waiting.insert(user.to_owned(), VecDeque::from([sender]));
-                queues.turns.push_back(user.to_owned());
+                queues.order.push_back(user.to_owned());
             }
         }
         Err(receiver)
@@ -139,13 +139,13 @@ impl Slots {
 impl Queues {
     /// The next waiting poll, if there is one.
     fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
-        let user = self.turns.pop_front()?;
+        let user = self.order.pop_front()?;
         let queue = self.waiting.get_mut(&user)?;
         let sender = queue.pop_front();
         if queue.is_empty() {
             self.waiting.remove(&user);
         } else {
-            self.turns.push_back(user);
+            self.order.push_back(user);
         }
         sender
     }
@@ -171,11 +171,11 @@ impl Drop for Slot {
     }
 }
 
-/// Computes while another thread takes over this one's tasks.
+/// Computes while the runtime moves this thread's other tasks to another thread.
 fn on_separate_thread<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // A runtime of one thread, as some tests have it, has no other to take over.
+        // A runtime with one thread, as in some tests, has no other thread for the tasks.
         _ => work(),
     }
 }

@@ -104,11 +104,11 @@ pub struct Config {
     pub service_cluster_ip_range: String,
     /// The range of node ports.
     pub service_node_port_range: PortRange,
-    /// The time for which changes are kept for watches and lists at old revisions.
+    /// How long changes are retained for watches and lists at old revisions.
     pub watch_history: Duration,
     /// The limit of these changes, in bytes: of each resource in memory, and of all on disk.
     pub watch_history_bytes: usize,
-    /// The time that the server serves after it was told to stop, while it is not ready.
+    /// How long the server still serves, while it is not ready, after the signal to stop.
     pub shutdown_delay: Duration,
     /// The time after the start in which `/livez` succeeds although the start has not finished.
     pub livez_grace_period: Duration,

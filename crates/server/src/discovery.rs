@@ -75,7 +75,7 @@ pub(crate) struct Extension {
     pub(crate) group_priority: i64,
     pub(crate) version_priority: i64,
     /// Its discovery; `None` until it has been fetched.
-    pub(crate) said: Option<Arc<VersionDiscovery>>,
+    pub(crate) discovery: Option<Arc<VersionDiscovery>>,
 }
 
 /// All group versions of extension API servers; the number grows with each change.
@@ -262,7 +262,7 @@ mod tests {
             version: version.into(),
             group_priority: priorities.0,
             version_priority: priorities.1,
-            said: None,
+            discovery: None,
         };
         let extensions = [
             extension("b.io", "v1alpha1", (2_000, 15)),

@@ -14,7 +14,7 @@ pub enum Error {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         why: std::io::Error,
     },
     /// A thread cannot be started.
@@ -27,7 +27,7 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         why: std::io::Error,
     },
     /// A certificate or key is invalid.

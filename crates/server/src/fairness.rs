@@ -306,7 +306,7 @@ impl Entry {
 
 impl Class {
     /// Adds the headers with the uids of flow schema and level; names are not disclosed.
-    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         let [schema, level] = &self.uids;
         headers.insert(FLOW_SCHEMA_UID, schema.clone());
         headers.insert(PRIORITY_LEVEL_UID, level.clone());
@@ -321,5 +321,5 @@ impl Class {
 /// True if a watch sends initial events, so that it costs as much as a list.
 pub(crate) fn begins_with_state(query: &Query) -> bool {
     matches!(query.text("resourceVersion"), "" | "0")
-        || query.get("sendInitialEvents").is_some_and(|said| flag(Some(said)))
+        || query.get("sendInitialEvents").is_some_and(|value| flag(Some(value)))
 }

@@ -118,8 +118,8 @@ impl Drop for InProgress {
         let Some(route) = &self.route else { return };
         let took = self.began.elapsed();
         route.answered(&Answered { code: self.code, took, waited, body_bytes: self.sent_bytes });
-        if let Some(said) = &self.field_validation {
-            self.api.metrics.field_validation(said, took);
+        if let Some(value) = &self.field_validation {
+            self.api.metrics.field_validation(value, took);
         }
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn essence(header: &str) -> Option<String> {
         }
         let (name, value, behind) = parameter(rest)?;
         let name = name.to_ascii_lowercase();
-        if seen.iter().any(|(other, said)| *other == name && *said != value) {
+        if seen.iter().any(|(other, earlier)| *other == name && *earlier != value) {
             return None;
         }
         seen.push((name, value));

@@ -164,8 +164,8 @@ impl Metrics {
     }
 
     /// Observes the duration of a request with `fieldValidation`.
-    pub(crate) fn field_validation(&self, said: &str, took: Duration) {
-        let known = FIELD_VALIDATIONS.iter().position(|known| *known == said);
+    pub(crate) fn field_validation(&self, value: &str, took: Duration) {
+        let known = FIELD_VALIDATIONS.iter().position(|known| *known == value);
         self.field_validations[known.unwrap_or(FIELD_VALIDATIONS.len() - 1)].took(took);
     }
 
@@ -247,10 +247,10 @@ impl Metrics {
 
     fn write_field_validations(&self, page: &mut Page) {
         let mut samples = page.family(&f::FIELD_VALIDATION);
-        for (said, durations) in FIELD_VALIDATIONS.iter().zip(&self.field_validations) {
+        for (value, durations) in FIELD_VALIDATIONS.iter().zip(&self.field_validations) {
             let observed = durations.observed();
             if observed.count() > 0 {
-                samples.distribution(&[said], &observed);
+                samples.distribution(&[value], &observed);
             }
         }
     }

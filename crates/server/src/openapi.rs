@@ -139,13 +139,13 @@ impl OpenApi {
         let Some(hash) = index.hashes.get(path) else {
             return Ok(bare(StatusCode::NOT_FOUND, None));
         };
-        let said = if matches!(wanted, Wanted::V3(_)) { call.query.text("hash") } else { "" };
-        if !said.is_empty() && said != *hash {
+        let requested = if matches!(wanted, Wanted::V3(_)) { call.query.text("hash") } else { "" };
+        if !requested.is_empty() && requested != *hash {
             return Ok(elsewhere(path, hash, wanted.varies())); // OAS-02
         }
         let document = self.document(call, path, wanted, format, &index).await?;
         let mut response = document.response(&call.head.headers)?;
-        if !said.is_empty() {
+        if !requested.is_empty() {
             forever(response.headers_mut());
         }
         Ok(response)
@@ -166,8 +166,8 @@ impl OpenApi {
         let of_converted = converted.iter().map(|(path, made)| (path.clone(), made.hash.clone()));
         extensions.extend(of_converted.clone());
         let release = call.api.settings.version.emulation();
-        let said = (release.as_str(), call.api.settings.cbor);
-        let mut hashes = hashes(&resources, &extensions, said, open_id(call));
+        let settings = (release.as_str(), call.api.settings.cbor);
+        let mut hashes = hashes(&resources, &extensions, settings, open_id(call));
         hashes.extend(of_converted.map(|(path, hash)| (format!("{V3}/{path}"), hash)));
         if let Some(hash) = hashes.get_mut(V2_PATH).filter(|_| !v2.is_empty()) {
             let others = v2.iter().map(|other| other.hash.as_str());
@@ -456,12 +456,12 @@ fn open_id(call: &Call<'_>) -> bool {
 fn hashes(
     resources: &[Arc<Resource>],
     extensions: &BTreeMap<String, String>,
-    said: (&str, bool),
+    settings: (&str, bool),
     open_id: bool,
 ) -> BTreeMap<String, String> {
     let versions = group_versions(resources);
-    let pages =
-        pages(&versions, open_id).map(|page| (format!("{V3}/{}", page.path()), page.hash(said)));
+    let pages = pages(&versions, open_id)
+        .map(|page| (format!("{V3}/{}", page.path()), page.hash(settings)));
     let mut hashes: BTreeMap<String, String> = pages.collect();
     let all = hashes.iter().chain(extensions);
     let all: String = all.flat_map(|(path, hash)| [path.as_str(), hash]).collect();

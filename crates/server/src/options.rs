@@ -52,8 +52,8 @@ pub(crate) fn no_initial_events() -> Status {
 pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     const NANOS: i64 = 1_000_000_000;
     let nanos = integer(query, "timeoutSeconds")?.map(|seconds| seconds.wrapping_mul(NANOS));
-    let said = nanos.filter(|nanos| *nanos != 0);
-    Ok(said.map(|nanos| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))))
+    let given = nanos.filter(|nanos| *nanos != 0);
+    Ok(given.map(|nanos| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))))
 }
 
 /// The request timeout that the client sets (ST-23).

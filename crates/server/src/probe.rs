@@ -21,11 +21,11 @@ const ANSWER_BYTES_MAX: usize = 10 << 10;
 
 /// Requests `https://127.0.0.1:PORT/healthz`; the error has upstream's text.
 pub(crate) async fn healthz(port: u16) -> Result<String, String> {
-    let said = tokio::time::timeout(PATIENCE, get(port)).await;
-    let said = said.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-    let (is_well, text) =
-        said.map_err(|why| format!("Get \"https://127.0.0.1:{port}/healthz\": {why}"))?;
-    if is_well { Ok(text) } else { Err(text) }
+    let outcome = tokio::time::timeout(PATIENCE, get(port)).await;
+    let outcome = outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+    let (is_success, text) =
+        outcome.map_err(|why| format!("Get \"https://127.0.0.1:{port}/healthz\": {why}"))?;
+    if is_success { Ok(text) } else { Err(text) }
 }
 
 /// True for a success, with the response's text.
@@ -44,9 +44,9 @@ async fn get(port: u16) -> Result<(bool, String), String> {
         .body(Empty::<Bytes>::new())
         .map_err(|why| why.to_string())?;
     let answer = sender.send_request(request).await.map_err(text)?;
-    let is_well = (200..400).contains(&answer.status().as_u16());
+    let is_success = (200..400).contains(&answer.status().as_u16());
     let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
     connection.abort();
     let body = body.map_err(|why| why.to_string())?.to_bytes();
-    Ok((is_well, String::from_utf8_lossy(&body).into_owned()))
+    Ok((is_success, String::from_utf8_lossy(&body).into_owned()))
 }

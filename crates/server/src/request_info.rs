@@ -36,7 +36,7 @@ pub(crate) struct ResourceInfo {
     /// `""` for a collection. A `fieldSelector` of `metadata.name` sets it, too, for authorization.
     pub(crate) name: String,
     pub(crate) subresource: String,
-    /// The path behind the subresource, with its slashes (proxies). A slash at its end is kept.
+    /// The path behind the subresource, with its slashes (proxies). A trailing slash is part of it.
     pub(crate) subpath: String,
     /// True if the path has the name, so that the request is for one object and not for a
     /// selection.

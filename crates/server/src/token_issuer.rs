@@ -146,11 +146,11 @@ fn check_bound_object(asked: &Asked<'_>, request: &Value) -> Result<(), Status> 
         ("name", asked.name, object::name(request)),
         ("namespace", asked.namespace, object::namespace(request)),
     ];
-    for (member, wanted, said) in checks {
-        if !said.is_empty() && said != wanted {
+    for (member, wanted, given) in checks {
+        if !given.is_empty() && given != wanted {
             let path = Path::new("metadata").field(member);
             let why = format!("must match the service account {member} if specified");
-            return Err(invalid(asked.name, &[field::Error::invalid(&path, &said.into(), why)]));
+            return Err(invalid(asked.name, &[field::Error::invalid(&path, &given.into(), why)]));
         }
     }
     Ok(())
@@ -158,10 +158,10 @@ fn check_bound_object(asked: &Asked<'_>, request: &Value) -> Result<(), Status> 
 
 /// Sets defaults.
 fn complete(asked: &Asked<'_>, request: &mut Value, account: &Reference) -> Result<(), Status> {
-    let said = Str::from(object::uid(request));
-    if !said.is_empty() && said != account.uid {
+    let given = Str::from(object::uid(request));
+    if !given.is_empty() && given != account.uid {
         let why = format!(
-            "the UID in the token request ({said}) does not match the UID of the service account ({})",
+            "the UID in the token request ({given}) does not match the UID of the service account ({})",
             account.uid
         );
         return Err(Status::conflict(&GroupResource::new(GROUP, KIND), asked.name, &why));
@@ -245,10 +245,10 @@ fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
             Binding::Pod { pod: found.clone(), node }
         }
     };
-    let said = text("uid");
-    if !said.is_empty() && said != found.uid {
+    let given = text("uid");
+    if !given.is_empty() && given != found.uid {
         let why = format!(
-            "the UID in the bound object reference ({said}) does not match the UID in record. The \
+            "the UID in the bound object reference ({given}) does not match the UID in record. The \
              object might have been deleted and then recreated"
         );
         return Err(Status::conflict(&GroupResource::new(group, kind), name, &why));

@@ -19,7 +19,7 @@ use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered}
 use pintle_registry::work;
 use pintle_value::Str;
 
-use answer::Said;
+use answer::Outcome;
 use measures::{Calls, Conversions};
 pub(crate) use remote::Remote;
 use user::User;
@@ -107,13 +107,15 @@ impl Webhooks {
         let (mut redirections, mut answers) = (0, 0);
         while redirections < REDIRECTIONS_MAX {
             match self.exchange((user, endpoint), &uri, &body, answers > 0).await? {
-                Said::Review(review) => return Ok(Ok(review)),
-                Said::RetryAfter(pause, _) if answers + 1 < retry::ANSWERS_MAX => {
+                Outcome::Review(review) => return Ok(Ok(review)),
+                Outcome::RetryAfter(pause, _) if answers + 1 < retry::ANSWERS_MAX => {
                     tokio::time::sleep(pause).await;
                     answers += 1;
                 }
-                Said::Refusal(refusal) | Said::RetryAfter(_, refusal) => return Ok(Err(refusal)),
-                Said::Elsewhere(path) => {
+                Outcome::Refusal(refusal) | Outcome::RetryAfter(_, refusal) => {
+                    return Ok(Err(refusal));
+                }
+                Outcome::Elsewhere(path) => {
                     let mut parts = uri.into_parts();
                     parts.path_and_query = Some(path);
                     uri = Uri::from_parts(parts).map_err(|why| why.to_string())?;
@@ -131,7 +133,7 @@ impl Webhooks {
         uri: &Uri,
         body: &Bytes,
         is_retry: bool,
-    ) -> Result<Said, String> {
+    ) -> Result<Outcome, String> {
         let backend = self.backend((user, endpoint), uri)?;
         let mut answer = self.send(&backend, user, uri, body).await?;
         if matches!(answer, Err(Failure::Exchange(_))) {

@@ -151,8 +151,8 @@ impl Page {
             known.filter(move |(.., encoding)| cbor || *encoding != Some(Encoding::Cbor))
         };
         for range in parse_accept(&accepted) {
-            let said = |key| range.parameter(key).is_some_and(|value| !value.is_empty());
-            if said("sv") || said("stream") {
+            let has = |key| range.parameter(key).is_some_and(|value| !value.is_empty());
+            if has("sv") || has("stream") {
                 continue;
             }
             let asked = ["as", "g", "v"].map(|key| range.parameter(key));

@@ -1,4 +1,4 @@
-//! A server that has things in it from the beginning.
+//! The builder of a server with initial objects and a changed configuration.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use pintle_server::{Config, Error};
 
 use crate::TestServer;
 
-/// What a server is to have in it, and how it is to run.
+/// The configuration of a server that will be started.
 pub struct Builder {
     config: Config,
 }
@@ -18,31 +18,31 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Applies what is in a file, or in the files of a directory: YAML or JSON.
+    /// Applies the objects in a file, or in the files of a directory: YAML or JSON.
     #[must_use]
     pub fn manifests(mut self, path: impl Into<PathBuf>) -> Self {
         self.config.manifests.push(path.into());
         self
     }
 
-    /// Applies objects: one document or several, YAML or JSON.
+    /// Applies objects from one or several documents: YAML or JSON.
     #[must_use]
     pub fn objects(mut self, text: impl Into<String>) -> Self {
         self.config.objects.push(text.into());
         self
     }
 
-    /// Changes anything else about the server.
+    /// Changes any other part of the configuration.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
     }
 
-    /// Starts it; it is ready, with all that is in it, when this returns.
+    /// Starts the server. It is ready and has all objects when this returns.
     ///
     /// # Errors
-    /// If it does not start, or an object is refused.
+    /// If the server does not start, or refuses an object.
     pub fn start(self) -> Result<TestServer, Error> {
         TestServer::start_with(self.config)
     }

@@ -1,4 +1,4 @@
-//! Servers that keep their objects in a real etcd: each in a part of its own, in which nothing is yet.
+//! Servers that store their objects in a real etcd, each under a new key prefix.
 
 mod member;
 
@@ -9,12 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use member::Member;
 use pintle_server::{Config, Etcd};
 
-/// The variable that names an etcd for servers that would keep nothing: a URL. So tests that know nothing of
-/// etcd run on one.
+/// The environment variable with the URL of an etcd. Servers that would store nothing use it, so all tests can run on
+/// etcd unchanged.
 const VARIABLE: &str = "PINTLE_TEST_ETCD";
 
-/// An etcd that servers of a test keep their objects in: the one that the environment names, also a kine; or
-/// one of the test's own.
+/// The etcd of a test: the one that the environment names (kine works, too), or a new one.
 #[derive(Debug)]
 pub struct Database {
     url: String,
@@ -22,10 +21,10 @@ pub struct Database {
 }
 
 impl Database {
-    /// `None` where this machine has no etcd, which is said on standard output.
+    /// Finds or starts an etcd. Returns `None`, and says so on standard output, if this machine has none.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If etcd does not start.
     pub fn find() -> io::Result<Option<Self>> {
         if let Some(url) = named() {
             return Ok(Some(Self { url, _own: None }));
@@ -34,13 +33,13 @@ impl Database {
         Ok(own.map(|member| Self { url: member.url().to_owned(), _own: Some(member) }))
     }
 
-    /// A part of it in which nothing is kept yet.
+    /// A configuration with a new key prefix in this etcd.
     pub fn part(&self) -> Etcd {
         new_part(vec![self.url.clone()])
     }
 }
 
-/// A part of the etcd at these endpoints that nobody has used yet.
+/// A configuration with a new key prefix in the etcd at these endpoints.
 pub fn new_part(endpoints: Vec<String>) -> Etcd {
     static PARTS: AtomicUsize = AtomicUsize::new(0);
     let number = PARTS.fetch_add(1, Ordering::Relaxed);
@@ -48,13 +47,13 @@ pub fn new_part(endpoints: Vec<String>) -> Etcd {
     Etcd { endpoints, prefix: format!("/registry-{now}-{number}"), ..Etcd::default() }
 }
 
-/// The etcd that the environment names, if it does: its URL.
+/// The URL of the etcd that the environment names, if any.
 fn named() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|url| !url.is_empty())
 }
 
-/// The configuration of a server that would keep nothing, on the etcd that the environment names.
-pub(crate) fn placed(config: Config) -> Config {
+/// Makes a server that would store nothing use the etcd that the environment names.
+pub(crate) fn with_named_etcd(config: Config) -> Config {
     match named() {
         Some(url) if config.ephemeral && config.etcd.is_none() => {
             Config { etcd: Some(new_part(vec![url])), ..config }

@@ -1,7 +1,7 @@
-//! Clients of kube-rs, and with them the test of a controller.
+//! Clients of kube-rs, and how to test a controller with them.
 //!
-//! The controller under test runs as in production, with the client that it is given; the test writes
-//! what users write, and waits for what the controller is to do about it:
+//! The controller under test runs as in production, with a client of the test's server. The test writes objects as a
+//! user does, and waits until the controller has reconciled them:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -28,17 +28,17 @@
 //! tokio::time::timeout(Duration::from_secs(10), ready).await??;
 //! controller.abort();
 //! # Ok(())
-//! # } // the server is gone, and all that was in it
+//! # } // the server stops, and its objects are gone
 //! ```
 //!
-//! No test waits for a fixed time, and none cleans up: the next one has a server of its own.
+//! The test does not sleep and does not clean up, because the next test has its own server.
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::TestServer;
 
-/// Why there is no client.
+/// The reason why a client cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -50,12 +50,12 @@ pub enum Error {
 }
 
 impl TestServer {
-    /// A client that may do everything.
+    /// A client with the administrator's rights.
     pub async fn client(&self) -> Result<Client, Error> {
         client(self.kubeconfig()).await
     }
 
-    /// A client of a user in groups.
+    /// A client of a user who is a member of groups.
     pub async fn client_of(&self, name: &str, groups: &[&str]) -> Result<Client, Error> {
         client(&self.kubeconfig_of(name, groups)?).await
     }

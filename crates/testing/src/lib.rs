@@ -1,13 +1,13 @@
-//! An API server for a test: in this process, on a free port, gone when it is dropped.
+//! An API server for a test, in the test's process, on a free port. It stops when it is dropped.
 //!
 //! ```no_run
 //! let server = pintle_testing::TestServer::start();
 //! println!("{}", server.kubeconfig_path().display());
 //! ```
 //!
-//! It is a whole server: RBAC, admission, garbage collection, namespaces that go away, service accounts,
-//! custom resources. What a test needs from the beginning is applied before the server is ready, custom
-//! resources and their definitions in any order:
+//! The server is complete: RBAC, admission, garbage collection, namespace deletion, service accounts, custom resources.
+//! Initial objects are applied before the server is ready; custom resources and their definitions may come in any
+//! order:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pintle_testing::Error> {
@@ -22,15 +22,13 @@
 //! # }
 //! ```
 //!
-//! Tests that can do with a namespace of their own share a server: [`TestServer::shared`]. With the
-//! feature `kube` there are clients of kube-rs, too; see the module of that name for the test of a
-//! controller.
+//! Tests that need only their own namespace can share a server: [`TestServer::shared`]. The feature `kube` adds clients
+//! of kube-rs; its module shows how to test a controller.
 //!
-//! Where the variable `PINTLE_TEST_ETCD` has the URL of an etcd, servers that would keep nothing keep their
-//! objects there, each in a part of its own ([`etcd`]).
+//! If the environment variable `PINTLE_TEST_ETCD` has the URL of an etcd, servers that would store nothing use that
+//! etcd, each under its own key prefix ([`etcd`]).
 //!
-//! The server runs on threads of its own, so a test may be synchronous or asynchronous, on any runtime,
-//! and may block.
+//! The server runs on its own threads. So a test may be synchronous or asynchronous, on any runtime, and may block.
 
 mod builder;
 pub mod etcd;
@@ -51,14 +49,14 @@ pub use pintle_server::{
 use pintle_server::{Running, Server, Signer, kubeconfig};
 use tokio::sync::oneshot;
 
-/// A server that runs as long as this lives.
+/// A server that runs until this is dropped.
 pub struct TestServer {
     facts: Facts,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What clients need.
+/// Addresses and credentials for clients.
 struct Facts {
     url: String,
     kubeconfig: String,
@@ -69,23 +67,23 @@ struct Facts {
 }
 
 impl TestServer {
-    /// Starts a server that keeps nothing, on a free port; it is ready when this returns.
+    /// Starts a server in memory on a free port. It is ready when this returns.
     ///
     /// # Panics
-    /// If it does not start.
+    /// If the server does not start.
     pub fn start() -> Self {
-        Self::start_with(Config::ephemeral()).expect("a server that keeps nothing starts")
+        Self::start_with(Config::ephemeral()).expect("a server in memory starts")
     }
 
-    /// A server that has things in it from the beginning.
+    /// A builder of a server with initial objects.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The server that all who hold it share: started for the first of them, and gone with the last.
+    /// The shared server of this process. The first caller starts it, and it stops when the last `Arc` is dropped.
     ///
     /// # Panics
-    /// If it does not start.
+    /// If the server does not start.
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock();
@@ -96,75 +94,74 @@ impl TestServer {
         })
     }
 
-    /// Starts a server as configured; it is ready when this returns.
+    /// Starts a server with a configuration. It is ready when this returns.
     pub fn start_with(config: Config) -> Result<Self, Error> {
-        let config = etcd::placed(config);
+        let config = etcd::with_named_etcd(config);
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("pintle".to_owned()).spawn(move || {
             let runtime = pintle_server::runtime();
-            let runtime = runtime.expect("a runtime needs no more than threads");
+            let runtime = runtime.expect("the runtime starts");
             runtime.block_on(serve(config, &ready, stopped));
         });
-        let thread = thread.expect("a test can have a thread");
-        let facts = started.recv().expect("the thread says how the start went")?;
+        let thread = thread.expect("a thread starts");
+        let facts = started.recv().expect("the thread reports the outcome of the start")?;
         Ok(Self { facts, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// `https://127.0.0.1:40123`
+    /// The server's URL, such as `https://127.0.0.1:40123`.
     pub fn url(&self) -> &str {
         &self.facts.url
     }
 
-    /// A kubeconfig that may do everything.
+    /// A kubeconfig with the administrator's rights.
     pub fn kubeconfig(&self) -> &str {
         &self.facts.kubeconfig
     }
 
-    /// A file with that kubeconfig.
+    /// The file with the administrator's kubeconfig.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.facts.kubeconfig_path
     }
 
-    /// The authority to trust, as PEM.
+    /// The certificate authority that clients must trust, as PEM.
     pub fn ca_pem(&self) -> &str {
         &self.facts.ca_pem
     }
 
-    /// A client certificate that may do everything.
+    /// The administrator's client certificate.
     pub const fn admin(&self) -> &Credentials {
         &self.facts.admin
     }
 
-    /// A client certificate for a user in groups, with a key of its own. What the user may do is for RBAC
-    /// to say.
+    /// A new client certificate and key for a user who is a member of groups. RBAC decides the user's rights.
     pub fn user(&self, name: &str, groups: &[&str]) -> Result<Credentials, Error> {
         self.facts.signer.client(name, groups)
     }
 
-    /// A kubeconfig for such a user.
+    /// A kubeconfig with a new client certificate of a user.
     pub fn kubeconfig_of(&self, name: &str, groups: &[&str]) -> Result<String, Error> {
         Ok(kubeconfig(self.url(), self.ca_pem(), &self.user(name, groups)?))
     }
 
-    /// Stops the server as a signal would: requests finish first.
+    /// Stops the server gracefully, as SIGTERM does: requests in flight finish first.
     pub fn stop(mut self) {
         if let Some(stop) = self.stop.take() {
-            let _ = stop.send(()); // it may have stopped by itself
+            let _ = stop.send(()); // the server may have stopped already
         }
         self.join();
     }
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // a panic in it has been printed
+            let _ = thread.join(); // a panic in the thread has been printed
         }
     }
 }
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        self.stop = None; // without a word: at once
+        self.stop = None; // a dropped sender stops the server at once, without a graceful shutdown
         self.join();
     }
 }

@@ -16,7 +16,7 @@ fn request(subject: &[(DnType, &str)], names: &[&str]) -> CertificateRequest {
 }
 
 #[test]
-fn what_is_asked_for_is_read() {
+fn subject_and_names_of_a_request_are_read() {
     let subject = [(DnType::OrganizationName, "dev"), (DnType::CommonName, "jane")];
     let read = request(&subject, &["example.com", "192.0.2.1"]);
     assert_eq!(read.subject.common_name(), "jane");
@@ -25,13 +25,13 @@ fn what_is_asked_for_is_read() {
     assert_eq!(read.addresses, [[192, 0, 2, 1]]);
 }
 
-/// A request as PEM, for `jane`.
+/// A request for `jane`, as PEM.
 fn pem(params: &CertificateParams) -> String {
     params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap()
 }
 
 #[test]
-fn the_first_block_is_the_request_or_nothing_is() {
+fn the_first_pem_block_must_be_the_request() {
     let request = pem(&CertificateParams::default());
     let body = request.lines().nth(1).unwrap();
     let other = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -45,7 +45,7 @@ fn the_first_block_is_the_request_or_nothing_is() {
         (String::new(), false),
         ("x".to_owned(), false),
         (other.to_owned(), false),
-        // Go passes over a block that it cannot read, and takes one that follows.
+        // Go skips a block that it cannot decode and takes the next one.
         (format!("{other}{request}"), false),
         (format!("{unknown}{request}"), false),
         (format!("-----BEGIN CERTIFICATE REQUEST-----\n*\n{request}"), false),
@@ -60,7 +60,7 @@ fn the_first_block_is_the_request_or_nothing_is() {
 }
 
 #[test]
-fn a_name_that_cannot_be_read_is_no_name_that_is_absent() {
+fn an_unreadable_subject_is_an_error() {
     use rcgen::DnValue::{BmpString, TeletexString, UniversalString};
     let masters = "system:masters";
     for (value, expected) in [
@@ -78,7 +78,7 @@ fn a_name_that_cannot_be_read_is_no_name_that_is_absent() {
 }
 
 #[test]
-fn other_names_that_cannot_be_read_are_not_absent() {
+fn unreadable_alternative_names_are_not_ignored() {
     let asked = |id: &[u64], names: &[&[u8]]| {
         let mut params = CertificateParams::default();
         for names in names {
@@ -91,7 +91,7 @@ fn other_names_that_cannot_be_read_are_not_absent() {
     for (names, expected) in [
         (&b"\x30\x03\x82\x01a"[..], Some((1, 0))),
         (b"\x30\x06\x87\x04\x7f\0\0\x01", Some((0, 1))),
-        // Kinds of names that are never granted.
+        // Types of names that no signer grants.
         (b"\x30\x03\x88\x01\x2a", Some((0, 0))),
         (b"\x30\x03\x82\x01\xff", None),
         (b"\x30\x03\x81\x01\xff", None),
@@ -125,7 +125,7 @@ fn check(
 }
 
 #[test]
-fn signers_grant_what_they_are_for() {
+fn signers_accept_only_their_requests() {
     const NODE: (&str, &str, &[&str]) = ("system:nodes", "system:node:a", &[]);
     const SERVER: (&str, &str, &[&str]) = ("system:nodes", "system:node:a", &["a"]);
     check(KUBELET_CLIENT, NODE, CLIENT, None);

@@ -3,7 +3,7 @@ use pintle_value::yaml;
 use super::*;
 use crate::{Attributes, Objects, Subject, User, review};
 
-/// The rules are those of upstream's `pkg/apis/apiserver/validation` (`TestValidateAuthorizationConfiguration`).
+/// Upstream's validation: `pkg/apis/apiserver/validation` (`TestValidateAuthorizationConfiguration`).
 const WEBHOOK: &str = "
     timeout: 5s
     authorizedTTL: 5m
@@ -25,7 +25,7 @@ fn read_text(authorizers: &str) -> Result<Vec<Configured>, String> {
     read(&file(authorizers), &[]).map_err(|why| why.to_string())
 }
 
-/// What is wrong with a webhook whose member is another.
+/// Reads a configuration with a valid webhook in which one line is replaced.
 fn with(member: &str, line: &str) -> Result<Vec<Configured>, String> {
     let lines =
         WEBHOOK.lines().filter(|given| !given.trim_start().starts_with(&format!("{member}:")));
@@ -35,7 +35,7 @@ fn with(member: &str, line: &str) -> Result<Vec<Configured>, String> {
 }
 
 #[test]
-fn authorizers_are_read_in_their_order() {
+fn authorizers_are_read_in_order() {
     let all = read_text(&format!(
         "- {{type: Node, name: node}}\n- type: Webhook\n  name: w.example.com\n  webhook:{WEBHOOK}\n- {{type: RBAC, name: rbac}}"
     ));
@@ -54,7 +54,7 @@ fn authorizers_are_read_in_their_order() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_as_upstream_tells_it() {
+fn invalid_configurations_have_upstreams_errors() {
     let rows = [
         ("", "authorizers: Required value: at least one authorization mode must be defined"),
         ("- {name: a}", "authorizers[0].type: Required value"),
@@ -88,7 +88,7 @@ fn what_makes_no_sense_is_told_as_upstream_tells_it() {
 }
 
 #[test]
-fn webhooks_are_checked_as_upstream_checks_them() {
+fn webhooks_are_validated_as_upstream() {
     let rows = [
         ("timeout", "", "authorizers[0].timeout: Required value"),
         (
@@ -152,7 +152,7 @@ fn webhooks_are_checked_as_upstream_checks_them() {
 }
 
 #[test]
-fn a_reload_keeps_the_authorizers_of_the_start() {
+fn a_reload_must_have_the_authorizers_of_the_flags() {
     let missing = read(&file("- {type: RBAC, name: rbac}"), &[Mode::Node, Mode::Rbac]);
     assert_eq!(
         missing.err().map(|why| why.to_string()).as_deref(),
@@ -161,7 +161,7 @@ fn a_reload_keeps_the_authorizers_of_the_start() {
 }
 
 #[test]
-fn conditions_say_who_is_asked_about() {
+fn match_conditions_select_requests_by_user() {
     let user = User { name: "jane".to_owned(), groups: vec!["ops".to_owned()], ..User::default() };
     let objects = Objects { version: "v1", resource: "pods", namespace: "n", ..Objects::default() };
     let asked = Attributes { user: &user, verb: "get", subject: Subject::Resource(objects) };

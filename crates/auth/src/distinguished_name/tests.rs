@@ -1,8 +1,8 @@
-//! Names as they may come, written out in DER.
+//! Tests of distinguished names, which are written in DER here.
 
 use super::*;
 
-/// An attribute: its kind, the tag of its text, and the text.
+/// An attribute: its type, the tag of its value, and the value.
 type Attribute<'a> = (&'a Kind, u8, &'a [u8]);
 
 const UTF8: u8 = 0x0c;
@@ -13,7 +13,7 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag, length], value].concat()
 }
 
-/// A name of sets of attributes.
+/// Encodes a name with these sets of attributes.
 fn name(sets: &[&[Attribute<'_>]]) -> Vec<u8> {
     let attribute =
         |(kind, tag, text): &Attribute<'_>| der(0x30, &[der(0x06, kind), der(*tag, text)].concat());
@@ -23,7 +23,7 @@ fn name(sets: &[&[Attribute<'_>]]) -> Vec<u8> {
 }
 
 #[test]
-fn texts_are_read_as_go_reads_them() {
+fn string_types_are_decoded_as_in_go() {
     let rows: [(u8, &[u8], Option<&str>); 25] = [
         (UTF8, "jürgen".as_bytes(), Some("jürgen")),
         (UTF8, &[0xff], None),
@@ -66,7 +66,7 @@ fn texts_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn every_attribute_of_a_name_counts() {
+fn all_attributes_of_a_name_are_read() {
     let read = DistinguishedName::read(&name(&[
         &[(COMMON_NAME, UTF8, b"first"), (ORGANIZATION, UTF8, b"a"), (ORGANIZATION, UTF8, b"b")],
         &[],
@@ -80,7 +80,7 @@ fn every_attribute_of_a_name_counts() {
 }
 
 #[test]
-fn what_is_no_name_is_refused() {
+fn malformed_names_are_refused() {
     let good = name(&[&[(COMMON_NAME, UTF8, b"jane")]]);
     let attribute = der(0x30, &[der(0x06, COMMON_NAME), der(UTF8, b"jane")].concat());
     for wrong in [
@@ -88,11 +88,11 @@ fn what_is_no_name_is_refused() {
         good[..good.len() - 1].to_vec(),
         [good.as_slice(), &[0]].concat(),
         [good.as_slice(), good.as_slice()].concat(),
-        // An attribute without its set, a set in place of the sequence, a text without its kind.
+        // An attribute without its set, a set instead of the sequence, a value without its type.
         der(0x30, &attribute),
         der(0x31, &der(0x31, &attribute)),
         der(0x30, &der(0x31, &der(0x30, &der(UTF8, b"jane")))),
-        // What follows a set, or stands in it, is not passed over.
+        // Data behind a set, or after an attribute in it, is not ignored.
         der(0x30, &[der(0x31, &attribute), der(0x04, b"x")].concat()),
         der(0x30, &der(0x31, &[attribute.as_slice(), &[0x30]].concat())),
     ] {

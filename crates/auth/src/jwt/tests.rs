@@ -5,8 +5,7 @@ use pintle_value::{Value, json};
 
 use super::{Configuration, KeySet, WebToken};
 
-/// Words of upstream's that name its language, its libraries or the clock: such an error need only be an
-/// error.
+/// Parts of upstream's errors that name Go, its libraries or the clock. For such an error, any error is accepted.
 const OWN_WORDS: [&str; 9] = [
     "json: ",
     "malformed jwt",
@@ -19,15 +18,15 @@ const OWN_WORDS: [&str; 9] = [
     "could not expand distributed claims",
 ];
 
-/// The tokens that are treated otherwise than upstream does.
+/// The tokens that are deliberately handled differently from upstream.
 const DIFFERENT: [&str; 5] = [
-    // RFC 7518 demands 2048 bits.
+    // RFC 7518 requires 2048 bits.
     "a key of 1024 bits",
-    // The last one counts, of one reader only.
+    // Pintle takes the last of duplicate members; upstream's two JSON readers differ.
     "an algorithm twice",
-    // Nobody's, instead of an error.
+    // Pintle leaves the token to other authenticators; upstream returns an error.
     "the audience in capitals, too",
-    // What split() makes is a list.
+    // The result of `split()` is a list.
     "celbad: a text",
     "type: \"v\":-0",
 ];
@@ -41,7 +40,7 @@ fn has_own_words(error: &str) -> bool {
 }
 
 #[test]
-fn configurations_are_read_as_upstream_reads_them() {
+fn configurations_are_validated_as_upstream() {
     let disallowed = ["https://kubernetes.default.svc".to_owned()];
     let mut differences = Vec::new();
     for row in rows(include_str!("configurations.jsonl")) {
@@ -66,7 +65,7 @@ fn configurations_are_read_as_upstream_reads_them() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What becomes of a token: a user as JSON, an error, or nothing where it is nobody's here.
+/// Authenticates a token: the user as JSON, an error, or nothing if no provider claims the token.
 fn verdict(
     issuer: &super::Issuer,
     token: &str,
@@ -108,7 +107,7 @@ fn verdict(
 }
 
 #[test]
-fn tokens_hold_as_upstream_has_it() {
+fn tokens_are_authenticated_as_upstream() {
     let mut rows = rows(include_str!("tokens.jsonl"));
     let head = rows.next().unwrap();
     let keys = KeySet::read(json::to_string(head.get("keys").unwrap()).as_bytes()).unwrap();

@@ -6,11 +6,11 @@ use pintle_value::{Value, json};
 use super::*;
 use crate::Decision;
 
-/// Histories of objects, and questions with what upstream's authorizer answered: kubernetes v1.36.3's
-/// `plugin/pkg/auth/authorizer/node` over the same objects, with `PodCertificateRequest` on.
+/// Histories of objects, and requests with the decisions of upstream's authorizer over the same objects: kubernetes
+/// v1.36.3's `plugin/pkg/auth/authorizer/node`, with `PodCertificateRequest` on.
 const CASES: &str = include_str!("cases.jsonl");
 
-/// The rules that all nodes have; those that the cases ask about besides what the graph says.
+/// The rules of all nodes, as far as the cases need them besides the graph.
 const RULES: &str = r#"{"rules": [
     {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
     {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "watch"]},
@@ -79,21 +79,21 @@ fn ask(policy: &Policy, graph: &Graph, asked: &Value) -> Ruling {
 }
 
 #[test]
-fn nodes_may_what_upstream_lets_them() {
+fn nodes_are_authorized_as_upstream() {
     replay(CASES);
 }
 
-/// With a larger history of the same form.
+/// The same with a larger history from a file.
 #[test]
-fn nodes_may_what_upstream_lets_them_in_a_given_history() {
+fn nodes_are_authorized_as_upstream_in_a_given_history() {
     if let Ok(path) = env::var("PINTLE_NODE_CASES") {
         replay(&fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")));
     }
 }
 
-/// The size of upstream's own benchmark: `BenchmarkAuthorization` has 500 nodes, with 200 pods each.
+/// The size is that of upstream's `BenchmarkAuthorization`: 500 nodes with 200 pods each.
 #[test]
-fn a_large_cluster_is_followed_and_asked_in_little_time() {
+fn a_large_cluster_is_indexed_and_authorized_quickly() {
     let mut graph = Graph::default();
     let (nodes, pods): (usize, usize) = match env::var("PINTLE_NODE_SCALE").as_deref() {
         Ok("large") => (5_000, 150_000),

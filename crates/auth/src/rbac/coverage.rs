@@ -14,7 +14,7 @@ use pintle_value::Str;
 use super::Rule;
 
 /// The most missing permissions that are listed.
-const TOLD_MAX: usize = 1000;
+const FOUND_MAX: usize = 1000;
 /// The work limit of a comparison, in words of rule sets: a fraction of a second.
 const WORK_MAX: usize = 1 << 28;
 const WORD_BITS: usize = u64::BITS as usize;
@@ -197,7 +197,6 @@ impl Parts<'_> {
 #[derive(Default)]
 struct Search {
     work: usize,
-    told: usize,
     /// The uncovered combinations, as indices in the lists of the wanted rule.
     found: Vec<Vec<usize>>,
     more: bool,
@@ -208,7 +207,7 @@ impl Search {
     /// before.
     fn uncovered<'a>(&mut self, axes: &'a [Axis], rules: &Rules, chosen: &mut Vec<&'a [usize]>) {
         if rules.iter().all(|word| *word == 0) {
-            return self.tell(chosen, axes, &mut Vec::new());
+            return self.record(chosen, axes, &mut Vec::new());
         }
         let Some((axis, rest)) = axes.split_first() else { return };
         for (covering, indices) in &axis.classes {
@@ -225,18 +224,17 @@ impl Search {
     }
 
     /// Records every combination of the chosen texts with the rest, up to the limit.
-    fn tell(&mut self, chosen: &[&[usize]], rest: &[Axis], indices: &mut Vec<usize>) {
+    fn record(&mut self, chosen: &[&[usize]], rest: &[Axis], indices: &mut Vec<usize>) {
         let all: Vec<usize>;
         let (next, chosen, rest) = match (chosen.split_first(), rest.split_first()) {
             (Some((next, chosen)), _) => (*next, chosen, rest),
             (None, Some((axis, rest))) => {
-                all = (0..axis.count.min(TOLD_MAX + 1)).collect();
+                all = (0..axis.count.min(FOUND_MAX + 1)).collect();
                 (all.as_slice(), chosen, rest)
             }
             (None, None) => {
-                self.more |= self.told == TOLD_MAX;
-                if self.told < TOLD_MAX {
-                    self.told += 1;
+                self.more |= self.found.len() == FOUND_MAX;
+                if self.found.len() < FOUND_MAX {
                     self.found.push(indices.clone());
                 }
                 return;
@@ -247,7 +245,7 @@ impl Search {
                 return;
             }
             indices.push(*one);
-            self.tell(chosen, rest, indices);
+            self.record(chosen, rest, indices);
             indices.pop();
         }
     }

@@ -11,7 +11,7 @@ fn user(name: &str, groups: &[&str]) -> User {
     User { name: name.to_owned(), groups, ..User::default() }
 }
 
-/// A policy with a role of these rules, bound to alice in the cluster.
+/// A policy with a cluster role of these rules, bound to alice.
 fn policy(rules: &str) -> Policy {
     let mut policy = Policy::default();
     policy.set(Kind::ClusterRole, "", "r", &tree(&format!(r#"{{"rules":{rules}}}"#)));
@@ -33,7 +33,7 @@ fn bind(policy: &mut Policy, kind: Kind, namespace: &str, name: &str, role: &str
     policy.set(kind, namespace, name, &tree(&object));
 }
 
-/// What is asked: `verb resource[/subresource][.group] [namespace/]name`, or `verb /path`.
+/// Parses a request: `verb resource[/subresource][.group] [namespace/]name`, or `verb /path`.
 fn asked<'a>(user: &'a User, question: &'a str) -> Attributes<'a> {
     let mut words = question.split(' ');
     let (verb, what) = (words.next().unwrap(), words.next().unwrap());
@@ -67,7 +67,7 @@ fn check(rules: &str, question: &str, expected: bool) {
 }
 
 #[test]
-fn rules_match_as_upstreams_do() {
+fn rules_match_as_upstream() {
     // AUTHZ-01
     let pods = r#"[{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}]"#;
     check(pods, "get pods ns/p", true);
@@ -125,14 +125,14 @@ fn bindings_apply_to_users_groups_and_service_accounts() {
     let account = user("system:serviceaccount:ns:builder", &[]);
     let qualified = r#"[{"kind":"ServiceAccount","name":"builder","namespace":"ns"}]"#;
     check_subject(qualified, &account, true, true);
-    // In a namespace's binding it may go without.
+    // In a RoleBinding, a service account may be without its namespace.
     check_subject(r#"[{"kind":"ServiceAccount","name":"builder"}]"#, &account, true, false);
     let other = r#"[{"kind":"ServiceAccount","name":"builder","namespace":"other"}]"#;
     check_subject(other, &account, false, false);
 }
 
 #[test]
-fn reasons_read_like_upstream() {
+fn reasons_have_upstreams_texts() {
     let alice = user("alice", &["dev"]);
     let check = |policy: &Policy, who: &User, question: &str, expected: &str| {
         let ruling = policy.authorize(&asked(who, question));
@@ -171,7 +171,7 @@ fn reasons_read_like_upstream() {
 }
 
 #[test]
-fn the_index_follows_its_objects() {
+fn the_index_follows_changes_of_roles_and_bindings() {
     let alice = user("alice", &[]);
     let question = asked(&alice, "get pods ns/p");
     let to_alice = r#"[{"kind":"User","name":"alice"}]"#;
@@ -205,7 +205,7 @@ fn check_missing(owned: &str, wanted: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_rule_of_a_million_rights_is_compared_by_its_lists() {
+fn a_rule_with_a_million_combinations_is_compared_by_its_lists() {
     // AUTHZ-03
     let names = |prefix: &str| (0..5_000).map(|i| Str::from(format!("{prefix}{i}"))).collect();
     let wide = || Rule {
@@ -224,8 +224,8 @@ fn a_rule_of_a_million_rights_is_compared_by_its_lists() {
 }
 
 #[test]
-fn comparing_by_lists_finds_what_comparing_each_right_finds() {
-    // AUTHZ-03: every right of small rules, one by one.
+fn comparing_lists_equals_comparing_each_combination() {
+    // AUTHZ-03: each combination of small rules, one by one.
     const LISTS: [&[&str]; 5] = [
         &["get", "list", "*"],
         &["", "apps", "*"],
@@ -264,7 +264,7 @@ fn comparing_by_lists_finds_what_comparing_each_right_finds() {
     }
 }
 
-/// The rules of one verb on one thing that a rule is made of.
+/// Splits a rule into rules of one verb on one object.
 fn singles(rule: &Rule) -> Vec<Rule> {
     let mut singles = Vec::new();
     let one = |text: &Str| vec![text.clone()];
@@ -292,7 +292,7 @@ fn singles(rule: &Rule) -> Vec<Rule> {
 }
 
 #[test]
-fn nobody_grants_what_they_do_not_have() {
+fn users_cannot_grant_rights_that_they_do_not_have() {
     // AUTHZ-03
     let pods = r#"[{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}]"#;
     let all = r#"[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]"#;

@@ -1,4 +1,4 @@
-//! Bootstrap tokens (`kubeadm join`) authenticate a machine that has no certificate yet. Each is stored as a
+//! Bootstrap tokens (`kubeadm join`), which authenticate a machine that has no certificate yet. Each is stored as a
 //! secret in `kube-system`.
 
 use aws_lc_rs::constant_time;
@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use pintle_meta::{User, object, time};
 use pintle_value::Value;
 
-/// The namespace of their secrets.
+/// The namespace of the secrets.
 pub const BOOTSTRAP_NAMESPACE: &str = "kube-system";
-/// The type of their secrets.
+/// The type of the secrets.
 const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 const GROUP: &str = "system:bootstrappers";
 const ID_BYTES: usize = 6;
@@ -24,7 +24,7 @@ pub struct BootstrapToken<'t> {
 }
 
 impl<'t> BootstrapToken<'t> {
-    /// Nothing where a token is of another form.
+    /// Parses a token; `None` if it has another form.
     pub fn parse(token: &'t str) -> Option<Self> {
         let (id, secret) = token.split_once('.')?;
         let is_plain =
@@ -33,12 +33,12 @@ impl<'t> BootstrapToken<'t> {
         (fits && is_plain(id) && is_plain(secret)).then_some(Self { id, secret })
     }
 
-    /// The name of the secret that holds it.
+    /// The name of the secret that holds the token.
     pub fn secret_name(self) -> String {
         format!("bootstrap-token-{}", self.id)
     }
 
-    /// Who has it, as its secret says; or why it does not hold.
+    /// Returns the user that the secret defines, or why the token is invalid.
     pub fn authenticate(self, secret: &Value, now_unix_seconds: i64) -> Result<User, &'static str> {
         let data = |key: &str| {
             let encoded = secret.str_at(&["data", key]).unwrap_or_default();
@@ -53,14 +53,14 @@ impl<'t> BootstrapToken<'t> {
         }
         let secret = data("token-secret");
         if constant_time::verify_slices_are_equal(&secret, self.secret.as_bytes()).is_err() {
-            return Err("its token-secret is another one");
+            return Err("its token-secret does not match");
         }
         if data("token-id") != self.id.as_bytes() {
-            return Err("its token-id is another one");
+            return Err("its token-id does not match");
         }
         let expiration = data("expiration");
         if !expiration.is_empty() && !is_ahead(&text("expiration"), now_unix_seconds) {
-            return Err("it has expired, or its expiration is no time");
+            return Err("it has expired, or its expiration is not a time");
         }
         if data("usage-bootstrap-authentication") != b"true" {
             return Err("its usage-bootstrap-authentication is not true");
@@ -75,11 +75,11 @@ fn is_ahead(time: &str, now_unix_seconds: i64) -> bool {
     time::parse(time).is_ok_and(|micros| micros > now_unix_seconds.saturating_mul(1_000_000))
 }
 
-/// The groups in order, each once; nothing where one is not a group of bootstrappers.
-fn groups(further: &[u8]) -> Option<Vec<String>> {
+/// The sorted groups without duplicates; `None` if one is not a group of bootstrappers.
+fn groups(extra: &[u8]) -> Option<Vec<String>> {
     let mut groups = vec![GROUP.to_owned()];
-    if !further.is_empty() {
-        let named = std::str::from_utf8(further).ok()?.split(',');
+    if !extra.is_empty() {
+        let named = std::str::from_utf8(extra).ok()?.split(',');
         groups.extend(named.map(str::to_owned));
         if !groups[1..].iter().all(|group| is_for_bootstrappers(group)) {
             return None;
@@ -110,7 +110,7 @@ mod tests {
     const TOKEN: &str = "abcdef.0123456789abcdef";
 
     #[test]
-    fn tokens_have_one_form() {
+    fn only_tokens_of_the_form_id_dot_secret_are_parsed() {
         let token = BootstrapToken::parse(TOKEN).unwrap();
         assert_eq!(token.secret_name(), "bootstrap-token-abcdef");
         for other in ["", "abcdef", "Abcdef.0123456789abcdef", "abcdef.0123456789abcde", "abcde.f"]
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// What becomes of the token with a good secret of which these data are other; `-` is absent.
+    /// Authenticates the token with a valid secret in which these data are changed; `-` is an absent one.
     fn check(changed: &[(&str, &str)], expected: Result<&[&str], &str>) {
         let mut data = Map::new();
         let good = [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_says_who_has_a_token() {
+    fn a_bootstrap_token_is_authenticated_by_its_secret() {
         check(&[], Ok(&["system:bootstrappers"]));
         check(&[("expiration", "-")], Ok(&["system:bootstrappers"]));
         let further = "system:bootstrappers:kubeadm:default-node-token,system:bootstrappers:a";
@@ -162,10 +162,10 @@ mod tests {
         ] {
             check(&[("auth-extra-groups", group)], Err("its auth-extra-groups are invalid"));
         }
-        check(&[("token-secret", "0123456789abcdeg")], Err("its token-secret is another one"));
-        check(&[("token-secret", "-")], Err("its token-secret is another one"));
-        check(&[("token-id", "abcdeg")], Err("its token-id is another one"));
-        let expired = "it has expired, or its expiration is no time";
+        check(&[("token-secret", "0123456789abcdeg")], Err("its token-secret does not match"));
+        check(&[("token-secret", "-")], Err("its token-secret does not match"));
+        check(&[("token-id", "abcdeg")], Err("its token-id does not match"));
+        let expired = "it has expired, or its expiration is not a time";
         check(&[("expiration", "1970-01-01T00:01:39Z")], Err(expired));
         check(&[("expiration", "tomorrow")], Err(expired));
         let unused = "its usage-bootstrap-authentication is not true";

@@ -1,38 +1,38 @@
-//! What a service account's token says, in upstream's form: `pkg/serviceaccount/claims.go` for those
-//! that end, and `legacy.go` for those in secrets.
+//! The claims of service account tokens, as upstream: `pkg/serviceaccount/claims.go` for bound tokens, which expire,
+//! and `legacy.go` for those in secrets.
 
 use std::time::Duration;
 
 use pintle_value::{Map, Str, Value, json};
 
-/// The lifetime that projected volumes ask for. A token for a pod with exactly this one lives for
-/// [`EXTENSION_SECONDS`], and is only noted to be stale after it.
+/// The lifetime that projected volumes request. A token for a pod with exactly this lifetime is valid for
+/// [`EXTENSION_SECONDS`] instead, and stale after the requested lifetime.
 pub const WARN_AFTER_SECONDS: i64 = 60 * 60 + 7;
 /// See [`WARN_AFTER_SECONDS`].
 pub const EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;
-/// How far clocks may differ.
+/// The tolerated difference of clocks.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60);
-/// Who issued tokens that are in secrets.
+/// The issuer of tokens in secrets.
 pub(super) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
-/// An object that a token speaks of.
+/// An object that a token names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
     pub name: Str,
     pub uid: Str,
 }
 
-/// What a token ends with.
+/// The object whose deletion invalidates a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Binding {
-    /// Its service account.
+    /// Only the service account.
     #[default]
     Account,
-    /// A pod; where it runs is noted if it runs somewhere.
+    /// A pod, with its node if it is scheduled.
     Pod {
         /// The pod.
         pod: Reference,
-        /// Its node; the uid is empty where there is no such node.
+        /// The pod's node. The UID is empty if the node does not exist.
         node: Option<Reference>,
     },
     /// A secret.
@@ -41,7 +41,7 @@ pub enum Binding {
     Node(Reference),
 }
 
-/// What a service account's token says.
+/// The claims of a bound token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     pub issuer: Str,
@@ -49,18 +49,18 @@ pub struct Claims {
     pub account: Reference,
     pub audiences: Vec<String>,
     pub binding: Binding,
-    /// Its own name; `""` where it has none.
+    /// The claim `jti`; `""` if absent.
     pub id: Str,
-    /// The first and the last second in which it holds, since 1970.
+    /// The claims `nbf`, `exp` and `iat`, in seconds since 1970.
     pub not_before: Option<i64>,
     pub expires: Option<i64>,
     pub issued: Option<i64>,
-    /// The second from which on it should have been replaced.
+    /// The second from which on the token is stale.
     pub warn_after: Option<i64>,
 }
 
 impl Claims {
-    /// The JSON that is signed.
+    /// Encodes the claims as the JSON that is signed.
     pub(super) fn write(&self) -> String {
         let mut bound = Map::new();
         bound.insert("namespace", self.namespace.clone());
@@ -97,7 +97,7 @@ impl Claims {
         json::to_string(&Value::Object(claims))
     }
 
-    /// Reads what was signed; `None` where it says nothing of a service account.
+    /// Decodes claims; `None` if they name no service account.
     pub(super) fn read(claims: &Value) -> Option<Self> {
         let bound = claims.get("kubernetes.io")?;
         let reference = |member| bound.get(member).map(Reference::read);
@@ -138,7 +138,7 @@ impl Reference {
     }
 }
 
-/// What a token in a secret says.
+/// The claims of a legacy token, which is in a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LegacyClaims {
     pub(super) namespace: Str,
@@ -165,7 +165,7 @@ impl LegacyClaims {
         json::to_string(&Value::from(claims))
     }
 
-    /// Reads what was signed; the error says what is missing.
+    /// Decodes claims; the error names a missing one.
     pub(super) fn read(claims: &Value) -> Result<Self, String> {
         let need = |member: &str, name: &str| {
             let found = text(claims, member);
@@ -191,7 +191,7 @@ pub(super) fn text(object: &Value, member: &str) -> Str {
     object.str_at(&[member]).unwrap_or_default().into()
 }
 
-/// `aud`: a text or several.
+/// The claim `aud`, a string or a list of strings.
 fn audiences(claims: &Value) -> Vec<String> {
     match claims.get("aud") {
         Some(Value::Array(all)) => {
@@ -202,7 +202,7 @@ fn audiences(claims: &Value) -> Vec<String> {
     }
 }
 
-/// A time in seconds, which may have a fraction.
+/// A time in seconds, without its fraction.
 fn seconds(object: &Value, member: &str) -> Option<i64> {
     match object.get(member)? {
         Value::Int(seconds) => Some(*seconds),

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: signed here, and told to hold or not (TOK-01, TOK-02).
+//! Service account tokens: signing and validation (TOK-01, TOK-02).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::claims::{LEEWAY, LEGACY_ISSUER, LegacyClaims, text};
 use super::{Authenticated, Binding, Claims, Measures, PublicKey, Reference, SigningKey};
 use crate::{Error, User};
 
-/// The label by which a kube-controller-manager ends the token of a secret that was not used for long.
+/// The label by which kube-controller-manager invalidates the token in a secret that has not been used for long.
 pub const LEGACY_INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label that tells on which day the token of a secret was used last.
+/// The label with the day on which the token in a secret was last used.
 pub const LEGACY_LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-/// A longer token is none.
+/// The size limit of a token.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// So many tokens are remembered to be signed well; beyond, they are forgotten and verified again.
-const REMEMBERED_MAX: usize = 4096;
+/// The size of the cache of verified tokens. A full cache is cleared.
+const VERIFIED_MAX: usize = 4096;
 
 /// The kinds of objects that tokens can be bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,29 +34,29 @@ pub enum StoredKind {
     Node,
 }
 
-/// What validation needs of a stored object.
+/// The members of a stored object that validation reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredObject {
-    /// Its uid.
+    /// The object's UID.
     pub uid: Str,
-    /// When its deletion was asked for, in seconds since 1970.
+    /// The deletion timestamp, in seconds since 1970.
     pub deleted: Option<i64>,
     /// The token in a secret.
     pub token: Vec<u8>,
-    /// Whether a secret is marked invalid.
+    /// True if a secret has the label [`LEGACY_INVALID_SINCE`].
     pub is_invalidated: bool,
-    /// On which day the token of a secret was used last, as far as it says.
+    /// The value of a secret's label [`LEGACY_LAST_USED`].
     pub last_used: Str,
-    /// The secrets that an account names as its own.
+    /// The secrets in a service account's `secrets`.
     pub secrets: Vec<Str>,
 }
 
-/// Looks up the present state of objects.
+/// Looks up the current state of objects.
 pub trait Objects {
-    /// An object, if it exists; nodes have no namespace.
+    /// Returns an object, if it exists. Nodes have no namespace.
     fn find(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<StoredObject>;
 
-    /// Records that the token of a secret was used, if the secret does not say so for today.
+    /// Records that the token in a secret was used today.
     fn used(&self, namespace: &str, secret: &str);
 }
 
@@ -69,29 +69,29 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// With a key, under a name.
+    /// An issuer with a key and the name for the claim `iss`.
     pub fn new(key: SigningKey, name: &str) -> Self {
         let (algorithm, id) = (key.public().algorithm(), key.public().id());
         let header = json::to_string(&Value::from([("alg", algorithm), ("kid", id)]));
         Self { key, name: name.into(), header: URL_SAFE_NO_PAD.encode(header) }
     }
 
-    /// A token that says this, in this issuer's name.
+    /// Signs claims in this issuer's name.
     pub fn sign(&self, claims: &Claims) -> Result<String, Error> {
-        self.signed(&Claims { issuer: self.name.clone(), ..claims.clone() }.write())
+        self.sign_text(&Claims { issuer: self.name.clone(), ..claims.clone() }.write())
     }
 
-    /// A token without an end, for a secret.
+    /// Signs a legacy token, which does not expire, for a secret.
     pub fn sign_for_secret(
         &self,
         namespace: &str,
         account: Reference,
         secret: &str,
     ) -> Result<String, Error> {
-        self.signed(&LegacyClaims::new(namespace, account, secret).write())
+        self.sign_text(&LegacyClaims::new(namespace, account, secret).write())
     }
 
-    fn signed(&self, claims: &str) -> Result<String, Error> {
+    fn sign_text(&self, claims: &str) -> Result<String, Error> {
         let mut token = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(claims));
         let signature = self.key.sign(token.as_bytes())?;
         token.push('.');
@@ -100,38 +100,38 @@ impl Issuer {
     }
 }
 
-/// Tells whether tokens of service accounts hold.
+/// Authenticates service account tokens.
 #[derive(Debug)]
 pub struct AccountTokens {
     keys: Vec<PublicKey>,
     issuers: Vec<String>,
-    /// The audiences that the API itself is.
+    /// The audiences of the API server itself.
     audiences: Vec<String>,
-    /// Tokens that are signed well. What they say never changes; what they speak of may.
-    remembered: RwLock<HashMap<Str, Arc<Signed>>>,
+    /// Tokens with a verified signature. Their claims never change; the objects that they are bound to may.
+    verified: RwLock<HashMap<Str, Arc<Verified>>>,
     measures: Arc<Measures>,
 }
 
-/// What a token that is signed well says, and whose it then is.
+/// The claims of a token with a verified signature, and its user.
 #[derive(Debug)]
-enum Signed {
+enum Verified {
     Bound { claims: Claims, user: Arc<User> },
     Legacy { claims: LegacyClaims, user: Arc<User> },
 }
 
 impl AccountTokens {
-    /// Tokens signed by one of `keys` for one of `issuers`; `audiences` are those of the API.
+    /// Accepts tokens that one of `keys` signed for one of `issuers`. `audiences` are those of the API server.
     pub fn new(keys: Vec<PublicKey>, issuers: Vec<String>, audiences: Vec<String>) -> Self {
-        let (remembered, measures) = (RwLock::default(), Arc::default());
-        Self { keys, issuers, audiences, remembered, measures }
+        let (verified, measures) = (RwLock::default(), Arc::default());
+        Self { keys, issuers, audiences, verified, measures }
     }
 
-    /// What is measured of tokens.
+    /// The measures of tokens.
     pub fn measures(&self) -> &Measures {
         &self.measures
     }
 
-    /// The audiences that the API itself is.
+    /// The audiences of the API server itself.
     pub fn api_audiences(&self) -> &[String] {
         &self.audiences
     }
@@ -141,8 +141,8 @@ impl AccountTokens {
         &self.keys
     }
 
-    /// Whose a token is; `None` if it is no service account's, as far as it says. `audiences` are those
-    /// that it must be for, one at least.
+    /// Returns the user of a valid token; `None` if the token does not claim to be a service account's. The token must
+    /// be for at least one of `audiences`.
     pub fn authenticate(
         &self,
         token: &str,
@@ -150,12 +150,12 @@ impl AccountTokens {
         now_seconds: i64,
         objects: &dyn Objects,
     ) -> Result<Option<Authenticated>, Error> {
-        let Some(signed) = self.signed(token)? else { return Ok(None) };
-        let (own, user) = match &*signed {
-            Signed::Bound { claims, user } if !claims.audiences.is_empty() => {
+        let Some(verified) = self.verified(token)? else { return Ok(None) };
+        let (own, user) = match &*verified {
+            Verified::Bound { claims, user } if !claims.audiences.is_empty() => {
                 (&claims.audiences, user)
             }
-            Signed::Bound { user, .. } | Signed::Legacy { user, .. } => (&self.audiences, user),
+            Verified::Bound { user, .. } | Verified::Legacy { user, .. } => (&self.audiences, user),
         };
         let common: Vec<String> =
             own.iter().filter(|audience| audiences.contains(audience)).cloned().collect();
@@ -166,17 +166,17 @@ impl AccountTokens {
                 crate::rbac::quoted_list(audiences)
             )));
         }
-        let held = match &*signed {
-            Signed::Bound { claims, .. } => self.check(claims, now_seconds, objects),
-            Signed::Legacy { claims, .. } => {
+        let validated = match &*verified {
+            Verified::Bound { claims, .. } => self.check(claims, now_seconds, objects),
+            Verified::Legacy { claims, .. } => {
                 self.check_legacy(claims, token, now_seconds, objects).map(|()| None)
             }
         };
-        let stale_seconds = held.map_err(Error::Account)?;
+        let stale_seconds = validated.map_err(Error::Account)?;
         Ok(Some(Authenticated { user: user.clone(), audiences: common, stale_seconds }))
     }
 
-    /// Whether a token holds; gives for how many seconds it has been stale.
+    /// Validates a token's claims. Returns for how many seconds the token has been stale.
     fn check(
         &self,
         claims: &Claims,
@@ -184,7 +184,7 @@ impl AccountTokens {
         objects: &dyn Objects,
     ) -> Result<Option<i64>, String> {
         check(claims, now, objects)?;
-        // Upstream counts those that were given more time than was asked for.
+        // As upstream, this counts only tokens with an extended lifetime.
         let Some(second) = claims.warn_after.filter(|second| *second != 0) else { return Ok(None) };
         let stale_seconds = (now > second).then(|| now - second);
         let count =
@@ -202,7 +202,7 @@ impl AccountTokens {
     ) -> Result<(), String> {
         let (secret, account) = check_legacy(claims, token, objects)?;
         let LegacyClaims { namespace, secret: name, .. } = claims;
-        if !day_is_noted(&secret.last_used, now) {
+        if !is_recorded(&secret.last_used, now) {
             objects.used(namespace, name);
         }
         if secret.is_invalidated {
@@ -216,28 +216,28 @@ impl AccountTokens {
             ));
         }
         let is_automatic = account.secrets.contains(name);
-        let sort = if is_automatic {
+        let counter = if is_automatic {
             &self.measures.legacy_automatic
         } else {
             &self.measures.legacy_manual
         };
-        sort.add(1);
+        counter.add(1);
         self.measures.legacy.add(1);
         Ok(())
     }
 
-    /// What a token says, if it is signed well.
-    fn signed(&self, token: &str) -> Result<Option<Arc<Signed>>, Error> {
+    /// Verifies a token's signature, or takes the result from the cache.
+    fn verified(&self, token: &str) -> Result<Option<Arc<Verified>>, Error> {
         let began = Instant::now();
-        if let Some(signed) = self.remembered.read().get(token) {
-            let signed = signed.clone();
+        if let Some(verified) = self.verified.read().get(token) {
+            let verified = verified.clone();
             self.measures.hits.took(began.elapsed());
-            return Ok(Some(signed));
+            return Ok(Some(verified));
         }
         self.measures.verified(|| self.verify(token))
     }
 
-    fn verify(&self, token: &str) -> Result<Option<Arc<Signed>>, Error> {
+    fn verify(&self, token: &str) -> Result<Option<Arc<Verified>>, Error> {
         let Some((message, parts)) = split(token) else { return Ok(None) };
         let [header, claims, signature] = parts;
         let read = |bytes: &[u8]| json::parse(bytes).ok();
@@ -253,29 +253,29 @@ impl AccountTokens {
             return Err(Error::Account("invalid signature, no keys found".to_owned()));
         }
         if !keys.any(|key| key.verifies(&algorithm, message.as_bytes(), &signature)) {
-            let why = "go-jose/go-jose: error in cryptographic primitive"; // upstream's words
+            let why = "go-jose/go-jose: error in cryptographic primitive"; // upstream's text
             return Err(Error::Account(why.to_owned()));
         }
-        let signed = if is_legacy {
+        let verified = if is_legacy {
             let claims = LegacyClaims::read(&claims).map_err(Error::Account)?;
             let user = user(&claims.namespace, &claims.account, Vec::new());
-            Signed::Legacy { claims, user }
+            Verified::Legacy { claims, user }
         } else {
             let Some(claims) = Claims::read(&claims) else { return Ok(None) };
             let user = user(&claims.namespace, &claims.account, extra(&claims));
-            Signed::Bound { claims, user }
+            Verified::Bound { claims, user }
         };
-        let signed = Arc::new(signed);
-        let mut remembered = self.remembered.write();
-        if remembered.len() >= REMEMBERED_MAX {
-            remembered.clear();
+        let verified = Arc::new(verified);
+        let mut cache = self.verified.write();
+        if cache.len() >= VERIFIED_MAX {
+            cache.clear();
         }
-        remembered.insert(token.into(), signed.clone());
-        Ok(Some(signed))
+        cache.insert(token.into(), verified.clone());
+        Ok(Some(verified))
     }
 }
 
-/// The signed text of a token, and its three parts decoded.
+/// Splits a token into the text that is signed and its three decoded parts.
 fn split(token: &str) -> Option<(&str, [Vec<u8>; 3])> {
     if token.len() > TOKEN_BYTES_MAX {
         return None;
@@ -296,14 +296,14 @@ fn user(namespace: &str, account: &Reference, extra: Vec<(String, Vec<String>)>)
     Arc::new(user.authenticated())
 }
 
-/// What is known of a user from the token, sorted by key.
+/// The user's `extra` from the token's claims, sorted by key.
 fn extra(claims: &Claims) -> Vec<(String, Vec<String>)> {
     let mut extra = Vec::new();
-    let mut note = |key: &str, value: String| {
+    let mut add = |key: &str, value: String| {
         extra.push((format!("authentication.kubernetes.io/{key}"), vec![value]));
     };
     if !claims.id.is_empty() {
-        note("credential-id", format!("JTI={}", claims.id));
+        add("credential-id", format!("JTI={}", claims.id));
     }
     let (pod, node) = match &claims.binding {
         Binding::Pod { pod, node } => (Some(pod), node.as_ref()),
@@ -311,19 +311,19 @@ fn extra(claims: &Claims) -> Vec<(String, Vec<String>)> {
         Binding::Account | Binding::Secret(_) => (None, None),
     };
     if let Some(node) = node {
-        note("node-name", node.name.to_string());
+        add("node-name", node.name.to_string());
         if !node.uid.is_empty() {
-            note("node-uid", node.uid.to_string());
+            add("node-uid", node.uid.to_string());
         }
     }
     if let Some(pod) = pod {
-        note("pod-name", pod.name.to_string());
-        note("pod-uid", pod.uid.to_string());
+        add("pod-name", pod.name.to_string());
+        add("pod-uid", pod.uid.to_string());
     }
     extra
 }
 
-/// Whether the time is right and all that the token ends with is there.
+/// Checks that a token is valid at the current time and that the objects that it is bound to exist.
 fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String> {
     let leeway = i64::try_from(LEEWAY.as_secs()).unwrap_or(0);
     if claims.not_before.is_some_and(|second| now + leeway < second) {
@@ -366,13 +366,13 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
     if gone(&found) { Err(invalidated()) } else { Ok(()) }
 }
 
-/// Whether a secret tells that its token was used today, or tomorrow: servers' clocks differ.
-fn day_is_noted(said: &str, now_seconds: i64) -> bool {
+/// True if a secret's label has today or, because servers' clocks differ, tomorrow as the day of the last use.
+fn is_recorded(last_used: &str, now_seconds: i64) -> bool {
     const DAY: i64 = 24 * 60 * 60;
-    [now_seconds, now_seconds + DAY].into_iter().any(|second| said == time::day(second))
+    [now_seconds, now_seconds + DAY].into_iter().any(|second| last_used == time::day(second))
 }
 
-/// The secret and the account of a token without an end, if it is still the one in its secret.
+/// Returns the secret and the account of a legacy token, if it is still the token in its secret.
 fn check_legacy(
     claims: &LegacyClaims,
     token: &str,

@@ -1,4 +1,4 @@
-//! Keys that sign tokens and keys that verify them, from PEM; and as a JSON Web Key Set.
+//! Keys that sign and verify tokens: read from PEM, and written as JSON Web Keys.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -14,7 +14,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::Error;
 
-/// An algorithm of JSON Web Signatures that upstream signs with.
+/// An algorithm of JSON Web Signatures that upstream uses for signing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Rs256,
@@ -43,7 +43,7 @@ impl Algorithm {
     }
 }
 
-/// The algorithms of elliptic curves: their curve's name in a JSON Web Key and its object identifier.
+/// The algorithms with elliptic curves: name of the curve in a JSON Web Key, object identifier, and implementation.
 const CURVES: [(Algorithm, &str, &str, &EcdsaSigningAlgorithm); 3] = [
     (Algorithm::Es256, "P-256", "1.2.840.10045.3.1.7", &signature::ECDSA_P256_SHA256_FIXED_SIGNING),
     (Algorithm::Es384, "P-384", "1.3.132.0.34", &signature::ECDSA_P384_SHA384_FIXED_SIGNING),
@@ -90,17 +90,17 @@ impl PublicKey {
         Ok(Self { der, algorithm, id })
     }
 
-    /// The key's name in tokens, which does not give the key away.
+    /// The key's id in tokens, a hash of the public key.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The name of the algorithm that it verifies.
+    /// The name of the key's algorithm.
     pub const fn algorithm(&self) -> &'static str {
         self.algorithm.name()
     }
 
-    /// Whether the signature of a message is this key's.
+    /// True if the key verifies the signature of a message.
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let key = signature::UnparsedPublicKey::new(self.algorithm.verification(), &self.der);
         algorithm == self.algorithm() && key.verify(message, signature).is_ok()
@@ -149,12 +149,12 @@ impl SigningKey {
         Ok(Self { pair, public })
     }
 
-    /// Its public half.
+    /// The public key.
     pub const fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// A signature in the form of JSON Web Signatures.
+    /// Signs a message in the form of JSON Web Signatures.
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let failed = |_| Error::Key("it cannot sign");
         let random = SystemRandom::new();
@@ -193,12 +193,12 @@ impl Pair {
             Self::Rsa(pair) => pair.public_key().as_der(),
             Self::Curve(pair) => pair.public_key().as_der(),
         };
-        Ok(der.map_err(|_| Error::Key("its public half cannot be had"))?.as_ref().to_vec())
+        Ok(der.map_err(|_| Error::Key("its public key cannot be computed"))?.as_ref().to_vec())
     }
 }
 
-/// Every key in a PEM file that can verify: public keys, certificates, and private keys by their public
-/// halves. There is at least one.
+/// Reads all verification keys of a PEM file: public keys, and those of certificates and private keys. It is an error
+/// if there is none.
 pub fn public_keys(pem: &str) -> Result<Vec<PublicKey>, Error> {
     let mut keys = Vec::new();
     for (kind, der) in sections(pem)? {
@@ -221,5 +221,5 @@ pub fn public_keys(pem: &str) -> Result<Vec<PublicKey>, Error> {
 
 fn sections(pem: &str) -> Result<Vec<(SectionKind, Vec<u8>)>, Error> {
     let sections: Result<_, _> = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes()).collect();
-    sections.map_err(|_| Error::Key("it is no PEM"))
+    sections.map_err(|_| Error::Key("it is not PEM"))
 }

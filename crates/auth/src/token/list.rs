@@ -1,11 +1,11 @@
-//! Tokens from a file (`--token-auth-file`).
+//! Static tokens from a file (`--token-auth-file`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{Error, User};
 
-/// Tokens and whose they are. They never expire, and change only with a restart.
+/// Static tokens and their users. They never expire and change only with a restart.
 #[derive(Debug, Default)]
 pub struct TokenList(HashMap<String, Arc<User>>);
 
@@ -19,7 +19,7 @@ impl TokenList {
             }
             let wrong = |why: &str| Err(Error::TokenFile(format!("line {}: {why}", at + 1)));
             let Some(fields) = fields(line) else {
-                return wrong("a quote that opens a field is not closed");
+                return wrong("a quoted field is not closed");
             };
             let [token, name, uid, more @ ..] = fields.as_slice() else {
                 return wrong(&format!(
@@ -28,7 +28,10 @@ impl TokenList {
                 ));
             };
             if token.is_empty() {
-                tracing::warn!("an empty token has been found in the token file");
+                tracing::warn!(
+                    line = at + 1,
+                    "the token file has a line without a token, which is ignored"
+                );
                 continue;
             }
             let groups = more.first().map(|groups| groups.split(',').map(str::to_owned).collect());
@@ -43,13 +46,13 @@ impl TokenList {
         Ok(Self(users))
     }
 
-    /// Whose token it is, if it is one of these.
+    /// The user of a token, if it is in the list.
     pub fn user(&self, token: &str) -> Option<&Arc<User>> {
         self.0.get(token)
     }
 }
 
-/// The fields of a line of CSV: quotes hold commas, and double quotes in quotes stand for one. `None` if a
+/// Splits a line of CSV into fields. A quoted field may contain commas, and `""` in it is a quote. Returns `None` if a
 /// quote is not closed.
 fn fields(line: &str) -> Option<Vec<String>> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_whose_a_token_is() {
+    fn tokens_of_the_file_have_users_and_groups() {
         // AUTHN-02
         let all = "system:authenticated";
         check("t,jane,1", "t", Some(("jane", "1", &[all])));
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_refused() {
+    fn malformed_lines_are_errors_with_their_number() {
         for (text, expected) in [
             (
                 "t,jane,1\n\nt,jane",

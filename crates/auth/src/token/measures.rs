@@ -1,37 +1,37 @@
-//! What is measured of tokens: how often one is known already, and which sorts of them are used.
+//! Measures of service account tokens: hits of the cache, verifications, and uses by kind of token.
 
 use std::time::Instant;
 
 use pintle_measure::{Counter, Distribution, Gauge, nanoseconds};
 
-/// Upstream's buckets of how long it takes to find out whose a token is (Prometheus' own).
+/// Upstream's buckets for the time to verify a token, which are Prometheus' defaults.
 pub static TOKEN_BOUNDS: [u64; 11] =
     nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 
 /// The measures of service accounts' tokens.
 #[derive(Debug)]
 pub struct Measures {
-    /// How long it took to know a token: one that was verified before.
+    /// The time to find a token in the cache.
     pub hits: Distribution,
-    /// One that was not.
+    /// The time to verify a token that was not in the cache.
     pub misses: Distribution,
-    /// Tokens that were verified and are signed well.
+    /// Tokens with a valid signature.
     pub verified: Counter,
-    /// Tokens that were verified and are not.
+    /// Tokens with an invalid signature.
     pub refused: Counter,
     /// Tokens that are being verified.
     pub verifying: Gauge,
-    /// Uses of tokens in secrets.
+    /// Uses of legacy tokens, which are in secrets.
     pub legacy: Counter,
-    /// Of these, of tokens whose account names their secret.
+    /// Uses of legacy tokens whose service account names the secret.
     pub legacy_automatic: Counter,
-    /// Of other secrets.
+    /// Uses of legacy tokens in other secrets.
     pub legacy_manual: Counter,
-    /// Uses of tokens in secrets that are marked invalid.
+    /// Uses of legacy tokens in secrets that are marked invalid.
     pub legacy_invalidated: Counter,
-    /// Uses of other tokens: before their client should have got a new one,
+    /// Uses of tokens with an extended lifetime before they are stale.
     pub valid: Counter,
-    /// and after.
+    /// Uses of stale tokens.
     pub stale: Counter,
 }
 
@@ -54,7 +54,7 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// Counts a verification.
+    /// Runs a verification and measures it.
     pub(super) fn verified<T, E>(&self, verify: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let began = Instant::now();
         self.verifying.add(1);

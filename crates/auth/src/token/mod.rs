@@ -1,7 +1,7 @@
-//! Bearer tokens: those in a file, those that service accounts have, and those of machines that join.
+//! Bearer tokens: static tokens of a file, service account tokens, and bootstrap tokens.
 //!
-//! Who asks about a token brings the time and a way to look objects up; nothing here knows where they
-//! are kept.
+//! The caller passes the current time and a way to look up objects ([`Objects`]). This module knows neither a clock
+//! nor a store.
 
 mod bootstrap;
 mod claims;
@@ -26,24 +26,25 @@ pub use measures::{Measures, TOKEN_BOUNDS};
 
 use crate::User;
 
-/// A token that holds, and for whom it was made.
+/// The user of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticated {
-    /// Who has it.
+    /// The token's user.
     pub user: Arc<User>,
-    /// Those of the audiences that were asked for which it is for.
+    /// The requested audiences that the token is valid for.
     pub audiences: Vec<String>,
-    /// For how many seconds it has been older than was asked for: it was given more time than that.
+    /// For a token with an extended lifetime: the seconds since the expiration that its client requested, after which
+    /// the client should have replaced it.
     pub stale_seconds: Option<i64>,
 }
 
 impl Authenticated {
-    /// Who has a token that is not stale.
+    /// The user of a token that is not stale.
     pub const fn new(user: Arc<User>, audiences: Vec<String>) -> Self {
         Self { user, audiences, stale_seconds: None }
     }
 
-    /// What an audit log is told of a stale token, in upstream's words.
+    /// The audit annotation for a stale token, with upstream's text.
     pub fn staleness(&self) -> Option<String> {
         let (subject, seconds) = (&self.user.name, self.stale_seconds?);
         Some(format!("subject: {subject}, seconds after warning threshold: {seconds}"))

@@ -2,8 +2,7 @@ use super::*;
 use crate::Error;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 
-/// One service account, `ns/builder` with uid 1, and one object of each other kind, named and numbered
-/// alike.
+/// The service account `ns/builder` and one object `x` of each other kind, all with the UID `uid`.
 struct World {
     without: Option<StoredKind>,
     uid: &'static str,
@@ -72,7 +71,7 @@ fn claims(binding: Binding) -> Claims {
 fn check(binding: Binding, world: &World, now: i64, audience: &str, expected: Result<(), &str>) {
     let (issuer, tokens) = issuer();
     let token = issuer.sign(&claims(binding)).unwrap();
-    // The second time the signature is remembered.
+    // The second round takes the verified signature from the cache.
     for _ in 0..2 {
         let found = tokens.authenticate(&token, &texts(&[audience]), now, world);
         let found = found.map(|found| {
@@ -85,7 +84,7 @@ fn check(binding: Binding, world: &World, now: i64, audience: &str, expected: Re
 }
 
 #[test]
-fn a_token_holds_in_its_time_for_its_audience() {
+fn a_token_is_valid_in_its_time_for_its_audience() {
     // TOK-01
     check(Binding::Account, &WHOLE, 1000, "api", Ok(()));
     check(Binding::Account, &WHOLE, 940, "api", Ok(()));
@@ -97,7 +96,7 @@ fn a_token_holds_in_its_time_for_its_audience() {
 }
 
 #[test]
-fn a_token_ends_with_what_it_is_bound_to() {
+fn a_token_is_invalid_after_its_bound_object_is_deleted() {
     // TOK-02
     let invalidated = Err("service account token has been invalidated");
     let without = |kind| World { without: Some(kind), ..WHOLE };
@@ -120,7 +119,7 @@ fn a_token_ends_with_what_it_is_bound_to() {
 }
 
 #[test]
-fn a_token_in_a_secret_is_the_secrets() {
+fn a_legacy_token_must_equal_the_one_in_its_secret() {
     let (issuer, tokens) = issuer();
     let token = issuer.sign_for_secret("ns", reference("builder"), "x").unwrap();
     let ask = |world: &World| {
@@ -141,11 +140,11 @@ fn a_token_in_a_secret_is_the_secrets() {
 }
 
 #[test]
-fn what_was_not_signed_here_is_refused() {
+fn tokens_with_other_signatures_are_refused() {
     let (issuer, tokens) = issuer();
     let (stranger, _) = self::issuer();
     let ask = |token: &str| tokens.authenticate(token, &texts(&["api"]), 1000, &WHOLE);
-    // Of another issuer, or no token of this kind at all: someone else may know it.
+    // A token of another issuer, or of another kind, is left to other authenticators.
     for token in ["", "abc", "a.b.c", "..", "e30.e30.e30"] {
         assert_eq!(ask(token), Ok(None), "{token}");
     }
@@ -161,7 +160,7 @@ fn what_was_not_signed_here_is_refused() {
 }
 
 #[test]
-fn who_has_a_token_is_told_in_upstreams_words() {
+fn a_token_gives_groups_and_extra_as_upstream() {
     let (issuer, tokens) = issuer();
     let bound = Binding::Pod { pod: reference("x"), node: Some(reference("n")) };
     let token = issuer.sign(&claims(bound)).unwrap();
@@ -180,7 +179,7 @@ fn who_has_a_token_is_told_in_upstreams_words() {
 }
 
 #[test]
-fn keys_are_read_in_all_their_forms() {
+fn keys_are_read_from_private_keys_public_keys_and_certificates() {
     for (algorithm, name) in
         [(&PKCS_ECDSA_P256_SHA256, "ES256"), (&PKCS_ECDSA_P384_SHA384, "ES384")]
     {

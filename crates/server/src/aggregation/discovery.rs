@@ -19,7 +19,7 @@ use super::{Aggregation, ApiService};
 use crate::discovery::{GroupList, ResourceList, VersionDiscovery};
 use crate::header_text;
 
-/// Upstream's.
+/// The timeout of a request, as upstream.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
@@ -36,12 +36,12 @@ pub(super) struct Discovered {
 
 /// The discovery of one group version.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct Discovery {
     pub(super) version: Arc<VersionDiscovery>,
     pub(super) documents: Documents,
 }
 
-impl Said {
+impl Discovery {
     /// True if the server answered the last request.
     pub(super) fn is_current(&self) -> bool {
         self.version.freshness == CURRENT
@@ -50,7 +50,7 @@ impl Said {
 
 #[derive(Default)]
 struct State {
-    by_name: BTreeMap<Str, Arc<Said>>,
+    by_name: BTreeMap<Str, Arc<Discovery>>,
     /// The number of changes.
     number: u64,
 }
@@ -60,7 +60,7 @@ impl Discovered {
         self.state.read().number
     }
 
-    pub(super) fn of(&self, name: &str) -> Option<Arc<Said>> {
+    pub(super) fn of(&self, name: &str) -> Option<Arc<Discovery>> {
         self.state.read().by_name.get(name).cloned()
     }
 
@@ -68,14 +68,14 @@ impl Discovered {
         self.changes.subscribe()
     }
 
-    fn set(&self, name: &str, said: Option<Said>) {
+    fn set(&self, name: &str, discovery: Option<Discovery>) {
         let mut state = self.state.write();
-        if state.by_name.get(name).map(|known| &**known) == said.as_ref() {
+        if state.by_name.get(name).map(|known| &**known) == discovery.as_ref() {
             return;
         }
-        match said {
-            Some(said) => {
-                state.by_name.insert(name.into(), Arc::new(said));
+        match discovery {
+            Some(discovery) => {
+                state.by_name.insert(name.into(), Arc::new(discovery));
             }
             None => {
                 state.by_name.remove(name);
@@ -99,25 +99,25 @@ impl Discoverer for Aggregation {
                 self.discovered.set(name, None);
                 return Ok(false);
             };
-            let asked = if service.is_available {
-                self.ask_both(&service).await
+            let outcome = if service.is_available {
+                self.fetch(&service).await
             } else {
                 Err("service unavailable".to_owned())
             };
             // The version of an unreachable server is listed without resources.
-            let (mut said, freshness) = match &asked {
-                Ok(said) => (said.clone(), CURRENT),
+            let (mut version, freshness) = match &outcome {
+                Ok(version) => (version.clone(), CURRENT),
                 Err(_) => (VersionDiscovery::default(), "Stale"),
             };
-            service.version.as_str().clone_into(&mut said.version);
-            freshness.clone_into(&mut said.freshness);
-            let documents = match &asked {
+            service.version.as_str().clone_into(&mut version.version);
+            freshness.clone_into(&mut version.freshness);
+            let documents = match &outcome {
                 Ok(_) => self.documents(&service).await,
                 Err(_) => self.discovered.of(name).map(|known| known.documents.clone()),
             };
             let documents = documents.unwrap_or_default();
-            self.discovered.set(name, Some(Said { version: Arc::new(said), documents }));
-            asked.map(|_| true)
+            self.discovered.set(name, Some(Discovery { version: Arc::new(version), documents }));
+            outcome.map(|_| true)
         })
     }
 }
@@ -125,7 +125,7 @@ impl Discoverer for Aggregation {
 impl Aggregation {
     /// Requests aggregated discovery, and if the server does not support it, the version's
     /// document.
-    async fn ask_both(&self, service: &ApiService) -> Result<VersionDiscovery, String> {
+    async fn fetch(&self, service: &ApiService) -> Result<VersionDiscovery, String> {
         let (head, body) = self.get(service, "/apis", AGGREGATED).await?;
         let content_type = head.headers.get(CONTENT_TYPE).map(header_text::text);
         let is_aggregated =
@@ -138,12 +138,12 @@ impl Aggregation {
                 let version = versions.into_iter().find(|v| v.version == service.version);
                 Ok(version.unwrap_or_default())
             }
-            StatusCode::SERVICE_UNAVAILABLE => Err("it answers with 503".to_owned()),
+            StatusCode::SERVICE_UNAVAILABLE => Err("it responds with 503".to_owned()),
             _ => {
                 let path = format!("/apis/{}/{}", service.group, service.version);
                 let (head, body) = self.get(service, &path, "application/json").await?;
                 if head.status != StatusCode::OK {
-                    return Err(format!("it answers with {} to {path}", head.status.as_u16()));
+                    return Err(format!("it responds with {} to {path}", head.status.as_u16()));
                 }
                 Ok(read::<ResourceList>(&body)?.discovery(&service.version))
             }

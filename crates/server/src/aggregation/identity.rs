@@ -1,4 +1,4 @@
-//! The headers that tell an extension API server the user, as from a front proxy.
+//! The headers that name the user to an extension API server, as a front proxy sends them.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use pintle_auth::User;
@@ -11,12 +11,12 @@ const EXTRA_PREFIX: &str = "x-remote-extra-";
 
 /// Replaces these headers by the user's; an error if a value cannot be sent.
 pub(super) fn write(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
-    let said: Vec<HeaderName> = headers
+    let previous: Vec<HeaderName> = headers
         .keys()
         .filter(|name| **name == USER || **name == UID || **name == GROUP || is_extra(name))
         .cloned()
         .collect();
-    said.iter().for_each(|name| drop(headers.remove(name)));
+    previous.iter().for_each(|name| drop(headers.remove(name)));
     add(headers, USER, &user.name)?;
     if !user.uid.is_empty() {
         add(headers, UID, &user.uid)?;
@@ -84,11 +84,11 @@ mod tests {
         let extra = vec![("example.com/Scopes%é".to_owned(), vec!["a".to_owned(), "b".to_owned()])];
         let groups = vec!["g".to_owned(), "h".to_owned()];
         write(&User { groups, extra, ..user("jane") }, &mut headers).unwrap();
-        let mut said: Vec<_> = headers
+        let mut found: Vec<_> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
             .collect();
-        said.sort_unstable();
+        found.sort_unstable();
         let expected = [
             "x-remote-extra-example.com%2fscopes%25%c3%a9: a",
             "x-remote-extra-example.com%2fscopes%25%c3%a9: b",
@@ -96,7 +96,7 @@ mod tests {
             "x-remote-group: h",
             "x-remote-user: jane",
         ];
-        assert_eq!(said, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -45,12 +45,13 @@ impl ExtensionServers for Aggregation {
         let mut served = Served::default();
         let mut seen = HashSet::new();
         for service in &services {
-            let said = self.discovered.of(&service.name).filter(|said| said.is_current());
-            let Some(said) = said else {
+            let discovery =
+                self.discovered.of(&service.name).filter(|discovery| discovery.is_current());
+            let Some(discovery) = discovery else {
                 served.silent.push(format!("{}/{}", service.group, service.version));
                 continue;
             };
-            for resource in &said.version.resources {
+            for resource in &discovery.version.resources {
                 let is_preferred = seen.insert((service.group.clone(), resource.resource.clone()));
                 served.resources.push(extension_resource(service, resource, is_preferred));
             }
@@ -75,15 +76,15 @@ impl ExtensionServers for Aggregation {
             let request = http_request(of, request).map_err(|why| unavailable(why.to_string()))?;
             let answer = self.exchange(&service, user, request, TIMEOUT).await;
             let (head, body) = answer.map_err(unavailable)?;
-            let said = json::parse(&body);
+            let parsed = json::parse(&body);
             if head.status.is_success() {
-                return said.map_err(|why| unavailable(why.to_string()));
+                return parsed.map_err(|why| unavailable(why.to_string()));
             }
-            let said = said.ok();
-            if head.status == StatusCode::NOT_FOUND && !is_about(said.as_ref(), name) {
-                return Err(unavailable("its answer 404 is not about the object".to_owned()));
+            let status = parsed.ok();
+            if head.status == StatusCode::NOT_FOUND && !is_about(status.as_ref(), name) {
+                return Err(unavailable("it responded 404, but not about the object".to_owned()));
             }
-            let message = said.as_ref().and_then(|status| status.str_at(&["message"]));
+            let message = status.as_ref().and_then(|status| status.str_at(&["message"]));
             let code = head.status.as_u16();
             Err(Status::relayed(code, &of.group_resource(), "", message.unwrap_or_default()))
         })
@@ -148,26 +149,26 @@ fn name_in<'a>(request: &ExtensionRequest<'a>) -> &'a str {
 
 /// True if an error is about the requested object. Otherwise it may come from a proxy or from a
 /// server that does not have the resource at present, and says nothing about the object.
-fn is_about(said: Option<&Value>, name: &str) -> bool {
-    let named = said.and_then(|status| status.str_at(&["details", "name"]));
+fn is_about(status: Option<&Value>, name: &str) -> bool {
+    let named = status.and_then(|status| status.str_at(&["details", "name"]));
     name.is_empty() || named == Some(name)
 }
 
 fn extension_resource(
     service: &ApiService,
-    said: &ResourceDiscovery,
+    discovery: &ResourceDiscovery,
     is_preferred: bool,
 ) -> ExtensionResource {
-    let resource = said.resource.as_str();
+    let resource = discovery.resource.as_str();
     ExtensionResource {
         resource: GroupVersionResource::new(
             service.group.as_str(),
             service.version.as_str(),
             resource,
         ),
-        kind: said.response_kind.kind.as_str().into(),
-        namespaced: said.scope == "Namespaced",
-        verbs: said.verbs.clone(),
+        kind: discovery.response_kind.kind.as_str().into(),
+        namespaced: discovery.scope == "Namespaced",
+        verbs: discovery.verbs.clone(),
         is_preferred,
     }
 }

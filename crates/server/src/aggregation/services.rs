@@ -130,7 +130,7 @@ impl State {
         let (anew, objects) = match feed.take() {
             Ok(News::State(objects)) => (true, objects),
             Ok(News::Changes(objects)) => (false, objects),
-            Err(_) => return, // they are kept
+            Err(_) => return, // the last known services stay
         };
         if anew {
             self.number += 1;

@@ -36,7 +36,7 @@ const TTL: Duration = Duration::from_secs(10);
 /// The number of cached tokens.
 const TOKENS_MAX: usize = 32 * 1024;
 /// The interval at which the configuration file is read.
-const PACE: Duration = Duration::from_secs(1);
+const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 /// The time that the providers of a new configuration have to become ready; after that it is
 /// rejected.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -213,9 +213,9 @@ impl External {
     async fn follow_file(&self) {
         let Some((path, content)) = &self.source.file else { return };
         let (mut known, mut is_missing) = (content.clone(), false);
-        let mut pace = tokio::time::interval(PACE);
+        let mut interval = tokio::time::interval(RELOAD_PERIOD);
         loop {
-            pace.tick().await;
+            interval.tick().await;
             let content = match fs::read(path) {
                 Ok(content) if content == known => {
                     is_missing = false;

@@ -3,7 +3,7 @@
 //! There are several modes (upstream: constrained impersonation, KEP-5284). Each but the oldest
 //! first authorizes the request under that mode, and then each attribute of the impersonated user.
 
-mod ways;
+mod modes;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use pintle_meta::{Status, quote::quote};
 use super::front_proxy::collect_extra;
 use crate::header_text::text;
 use crate::request_info::RequestInfo;
-use ways::Allowed;
+use modes::Allowed;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
@@ -41,8 +41,8 @@ pub(crate) async fn impersonated(
     authorizer: &dyn Authorizer,
 ) -> Result<(Arc<User>, Option<&'static str>), Status> {
     let Some(wanted) = Wanted::read(headers)? else { return Ok((user, None)) };
-    let Allowed { way, group } = Box::pin(ways::permit(&wanted, &user, info, authorizer)).await?;
-    Ok((Arc::new(wanted.into_user(group)), way))
+    let Allowed { mode, group } = Box::pin(modes::permit(&wanted, &user, info, authorizer)).await?;
+    Ok((Arc::new(wanted.into_user(group)), mode))
 }
 
 impl Wanted {

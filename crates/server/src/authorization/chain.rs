@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::machine::now;
 
 /// The interval at which the file is read.
-const PACE: Duration = Duration::from_secs(1);
+const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 
 /// The authorizers and their configuration.
 pub(crate) struct Authorization {
@@ -67,7 +67,7 @@ impl Authorization {
             let flag = if file.is_some() { CONFIG } else { "authorization-webhook-config-file" };
             Error::Flag { flag, reason }
         })?;
-        file.iter().for_each(|(_, said)| measures.reloads.taken(said));
+        file.iter().for_each(|(_, text)| measures.reloads.taken(text));
         let current = Arc::new(Current(ArcSwap::from_pointee(chain)));
         Ok(Self { current, parts, measures, file, modes })
     }
@@ -110,16 +110,16 @@ impl Authorization {
     /// Reloads the configuration when its file changes. An invalid file changes nothing.
     async fn follow_file(mut self) {
         let Some((path, mut known)) = self.file.take() else { return };
-        let mut pace = tokio::time::interval(PACE);
+        let mut interval = tokio::time::interval(RELOAD_PERIOD);
         let mut is_missing = false;
         loop {
-            pace.tick().await;
-            let said = match fs::read(&path) {
-                Ok(said) if said == known => {
+            interval.tick().await;
+            let text = match fs::read(&path) {
+                Ok(text) if text == known => {
                     is_missing = false;
                     continue;
                 }
-                Ok(said) => said,
+                Ok(text) => text,
                 Err(_) if is_missing => continue,
                 Err(why) => {
                     is_missing = true;
@@ -128,14 +128,14 @@ impl Authorization {
                     continue;
                 }
             };
-            let ended = self.reload(&said);
-            self.measures.reloads.ended(ended.err().as_deref(), now().unix_seconds());
-            (known, is_missing) = (said, false);
+            let outcome = self.reload(&text);
+            self.measures.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
+            (known, is_missing) = (text, false);
         }
     }
 
-    fn reload(&self, said: &[u8]) -> Result<(), String> {
-        let configured = read(said, &self.modes)?;
+    fn reload(&self, text: &[u8]) -> Result<(), String> {
+        let configured = read(text, &self.modes)?;
         // Anonymous requests are not allowed with AlwaysAllow, so a reload must not introduce it.
         let opens = configured.iter().any(|one| one.mode == Mode::AlwaysAllow) && !self.is_open();
         if opens {
@@ -146,7 +146,7 @@ impl Authorization {
         }
         let chain = self.parts.chain(configured, &self.measures)?;
         self.current.0.store(Arc::new(chain));
-        self.measures.reloads.taken(said);
+        self.measures.reloads.taken(text);
         Ok(())
     }
 }
@@ -165,16 +165,16 @@ fn configured(config: &Config) -> Result<Found, Error> {
         };
         return Ok((config.authorization_modes.iter().map(of).collect::<Result<_, _>>()?, None));
     };
-    let said = fs::read(path).map_err(|why| unreadable(CONFIG, path, why))?;
-    let configured = read(&said, &[]).map_err(|why| Error::Flag {
+    let text = fs::read(path).map_err(|why| unreadable(CONFIG, path, why))?;
+    let configured = read(&text, &[]).map_err(|why| Error::Flag {
         flag: CONFIG,
         reason: format!("{}: {why}", path.display()),
     })?;
-    Ok((configured, Some((path.clone(), said))))
+    Ok((configured, Some((path.clone(), text))))
 }
 
-fn read(said: &[u8], required: &[Mode]) -> Result<Vec<Configured>, String> {
-    let file = yaml::parse_strict(said).map_err(|why| why.to_string())?;
+fn read(text: &[u8], required: &[Mode]) -> Result<Vec<Configured>, String> {
+    let file = yaml::parse_strict(text).map_err(|why| why.to_string())?;
     configuration::read(&file, required).map_err(|why| why.to_string())
 }
 
@@ -184,8 +184,8 @@ fn policies(config: &Config) -> Result<Policies, Error> {
         let reason = "authorization-mode ABAC's authorization policy file not passed".to_owned();
         return Err(Error::Flag { flag: FLAG, reason });
     };
-    let said = fs::read_to_string(path).map_err(|why| unreadable(FLAG, path, why))?;
-    Policies::parse(&said)
+    let text = fs::read_to_string(path).map_err(|why| unreadable(FLAG, path, why))?;
+    Policies::parse(&text)
         .map_err(|why| Error::Flag { flag: FLAG, reason: format!("{}: {why}", path.display()) })
 }
 

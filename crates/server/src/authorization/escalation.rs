@@ -105,11 +105,11 @@ impl NoEscalation {
             return None;
         }
         let (user, groups) = (quote(&write.user.name), rbac::quoted_list(&write.user.groups));
-        let mut told: Vec<String> = missing.rights.into_iter().collect();
+        let mut lines: Vec<String> = missing.rights.into_iter().collect();
         if missing.more {
-            told.push("and more".to_owned());
+            lines.push("and more".to_owned());
         }
-        let missing = told.join("\n");
+        let missing = lines.join("\n");
         let errors =
             if error.is_empty() { error } else { format!("; resolution errors: [{error}]") };
         Some(format!(

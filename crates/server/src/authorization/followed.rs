@@ -71,7 +71,7 @@ impl<I: Index> State<I> {
                     objects
                 }
                 Ok(News::Changes(objects)) => objects,
-                Err(_) => continue, // such objects are kept
+                Err(_) => continue, // the last readable version of the object stays in the index
             };
             objects.iter().for_each(|object| index.take(*kind, object));
         }

@@ -60,7 +60,9 @@ async fn reach(backend: &Backend) -> Result<Box<dyn Stream>, String> {
         return proxy.dial(found.as_deref().unwrap_or(authority)).await;
     }
     let stream = match found {
-        Some(found) => TcpStream::connect(found).await.map_err(|why| told(authority, &why))?,
+        Some(found) => {
+            TcpStream::connect(found).await.map_err(|why| dial_error(authority, &why))?
+        }
         None => dial(authority).await?,
     };
     let _ = stream.set_nodelay(true); // a failure only costs latency
@@ -102,10 +104,10 @@ impl Failure {
 
 /// Connects to an address.
 pub(crate) async fn dial(address: &str) -> Result<TcpStream, String> {
-    TcpStream::connect(address).await.map_err(|why| told(address, &why))
+    TcpStream::connect(address).await.map_err(|why| dial_error(address, &why))
 }
 
-fn told(address: &str, why: &io::Error) -> String {
+fn dial_error(address: &str, why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::ConnectionRefused => {
             format!("dial tcp {address}: connect: connection refused")

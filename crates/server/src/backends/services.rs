@@ -82,7 +82,7 @@ impl Services {
 
 fn service_port(service: &Value, port: u16) -> Option<&Value> {
     let ports = service.at(&["spec", "ports"]).and_then(Value::as_array)?;
-    ports.iter().find(|said| number(said, "port") == Some(port))
+    ports.iter().find(|port_spec| number(port_spec, "port") == Some(port))
 }
 
 /// A ready endpoint with the port of that name, preferably of the service's first IP family.

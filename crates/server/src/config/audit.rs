@@ -23,7 +23,7 @@ pub struct AuditLog {
     pub format: AuditFormat,
     /// The days after which rotated files are removed; 0 is never.
     pub max_age_days: u32,
-    /// The number of rotated files that are kept; 0 is all.
+    /// The number of rotated files to retain; 0 is all.
     pub max_backups: u32,
     /// The size at which the file is rotated, in MiB; 0 is never.
     pub max_size_mebibytes: u32,

@@ -55,15 +55,15 @@ impl EgressSelector {
     ///
     /// # Errors
     /// What is wrong with it, or is not possible here.
-    pub fn read(said: &Value) -> Result<Self, String> {
-        let (kind, version) = (text(said, "kind"), text(said, "apiVersion"));
+    pub fn read(file: &Value) -> Result<Self, String> {
+        let (kind, version) = (text(file, "kind"), text(file, "apiVersion"));
         if kind != "EgressSelectorConfiguration" || !VERSIONS.contains(&version) {
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
         }
-        only(said, &["kind", "apiVersion", "egressSelections"])?;
+        only(file, &["kind", "apiVersion", "egressSelections"])?;
         let mut selector = Self::default();
         let mut seen = Vec::new();
-        for selection in items(said, "egressSelections") {
+        for selection in items(file, "egressSelections") {
             only(selection, &["name", "connection"])?;
             let name = text(selection, "name").to_ascii_lowercase();
             if seen.contains(&name) {
@@ -89,16 +89,16 @@ impl EgressSelector {
     }
 }
 
-fn connection(said: &Value) -> Result<Egress, String> {
-    only(said, &["proxyProtocol", "transport"])?;
-    let transport = said.get("transport").filter(|transport| !transport.is_null());
-    match (text(said, "proxyProtocol"), transport) {
+fn connection(value: &Value) -> Result<Egress, String> {
+    only(value, &["proxyProtocol", "transport"])?;
+    let transport = value.get("transport").filter(|transport| !transport.is_null());
+    match (text(value, "proxyProtocol"), transport) {
         ("Direct", None) => Ok(Egress::Direct),
         ("Direct", Some(_)) => Err(
             "service.connection.transport: Invalid value: \"direct\": config must be absent for direct connect"
                 .to_owned(),
         ),
-        ("HTTPConnect", Some(said)) => transport_of(said).map(Egress::HttpConnect),
+        ("HTTPConnect", Some(value)) => transport_of(value).map(Egress::HttpConnect),
         ("HTTPConnect", None) => Err(
             "service.connection.transport: Required value: transport must be set for HTTPConnect"
                 .to_owned(),
@@ -111,9 +111,9 @@ fn connection(said: &Value) -> Result<Egress, String> {
     }
 }
 
-fn transport_of(said: &Value) -> Result<Transport, String> {
-    only(said, &["tcp", "uds"])?;
-    match (present(said, "tcp"), present(said, "uds")) {
+fn transport_of(value: &Value) -> Result<Transport, String> {
+    only(value, &["tcp", "uds"])?;
+    match (present(value, "tcp"), present(value, "uds")) {
         (Some(tcp), None) => {
             only(tcp, &["url", "tlsConfig"])?;
             let (url, tls) = (text(tcp, "url"), present(tcp, "tlsConfig"));
@@ -143,9 +143,10 @@ fn transport_of(said: &Value) -> Result<Transport, String> {
     }
 }
 
-fn tls_of(said: &Value) -> Result<EgressTls, String> {
-    only(said, &["caBundle", "clientCert", "clientKey", "tlsServerName"])?;
-    let file = |member| Some(text(said, member)).filter(|name| !name.is_empty()).map(PathBuf::from);
+fn tls_of(value: &Value) -> Result<EgressTls, String> {
+    only(value, &["caBundle", "clientCert", "clientKey", "tlsServerName"])?;
+    let file =
+        |member| Some(text(value, member)).filter(|name| !name.is_empty()).map(PathBuf::from);
     let required = |member| {
         file(member).ok_or_else(|| wrong("tlsConfig", &format!("Using TLS requires {member}")))
     };
@@ -153,7 +154,7 @@ fn tls_of(said: &Value) -> Result<EgressTls, String> {
         ca_bundle: file("caBundle"),
         client_cert: required("clientCert")?,
         client_key: required("clientKey")?,
-        server_name: Some(text(said, "tlsServerName").to_owned()).filter(|name| !name.is_empty()),
+        server_name: Some(text(value, "tlsServerName").to_owned()).filter(|name| !name.is_empty()),
     })
 }
 

@@ -1,5 +1,5 @@
 //! The limits of HTTP. Those that are hyper's and h2's defaults are set, too, so that all limits
-//! are in one place and no new release changes them.
+//! are in one file and no new release of hyper changes them.
 //!
 //! h2 also limits, without a setting: frames that need a reply (`SETTINGS`, `PING`) are read one at
 //! a time, the next one after the reply to the last, so that replies do not pile up; a block of

@@ -30,8 +30,8 @@ impl Stall {
         loop {
             ready!(self.timer.as_mut().poll(context));
             let limits = connection.limits();
-            let borne = if may_pause { limits.session_stall } else { limits.write_stall };
-            let left = borne.saturating_sub(self.since.elapsed());
+            let limit = if may_pause { limits.session_stall } else { limits.write_stall };
+            let left = limit.saturating_sub(self.since.elapsed());
             if left.is_zero() {
                 return Poll::Ready(());
             }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pintle_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
-use super::{Group, Source, Version, VersionDiscovery as Said, foreign};
+use super::{Group, Source, Version, VersionDiscovery as ExtensionVersion, foreign};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -31,7 +31,7 @@ struct GroupDiscovery<'a> {
 #[serde(untagged)]
 enum AnyVersion<'a> {
     Own(VersionDiscovery<'a>),
-    Extension(&'a Said),
+    Extension(&'a ExtensionVersion),
 }
 
 #[derive(Serialize)]
@@ -97,7 +97,7 @@ fn version<'a>(version: &'a Version<'a>) -> Option<AnyVersion<'a>> {
             resources: resources.iter().map(|resource| discovery(resource)).collect(),
             freshness: "Current",
         })),
-        Source::Extension(extension) => extension.said.as_deref().map(AnyVersion::Extension),
+        Source::Extension(extension) => extension.discovery.as_deref().map(AnyVersion::Extension),
     }
 }
 

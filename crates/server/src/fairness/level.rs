@@ -40,7 +40,7 @@ pub(super) struct Known {
     pub(super) user: Arc<User>,
     pub(super) info: Arc<RequestInfo>,
     /// Notifies the request that it has its seats.
-    tell: Option<oneshot::Sender<()>>,
+    dispatched: Option<oneshot::Sender<()>>,
 }
 
 /// The seats of a request, given back when dropped.
@@ -54,7 +54,7 @@ pub(crate) struct Seat {
 /// The seats of a watch that sends its initial events. They are given back when dropped, and after
 /// a timeout, because the client may stop reading.
 pub(crate) struct InitialSeat(
-    #[expect(dead_code, reason = "tells by being dropped")] oneshot::Sender<()>,
+    #[expect(dead_code, reason = "notifies the receiver by being dropped")] oneshot::Sender<()>,
 );
 
 /// The rejection of a request.
@@ -80,9 +80,13 @@ pub(super) async fn admit(
     until: Instant,
 ) -> Result<Seat, Rejected> {
     let (level, measures) = (&class.level, &class.measures);
-    let (tell, told) = oneshot::channel();
-    let known =
-        Known { class: class.clone(), user: user.clone(), info: info.clone(), tell: Some(tell) };
+    let (sender, receiver) = oneshot::channel();
+    let known = Known {
+        class: class.clone(),
+        user: user.clone(),
+        info: info.clone(),
+        dispatched: Some(sender),
+    };
     let arrived = Instant::now();
     let seat = |ticket| {
         measures.dispatched.add(1);
@@ -109,8 +113,8 @@ pub(super) async fn admit(
         Arrival::Waiting(ticket, length) => {
             measures.queue_length.observe(length as u64);
             let mut waiting = Waiting { class, ticket: Some(ticket) };
-            let is_told = tokio::time::timeout_at(until.into(), told).await.is_ok();
-            if is_told || !waiting.give_up() {
+            let is_dispatched = tokio::time::timeout_at(until.into(), receiver).await.is_ok();
+            if is_dispatched || !waiting.give_up() {
                 waiting.ticket = None;
                 measures.waited[0].took(arrived.elapsed());
                 return Ok(seat(ticket));
@@ -143,7 +147,7 @@ impl ServedLevel {
         let mut work = self.work.lock();
         work.is_new = false;
         work.set.configure(discipline, limit, now);
-        work.tell();
+        work.notify();
     }
 
     pub(super) const fn is_exempt(&self) -> bool {
@@ -175,7 +179,7 @@ impl ServedLevel {
         let now = self.now();
         let mut work = self.work.lock();
         let arrival = work.set.arrive(now, arriving);
-        work.tell();
+        work.notify();
         arrival
     }
 
@@ -183,7 +187,7 @@ impl ServedLevel {
         let now = self.now();
         let mut work = self.work.lock();
         let finished = work.set.finish(now, ticket);
-        work.tell();
+        work.notify();
         if let Finished::ReleasedAt(at) = finished
             && !std::mem::replace(&mut work.is_timed, true)
         {
@@ -200,7 +204,7 @@ impl ServedLevel {
                 tokio::time::sleep_until((level.origin + at).into()).await;
                 let mut work = level.work.lock();
                 let next = work.set.release_due(level.origin.elapsed());
-                work.tell();
+                work.notify();
                 match next {
                     Some(next) => at = next,
                     None => {
@@ -224,11 +228,11 @@ impl ServedLevel {
 
 impl Work {
     /// Notifies the requests that have got seats.
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         for ticket in self.set.take_dispatched() {
-            let tell = self.set.known_by_mut(ticket).and_then(|known| known.tell.take());
+            let sender = self.set.known_by_mut(ticket).and_then(|known| known.dispatched.take());
             // A request that has given up gives its seats back when it is dropped.
-            tell.into_iter().for_each(|tell| _ = tell.send(()));
+            sender.into_iter().for_each(|sender| _ = sender.send(()));
         }
     }
 }
@@ -241,7 +245,7 @@ impl Waiting<'_> {
         let now = level.now();
         let mut work = level.work.lock();
         let given_up = work.set.cancel(now, ticket).is_some();
-        work.tell();
+        work.notify();
         given_up
     }
 }
@@ -259,10 +263,10 @@ impl Drop for Waiting<'_> {
 impl Seat {
     /// Holds the seats while initial events are sent, for a few seconds at most.
     pub(crate) fn until_initialised(self) -> InitialSeat {
-        let (initialised, told) = oneshot::channel::<()>();
+        let (initialised, receiver) = oneshot::channel::<()>();
         tokio::spawn(async move {
             // A dropped sender ends the wait, too.
-            let _ = tokio::time::timeout(INITIALISATION_MAX, told).await;
+            let _ = tokio::time::timeout(INITIALISATION_MAX, receiver).await;
             drop(self);
         });
         InitialSeat(initialised)

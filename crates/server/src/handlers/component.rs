@@ -34,13 +34,13 @@ pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Sta
 }
 
 async fn status(call: &Call<'_>, (name, port): (&str, Option<u16>)) -> Bytes {
-    let said = match (port, call.api.registry.check()) {
+    let outcome = match (port, call.api.registry.check()) {
         (Some(port), _) => probe::healthz(port).await,
         (None, Ok(())) => Ok("ok".to_owned()),
         (None, Err(_)) => Err("the store takes no writes".to_owned()),
     };
-    let status = if said.is_ok() { "True" } else { "False" };
-    let (Ok(message) | Err(message)) = said;
+    let status = if outcome.is_ok() { "True" } else { "False" };
+    let (Ok(message) | Err(message)) = outcome;
     let condition = Value::from([
         ("type", Value::from("Healthy")),
         ("status", status.into()),

@@ -85,16 +85,16 @@ const OPTIONS: &[(&str, &[(&str, Form)])] = &[
 fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Result<Value, Status> {
     let mut object = Map::new();
     for (name, form) in members {
-        let said = call.query.get(name);
+        let value = call.query.get(name);
         let value = match form {
-            Form::Bool => flag(said).then(|| true.into()),
-            Form::Text => said.filter(|said| !said.is_empty()).map(Value::from),
+            Form::Bool => flag(value).then(|| true.into()),
+            Form::Text => value.filter(|value| !value.is_empty()).map(Value::from),
             Form::Texts => {
-                said.map(|_| Value::Array(call.query.all(name).map(Value::from).collect()))
+                value.map(|_| Value::Array(call.query.all(name).map(Value::from).collect()))
             }
             Form::Ports => {
-                let ports = call.query.all(name).flat_map(|said| said.split(',')).map(port);
-                said.map(|_| ports.collect::<Result<_, _>>().map(Value::Array)).transpose()?
+                let ports = call.query.all(name).flat_map(|value| value.split(',')).map(port);
+                value.map(|_| ports.collect::<Result<_, _>>().map(Value::Array)).transpose()?
             }
             Form::Path => {
                 let rest = call.info.resource.as_ref().map(|info| info.subpath.as_str());

@@ -134,8 +134,8 @@ fn check_local(found: &Found, review: &mut Value) -> Result<(), Status> {
 
 /// Refuses a posted object whose namespace is not the request's.
 pub(super) fn check_namespace(found: &Found, posted: &Value) -> Result<(), Status> {
-    let said = object::namespace(posted);
-    if said.is_empty() || said == found.target.namespace {
+    let namespace = object::namespace(posted);
+    if namespace.is_empty() || namespace == found.target.namespace {
         return Ok(());
     }
     let why =

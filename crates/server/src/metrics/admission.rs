@@ -56,12 +56,12 @@ fn write_phases<'a>(
     let mut samples = page.family(family);
     for (name, durations) in all {
         for operation in Operation::ALL {
-            for (rejected, said) in [(false, "false"), (true, "true")] {
+            for (rejected, label) in [(false, "false"), (true, "true")] {
                 for phase in Phase::ALL {
                     let Some(observed) = durations.observed(phase, operation, rejected) else {
                         continue;
                     };
-                    let labels = [operation.name(), said, phase.name()];
+                    let labels = [operation.name(), label, phase.name()];
                     let labels: Vec<&str> = name.into_iter().chain(labels).collect();
                     samples.distribution(&labels, &observed);
                 }

@@ -16,12 +16,12 @@ mod streams;
 
 use super::family::{Family, Kind, Stability, Unit};
 
-/// Defines families as statics, and lists them.
+/// Defines families as statics and a list of them.
 macro_rules! families {
     ($($name:ident = $family:expr;)*) => {
         $(pub(crate) static $name: Family = $family;)*
 
-        /// All of these.
+        /// All families of this topic.
         pub(super) static ALL: &[&Family] = &[$(&$name),*];
     };
 }
@@ -40,7 +40,7 @@ pub(crate) use streams::*;
 
 /// All families.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
-    let rooms = [
+    let topics = [
         access::ALL,
         admission::ALL,
         audits::ALL,
@@ -52,7 +52,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
         storage::ALL,
         streams::ALL,
     ];
-    rooms.into_iter().flatten().copied()
+    topics.into_iter().flatten().copied()
 }
 
 type Labels = &'static [&'static str];
@@ -146,14 +146,14 @@ mod tests {
         };
         let stability = match family.stability {
             Stability::Unsaid => "",
-            said => said.name(),
+            stability => stability.name(),
         };
         let parts = [family.name, kind, stability, &family.labels.join(","), &bounds.join(" ")];
         parts.map(str::to_owned).to_vec()
     }
 
     #[test]
-    fn families_are_upstreams() {
+    fn families_equal_upstreams() {
         let upstream = upstream();
         for family in all().filter(|family| !family.name.starts_with("pintle_")) {
             let theirs = upstream.get(family.name);
@@ -170,14 +170,14 @@ mod tests {
         assert!(both.is_empty(), "absent in the docs, and served: {both:?}");
         let known: BTreeSet<_> = here.union(&absent).copied().collect();
         let upstream: BTreeSet<_> = upstream().into_keys().collect();
-        let untold: Vec<_> = upstream.difference(&known).collect();
-        assert!(untold.is_empty(), "absent without a reason in docs/metrics.md: {untold:?}");
+        let missing: Vec<_> = upstream.difference(&known).collect();
+        assert!(missing.is_empty(), "absent without a reason in docs/metrics.md: {missing:?}");
         let unknown: Vec<_> = absent.difference(&upstream).collect();
         assert!(unknown.is_empty(), "upstream has no {unknown:?}");
     }
 
     #[test]
-    fn names_are_unique_and_labels_in_order() {
+    fn names_are_unique_and_labels_sorted() {
         let mut names: Vec<_> = all().map(|family| family.name).collect();
         names.sort_unstable();
         let repeated = names.windows(2).find(|two| two[0] == two[1]);

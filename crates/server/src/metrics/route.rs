@@ -93,7 +93,9 @@ impl<'a> Key<'a> {
             Method::POST => VerbLabel::Post,
             Method::PUT => VerbLabel::Put,
             Method::DELETE => VerbLabel::Delete,
-            Method::PATCH if headers.get(CONTENT_TYPE).is_some_and(|said| said == APPLY) => {
+            Method::PATCH
+                if headers.get(CONTENT_TYPE).is_some_and(|media_type| media_type == APPLY) =>
+            {
                 VerbLabel::Apply
             }
             Method::PATCH => VerbLabel::Patch,

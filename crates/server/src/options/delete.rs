@@ -112,14 +112,14 @@ fn check_kind(tree: &Value) -> Result<(), Status> {
     // Go matches the names of these two members without regard to case.
     let (mut kind, mut api_version) = (KIND, "meta.k8s.io/v1");
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        let (name, said) = match name {
+        let (name, variable) = match name {
             name if name.eq_ignore_ascii_case("kind") => ("kind", &mut kind),
             name if name.eq_ignore_ascii_case("apiVersion") => ("apiVersion", &mut api_version),
             _ => continue,
         };
         match value.as_str() {
             Some("") => {}
-            Some(text) => *said = text,
+            Some(text) => *variable = text,
             None => {
                 let found = value.type_name();
                 return refuse(&format!(

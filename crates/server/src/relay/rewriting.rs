@@ -98,7 +98,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// Joins two paths and resolves `.` and `..`; a slash at the end is kept (upstream:
+/// Joins two paths and resolves `.` and `..`; a trailing slash stays (upstream:
 /// `JoinPreservingTrailingSlash`).
 pub(crate) fn join(prefix: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();

@@ -72,12 +72,12 @@ pub(crate) async fn ask(
 /// Reads the response of a backend that does not switch, within the time limit.
 async fn refusal(answer: backends::Response) -> Response {
     let (mut head, mut body) = answer.into_parts();
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     let read = async {
         while let Some(Ok(frame)) = body.frame().await {
             let data = frame.data_ref().map_or(&[][..], |data| data);
-            said.extend_from_slice(&data[..data.len().min(REFUSAL_BYTES_MAX - said.len())]);
-            if said.len() == REFUSAL_BYTES_MAX {
+            text.extend_from_slice(&data[..data.len().min(REFUSAL_BYTES_MAX - text.len())]);
+            if text.len() == REFUSAL_BYTES_MAX {
                 return;
             }
         }
@@ -85,7 +85,7 @@ async fn refusal(answer: backends::Response) -> Response {
     let _late = tokio::time::timeout(REFUSAL_TIMEOUT, read).await.is_err();
     headers::leave_connection(&mut head.headers);
     headers::leave_body(&mut head.headers);
-    let mut response = Response::new(Body::full(said));
+    let mut response = Response::new(Body::full(text));
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     response

@@ -9,7 +9,7 @@ use pintle_registry::Registry;
 use pintle_store::Revision;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// The number of steps in a window: history is kept for up to one step longer than configured.
+/// The number of steps in a window: history is retained for up to one step longer than configured.
 const STEPS: u32 = 10;
 /// The shortest step.
 const STEP_MIN: Duration = Duration::from_millis(100);

@@ -20,7 +20,7 @@ const TEXT_BYTES_MAX: usize = 2048;
 
 /// The meaning of a response that is no success.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Outcome {
     Review(Vec<u8>),
     /// A redirect on the same server.
     Elsewhere(PathAndQuery),
@@ -31,7 +31,7 @@ pub(super) enum Said {
 }
 
 /// Interprets a response to a request to a URI; a redirect must stay on the same server.
-pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String> {
+pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Outcome, String> {
     let content_type = head.headers.get(CONTENT_TYPE).map(header_text::text);
     let content_type = content_type.as_deref();
     match head.status.as_u16() {
@@ -41,15 +41,15 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
             let is_here =
                 |there: &Uri| there.authority().is_none_or(|a| Some(a) == uri.authority());
             let path = location.filter(is_here).and_then(|there| there.path_and_query().cloned());
-            path.map(Said::Elsewhere).ok_or_else(|| "redirected to another server".to_owned())
+            path.map(Outcome::Elsewhere).ok_or_else(|| "redirected to another server".to_owned())
         }
         code @ 200..=206 if body.is_empty() => {
             let content_type = content_type.unwrap_or("application/json");
-            Ok(Said::Refusal(Unanswered::silent(format!(
+            Ok(Outcome::Refusal(Unanswered::silent(format!(
                 "0-length response with status code: {code} and content type: {content_type}"
             ))))
         }
-        200..=206 => Ok(Said::Review(body.to_vec())),
+        200..=206 => Ok(Outcome::Review(body.to_vec())),
         code => {
             let refusal = match status(body) {
                 Some(status) => {
@@ -65,8 +65,8 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
                 }
             };
             Ok(match retry::after(head) {
-                Some(pause) => Said::RetryAfter(pause, refusal),
-                None => Said::Refusal(refusal),
+                Some(pause) => Outcome::RetryAfter(pause, refusal),
+                None => Outcome::Refusal(refusal),
             })
         }
     }

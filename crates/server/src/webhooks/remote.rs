@@ -14,7 +14,7 @@ use pintle_admission::ImageReviewer;
 use pintle_registry::webhook::{Answer, Unanswered};
 use pintle_value::{Value, yaml};
 
-use super::answer::{self, Said};
+use super::answer::{self, Outcome};
 use super::retry;
 use super::user::{self, User, refuse, text};
 use crate::backends::{Backend, Connections, Failure, Way};
@@ -114,18 +114,18 @@ impl Remote {
         let answer = tokio::time::timeout(patience, self.last_answer(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         match answer {
-            Ok(Said::Review(review)) => Ok(review),
-            Ok(Said::Refusal(refusal) | Said::RetryAfter(_, refusal)) => Err(refusal),
-            Ok(Said::Elsewhere(_)) => Err(self.silent("redirects are not followed")),
+            Ok(Outcome::Review(review)) => Ok(review),
+            Ok(Outcome::Refusal(refusal) | Outcome::RetryAfter(_, refusal)) => Err(refusal),
+            Ok(Outcome::Elsewhere(_)) => Err(self.silent("redirects are not followed")),
             Err(why) => Err(self.silent(&why)),
         }
     }
 
     /// Calls, and retries as long as responses have `Retry-After`.
-    async fn last_answer(&self, body: &Bytes) -> Result<Said, String> {
+    async fn last_answer(&self, body: &Bytes) -> Result<Outcome, String> {
         for _ in 1..retry::ANSWERS_MAX {
             match self.exchange(body).await? {
-                Said::RetryAfter(pause, _) => tokio::time::sleep(pause).await,
+                Outcome::RetryAfter(pause, _) => tokio::time::sleep(pause).await,
                 answer => return Ok(answer),
             }
         }
@@ -141,7 +141,7 @@ impl Remote {
             return Ok(());
         }
         match answer::read(&head, &body, &self.uri) {
-            Ok(Said::Refusal(refusal) | Said::RetryAfter(_, refusal)) => Err(refusal),
+            Ok(Outcome::Refusal(refusal) | Outcome::RetryAfter(_, refusal)) => Err(refusal),
             Ok(_) => Err(self.silent("redirects are not followed")),
             Err(why) => Err(self.silent(&why)),
         }
@@ -151,7 +151,7 @@ impl Remote {
         Unanswered::silent(format!("Post {:?}: {why}", self.uri.to_string()))
     }
 
-    async fn exchange(&self, body: &Bytes) -> Result<Said, String> {
+    async fn exchange(&self, body: &Bytes) -> Result<Outcome, String> {
         let (head, body) = self.ask(body).await?;
         answer::read(&head, &body, &self.uri)
     }

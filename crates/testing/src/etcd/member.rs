@@ -1,4 +1,4 @@
-//! Members of an etcd of a test's own, which can be broken.
+//! Members of an etcd cluster that a test starts, crashes and pauses.
 
 use std::env;
 use std::io::{self, Read as _, Write as _, stdout};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A member: `etcd` on the path, or what `PINTLE_ETCD` names. It is gone when this is dropped.
+/// A member, which runs `etcd` from the path or the program in `PINTLE_ETCD`. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Member {
-    /// Where clients are served, as `127.0.0.1:2379`.
+    /// The client address, such as `127.0.0.1:2379`.
     address: String,
     url: String,
     arguments: Vec<String>,
@@ -23,19 +23,19 @@ pub struct Member {
 }
 
 impl Member {
-    /// The only member of an etcd, with further flags; `None` where this machine has no etcd, which is said.
+    /// Starts an etcd of one member with additional flags. Returns `None`, and says so, if this machine has no etcd.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the member does not start.
     pub fn start(flags: &[&str]) -> io::Result<Option<Self>> {
         let members = Self::cluster(1, flags)?;
         Ok(members.and_then(|members| members.into_iter().next()))
     }
 
-    /// So many members of one etcd.
+    /// Starts an etcd of `count` members.
     ///
     /// # Errors
-    /// If one does not start.
+    /// If a member does not start.
     pub fn cluster(count: usize, flags: &[&str]) -> io::Result<Option<Vec<Self>>> {
         let ports = free_ports(2 * count)?;
         let addresses: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
@@ -64,20 +64,20 @@ impl Member {
         Ok(Some(members))
     }
 
-    /// Where clients are served: a URL.
+    /// The client URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where clients are served: address and port.
+    /// The client address and port.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Ends it as a failure of its machine does, and begins it again.
+    /// Kills the member, as a failure of its machine would, and starts it again.
     ///
     /// # Errors
-    /// If it does not start.
+    /// If the member does not start.
     pub fn crash(&mut self) -> io::Result<()> {
         self.process.kill()?;
         self.process.wait()?;
@@ -85,26 +85,26 @@ impl Member {
         self.wait()
     }
 
-    /// Lets it do nothing until [`Self::resume`].
+    /// Stops the member's process until [`Self::resume`].
     ///
     /// # Errors
-    /// If it cannot be told.
+    /// If the signal cannot be sent.
     pub fn pause(&self) -> io::Result<()> {
         self.signal("-STOP")
     }
 
-    /// Lets it go on.
+    /// Lets the member's process continue.
     ///
     /// # Errors
-    /// If it cannot be told.
+    /// If the signal cannot be sent.
     pub fn resume(&self) -> io::Result<()> {
         self.signal("-CONT")
     }
 
-    /// What a method of etcd's API answers, as JSON: `maintenance/defragment` with `{}`.
+    /// Calls a method of etcd's JSON API, such as `maintenance/defragment` with `{}`, and returns the response.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If there is no response.
     pub fn call(&self, method: &str, request: &str) -> io::Result<String> {
         self.exchange(&format!("POST /v3/{method}"), request)
     }
@@ -128,13 +128,14 @@ impl Member {
         if status.success() { Ok(()) } else { Err(io::Error::other("kill failed")) }
     }
 
-    /// Waits until it serves clients and has a leader.
+    /// Waits until the member serves clients and has a leader.
     fn wait(&self) -> io::Result<()> {
-        let deadline = Instant::now() + START_PATIENCE;
-        let is_well = || self.exchange("GET /health", "").is_ok_and(|told| told.contains("true"));
-        while !is_well() {
+        let deadline = Instant::now() + START_TIMEOUT;
+        let is_healthy =
+            || self.exchange("GET /health", "").is_ok_and(|text| text.contains("true"));
+        while !is_healthy() {
             if Instant::now() > deadline {
-                return Err(io::Error::other("etcd does not get well"));
+                return Err(io::Error::other("etcd does not become healthy"));
             }
             sleep(Duration::from_millis(10));
         }
@@ -162,7 +163,7 @@ fn spawn(arguments: &[String]) -> io::Result<Option<Child>> {
     }
 }
 
-/// Ports that nobody listens on.
+/// Free ports.
 fn free_ports(count: usize) -> io::Result<Vec<u16>> {
     let listeners: io::Result<Vec<_>> =
         (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();

@@ -34,31 +34,31 @@ impl Restricted<'_> {
             format!("unexpected subresource {}", self.subresource)
         })?;
         let request = self.object.unwrap_or(&Value::Null);
-        let said = |member: &str| request.str_at(&["spec", member]).unwrap_or_default();
+        let claimed = |member: &str| request.str_at(&["spec", member]).unwrap_or_default();
         let named = |name: &str| quote(&format!("{}/{name}", self.namespace));
-        let (node, pod_name) = (said("nodeName"), said("podName"));
+        let (node, pod_name) = (claimed("nodeName"), claimed("podName"));
         ensure(node == self.node, || {
-            let (said, node) = (quote(node), self.quoted());
+            let (claimed, node) = (quote(node), self.quoted());
             format!(
-                "PodCertificateRequest.Spec.NodeName={said}, which is not the requesting node {node}"
+                "PodCertificateRequest.Spec.NodeName={claimed}, which is not the requesting node {node}"
             )
         })?;
         let known = self.retrieve("node", &quote(node), ("node", "nodes"), "", node)?;
         let (pod, is) = (named(pod_name), object::uid(&known));
-        consistent(said("nodeUID") == is, || {
-            let said = quote(said("nodeUID"));
+        consistent(claimed("nodeUID") == is, || {
+            let claimed = quote(claimed("nodeUID"));
             format!(
-                "PodCertificateRequest for pod {pod} names node UID {said}, inconsistent with the \
+                "PodCertificateRequest for pod {pod} names node UID {claimed}, inconsistent with the \
                  running node ({})",
                 quote(is)
             )
         })?;
         let running = self.retrieve("pod", &pod, ("pod", "pods"), self.namespace, pod_name)?;
         let is = object::uid(&running);
-        consistent(said("podUID") == is, || {
-            let said = quote(said("podUID"));
+        consistent(claimed("podUID") == is, || {
+            let claimed = quote(claimed("podUID"));
             format!(
-                "PodCertificateRequest for pod {pod} contains pod UID ({said}) which differs from \
+                "PodCertificateRequest for pod {pod} contains pod UID ({claimed}) which differs from \
                  running pod {}",
                 quote(is)
             )
@@ -68,7 +68,12 @@ impl Restricted<'_> {
             format!("pod {pod} is not running on node {node} named in the PodCertificateRequest")
         })?;
         ensure(!is_mirror(&running), || format!("pod {pod} is a mirror pod"))?;
-        self.account_of_pod(&pod, &running, said("serviceAccountName"), said("serviceAccountUID"))
+        self.account_of_pod(
+            &pod,
+            &running,
+            claimed("serviceAccountName"),
+            claimed("serviceAccountUID"),
+        )
     }
 
     /// Checks that the request's service account is the pod's and exists.

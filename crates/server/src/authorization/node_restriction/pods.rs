@@ -108,8 +108,10 @@ impl Restricted<'_> {
             format!("node {node} must not set blockOwnerDeletion on an owner reference")
         })?;
         let known = self.need("", ("node", "nodes"), "", self.node)?;
-        let (said, is) = (text("uid"), object::uid(&known));
-        ensure(said == is, || format!("node {} UID mismatch: expected {said} got {is}", self.node))
+        let (claimed, is) = (text("uid"), object::uid(&known));
+        ensure(claimed == is, || {
+            format!("node {} UID mismatch: expected {claimed} got {is}", self.node)
+        })
     }
 
     fn pod_status(&self) -> Decision {

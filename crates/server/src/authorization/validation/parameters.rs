@@ -89,9 +89,9 @@ impl Wanted {
 
 impl<'a> Asker<'a> {
     fn policy(&self, new: &'a Value, old: Option<&Value>) -> Option<Question<'a>> {
-        const PLACE: &[&str] = &["spec", "paramKind"];
-        let kind = set(new, PLACE)?;
-        if old.and_then(|old| set(old, PLACE)) == Some(kind) || self.user.is_master() {
+        const PATH: &[&str] = &["spec", "paramKind"];
+        let kind = set(new, PATH)?;
+        if old.and_then(|old| set(old, PATH)) == Some(kind) || self.user.is_master() {
             return None;
         }
         let (wanted, _) = self.wanted(kind);
@@ -109,11 +109,11 @@ impl<'a> Asker<'a> {
     }
 
     fn binding(&self, policies: &str, new: &'a Value, old: Option<&Value>) -> Option<Question<'a>> {
-        const PLACE: &[&str] = &["spec", "paramRef"];
+        const PATH: &[&str] = &["spec", "paramRef"];
         const POLICY: &[&str] = &["spec", "policyName"];
-        let reference = set(new, PLACE)?;
+        let reference = set(new, PATH)?;
         let is_same =
-            |old: &Value| set(old, PLACE) == Some(reference) && old.at(POLICY) == new.at(POLICY);
+            |old: &Value| set(old, PATH) == Some(reference) && old.at(POLICY) == new.at(POLICY);
         if old.is_some_and(is_same) || self.user.is_master() {
             return None;
         }

@@ -83,16 +83,16 @@ async fn ask(
 /// Returns the error of a kubelet's response.
 async fn refusal(answer: backends::Response, pod: &str) -> Status {
     let code = answer.status().as_u16();
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     let mut body = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX);
     while let Some(Ok(frame)) = body.frame().await {
-        said.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        text.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
     }
-    let said = lossy(&said);
+    let text = lossy(&text);
     match code {
-        500 => Status::internal(said),
-        400 => Status::bad_request(said),
-        _ => Status::relayed(code, &GroupResource::new("", "pods/log"), pod, &said),
+        500 => Status::internal(text),
+        400 => Status::bad_request(text),
+        _ => Status::relayed(code, &GroupResource::new("", "pods/log"), pod, &text),
     }
 }
 

@@ -118,8 +118,8 @@ async fn relay(
     if takes_body && body.is_end_stream() {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
-    let told = rewriting.forwarded(&encode_path(if path.is_empty() { "/" } else { path }));
-    headers.insert(FORWARDED_URI, header(&told)?);
+    let uri = rewriting.forwarded(&encode_path(if path.is_empty() { "/" } else { path }));
+    headers.insert(FORWARDED_URI, header(&uri)?);
     let request = request(call, path, call.head.uri.query(), headers, body)?;
     let mut stopping = call.api.lifecycle.stopping();
     let answer = tokio::select! {
@@ -136,10 +136,12 @@ async fn rewritten(
     rewriting: &Rewriting,
 ) -> Result<Response, Status> {
     let (until, stopping) = (Until::ServerStops, call.api.lifecycle.stopping());
-    if let Some(said) = answer.headers().get(LOCATION).map(header_text::text) {
-        let to = rewriting.rewritten(&said).map_err(|why| {
-            let said = quote(&said);
-            Status::internal(format!("error trying to parse Location header: parse {said}: {why}"))
+    if let Some(location) = answer.headers().get(LOCATION).map(header_text::text) {
+        let to = rewriting.rewritten(&location).map_err(|why| {
+            let location = quote(&location);
+            Status::internal(format!(
+                "error trying to parse Location header: parse {location}: {why}"
+            ))
         })?;
         if let Some(to) = to {
             let to = header(&to)?;

@@ -9,7 +9,7 @@ use pintle_meta::{fields, labels, object, validation};
 use pintle_value::{Map, Path, Value};
 
 /// Members of metadata that are ignored: the server wipes them, or another rule checks them.
-const NOT_SAID: &[&str] = &[
+const IGNORED: &[&str] = &[
     "managedFields",
     "uid",
     "creationTimestamp",
@@ -50,10 +50,10 @@ pub(super) fn local(review: &Value) -> Errors {
     let mut errors = attributes_of_subject(review);
     errors.extend(metadata(review, "must be empty except for namespace"));
     if let Some(resource) = review.at(&["spec", "resourceAttributes"]) {
-        let said = resource.str_at(&["namespace"]).unwrap_or_default();
-        if said != object::namespace(review) {
+        let is_set = resource.str_at(&["namespace"]).unwrap_or_default();
+        if is_set != object::namespace(review) {
             let path = spec("resourceAttributes").field("namespace");
-            errors.push(Error::invalid(&path, &said.into(), "must match metadata.namespace"));
+            errors.push(Error::invalid(&path, &is_set.into(), "must match metadata.namespace"));
         }
     }
     if let Some(path) = review.at(&["spec", "nonResourceAttributes"]) {
@@ -193,9 +193,11 @@ fn selector(review: &Value, part: &str, rule: fn(&Value, &Path) -> Errors) -> Er
 
 fn metadata(review: &Value, why: &str) -> Option<Error> {
     let metadata = review.get("metadata")?;
-    let said = |(name, value): (&str, &Value)| !NOT_SAID.contains(&name) && !is_empty(value);
-    let is_said = metadata.as_object().is_some_and(|all| all.iter().any(|(k, v)| said((k, v))));
-    is_said.then(|| Error::invalid_shown(&Path::new("metadata"), shown_metadata(metadata), why))
+    let is_set = |(name, value): (&str, &Value)| !IGNORED.contains(&name) && !is_empty(value);
+    let has_metadata =
+        metadata.as_object().is_some_and(|all| all.iter().any(|(k, v)| is_set((k, v))));
+    has_metadata
+        .then(|| Error::invalid_shown(&Path::new("metadata"), shown_metadata(metadata), why))
 }
 
 /// Formats metadata as Go does.

@@ -21,71 +21,71 @@ pub(crate) static EXPIRATION_BOUNDS: [u64; 14] = [
 
 families! {
     AUTHENTICATED_USERS = counter("authenticated_user_requests", Alpha, &["username"],
-        "Requests of users who were authenticated.");
+        "Requests of authenticated users.");
     AUTHENTICATIONS = counter("authentication_attempts", Alpha, &["result"],
-        "Attempts to find out who asks.");
+        "Authentication attempts, by result.");
     AUTHENTICATION_DURATION = seconds("authentication_duration_seconds", Alpha, &["result"], &ACCESS_BOUNDS,
-        "How long it took to find out who asks.");
+        "How long authentication took.");
     AUTHENTICATION_RELOADS = counter("apiserver_authentication_config_controller_automatic_reloads_total", Beta, &["apiserver_id_hash", "status"],
-        "Attempts to take over a changed authentication configuration.");
+        "Reloads of the authentication configuration.");
     AUTHENTICATION_RELOADED = gauge("apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds", Beta, &["apiserver_id_hash", "status"],
-        "When a changed authentication configuration was last taken over, or last refused.");
+        "When the authentication configuration was last reloaded, by status.");
     AUTHENTICATION_CONFIG = gauge("apiserver_authentication_config_controller_last_config_info", Alpha, &["apiserver_id_hash", "hash"],
-        "The authentication configuration that was taken over last, by its hash.");
+        "The authentication configuration in use, by its hash.");
     JWT_DURATION = seconds("apiserver_authentication_jwt_authenticator_latency_seconds", Alpha, &["jwt_issuer_hash", "result"], &JWT_BOUNDS,
-        "How long the verification of an OpenID provider's token took.");
+        "How long the authentication of an OpenID provider's token took.");
     JWT_KEYS_FETCHED = gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds", Alpha, &["apiserver_id_hash", "jwt_issuer_hash", "result"],
         "When the keys of an OpenID provider were last fetched.");
     JWT_KEYS = gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info", Alpha, &["apiserver_id_hash", "hash", "jwt_issuer_hash"],
-        "The keys of an OpenID provider that were fetched last, by their hash.");
+        "The last fetched key set of an OpenID provider, by its hash.");
     AUTHORIZATIONS = counter("authorization_attempts_total", Alpha, &["result"],
-        "Requests that were ruled on.");
+        "Authorization attempts, by result.");
     AUTHORIZATION_DURATION = seconds("authorization_duration_seconds", Alpha, &["result"], &ACCESS_BOUNDS,
-        "How long it took to rule on a request.");
+        "How long authorization took.");
     DECISIONS = counter("apiserver_authorization_decisions_total", Alpha, &["decision", "name", "type"],
-        "Decisions of authorizers that others were not asked after.");
+        "Final decisions of authorizers: allowed or denied.");
     AUTHORIZATION_WEBHOOK_EVALUATIONS = counter("apiserver_authorization_webhook_evaluations_total", Alpha, &["name", "result"],
-        "Questions to authorization webhooks.");
+        "Calls of authorization webhooks.");
     AUTHORIZATION_WEBHOOK_DURATION = seconds("apiserver_authorization_webhook_duration_seconds", Alpha, &["name", "result"], &WEBHOOK_BOUNDS,
-        "How long authorization webhooks took to answer.");
+        "How long calls of authorization webhooks took.");
     AUTHORIZATION_WEBHOOK_FAIL_OPEN = counter("apiserver_authorization_webhook_evaluations_fail_open_total", Alpha, &["name", "result"],
-        "Questions that an authorization webhook did not answer, and that went on to the next authorizer.");
+        "Failed calls of authorization webhooks with the failure policy NoOpinion.");
     AUTHORIZATION_CONDITIONS = seconds("apiserver_authorization_match_condition_evaluation_seconds", Alpha, &["name", "type"], &CONDITION_BOUNDS,
-        "How long the match conditions of an authorization webhook took.");
+        "How long the evaluation of an authorization webhook's match conditions took.");
     AUTHORIZATION_CONDITION_ERRORS = counter("apiserver_authorization_match_condition_evaluation_errors_total", Alpha, &["name", "type"],
-        "Questions for which the match conditions of an authorization webhook could not be judged.");
+        "Requests for which the evaluation of an authorization webhook's match conditions failed.");
     AUTHORIZATION_CONDITION_EXCLUSIONS = counter("apiserver_authorization_match_condition_exclusions_total", Alpha, &["name", "type"],
-        "Questions that the match conditions of an authorization webhook keep from it.");
+        "Requests that did not satisfy the match conditions of an authorization webhook.");
     AUTHORIZATION_RELOADS = counter("apiserver_authorization_config_controller_automatic_reloads_total", Beta, &["apiserver_id_hash", "status"],
-        "Attempts to take over a changed authorization configuration.");
+        "Reloads of the authorization configuration.");
     AUTHORIZATION_RELOADED = gauge("apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds", Beta, &["apiserver_id_hash", "status"],
-        "When that was tried last.");
+        "When the authorization configuration was last reloaded, by status.");
     AUTHORIZATION_CONFIG = gauge("apiserver_authorization_config_controller_last_config_info", Alpha, &["apiserver_id_hash", "hash"],
-        "The authorization configuration that was taken over last, by its hash.");
+        "The authorization configuration in use, by its hash.");
     NODE_GRAPH = seconds("node_authorizer_graph_actions_duration_seconds", Alpha, &["operation"], &NODE_GRAPH_BOUNDS,
-        "How long it took to take an object into the graph of nodes, or out of it.");
+        "How long a change of the node graph took.");
     TOKEN_REQUESTS = counter("authentication_token_cache_request_total", Alpha, &["status"],
-        "Tokens of service accounts that came, by whether they were verified before.");
+        "Lookups of service account tokens in the cache of verified tokens, by hit or miss.");
     TOKEN_DURATION = seconds("authentication_token_cache_request_duration_seconds", Alpha, &["status"], &TOKEN_BOUNDS,
-        "How long it took to know a token of a service account.");
+        "How long a lookup of a service account token took, its verification included.");
     TOKEN_FETCHES = counter("authentication_token_cache_fetch_total", Alpha, &["status"],
-        "Tokens of service accounts that were verified.");
+        "Verifications of service account tokens.");
     TOKENS_ACTIVE = gauge("authentication_token_cache_active_fetch_count", Alpha, &["status"],
-        "Tokens of service accounts that are being verified.");
+        "Verifications of service account tokens in progress.");
     LEGACY_TOKENS = counter("serviceaccount_legacy_tokens_total", Alpha, &[],
-        "Uses of tokens in secrets.");
+        "Uses of legacy tokens, which are in secrets.");
     LEGACY_AUTOMATIC = counter("serviceaccount_legacy_auto_token_uses_total", Alpha, &[],
-        "Uses of tokens in secrets that their service accounts name.");
+        "Uses of legacy tokens in secrets that the service account names.");
     LEGACY_MANUAL = counter("serviceaccount_legacy_manual_token_uses_total", Alpha, &[],
-        "Uses of tokens in secrets that somebody made.");
+        "Uses of legacy tokens in other secrets.");
     LEGACY_INVALIDATED = counter("serviceaccount_invalid_legacy_auto_token_uses_total", Alpha, &[],
-        "Uses of tokens in secrets that are marked invalid.");
+        "Uses of legacy tokens in secrets that are marked invalid.");
     STALE_TOKENS = counter("serviceaccount_stale_tokens_total", Alpha, &[],
-        "Uses of tokens whose client should have got a new one.");
+        "Uses of stale tokens: those with an extended lifetime that the client should have replaced.");
     VALID_TOKENS = counter("serviceaccount_valid_tokens_total", Alpha, &[],
-        "Uses of tokens whose client gets a new one in time, as far as it was given more time.");
+        "Uses of tokens with an extended lifetime that are not stale.");
     FILTER_DURATION = seconds("apiserver_request_filter_duration_seconds", Alpha, &["filter"], &FILTER_BOUNDS,
         "How long a step before the handler took.");
     CERTIFICATE_EXPIRATION = whole("apiserver_client_certificate_expiration_seconds", Alpha, &[], &EXPIRATION_BOUNDS,
-        "How long the client certificates of requests are still valid.");
+        "Remaining validity of the client certificates of requests, in seconds.");
 }

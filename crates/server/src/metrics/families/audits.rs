@@ -5,11 +5,11 @@ use super::{Family, counter, families};
 
 families! {
     AUDIT_EVENTS = counter("apiserver_audit_event_total", Alpha, &[],
-        "Events that were made for the backends of the audit log.");
+        "Audit events passed to the audit backends.");
     AUDIT_ERRORS = counter("apiserver_audit_error_total", Alpha, &["plugin"],
-        "Events that were lost, by what lost them.");
+        "Lost audit events, by backend.");
     AUDIT_LEVELS = counter("apiserver_audit_level_total", Alpha, &["level"],
-        "Requests by the level at which the policy has them recorded.");
+        "Requests by audit level.");
     AUDIT_REJECTED = counter("apiserver_audit_requests_rejected_total", Alpha, &[],
-        "Requests that were refused because they could not be recorded.");
+        "Requests refused because they could not be audited.");
 }

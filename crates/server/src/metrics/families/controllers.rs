@@ -10,37 +10,37 @@ use crate::webhooks::measures::{
 
 families! {
     QUEUE_ADDS = counter("workqueue_adds_total", Beta, &["name"],
-        "How often something came up in a queue that did not wait there already.");
+        "Items added to a queue that were not in it.");
     QUEUE_DEPTH = gauge("workqueue_depth", Beta, &["name"],
-        "Work that waits in a queue, also what is to be tried again later.");
+        "Items in a queue, those that wait for a retry included.");
     QUEUE_LONGEST = gauge("workqueue_longest_running_processor_seconds", Beta, &["name"],
-        "How long the oldest work of a queue that is under way has taken so far.");
+        "How long the longest running work on an item has taken so far.");
     QUEUE_WAITED = seconds("workqueue_queue_duration_seconds", Beta, &["name"], &QUEUE_BOUNDS,
-        "How long what was due waited in a queue.");
+        "How long items waited in a queue after they were due.");
     QUEUE_RETRIES = counter("workqueue_retries_total", Beta, &["name"],
-        "How often something was to be tried again.");
+        "Retries of items.");
     QUEUE_UNFINISHED = gauge("workqueue_unfinished_work_seconds", Beta, &["name"],
-        "How long all work of a queue that is under way has taken so far.");
+        "How long all work in progress has taken so far, in total.");
     QUEUE_WORKED = seconds("workqueue_work_duration_seconds", Beta, &["name"], &QUEUE_BOUNDS,
-        "How long the work of a queue took.");
+        "How long work on an item took.");
     CALLS = counter("rest_client_requests_total", Alpha, &["code", "host", "method"],
-        "Requests to other servers: to webhooks.");
+        "Requests to webhooks.");
     CALL_RETRIES = counter("rest_client_request_retries_total", Alpha, &["code", "host", "verb"],
-        "Requests to other servers that repeat one, because its answer said when.");
+        "Requests to webhooks that were repeated because the response had Retry-After.");
     CALL_DURATION = seconds("rest_client_request_duration_seconds", Alpha, &["host", "verb"], &CALL_BOUNDS,
-        "How long other servers took to begin an answer.");
+        "How long webhooks took until the head of the response.");
     CALL_SIZE = whole("rest_client_request_size_bytes", Alpha, &["host", "verb"], &CALL_SIZE_BOUNDS,
-        "Bytes of the bodies of requests to other servers.");
+        "Bytes of the bodies of requests to webhooks.");
     ANSWER_SIZE = whole("rest_client_response_size_bytes", Alpha, &["host", "verb"], &CALL_SIZE_BOUNDS,
-        "Bytes of the bodies of other servers' answers.");
+        "Bytes of the bodies of responses of webhooks.");
     CONVERSIONS = counter("apiserver_conversion_webhook_request_total", Alpha, &["failure_type", "result"],
-        "Conversions that webhooks were asked for, by what came of them.");
+        "Conversions by webhooks, by outcome.");
     CONVERSION_DURATION = seconds("apiserver_conversion_webhook_duration_seconds", Alpha, &["failure_type", "result"], &CONVERSION_BOUNDS,
-        "How long conversions by webhooks took, by what came of them.");
+        "How long conversions by webhooks took, by outcome.");
     DEFINITION_CONVERSIONS = seconds("apiserver_crd_conversion_webhook_duration_seconds", Alpha, &["crd_name", "from_version", "succeeded", "to_version"], &DEFINITION_BOUNDS,
-        "How long conversions by webhooks took, by definition.");
+        "How long conversions by webhooks took, by custom resource definition.");
     UNAVAILABLE = gauge("aggregator_unavailable_apiservice", Alpha, &["name"],
-        "Whether an APIService is unavailable.");
+        "1 if an APIService is unavailable.");
     LAPSES = counter("aggregator_unavailable_apiservice_total", Alpha, &["name", "reason"],
-        "How often an APIService became unavailable, by its name and the reason.");
+        "How often an APIService became unavailable, by name and reason.");
 }

@@ -7,29 +7,29 @@ use super::{Family, counter, families, gauge, seconds};
 
 families! {
     ADDRESSES_ALLOCATED = gauge("kube_apiserver_clusterip_allocator_allocated_ips", Alpha, &["cidr"],
-        "Addresses of a range that are taken.");
+        "Allocated addresses of a range.");
     ADDRESSES_AVAILABLE = gauge("kube_apiserver_clusterip_allocator_available_ips", Alpha, &["cidr"],
-        "Addresses of a range that are free.");
+        "Free addresses of a range.");
     ADDRESS_ALLOCATIONS = counter("kube_apiserver_clusterip_allocator_allocation_total", Alpha, &["cidr", "scope"],
-        "Addresses that services were given: those that they asked for, or free ones.");
+        "Allocations of addresses to services: of requested ones (static) or of free ones (dynamic).");
     ADDRESS_ERRORS = counter("kube_apiserver_clusterip_allocator_allocation_errors_total", Alpha, &["cidr", "scope"],
-        "Addresses that services could not be given.");
+        "Failed allocations of addresses to services.");
     ADDRESS_DURATION = seconds("kube_apiserver_clusterip_allocator_allocation_duration_seconds", Alpha, &["cidr"], &ALLOCATION_BOUNDS,
-        "How long it took to find an address.");
+        "How long the allocation of an address took.");
     PORTS_ALLOCATED = gauge("kube_apiserver_nodeport_allocator_allocated_ports", Alpha, &[],
-        "Node ports that are taken.");
+        "Allocated node ports.");
     PORTS_AVAILABLE = gauge("kube_apiserver_nodeport_allocator_available_ports", Alpha, &[],
-        "Node ports that are free.");
+        "Free node ports.");
     PORT_ALLOCATIONS = counter("kube_apiserver_nodeport_allocator_allocation_total", Alpha, &["scope"],
-        "Node ports that services were given: those that they asked for, or free ones.");
+        "Allocations of node ports to services: of requested ones (static) or of free ones (dynamic).");
     PORT_ERRORS = counter("kube_apiserver_nodeport_allocator_allocation_errors_total", Alpha, &["scope"],
-        "Node ports that services could not be given.");
+        "Failed allocations of node ports to services.");
     PORT_REPAIRS = counter("apiserver_nodeport_repair_port_errors_total", Alpha, &["type"],
-        "Node ports of which the record said something wrong when it was repaired.");
+        "Errors in the record of node ports that a repair corrected or found.");
     PORT_REPAIR_ERRORS = counter("apiserver_nodeport_repair_reconcile_errors_total", Alpha, &[],
-        "Repairs of the record of node ports that failed.");
+        "Failed repairs of the record of node ports.");
     VALIDITIES_REQUESTED = counter("apiserver_certificates_registry_csr_requested_duration_total", Alpha, &["signerName"],
-        "Certificates that were issued for requests which say how long they are to be valid.");
+        "Certificates issued for requests with expirationSeconds.");
     VALIDITIES_HONORED = counter("apiserver_certificates_registry_csr_honored_duration_total", Alpha, &["signerName"],
-        "Certificates that were issued for requests which say how long they are to be valid, and are.");
+        "Certificates issued for requests with expirationSeconds that have the requested duration.");
 }

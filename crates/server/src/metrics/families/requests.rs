@@ -41,7 +41,7 @@ pub(crate) static RESPONSE_BOUNDS: [u64; 7] =
 pub(crate) static EVENT_BOUNDS: [u64; 8] = doubling(1024);
 pub(crate) static BODY_BOUNDS: [u64; 31] = body_bounds();
 
-/// From 50,000 bytes on in steps of 100,000.
+/// From 50,000 bytes in steps of 100,000.
 const fn body_bounds() -> [u64; 31] {
     let mut bounds = [50_000; 31];
     let mut at = 1;
@@ -54,39 +54,39 @@ const fn body_bounds() -> [u64; 31] {
 
 families! {
     REQUESTS = counter("apiserver_request_total", Stable, EVERYTHING,
-        "Requests by what they asked for and how they were answered.");
+        "Requests by verb, resource and status code.");
     REQUEST_DURATION = seconds("apiserver_request_duration_seconds", Stable, ROUTE_AND_DRY_RUN, &DURATION_BOUNDS,
         "How long requests took.");
     REQUEST_SLI_DURATION = seconds("apiserver_request_sli_duration_seconds", Alpha, ROUTE, &SLI_BOUNDS,
-        "How long requests took, without the time that webhooks took. Watches and dry runs are left out.");
+        "How long requests took, without the time of webhooks. Watches and dry runs are excluded.");
     REQUEST_SLO_DURATION = seconds("apiserver_request_slo_duration_seconds", Alpha, ROUTE, &SLI_BOUNDS,
-        "(Deprecated since 1.27.0) The same as apiserver_request_sli_duration_seconds, under its old name.");
+        "(Deprecated since 1.27.0) The same as apiserver_request_sli_duration_seconds.");
     RESPONSE_SIZES = whole("apiserver_response_sizes", Stable, ROUTE, &RESPONSE_BOUNDS,
-        "Bytes of the bodies that read requests were answered with.");
+        "Bytes of the response bodies of read requests.");
     LONG_RUNNING = gauge("apiserver_longrunning_requests", Stable, ROUTE,
-        "Watches, logs, streams and relayed requests that are open.");
+        "Open watches, logs, streams and proxied requests.");
     TERMINATIONS = counter("apiserver_request_terminations_total", Alpha, ROUTE_AND_CODE,
-        "Requests that the server gave up to protect itself: 429 without room for them, 504 after their time.");
+        "Requests that the server ended to protect itself: 429 when overloaded, 504 after the timeout.");
     ABORTS = counter("apiserver_request_aborts_total", Alpha, &["group", "resource", "scope", "subresource", "verb", "version"],
-        "Requests whose answer was broken off because the client did not take it in time.");
+        "Requests whose response was aborted because the client did not read it in time.");
     BODY_SIZES = whole("apiserver_request_body_size_bytes", Alpha, &["group", "resource", "verb"], &BODY_BOUNDS,
         "Bytes of the bodies of requests.");
     FIELD_VALIDATION = seconds("field_validation_request_duration_seconds", Alpha, &["field_validation"], &SLI_BOUNDS,
-        "How long requests took, by how unknown fields are to be treated.");
+        "How long requests took, by fieldValidation.");
     IN_FLIGHT = gauge("apiserver_current_inflight_requests", Stable, &["request_kind"],
-        "Requests that are worked on, but for those that run long.");
+        "Requests in flight, without long-running ones.");
     WATCH_EVENTS = counter("apiserver_watch_events_total", Alpha, RESOURCE,
-        "Events that were sent to watches.");
+        "Events sent to watches.");
     WATCH_EVENT_SIZES = whole("apiserver_watch_events_sizes", Alpha, RESOURCE, &EVENT_BOUNDS,
-        "Bytes of the events that were sent to watches.");
+        "Bytes of the events sent to watches.");
     WATCH_LIST_DURATION = seconds("apiserver_watch_list_duration_seconds", Beta, &["group", "resource", "scope", "version"], &WATCH_LIST_BOUNDS,
-        "How long it took until a streaming list had sent its initial events.");
+        "How long the initial events of streaming lists took.");
     DEPRECATED = gauge("apiserver_requested_deprecated_apis", Stable, &["group", "removed_release", "resource", "subresource", "version"],
-        "Deprecated APIs that were asked for.");
+        "Deprecated APIs that were requested.");
     TLS_ERRORS = counter("apiserver_tls_handshake_errors_total", Alpha, &[],
-        "TLS handshakes that failed.");
+        "Failed TLS handshakes.");
     HEALTH_CHECK = gauge("kubernetes_healthcheck", Stable, &["name", "type"],
-        "Whether a health check passed when it was made last.");
+        "1 if a health check passed the last time.");
     HEALTH_CHECKS = counter("kubernetes_healthchecks_total", Stable, &["name", "status", "type"],
-        "Health checks that were made.");
+        "Health checks, by status.");
 }

@@ -6,19 +6,19 @@ use crate::backends::DIAL_BOUNDS;
 
 families! {
     WEBSOCKETS = counter("apiserver_websocket_streaming_requests_total", Alpha, &["proxy_type", "subresource"],
-        "Streams to pods that were asked for, by whether the kubelet speaks every kind of WebSocket itself.");
+        "Streaming requests to pods over WebSockets, by whether the kubelet supports the subprotocol itself.");
     TRANSLATED = counter("apiserver_stream_translator_requests_total", Alpha, &["code"],
-        "Remote commands over WebSockets that were translated to SPDY, by what became of them.");
+        "Remote commands over WebSockets that were translated to SPDY, by status code.");
     TUNNELLED = counter("apiserver_stream_tunnel_requests_total", Alpha, &["code"],
-        "Port-forwardings through WebSockets to kubelets that speak SPDY, by what became of them.");
+        "Port-forwarding requests that were tunnelled through WebSockets to SPDY, by status code.");
     LOGS = counter("kube_apiserver_pod_logs_insecure_backend_total", Alpha, &["usage"],
-        "Logs of pods that were asked for, by whether the kubelet has to show who it is.");
+        "Requests for pod logs, by whether the kubelet's certificate is verified.");
     LOGS_OF_STRANGERS = counter("kube_apiserver_pod_logs_backend_tls_failure_total", Alpha, &[],
-        "Logs of pods that were not read because the kubelet could not show who it is.");
+        "Requests for pod logs that failed because the kubelet's certificate is not trusted.");
     DIAL_STARTS = counter("apiserver_egress_dialer_dial_start_total", Alpha, &["protocol", "transport"],
-        "Connections through a proxy that were begun.");
+        "Started connections through an egress proxy.");
     DIAL_DURATION = seconds("apiserver_egress_dialer_dial_duration_seconds", Alpha, &["protocol", "transport"], &DIAL_BOUNDS,
-        "How long it took until connections through a proxy were there.");
+        "How long connections through an egress proxy took to establish.");
     DIAL_FAILURES = counter("apiserver_egress_dialer_dial_failure_count", Alpha, &["protocol", "stage", "transport"],
-        "Connections through a proxy that failed, by whether the proxy was not reached or did not reach the backend.");
+        "Failed connections through an egress proxy, by stage: to the proxy, or from it to the backend.");
 }

@@ -2,7 +2,7 @@ use http::Response;
 
 use super::*;
 
-fn said(code: u16, content_type: &str, body: &'static str) -> Said {
+fn outcome(code: u16, content_type: &str, body: &'static str) -> Outcome {
     let answer = Response::builder().status(code).header(CONTENT_TYPE, content_type);
     let (head, ()) = answer.body(()).unwrap().into_parts();
     let uri = Uri::from_static("https://127.0.0.1:9443/convert");
@@ -16,7 +16,7 @@ fn error_responses_have_upstreams_messages() {
         let reported = if (200..207).contains(&code) { 503 } else { code };
         let is_transient = matches!(reported, 429 | 500 | 502 | 504);
         let expected = Unanswered { why: expected.to_owned(), code: reported, is_transient };
-        assert_eq!(said(code, content_type, body), Said::Refusal(expected), "{code}");
+        assert_eq!(outcome(code, content_type, body), Outcome::Refusal(expected), "{code}");
     };
     let (text, json) = ("text/plain; charset=utf-8", "application/json");
     check((400, text, "no"), "the server rejected our request for an unknown reason");
@@ -58,9 +58,9 @@ fn error_responses_have_upstreams_messages() {
 #[test]
 fn the_message_of_a_status_is_used() {
     let check = |body: &'static str, expected: &str| {
-        let said = said(400, "application/json", body);
+        let found = outcome(400, "application/json", body);
         let expected = Unanswered { why: expected.to_owned(), code: 400, is_transient: false };
-        assert_eq!(said, Said::Refusal(expected), "{body}");
+        assert_eq!(found, Outcome::Refusal(expected), "{body}");
     };
     check(
         r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no such"}"#,
@@ -82,7 +82,7 @@ fn the_message_of_a_status_is_used() {
 #[test]
 fn a_long_error_text_is_truncated() {
     let long: &'static str = "é".repeat(TEXT_BYTES_MAX).leak();
-    let Said::Refusal(refusal) = said(403, "text/plain", long) else { panic!("no refusal") };
+    let Outcome::Refusal(refusal) = outcome(403, "text/plain", long) else { panic!("no refusal") };
     assert_eq!(refusal.why.len(), TEXT_BYTES_MAX);
 }
 
@@ -109,7 +109,7 @@ fn cve_2020_8561_redirects_are_followed_to_the_same_server_only() {
         ("http://127.0.0.1:9443/plain", "/plain"),
         ("//169.254.169.254/latest", "//169.254.169.254/latest"),
     ] {
-        let path = Said::Elsewhere(PathAndQuery::from_static(path));
+        let path = Outcome::Elsewhere(PathAndQuery::from_static(path));
         assert_eq!(to(307, location), Ok(path), "{location}");
     }
     for location in [
@@ -124,6 +124,6 @@ fn cve_2020_8561_redirects_are_followed_to_the_same_server_only() {
         assert!(to(308, location).is_err(), "{location}");
     }
     for code in [301, 302, 303] {
-        assert!(matches!(to(code, "https://evil.example/"), Ok(Said::Refusal(_))), "{code}");
+        assert!(matches!(to(code, "https://evil.example/"), Ok(Outcome::Refusal(_))), "{code}");
     }
 }

@@ -28,7 +28,7 @@ impl LogOptions {
     pub(super) fn read(query: &Query) -> Result<Self, Status> {
         let is_on = |name| flag(query.get(name));
         let since_seconds = integer(query, "sinceSeconds")?;
-        let since_time = query.get("sinceTime").filter(|said| !said.is_empty());
+        let since_time = query.get("sinceTime").filter(|given| !given.is_empty());
         let since_time = since_time.map(time::parse).transpose();
         Ok(Self {
             follow: is_on("follow"),
@@ -83,9 +83,9 @@ impl LogOptions {
             ("tailLines", number(self.tail_lines)),
             ("timestamps", is_on(self.timestamps)),
         ];
-        let said = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let said = said.map(|(name, value)| format!("{name}={}", percent_encode(&value)));
-        let query = said.collect::<Vec<_>>().join("&");
+        let given = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let given = given.map(|(name, value)| format!("{name}={}", percent_encode(&value)));
+        let query = given.collect::<Vec<_>>().join("&");
         if query.is_empty() { query } else { format!("?{query}") }
     }
 }
@@ -95,8 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kubelets_are_told_what_was_said() {
-        for (asked, told) in [
+    fn options_are_passed_on_to_the_kubelet() {
+        for (requested, expected) in [
             ("", ""),
             ("container=c&follow=false&insecureSkipTLSVerifyBackend=true", ""),
             (
@@ -105,7 +105,11 @@ mod tests {
             ),
             ("sinceTime=2020-01-01T02:00:00%2B02:00", "?sinceTime=2020-01-01T00%3A00%3A00Z"),
         ] {
-            assert_eq!(LogOptions::read(&Query::parse(asked)).unwrap().query(), told, "{asked}");
+            assert_eq!(
+                LogOptions::read(&Query::parse(requested)).unwrap().query(),
+                expected,
+                "{requested}"
+            );
         }
     }
 }

@@ -138,14 +138,14 @@ async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
 /// Returns the error of a kubelet that did not switch protocols: the message of its Status, or its
 /// text.
 async fn refusal(answer: backends::Response) -> String {
-    let mut said = Vec::new();
+    let mut bytes = Vec::new();
     let mut body = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX);
     while let Some(Ok(frame)) = body.frame().await {
-        said.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
     }
-    let tree = json::parse(&said).unwrap_or_default();
+    let tree = json::parse(&bytes).unwrap_or_default();
     let member = |name| tree.str_at(&[name]).map(str::trim).filter(|text| !text.is_empty());
-    let text = lossy(&said);
+    let text = lossy(&bytes);
     let text = member("message").or_else(|| member("error")).unwrap_or(text.trim());
     if text.is_empty() { "empty server response".to_owned() } else { text.to_owned() }
 }

@@ -2,7 +2,7 @@
 //!
 //! A constrained mode allows impersonation for some requests only: those for which the verb
 //! `impersonate-on:<mode>:<verb>` is granted. The impersonated user is authorized under the verb
-//! `impersonate:<mode>`. The oldest mode has the verb `impersonate` and no constraint.
+//! `impersonate:<mode>`. The legacy mode has the verb `impersonate` and no constraint.
 
 #[cfg(test)]
 mod tests;
@@ -26,34 +26,37 @@ const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const MANY: usize = 4;
 
 /// A mode of impersonation.
-struct Way {
-    /// The name in verbs; `""` for the oldest mode.
+struct Mode {
+    /// The name in verbs; `""` for the legacy mode.
     name: &'static str,
     /// True if the mode applies to this requester and impersonated user.
-    suits: fn(&User, &Wanted) -> bool,
+    applies: fn(&User, &Wanted) -> bool,
 }
 
 /// The modes, in the order in which they are tried.
-const WAYS: &[Way] = &[
-    Way {
+const MODES: &[Mode] = &[
+    Mode {
         name: ASSOCIATED_NODE,
-        suits: |user, wanted| {
+        applies: |user, wanted| {
             let node = only_name(wanted).and_then(node);
             node.is_some() && node == own_node(user)
         },
     },
-    Way { name: "arbitrary-node", suits: |_, wanted| only_name(wanted).and_then(node).is_some() },
-    Way {
-        name: "serviceaccount",
-        suits: |_, wanted| only_name(wanted).and_then(split_service_account).is_some(),
+    Mode {
+        name: "arbitrary-node",
+        applies: |_, wanted| only_name(wanted).and_then(node).is_some(),
     },
-    Way {
+    Mode {
+        name: "serviceaccount",
+        applies: |_, wanted| only_name(wanted).and_then(split_service_account).is_some(),
+    },
+    Mode {
         name: "user-info",
-        suits: |_, Wanted { user, .. }| {
+        applies: |_, Wanted { user, .. }| {
             node(user).is_none() && split_service_account(user).is_none()
         },
     },
-    Way { name: "", suits: |_, _| true },
+    Mode { name: "", applies: |_, _| true },
 ];
 /// The mode of a service account for the node of its pod: its permissions are granted for all
 /// nodes.
@@ -62,8 +65,8 @@ const ASSOCIATED_NODE: &str = "associated-node";
 /// A permitted impersonation.
 #[derive(Debug)]
 pub(super) struct Allowed {
-    /// The constrained mode; `None` for the oldest.
-    pub(super) way: Option<&'static str>,
+    /// The constrained mode; `None` for the legacy one.
+    pub(super) mode: Option<&'static str>,
     /// The group that the mode adds.
     pub(super) group: Option<&'static str>,
 }
@@ -76,43 +79,43 @@ pub(super) async fn permit(
     authorizer: &dyn Authorizer,
 ) -> Result<Allowed, Status> {
     let mut refusal = None;
-    for way in WAYS.iter().filter(|way| (way.suits)(user, wanted)) {
-        let verb = match way.name {
+    for mode in MODES.iter().filter(|mode| (mode.applies)(user, wanted)) {
+        let verb = match mode.name {
             "" => Cow::Borrowed("impersonate"),
             name => Cow::Owned(format!("impersonate:{name}")),
         };
-        let asking = Asking { way: way.name, verb: &verb, user, authorizer };
-        match asking.all(wanted, info).await {
+        let check = Check { mode: mode.name, verb: &verb, user, authorizer };
+        match check.all(wanted, info).await {
             Ok(()) => {
-                let is_constrained = way.is_constrained();
+                let is_constrained = mode.is_constrained();
                 let group = node(&wanted.user).filter(|_| is_constrained).map(|_| NODES);
-                return Ok(Allowed { way: is_constrained.then_some(way.name), group });
+                return Ok(Allowed { mode: is_constrained.then_some(mode.name), group });
             }
             Err(status) => refusal = refusal.or(Some(status)),
         }
     }
-    Err(refusal.expect("the oldest way suits everyone"))
+    Err(refusal.expect("the legacy mode applies everyone"))
 }
 
-impl Way {
+impl Mode {
     fn is_constrained(&self) -> bool {
         !self.name.is_empty()
     }
 }
 
 /// The authorization of one mode.
-struct Asking<'a> {
-    way: &'static str,
+struct Check<'a> {
+    mode: &'static str,
     verb: &'a str,
     user: &'a User,
     authorizer: &'a dyn Authorizer,
 }
 
-impl Asking<'_> {
+impl Check<'_> {
     /// Authorizes the request, then name, uid, groups and extra.
     async fn all(&self, wanted: &Wanted, info: &RequestInfo) -> Result<(), Status> {
         if self.is_constrained() {
-            let verb = format!("impersonate-on:{}:{}", self.way, info.verb.as_str());
+            let verb = format!("impersonate-on:{}:{}", self.mode, info.verb.as_str());
             self.ask(&verb, info.subject()).await?;
         }
         self.name(&wanted.user).await?;
@@ -136,7 +139,7 @@ impl Asking<'_> {
             return self.ask(self.verb, subject).await;
         }
         let (resource, name) = match node(name).filter(|_| self.is_constrained()) {
-            Some(_) if self.way == ASSOCIATED_NODE => ("nodes", "*"),
+            Some(_) if self.mode == ASSOCIATED_NODE => ("nodes", "*"),
             Some(node) => ("nodes", node),
             None => ("users", name),
         };
@@ -167,8 +170,8 @@ impl Asking<'_> {
             self.about(AUTHENTICATION, "userextras", key, value).await
         };
         if self.is_constrained() {
-            let wrong = extra.iter().find_map(|(key, values)| wrong_extra(key, values));
-            if let Some(why) = wrong {
+            let invalid = extra.iter().find_map(|(key, values)| wrong_extra(key, values));
+            if let Some(why) = invalid {
                 return Err(self.refuse("userextras", "", why));
             }
             let values: usize = extra.iter().map(|(_, values)| values.len()).sum();
@@ -190,7 +193,7 @@ impl Asking<'_> {
     }
 
     fn is_constrained(&self) -> bool {
-        !self.way.is_empty()
+        !self.mode.is_empty()
     }
 
     async fn about(
