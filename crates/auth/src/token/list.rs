@@ -108,7 +108,7 @@ mod tests {
                 "t,jane,1\n\nt,jane",
                 "line 3: the token file must have at least 3 columns (token, user name, user uid), found 2",
             ),
-            ("t,jane,1,\"dev\nu,joe,2", "line 1: a quote that opens a field is not closed"),
+            ("t,jane,1,\"dev\nu,joe,2", "line 1: a quoted field is not closed"),
         ] {
             let error = TokenList::parse(text).unwrap_err().to_string();
             assert_eq!(error, expected);
