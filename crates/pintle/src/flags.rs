@@ -110,7 +110,8 @@ fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
 ///
 ///   pintle ready url=https://127.0.0.1:6443 kubeconfig=/…/.pintle/admin.kubeconfig
 ///
-/// and logs to standard error. SIGTERM and SIGINT let open requests finish.
+/// and logs to standard error. SIGTERM and SIGINT let open requests finish. A service manager that waits
+/// for it (NOTIFY_SOCKET) is notified, too.
 ///
 /// Examples:
 ///
@@ -144,6 +145,10 @@ pub(crate) struct Serve {
     api: ApiFlags,
     #[command(flatten)]
     limits: LimitFlags,
+    /// Stop when standard input ends: so the server ends with the program that started it and holds the
+    /// other end of the pipe, even if that program is killed
+    #[arg(long, help_heading = "Process")]
+    stop_at_eof: bool,
     #[command(flatten)]
     logging: LoggingFlags,
 }
@@ -320,6 +325,11 @@ impl Serve {
     /// How the program logs.
     pub(crate) const fn log(&self) -> LogOptions {
         self.logging.options()
+    }
+
+    /// Whether the end of standard input stops the server.
+    pub(crate) const fn stop_at_eof(&self) -> bool {
+        self.stop_at_eof
     }
 
     /// Converts the flags to a configuration.

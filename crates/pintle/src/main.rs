@@ -6,16 +6,18 @@ mod compat;
 mod convert;
 mod flags;
 mod log;
+mod service_manager;
+mod stop;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pintle_server::{Config, Running, Server};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use compat::Program;
 use flags::{Command, LogOptions, Pintle, Told};
+use stop::Stops;
 use tikv_jemallocator::Jemalloc;
 
 /// glibc's allocator keeps the memory of a burst of large responses; jemalloc returns it to the
@@ -50,7 +52,8 @@ fn run_command((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode>
     match command_line.command {
         Command::Serve(flags) => {
             log::start(flags.log());
-            run(Config { flags: told, ..flags.config()? })?;
+            let stop_at_eof = flags.stop_at_eof();
+            run(Config { flags: told, ..flags.config()? }, stop_at_eof)?;
         }
         Command::Certificates(certificates) => certificates.run()?,
         Command::Convert(convert) => return convert.run(),
@@ -100,31 +103,33 @@ fn run_as_etcd(flags: &[compat::arguments::Flag]) -> anyhow::Result<ExitCode> {
     log::start(LogOptions::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut signals = Signals::new()?;
+        let mut stops = Stops::new(false)?;
         tokio::select! {
             ended = compat::etcd::run(flags) => ended,
-            () = signals.next() => Ok(()),
+            () = stops.next() => Ok(()),
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a server until a signal.
-fn run(config: Config) -> anyhow::Result<()> {
+/// Runs a server until a signal, or until the end of standard input if `stop_at_eof` says so.
+fn run(config: Config, stop_at_eof: bool) -> anyhow::Result<()> {
     let runtime = pintle_server::runtime()?;
     runtime.block_on(async {
-        let mut signals = Signals::new()?;
+        let mut stops = Stops::new(stop_at_eof)?;
         let server = tokio::select! {
             server = Server::start(config) => server?,
-            () = signals.next() => return Ok(()),
+            () = stops.next() => return Ok(()),
         };
         announce(&server)?;
+        service_manager::ready(server.url());
         tokio::spawn(release_code());
-        signals.next().await;
+        stops.next().await;
+        service_manager::stopping();
         tracing::info!("stopping; a second signal stops at once");
         tokio::select! {
             () = server.shutdown() => tracing::info!("stopped"),
-            () = signals.another() => anyhow::bail!("stopped before all requests were finished"),
+            () = stops.another() => anyhow::bail!("stopped before all requests were finished"),
         }
         Ok(())
     })
@@ -150,41 +155,4 @@ fn announce(server: &Running) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "pintle ready url={} kubeconfig={kubeconfig}", server.url())?;
     out.flush()
-}
-
-/// The signals that stop the server.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Returns on the next signal that is not a repetition of the last. A tool that stops a process
-    /// group may signal each process and the group (`timeout` does), so signals in quick succession
-    /// count once. Cancel safe.
-    async fn another(&mut self) {
-        const SAME: Duration = Duration::from_millis(500);
-        let first = Instant::now();
-        loop {
-            self.next().await;
-            if first.elapsed() > SAME {
-                return;
-            }
-        }
-    }
-
-    /// Returns on the next signal. Cancel safe.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -1,0 +1,67 @@
+//! What stops the server: signals, and with `--stop-at-eof` the end of standard input.
+
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// The requests to stop the server.
+pub(crate) struct Stops {
+    terminate: Signal,
+    interrupt: Signal,
+    /// Pending until standard input ends; `None` if it does not matter, or after it has ended.
+    end_of_input: Option<oneshot::Receiver<()>>,
+}
+
+impl Stops {
+    /// The requests by signals, and by the end of standard input if `at_eof` says so.
+    pub(crate) fn new(at_eof: bool) -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            end_of_input: if at_eof { Some(end_of_input()?) } else { None },
+        })
+    }
+
+    /// Returns on the next request that is not a repetition of the last. A tool that stops a process
+    /// group may signal each process and the group (`timeout` does), so requests in quick succession
+    /// count once. Cancel safe.
+    pub(crate) async fn another(&mut self) {
+        const SAME: Duration = Duration::from_millis(500);
+        let first = Instant::now();
+        loop {
+            self.next().await;
+            if first.elapsed() > SAME {
+                return;
+            }
+        }
+    }
+
+    /// Returns on the next request. Cancel safe.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            () = ended(&mut self.end_of_input) => self.end_of_input = None,
+        }
+    }
+}
+
+/// Returns when the input has ended, and never if there is none to wait for.
+async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
+    match input {
+        Some(input) => _ = input.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads standard input to its end, on a thread of its own: the runtime would wait for a read that
+/// it started when it is dropped.
+fn end_of_input() -> std::io::Result<oneshot::Receiver<()>> {
+    let (ended, input) = oneshot::channel();
+    std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        let _ = ended.send(());
+    })?;
+    Ok(input)
+}
