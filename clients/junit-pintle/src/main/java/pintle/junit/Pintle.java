@@ -1,0 +1,121 @@
+package pintle.junit;
+
+import io.fabric8.kubernetes.client.Config;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientBuilder;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * A running Kubernetes API server that stores nothing on disk.
+ *
+ * <p>It ends at {@link #close}, or with this process: it waits for the end of a pipe that only this process holds,
+ * and the system closes the pipe even if the process is killed.
+ */
+public final class Pintle implements AutoCloseable {
+  private static final long START_SECONDS_MAX = 60;
+  private static final long STOP_SECONDS_MAX = 10;
+
+  /** The line that the server prints when it is ready. */
+  private static final Pattern READY = Pattern.compile("pintle ready url=(\\S+) kubeconfig=(.*)");
+
+  private final Process process;
+  private final String url;
+  private final Path kubeconfig;
+  private final KubernetesClient client;
+
+  private Pintle(Process process, Matcher ready) throws IOException {
+    this.process = process;
+    url = ready.group(1);
+    kubeconfig = Path.of(ready.group(2));
+    client = new KubernetesClientBuilder().withConfig(Config.fromKubeconfig(Files.readString(kubeconfig))).build();
+  }
+
+  /** Starts a server with further flags of {@code pintle serve}. */
+  public static Pintle start(String... flags) {
+    List<String> command = new ArrayList<>();
+    command.add(System.getenv().getOrDefault("PINTLE", "pintle"));
+    command.addAll(List.of("serve", "--ephemeral", "--secure-port=0", "--stop-at-eof"));
+    command.addAll(List.of(flags));
+    ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
+    // RUST_LOG=pintle=info shows more of the log.
+    builder.environment().putIfAbsent("RUST_LOG", "error");
+    Process process;
+    try {
+      process = builder.start();
+    } catch (IOException error) {
+      throw new UncheckedIOException("no Pintle: put `pintle` on the PATH, or let PINTLE name it", error);
+    }
+    try {
+      return new Pintle(process, waitUntilReady(process));
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    } catch (RuntimeException error) {
+      process.destroyForcibly();
+      throw error;
+    }
+  }
+
+  private static Matcher waitUntilReady(Process process) {
+    BufferedReader output = process.inputReader();
+    String line =
+        CompletableFuture.supplyAsync(() -> readLine(output))
+            .completeOnTimeout("", START_SECONDS_MAX, TimeUnit.SECONDS)
+            .join();
+    Matcher ready = READY.matcher(line);
+    if (!ready.matches()) {
+      throw new IllegalStateException("pintle does not start; standard error has the reason");
+    }
+    return ready;
+  }
+
+  private static String readLine(BufferedReader output) {
+    try {
+      String line = output.readLine();
+      return line == null ? "" : line;
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  /** The URL of the server. */
+  public String url() {
+    return url;
+  }
+
+  /** The path of a kubeconfig of an administrator, for other clients and tools. */
+  public Path kubeconfig() {
+    return kubeconfig;
+  }
+
+  /** The client of an administrator; it is closed with the server. */
+  public KubernetesClient client() {
+    return client;
+  }
+
+  /** Stops the server and waits until it has ended. */
+  @Override
+  public void close() {
+    client.close();
+    try {
+      process.getOutputStream().close();
+      if (!process.waitFor(STOP_SECONDS_MAX, TimeUnit.SECONDS)) {
+        process.destroyForcibly().waitFor();
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    } catch (InterruptedException interrupted) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+}
