@@ -253,7 +253,7 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     let expect = Expect::At(record.revision);
     let first = Write { key, expect, change, note: None };
     let group = Group { first, rest: Vec::new(), unchanged: Vec::new() };
-    let since = store.commit_together(group).await?[0].revision;
+    let since = store.commit(group).await?[0].revision;
     store.close().await;
     drop(store);
 

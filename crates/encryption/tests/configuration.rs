@@ -204,7 +204,7 @@ fn files_without_a_configuration_are_refused() {
 /// A file of megabytes takes time and memory in proportion to its length, because rules share their
 /// providers.
 #[test]
-fn huge_configurations() {
+fn a_huge_configuration_takes_linear_time_and_memory() {
     let resources: Vec<String> = (0..30_000).map(|n| format!("'*.group{n}.example'")).collect();
     let providers = vec!["{identity: {}}"; 30_000].join(", ");
     let resources =

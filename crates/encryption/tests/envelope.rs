@@ -68,7 +68,7 @@ impl KeyService for Base64 {
 
 /// upstream: `TestKMSv2ProviderLegacyData` of `test/integration/controlplane/transformation`.
 #[test]
-fn what_old_releases_stored_is_read() {
+fn values_of_old_releases_are_read() {
     let (_, providers) = start_named("kms-provider", Arc::new(Base64), "1");
     for line in LEGACY.lines() {
         let row = json::parse(line.as_bytes()).unwrap();
@@ -170,7 +170,7 @@ fn a_seed_serves_many_values() {
 }
 
 #[test]
-fn writes_need_a_seed_that_may_be_used() {
+fn writes_need_a_valid_seed() {
     let plugin = Arc::new(Plugin::default());
     let (envelope, providers) = start(plugin.clone(), "1");
     let stored = write(&providers, b"{}").unwrap();
@@ -184,7 +184,7 @@ fn writes_need_a_seed_that_may_be_used() {
 /// upstream: `TestValidateEncryptedObject`, `TestValidateEncryptedDEKSource`, `TestValidateKeyID`,
 /// `TestValidateAnnotations`.
 #[test]
-fn invalid_answers_of_a_plugin_are_refused() {
+fn invalid_responses_of_a_plugin_are_refused() {
     let envelope = Envelope::new(Arc::new(Plugin::default()));
     let seed = Seed::generate().unwrap();
     let good = sealed(&seed, "1");

@@ -60,7 +60,7 @@ fn key(item: &str) -> Key {
 async fn write(store: &dyn Store, item: &str, expect: Expect, change: Change) -> Revision {
     let write = Write { key: key(item), expect, change, note: None };
     let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
-    store.commit_together(group).await.unwrap()[0].revision
+    store.commit(group).await.unwrap()[0].revision
 }
 
 fn value(number: usize) -> Template {

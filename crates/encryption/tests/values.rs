@@ -13,7 +13,7 @@ use pintle_value::{Value, json};
 
 /// Secrets as kube-apiserver v1.36.3 stored them with the 32-byte key `k`, one per line: the path,
 /// the stored bytes in base64, and a part of the value.
-const STORED: &str = include_str!("kept.jsonl");
+const STORED: &str = include_str!("stored.jsonl");
 
 const SECRET: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
 const PATH: &[u8] = b"/registry/secrets/default/a";

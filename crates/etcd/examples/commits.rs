@@ -83,7 +83,7 @@ async fn main() -> Result<()> {
                     let write = Write { key, expect: Expect::Absent, change, note: None };
                     let begin = Instant::now();
                     let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
-                    store.commit_together(group).await?;
+                    store.commit(group).await?;
                     took.push(begin.elapsed());
                 }
                 anyhow::Ok(took)

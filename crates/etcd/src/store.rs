@@ -46,7 +46,7 @@ pub struct Options {
     pub prefix: String,
     /// Encrypts values; `None` to store them in plain text.
     pub transformer: Option<Arc<dyn Transformer>>,
-    /// The interval of compactions, which servers do in turns; `None` for never.
+    /// The interval of compactions, each of which one server of the database does; `None` for never.
     pub compaction_interval: Option<Duration>,
     /// How long new writes join an existing lease.
     pub lease_reuse: Duration,
@@ -222,7 +222,7 @@ impl Store for EtcdStore {
         })
     }
 
-    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+    fn commit(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async move {
             self.health.open()?;
             let permit = self.permits.clone().acquire_owned().await;

@@ -174,7 +174,7 @@ async fn write_until(
         let change = Change::Put(template);
         let first = Write { key, expect, change, note: None };
         let group = Group { first, rest: Vec::new(), unchanged: Vec::new() };
-        let records = store.commit_together(group).await?;
+        let records = store.commit(group).await?;
         latencies.push(begin.elapsed());
         if keys < usize::MAX {
             revisions.insert(item, records[0].revision);

@@ -225,7 +225,7 @@ pub trait Store: Send + Sync {
     /// writes when they are durable and every follower has them. Concurrent groups share one
     /// synchronisation of the disk. If a precondition of the rest or of `unchanged` fails, the
     /// error is [`Error::CompanionConflict`].
-    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
+    fn commit(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
     /// Returns which writes the store can commit together.
     fn grouping(&self) -> Grouping;

@@ -89,7 +89,7 @@ impl Store for Local {
         Box::pin(ready(Ok(self.head()))) // no other process writes
     }
 
-    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+    fn commit(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async move {
             self.shared.writable()?;
             let kib = |write: &Write| write.change.template().len() / 1024 + 1;

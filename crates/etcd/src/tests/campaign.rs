@@ -212,7 +212,7 @@ impl Campaign {
         let mut writes = writes.into_iter();
         let first = writes.next().unwrap();
         let group = Group { first, rest: writes.collect(), unchanged: Vec::new() };
-        let outcome = store.commit_together(group).await;
+        let outcome = store.commit(group).await;
         match &outcome {
             Ok(records) if self.model.restorations() == restorations => {
                 for record in records {

@@ -108,7 +108,7 @@ async fn a_group_shares_a_revision_and_is_sent_at_once() {
     let calls = followed(&store).await;
     let writes =
         vec![create("a/1", "x"), create("b/1", "x"), create("a/2", "y"), create("c/1", "x")];
-    let records = store.commit_together(group(writes)).await.unwrap();
+    let records = store.commit(group(writes)).await.unwrap();
     let revisions: Vec<_> = records.iter().map(|record| record.revision.0).collect();
     assert_eq!(revisions, [3, 3, 2, 3]);
     assert_eq!(records.iter().map(|r| &*r.key.item).collect::<Vec<_>>(), ["1", "1", "2", "1"]);
@@ -122,7 +122,7 @@ async fn writes_before_a_failed_group_are_undone() {
     let store = server.store().await;
     let mut at = Vec::new();
     for path in ["a/1", "a/2", "a/3", "b/1"] {
-        at.push(Expect::At(store.commit(create(path, "old")).await.unwrap().revision));
+        at.push(Expect::At(store.commit_one(create(path, "old")).await.unwrap().revision));
     }
     let writes = vec![
         put("a/1", at[0], "new"),
@@ -131,7 +131,7 @@ async fn writes_before_a_failed_group_are_undone() {
         create("a/4", "new"),
         create("b/1", "it is there"),
     ];
-    let failed = store.commit_together(group(writes)).await;
+    let failed = store.commit(group(writes)).await;
     assert_eq!(failed, Err(Error::CompanionConflict { key: key("b/1") }));
     let state = store.list("a", "", At::Head).await.unwrap();
     let state: Vec<_> = state.iter().map(|r| format!("{}={:?}", r.key.item, r.value())).collect();
@@ -143,9 +143,9 @@ async fn a_mark_before_a_deletion_is_sent_first() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
-    let at = store.commit(create("a/1", "x")).await.unwrap().revision;
+    let at = store.commit_one(create("a/1", "x")).await.unwrap().revision;
     let writes = vec![put("a/1", Expect::At(at), "marked"), delete("a/1", Expect::AfterPrevious)];
-    let records = store.commit_together(group(writes)).await.unwrap();
+    let records = store.commit(group(writes)).await.unwrap();
     let texts: Vec<_> = records.iter().map(text).collect();
     assert_eq!(texts, ["Updated a/1=marked", "Deleted a/1=last"]);
     assert_eq!(calls.texts(), ["Created a/1=x", "Updated a/1=marked", "Deleted a/1=last"]);
@@ -159,12 +159,12 @@ async fn keys_that_belong_to_an_object_are_deleted_after_it() {
     let store = server.store().await;
     let mut at = Vec::new();
     for path in ["a/1", "b/1", "b/2"] {
-        at.push(Expect::At(store.commit(create(path, "x")).await.unwrap().revision));
+        at.push(Expect::At(store.commit_one(create(path, "x")).await.unwrap().revision));
     }
     let calls = followed(&store).await;
     let before = calls.texts().len();
     let writes = vec![put("a/1", at[0], "y"), delete("b/1", at[1]), delete("b/2", at[2])];
-    let records = store.commit_together(group(writes)).await.unwrap();
+    let records = store.commit(group(writes)).await.unwrap();
     assert_eq!(records.len(), 3);
     let records = calls.texts().split_off(before);
     assert_eq!(records, ["Updated a/1=y, Deleted b/1=last", "Deleted b/2=last"]);
@@ -175,17 +175,17 @@ async fn stores_on_one_database_see_each_other() {
     let Some(server) = Server::start().await else { return };
     let (one, other) = (server.store().await, server.store().await);
     let (by_one, by_other) = (followed(&one).await, followed(&other).await);
-    let at = one.commit(create("a/1", "x")).await.unwrap().revision;
+    let at = one.commit_one(create("a/1", "x")).await.unwrap().revision;
     let fresh = other.fresh().await.unwrap();
     assert!(fresh >= at, "a fresh read covers every acknowledged write");
     until("the other store has it", || other.head() >= fresh).await;
-    let at = other.commit(put("a/1", Expect::At(at), "y")).await.unwrap().revision;
+    let at = other.commit_one(put("a/1", Expect::At(at), "y")).await.unwrap().revision;
     // The conflicting write is visible when the conflict is reported.
-    let stale = one.commit(put("a/1", Expect::At(Revision(at.0 - 1)), "z")).await;
+    let stale = one.commit_one(put("a/1", Expect::At(Revision(at.0 - 1)), "z")).await;
     let Err(Error::Conflict { current: Some(current) }) = stale else { panic!("{stale:?}") };
     assert_eq!((text(&current), current.revision), ("Updated a/1=y".to_owned(), at));
     assert_eq!(by_one.texts(), ["Created a/1=x", "Updated a/1=y"]);
-    one.commit(delete("a/1", Expect::At(at))).await.unwrap();
+    one.commit_one(delete("a/1", Expect::At(at))).await.unwrap();
     until("the deletion is seen", || by_other.texts().len() == 3).await;
     let records = ["Created a/1=x", "Updated a/1=y", "Deleted a/1="];
     assert_eq!(by_other.texts(), records, "the last state is not known to others");
@@ -242,8 +242,8 @@ async fn a_key_with_a_lifetime_expires() {
     let client = Arc::new(server.client());
     let store = EtcdOpening::new(client, server.options(), layout).await.unwrap().start();
     let calls = followed(&store).await;
-    store.commit(create("fleeting/1", "x")).await.unwrap();
-    store.commit(create("lasting/1", "x")).await.unwrap();
+    store.commit_one(create("fleeting/1", "x")).await.unwrap();
+    store.commit_one(create("lasting/1", "x")).await.unwrap();
     until("it expires", || calls.texts().len() == 3).await;
     assert_eq!(calls.texts()[2], "Deleted fleeting/1=");
 }
@@ -253,7 +253,7 @@ async fn an_unwritable_value_is_refused_and_an_unreadable_one_is_returned_as_sto
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
-    let refused = store.commit(create("a/1", "unwritable")).await;
+    let refused = store.commit_one(create("a/1", "unwritable")).await;
     assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
     let client = server.client();
     let path = Bytes::from_static(b"/registry/a/2");
@@ -280,7 +280,7 @@ async fn a_killed_server_loses_no_acknowledged_write() {
                 let mut acknowledged = Vec::new();
                 for n in 0.. {
                     let path = format!("a/{writer}-{n}");
-                    match store.commit(create(&path, "x")).await {
+                    match store.commit_one(create(&path, "x")).await {
                         Ok(_) => acknowledged.push(path),
                         Err(Error::Failed { .. } | Error::Unknown { .. }) if n > 5 => break,
                         Err(error) => panic!("{error}"),
@@ -300,7 +300,7 @@ async fn a_killed_server_loses_no_acknowledged_write() {
     assert!(store.fresh().await.is_err());
     server.restart().await;
     until("the server answers again", || store.check().is_ok()).await;
-    let last = store.commit(create("a/last", "x")).await.unwrap();
+    let last = store.commit_one(create("a/last", "x")).await.unwrap();
     let stored = store.list("a", "", At::Head).await.unwrap();
     let records: Vec<_> = calls
         .texts()
@@ -324,7 +324,7 @@ async fn a_restored_backup_is_read_anew() {
     let Some(mut server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
-    store.commit(create("a/1", "x")).await.unwrap();
+    store.commit_one(create("a/1", "x")).await.unwrap();
     let (data, backup) = (server.dir.path().join("data"), server.dir.path().join("backup"));
     server.kill();
     copy(&data, &backup);
@@ -332,7 +332,7 @@ async fn a_restored_backup_is_read_anew() {
     until("the server answers again", || store.check().is_ok()).await;
     let mut head = Revision(0);
     for item in ["2", "3", "4"] {
-        head = store.commit(create(&format!("a/{item}"), "x")).await.unwrap().revision;
+        head = store.commit_one(create(&format!("a/{item}"), "x")).await.unwrap().revision;
     }
     server.kill();
     fs::remove_dir_all(&data).unwrap();
@@ -341,7 +341,7 @@ async fn a_restored_backup_is_read_anew() {
     until("it is read anew", || calls.texts().iter().any(|text| text.starts_with("reset"))).await;
     assert!(store.head() < head, "revisions are older");
     assert_eq!(calls.texts().last().unwrap(), "reset: Created a/1=x");
-    let again = store.commit(create("a/2", "y")).await.unwrap();
+    let again = store.commit_one(create("a/2", "y")).await.unwrap();
     assert!(again.revision <= head);
     assert_eq!(calls.texts().last().unwrap(), "Created a/2=y");
 }
@@ -368,7 +368,7 @@ async fn unreachable_endpoints_are_skipped() {
     options.endpoints = vec![down.clone(), server.endpoint.clone(), down.clone()];
     let store = server.store_with(options.clone()).await;
     let calls = followed(&store).await;
-    store.commit(create("a/1", "x")).await.unwrap();
+    store.commit_one(create("a/1", "x")).await.unwrap();
     assert_eq!(calls.texts(), ["Created a/1=x"]);
     let unreachable = Client::new(&[down], &Tls::default(), &Arc::default()).unwrap();
     let error = unreachable.status().await.unwrap_err();

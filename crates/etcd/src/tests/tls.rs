@@ -52,7 +52,7 @@ impl Authority {
 }
 
 #[tokio::test]
-async fn both_sides_show_certificates() {
+async fn client_and_server_verify_each_others_certificates() {
     let authority = Authority::new();
     let server = signed(ExtendedKeyUsagePurpose::ServerAuth, Some(&authority));
     let client = signed(ExtendedKeyUsagePurpose::ClientAuth, Some(&authority));

@@ -302,7 +302,7 @@ async fn a_watcher_that_resumes_within_a_group_misses_nothing() {
     };
     let rest = vec![write("things", "b"), write("others", "c"), write("things", "d")];
     let group = Group { first: write("things", "a"), rest, unchanged: Vec::new() };
-    store.commit_together(group).await.expect("all keys are new");
+    store.commit(group).await.expect("all keys are new");
     let collection = cache.collection(&"things".into());
     let all = changes_after(&collection, 0).expect("the log is complete");
     assert_eq!(all.len(), 3);

@@ -72,7 +72,7 @@ impl Registry {
         if !postings.is_empty() {
             return self.post(group, postings).await;
         }
-        match self.store.commit_together(group).await {
+        match self.store.commit(group).await {
             Ok(records) => Committed::by(&records),
             Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
             Err(Error::CompanionConflict { .. }) => Ok(Committed::CompanionConflict),

@@ -325,7 +325,7 @@ impl Batch {
             Ok(None) => return self.finish(None),
             Err(status) => return self.finish(Some(&status)),
         };
-        match store.commit_together(group).await {
+        match store.commit(group).await {
             Ok(records) => {
                 let mut records = records.into_iter();
                 for queued in mem::take(&mut self.accepted) {

@@ -97,9 +97,9 @@ impl Store for SharedStore {
         })
     }
 
-    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+    fn commit(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async {
-            let committed = self.store.commit_together(group).await;
+            let committed = self.store.commit(group).await;
             self.lagging.catch_up();
             if self.faults.loses_acknowledgements.load(Ordering::SeqCst) {
                 return Err(Error::Unknown { reason: "the answer is lost".to_owned() });

@@ -20,12 +20,12 @@ use crate::{
 use fixtures::*;
 pub use rebased::Rebased;
 
-/// Commits single writes, which only tests do.
+/// Commits single writes, as tests do.
 pub trait CommitOne: Store {
     /// Commits a group of one write.
-    fn commit(&self, write: Write) -> impl Future<Output = Result<Record, Error>> + Send {
+    fn commit_one(&self, write: Write) -> impl Future<Output = Result<Record, Error>> + Send {
         let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
-        let records = self.commit_together(group);
+        let records = self.commit(group);
         async { records.await.map(|mut records| records.remove(0)) }
     }
 }
@@ -84,13 +84,14 @@ pub async fn revisions_are_shared_by_all_collections(store: Arc<dyn Store>) {
     assert_eq!((store.head(), store.floor()), (Revision(0), Revision(0)));
     for n in 1..=10 {
         let key = Key { collection: format!("c{}", n % 3).into(), item: n.to_string().into() };
-        let record = store.commit(write(key, Expect::Absent, Change::Put(whole("x")))).await;
+        let record = store.commit_one(write(key, Expect::Absent, Change::Put(whole("x")))).await;
         assert_eq!(record.unwrap().revision, Revision(n));
         assert_eq!(store.head(), Revision(n));
     }
-    let refused = store.commit(create("a", "1")).await.and(store.commit(create("a", "2")).await);
+    let refused =
+        store.commit_one(create("a", "1")).await.and(store.commit_one(create("a", "2")).await);
     assert!(refused.is_err());
-    let next = store.commit(create("b", "1")).await.unwrap();
+    let next = store.commit_one(create("b", "1")).await.unwrap();
     assert_eq!(next.revision, Revision(12), "a refused write takes no revision");
 }
 
@@ -117,15 +118,16 @@ pub async fn a_write_needs_the_expected_revision(store: Arc<dyn Store>) {
         (delete("a", 4, ""), "5 Deleted a="),
     ];
     for (write, expected) in rows {
-        assert_eq!(outcome(store.commit(write).await), expected);
+        assert_eq!(outcome(store.commit_one(write).await), expected);
     }
 }
 
 pub async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
     let template = Template::framed(b"<{}>".to_vec(), 1..3, None);
     let framed = write(key("a"), Expect::Absent, Change::Put(template));
-    let current = store.commit(framed).await.unwrap();
-    let Err(Error::Conflict { current: Some(found) }) = store.commit(create("a", "2")).await else {
+    let current = store.commit_one(framed).await.unwrap();
+    let Err(Error::Conflict { current: Some(found) }) = store.commit_one(create("a", "2")).await
+    else {
         panic!("a conflict");
     };
     assert_eq!(*found, current);
@@ -156,7 +158,7 @@ pub async fn a_group_is_committed_as_a_whole_or_not_at_all(store: Arc<dyn Store>
         }
         let items: Vec<_> = writes.iter().map(|write| write.key.item.clone()).collect();
         let group = Group { first: writes.remove(0), rest: writes, unchanged: Vec::new() };
-        let committed = store.commit_together(group).await;
+        let committed = store.commit(group).await;
         if let Ok(records) = &committed {
             assert!(records.iter().map(|record| &record.key.item).eq(&items), "in their order");
         }
@@ -185,7 +187,7 @@ pub async fn a_group_needs_its_unchanged_keys(store: Arc<dyn Store>) {
         Group { first, rest: Vec::new(), unchanged }
     };
     let changed = |item: &str| format!("{item} in things was written at another revision");
-    store.commit(create("home", "1")).await.unwrap();
+    store.commit_one(create("home", "1")).await.unwrap();
     for (group, expected) in [
         (depending(create("a", "1"), &[("home", 1)]), "2 Created a=1".to_owned()),
         (depending(create("b", "1"), &[("home", 2)]), changed("home")),
@@ -199,24 +201,24 @@ pub async fn a_group_needs_its_unchanged_keys(store: Arc<dyn Store>) {
         (depending(create("c", "1"), &[("home", 3)]), changed("home")),
         (depending(create("c", "1"), &[("home", 5)]), changed("home")),
     ] {
-        assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
+        assert_eq!(outcome(first_of(store.commit(group).await)), expected);
     }
 }
 
 /// A key is deleted while many groups depend on it: none is committed after the deletion.
 pub async fn no_group_outlives_a_deleted_precondition(store: Arc<dyn Store>) {
-    let home = store.commit(create("home", "1")).await.unwrap().revision;
+    let home = store.commit_one(create("home", "1")).await.unwrap().revision;
     let movers: Vec<_> = (0..64)
         .map(|n| {
             let store = store.clone();
             tokio::spawn(async move {
                 let first = create(&format!("in/{n}"), "1");
                 let unchanged = vec![(key("home"), home)];
-                store.commit_together(Group { first, rest: Vec::new(), unchanged }).await.is_ok()
+                store.commit(Group { first, rest: Vec::new(), unchanged }).await.is_ok()
             })
         })
         .collect();
-    let gone = store.commit(delete("home", home.0, "1")).await.unwrap().revision;
+    let gone = store.commit_one(delete("home", home.0, "1")).await.unwrap().revision;
     let mut inside = 0;
     for mover in movers {
         inside += usize::from(mover.await.unwrap());
@@ -237,7 +239,7 @@ pub async fn a_shared_key_is_taken_once(store: Arc<dyn Store>) {
                     let slot = create(&format!("slot/{}", (n + slot) % 16), "taken");
                     let own = create(&format!("own/{n}"), "has a slot");
                     let group = Group { first: own, rest: vec![slot], unchanged: Vec::new() };
-                    match store.commit_together(group).await {
+                    match store.commit(group).await {
                         Ok(_) => return true,
                         Err(Error::CompanionConflict { .. }) => {}
                         Err(error) => panic!("{error}"),
@@ -263,7 +265,8 @@ pub async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {
         let bytes = br#"<{"rv":""}>"#.to_vec();
         let template = Template::framed(bytes, 1..10, Some(8));
         let item = n.to_string();
-        let record = store.commit(write(key(&item), Expect::Absent, Change::Put(template))).await;
+        let record =
+            store.commit_one(write(key(&item), Expect::Absent, Change::Put(template))).await;
         let record = record.unwrap();
         let text = String::from_utf8(record.value().to_vec()).unwrap();
         let number: u64 = text[7..text.len() - 2].parse().unwrap();
@@ -278,7 +281,7 @@ pub async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {
 pub async fn a_note_is_for_followers_only(store: Arc<dyn Store>) {
     let note = |record: &Record| record.note.clone().and_then(|n| n.downcast::<u32>().ok());
     let seen = followed(&store).await;
-    let record = store.commit(Write { note: Some(Arc::new(7u32)), ..create("a", "1") }).await;
+    let record = store.commit_one(Write { note: Some(Arc::new(7u32)), ..create("a", "1") }).await;
     assert_eq!(note(&record.unwrap()).as_deref(), Some(&7));
     assert_eq!(note(&seen.0.lock()[0]).as_deref(), Some(&7));
     let stored = store.get(&key("a"), At::Head).await.unwrap().unwrap();
@@ -291,7 +294,7 @@ pub async fn an_acknowledged_write_is_visible(store: Arc<dyn Store>) {
         let (store, seen) = (store.clone(), seen.clone());
         tokio::spawn(async move {
             for n in 0..50 {
-                let record = store.commit(create(&format!("{writer}-{n}"), "1")).await.unwrap();
+                let record = store.commit_one(create(&format!("{writer}-{n}"), "1")).await.unwrap();
                 assert!(store.head() >= record.revision);
                 assert!(seen.0.lock().contains(&record));
                 let found = store.get(&record.key, At::Head).await.unwrap();
@@ -317,7 +320,7 @@ async fn write_history(store: &Arc<dyn Store>) {
         create("b", "2"),
     ];
     for write in writes {
-        store.commit(write).await.unwrap();
+        store.commit_one(write).await.unwrap();
     }
 }
 
@@ -366,10 +369,10 @@ pub async fn past_states_can_be_read(store: Arc<dyn Store>) {
 
 pub async fn lists_are_selected_by_prefix_and_ordered(store: Arc<dyn Store>) {
     for item in ["b/1", "a", "a/2", "a/10", "a/1", "a-b/1", "ab/1", "a\u{fc}/1"] {
-        store.commit(create(item, "x")).await.unwrap();
+        store.commit_one(create(item, "x")).await.unwrap();
     }
     let other = Key { collection: "thing".into(), item: "a/3".into() };
-    store.commit(write(other, Expect::Absent, Change::Put(whole("x")))).await.unwrap();
+    store.commit_one(write(other, Expect::Absent, Change::Put(whole("x")))).await.unwrap();
     let rows: [(&str, &str, &[&str]); 6] = [
         ("things", "a/", &["a/1", "a/10", "a/2"]),
         ("things", "a/1", &["a/1", "a/10"]),
@@ -407,7 +410,7 @@ pub async fn followers_see_state_then_history_then_the_rest(store: Arc<dyn Store
     let second = followed(&store).await;
     store.compact(Revision(5)).await.unwrap();
     let third = followed(&store).await;
-    store.commit(update("b", 7, "3")).await.unwrap();
+    store.commit_one(update("b", 7, "3")).await.unwrap();
 
     let last = "8 Updated b=3";
     let all: Vec<_> = HISTORY.into_iter().chain([last]).collect();
@@ -433,7 +436,7 @@ fn start_writers(
                     at if at % 5 == 0 => delete(&item, at, "x"),
                     at => update(&item, at, "y"),
                 };
-                let record = store.commit(write).await.unwrap();
+                let record = store.commit_one(write).await.unwrap();
                 revision = if record.kind == Kind::Deleted { 0 } else { record.revision.0 };
             }
         })
@@ -515,9 +518,9 @@ impl Follower for Slow {
 }
 
 pub async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
-    store.commit(create("a", "x")).await.unwrap();
+    store.commit_one(create("a", "x")).await.unwrap();
     for revision in 1..2000 {
-        store.commit(update("a", revision, "x")).await.unwrap();
+        store.commit_one(update("a", revision, "x")).await.unwrap();
     }
     let (began, has_begun) = mpsc::channel();
     let (let_go_on, go_on) = mpsc::channel();
@@ -538,7 +541,7 @@ pub async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
     }
     // Writers and new followers wait for neither; the followers see the state at the new floor.
     for revision in 2000..2100 {
-        store.commit(update("a", revision, "y")).await.unwrap();
+        store.commit_one(update("a", revision, "y")).await.unwrap();
     }
     let later = followed(&store).await;
     later.check_complete(Revision(2000), Revision(2100));
@@ -563,10 +566,10 @@ pub async fn compaction_drops_past_states(store: Arc<dyn Store>) {
         expected.sort_unstable();
         assert_eq!(followed(&store).await.texts(), expected, "floor {floor}");
     }
-    assert_eq!(outcome(store.commit(update("a", 3, "3")).await), "conflict: absent");
-    assert_eq!(outcome(store.commit(create("b", "3")).await), "conflict: 7 Created b=2");
-    assert_eq!(outcome(store.commit(create("a", "3")).await), "8 Created a=3");
-    assert_eq!(outcome(store.commit(update("b", 7, "3")).await), "9 Updated b=3");
+    assert_eq!(outcome(store.commit_one(update("a", 3, "3")).await), "conflict: absent");
+    assert_eq!(outcome(store.commit_one(create("b", "3")).await), "conflict: 7 Created b=2");
+    assert_eq!(outcome(store.commit_one(create("a", "3")).await), "8 Created a=3");
+    assert_eq!(outcome(store.commit_one(update("b", 7, "3")).await), "9 Updated b=3");
 }
 
 pub async fn compaction_below_the_floor_does_nothing(store: Arc<dyn Store>) {
@@ -579,7 +582,7 @@ pub async fn compaction_below_the_floor_does_nothing(store: Arc<dyn Store>) {
 }
 
 pub async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
-    store.commit(create("counter", "0")).await.unwrap();
+    store.commit_one(create("counter", "0")).await.unwrap();
     let wins = Arc::new(AtomicUsize::new(0));
     let writers = (0..16).map(|_| {
         let (store, wins) = (store.clone(), wins.clone());
@@ -588,7 +591,7 @@ pub async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
                 let current = store.get(&key("counter"), At::Head).await.unwrap().unwrap();
                 let count: usize = String::from_utf8_lossy(&current.value()).parse().unwrap();
                 let next = update("counter", current.revision.0, &(count + 1).to_string());
-                match store.commit(next).await {
+                match store.commit_one(next).await {
                     Ok(_) => wins.fetch_add(1, Ordering::Relaxed),
                     Err(Error::Conflict { .. }) => 0,
                     Err(error) => panic!("{error}"),
@@ -606,13 +609,13 @@ pub async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
 
 pub async fn a_cancelled_write_harms_no_other(store: Arc<dyn Store>) {
     for n in 0..100 {
-        let impatient = store.commit(create(&format!("dropped-{n}"), "x"));
+        let impatient = store.commit_one(create(&format!("dropped-{n}"), "x"));
         tokio::select! {
             biased;
             result = impatient => drop(result.unwrap()),
             () = std::future::ready(()) => {}
         }
-        store.commit(create(&format!("kept-{n}"), "x")).await.unwrap();
+        store.commit_one(create(&format!("kept-{n}"), "x")).await.unwrap();
     }
     let kept = store.list("things", "kept-", At::Head).await.unwrap();
     assert_eq!(kept.len(), 100);
@@ -626,7 +629,7 @@ pub async fn more_writes_than_fit_one_batch(store: Arc<dyn Store>) {
         let store = store.clone();
         let value = "x".repeat(if n % 10 == 0 { 40_000 } else { 10 });
         tokio::spawn(async move {
-            let result = store.commit(create(&(n / 2).to_string(), &value)).await;
+            let result = store.commit_one(create(&(n / 2).to_string(), &value)).await;
             match result {
                 Ok(record) => assert_eq!(record.value(), value),
                 Err(Error::Conflict { current: Some(current) }) => {
@@ -646,11 +649,11 @@ pub async fn more_writes_than_fit_one_batch(store: Arc<dyn Store>) {
 pub async fn a_closed_store_takes_no_writes(store: Arc<dyn Store>) {
     write_history(&store).await;
     assert_eq!(store.check(), Ok(()));
-    let under_way = store.commit(create("d", "1"));
+    let under_way = store.commit_one(create("d", "1"));
     store.close().await;
     assert_eq!(store.check(), Err(Error::Closed));
     assert_eq!(under_way.await, Err(Error::Closed), "it was not started before");
-    assert_eq!(store.commit(create("e", "1")).await, Err(Error::Closed));
+    assert_eq!(store.commit_one(create("e", "1")).await, Err(Error::Closed));
     assert_eq!(store.compact(Revision(3)).await, Err(Error::Closed));
     match store.get(&key("a"), At::Revision(Revision(3))).await {
         Err(error) => assert_eq!(error, Error::Closed),

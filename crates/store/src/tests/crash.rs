@@ -94,7 +94,7 @@ fn work(store: &dyn Store, writer: u64, begin: u64) {
             Some(_) if random.below(4) == 0 => Change::Delete(value(&item, number)),
             _ => Change::Put(value(&item, number)),
         };
-        let record = runtime.block_on(store.commit(write(key(&item), expect, change))).unwrap();
+        let record = runtime.block_on(store.commit_one(write(key(&item), expect, change))).unwrap();
         // One write call to the pipe, so that a line is complete or absent.
         let line = format!("ack {} {item} {number} {:?}\n", record.revision, record.kind);
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();

@@ -17,11 +17,11 @@ async fn a_reopened_store_has_its_records() {
         let store = open(&dir.path().join("a/b")).unwrap();
         assert_eq!(store.head(), Revision(round * 20));
         for n in 0..10 {
-            let record = store.commit(create(&format!("{round}-{n}"), "1")).await.unwrap();
+            let record = store.commit_one(create(&format!("{round}-{n}"), "1")).await.unwrap();
             if n % 2 == 0 {
-                store.commit(delete(&record.key.item, record.revision.0, "1")).await.unwrap();
+                store.commit_one(delete(&record.key.item, record.revision.0, "1")).await.unwrap();
             } else {
-                store.commit(update(&record.key.item, record.revision.0, "2")).await.unwrap();
+                store.commit_one(update(&record.key.item, record.revision.0, "2")).await.unwrap();
             }
         }
         // An unfinished compaction continues after the store is reopened.
@@ -42,7 +42,7 @@ async fn a_reopened_store_has_its_records() {
 async fn a_follower_of_the_opening_sees_everything() {
     let (store, dir) = on_disk();
     for write in [create("a", "1"), create("b", "1"), update("a", 1, "2"), delete("b", 2, "1")] {
-        store.commit(write).await.unwrap();
+        store.commit_one(write).await.unwrap();
     }
     store.compact(Revision(3)).await.unwrap();
     drop(store);
@@ -50,7 +50,7 @@ async fn a_follower_of_the_opening_sees_everything() {
     let expected = ["2 Created b=1", "3 Updated a=2", "4 Deleted b=1"];
     assert_eq!(seen.texts(), expected);
     assert_eq!(followed(&store).await.texts(), expected);
-    store.commit(update("a", 3, "3")).await.unwrap();
+    store.commit_one(update("a", 3, "3")).await.unwrap();
     assert_eq!(seen.texts()[expected.len()..], ["5 Updated a=3"]);
 }
 
@@ -58,14 +58,14 @@ async fn a_follower_of_the_opening_sees_everything() {
 async fn the_newest_revision_may_be_compacted_away() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).unwrap();
-    store.commit(create("a", "1")).await.unwrap();
-    store.commit(delete("a", 1, "1")).await.unwrap();
+    store.commit_one(create("a", "1")).await.unwrap();
+    store.commit_one(delete("a", 1, "1")).await.unwrap();
     store.compact(Revision(2)).await.unwrap();
     drop(store);
     let store = open(dir.path()).unwrap();
     assert_eq!((store.floor(), store.head()), (Revision(2), Revision(2)));
     assert_eq!(followed(&store).await.texts(), [""; 0]);
-    assert_eq!(store.commit(create("a", "1")).await.unwrap().revision, Revision(3));
+    assert_eq!(store.commit_one(create("a", "1")).await.unwrap().revision, Revision(3));
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn one_process_at_a_time() {
     let first = open(dir.path()).unwrap();
     let path = dir.path().display().to_string();
     assert_eq!(open(dir.path()).err(), Some(Error::InUse { path }));
-    first.commit(create("a", "1")).await.unwrap();
+    first.commit_one(create("a", "1")).await.unwrap();
     first.close().await;
     let next = open(dir.path()).unwrap();
     assert_eq!(next.head(), Revision(1));
@@ -89,7 +89,7 @@ async fn one_process_at_a_time() {
 #[tokio::test]
 async fn a_new_store_without_its_renamed_format_is_accepted() {
     let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+    open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
     let (format, unfinished) = (dir.path().join("format"), dir.path().join("format.new"));
     fs::rename(&format, &unfinished).unwrap();
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
@@ -130,7 +130,7 @@ async fn a_lost_store_is_refused() {
     for (what, lose, reason) in rows {
         for is_closed in [true, false] {
             let dir = tempfile::tempdir().unwrap();
-            open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+            open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
             lose(dir.path());
             if !is_closed {
                 fs::remove_file(dir.path().join("closed")).unwrap();
@@ -182,7 +182,7 @@ async fn an_unreadable_file_is_not_taken_for_absent() {
     use std::os::unix::fs::PermissionsExt;
     for name in ["format", "store.redb", "."] {
         let dir = tempfile::tempdir().unwrap();
-        open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+        open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
         let path = dir.path().join(name);
         let allowed = fs::metadata(&path).unwrap().permissions();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
@@ -202,7 +202,7 @@ async fn a_closed_file_marks_a_clean_close() {
     let closed = dir.path().join("closed");
     let store = open(dir.path()).unwrap();
     assert!(!closed.exists(), "while it is open");
-    store.commit(create("a", "1")).await.unwrap();
+    store.commit_one(create("a", "1")).await.unwrap();
     drop(store);
     assert!(closed.exists(), "after it was closed");
     let unsynchronised = crate::open(&options(dir.path(), Durability::System)).unwrap();
@@ -218,7 +218,7 @@ async fn a_closed_file_marks_a_clean_close() {
 async fn a_rewrite_does_not_fill_holes() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+    open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
     let blocks = || fs::metadata(dir.path().join("store.redb")).unwrap().blocks();
     let before = blocks();
     fs::remove_file(dir.path().join("closed")).unwrap();
@@ -240,7 +240,7 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
 #[tokio::test]
 async fn other_formats_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+    open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
     let format = dir.path().join("format");
     assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
     let rows: [(&[u8], u32); 8] = [
@@ -285,7 +285,7 @@ async fn leftovers_of_an_interrupted_creation_are_accepted() {
             fs::write(dir.join(name), bytes).unwrap();
         }
         let store = open(&dir).unwrap();
-        store.commit(create("a", "1")).await.unwrap();
+        store.commit_one(create("a", "1")).await.unwrap();
         drop(store);
         assert_eq!(open(&dir).unwrap().head(), Revision(1));
     }
@@ -302,15 +302,15 @@ async fn freed_space_is_returned_at_the_next_start() {
     let mut largest = 0;
     for round in 0..6 {
         for n in 0..50 {
-            let record = store.commit(create(&n.to_string(), &value)).await.unwrap();
-            store.commit(delete(&record.key.item, record.revision.0, "")).await.unwrap();
+            let record = store.commit_one(create(&n.to_string(), &value)).await.unwrap();
+            store.commit_one(delete(&record.key.item, record.revision.0, "")).await.unwrap();
         }
         store.compact(store.head()).await.unwrap();
         largest = if round < 3 { size() } else { largest };
     }
     assert!(size() < largest + largest / 2, "{} MiB, {largest} were enough before", size());
     assert!(largest > 64, "{largest} MiB are enough to be given back");
-    store.commit(create("kept", &value)).await.unwrap();
+    store.commit_one(create("kept", &value)).await.unwrap();
     let head = store.head();
     drop(store);
     let store = reopen(&dir);
@@ -328,10 +328,10 @@ async fn freed_space_is_returned_when_the_store_is_idle() {
     let file = dir.path().join("data/store.redb");
     let size = || fs::metadata(&file).unwrap().len() >> 20;
     let (store, value) = (reopen(&dir), "x".repeat(1 << 20));
-    store.commit(create("kept", "1")).await.unwrap();
+    store.commit_one(create("kept", "1")).await.unwrap();
     for n in 0..100 {
-        let record = store.commit(create(&n.to_string(), &value)).await.unwrap();
-        store.commit(delete(&record.key.item, record.revision.0, "")).await.unwrap();
+        let record = store.commit_one(create(&n.to_string(), &value)).await.unwrap();
+        store.commit_one(delete(&record.key.item, record.revision.0, "")).await.unwrap();
     }
     let largest = size();
     assert!(largest > 64, "{largest} MiB are enough to be given back");
@@ -339,7 +339,7 @@ async fn freed_space_is_returned_when_the_store_is_idle() {
     while size() > 8 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    let record = store.commit(create("more", "1")).await.unwrap();
+    let record = store.commit_one(create("more", "1")).await.unwrap();
     drop(store);
     let store = reopen(&dir);
     assert_eq!(store.head(), record.revision);
@@ -355,9 +355,9 @@ async fn history_is_bounded_by_bytes() {
         crate::open(&options).unwrap().read().unwrap()
     };
     let (store, value) = (bounded(1 << 20), "x".repeat(10_000));
-    store.commit(create("a", &value)).await.unwrap();
+    store.commit_one(create("a", &value)).await.unwrap();
     for revision in 1..1000 {
-        store.commit(update("a", revision, &value)).await.unwrap();
+        store.commit_one(update("a", revision, &value)).await.unwrap();
     }
     let kept = |store: &Arc<dyn Store>| store.head().0 - store.floor().0;
     assert!((95..=104).contains(&kept(&store)), "{} changes", kept(&store));
@@ -401,7 +401,7 @@ async fn a_damaged_file_is_refused() {
     let store = open(dir.path()).unwrap();
     let value = "0123456789abcdef".repeat(64);
     for n in 0..50 {
-        store.commit(create(&n.to_string(), &value)).await.unwrap();
+        store.commit_one(create(&n.to_string(), &value)).await.unwrap();
     }
     drop(store);
     let file = dir.path().join("store.redb");
@@ -459,7 +459,7 @@ async fn a_full_disk_is_reported_and_survived() {
     let ballast = disk.0.path().join("ballast");
     fs::write(&ballast, vec![1; 3 << 20]).unwrap();
     let error = loop {
-        match store.commit(create(&written.to_string(), &value)).await {
+        match store.commit_one(create(&written.to_string(), &value)).await {
             Ok(_) => written += 1,
             Err(error) => break error,
         }
@@ -472,13 +472,13 @@ async fn a_full_disk_is_reported_and_survived() {
     let store = open(&dir).unwrap();
     assert!(store.head() >= Revision(written));
     while store.check().is_ok() {
-        let _ = store.commit(create(&format!("{}", store.head()), &value)).await;
+        let _ = store.commit_one(create(&format!("{}", store.head()), &value)).await;
     }
     fs::remove_file(&ballast).unwrap();
     while store.check().is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    let record = store.commit(create("more", &value)).await.unwrap();
+    let record = store.commit_one(create("more", &value)).await.unwrap();
     drop(store);
     let store = open(&dir).unwrap();
     assert_eq!(store.head(), record.revision);

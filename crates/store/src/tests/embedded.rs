@@ -39,7 +39,7 @@ mod cases {
     /// needs a put of the same key directly before it.
     pub(super) async fn a_key_is_updated_and_deleted_in_one_group(store: Arc<dyn Store>) {
         let seen = followed(&store).await;
-        store.commit(create("a", "1")).await.unwrap();
+        store.commit_one(create("a", "1")).await.unwrap();
         let end = |item| Write { expect: Expect::AfterPrevious, ..delete(item, 1, "2") };
         for (rest, expected) in [
             (vec![end("b")], "b in things was written at another revision"),
@@ -48,7 +48,7 @@ mod cases {
             (vec![end("a"), create("b", "1")], "2 Updated a=2"),
         ] {
             let group = Group { first: update("a", 1, "2"), rest, unchanged: Vec::new() };
-            assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
+            assert_eq!(outcome(first_of(store.commit(group).await)), expected);
         }
         let all = ["1 Created a=1", "2 Updated a=2", "3 Deleted a=2", "4 Created b=1"];
         assert_eq!(seen.texts(), all);
@@ -58,10 +58,10 @@ mod cases {
     /// disconnected between two writes of one group in one collection.
     pub(super) async fn each_write_of_a_group_has_a_revision(store: Arc<dyn Store>) {
         let seen = followed(&store).await;
-        store.commit(create("a", "1")).await.unwrap();
+        store.commit_one(create("a", "1")).await.unwrap();
         let group = vec![create("c", "1"), update("a", 1, "2"), create("d", "1")];
         let group = Group { first: create("b", "1"), rest: group, unchanged: Vec::new() };
-        let records = store.commit_together(group).await.unwrap();
+        let records = store.commit(group).await.unwrap();
         assert_eq!(records.len(), 4);
         assert_eq!((records[0].revision, store.head()), (Revision(2), Revision(5)));
         let all =
@@ -94,7 +94,7 @@ mod cases {
         ];
         for (first, rest, expected) in rows {
             let group = Group { first, rest, unchanged: Vec::new() };
-            assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
+            assert_eq!(outcome(first_of(store.commit(group).await)), expected);
         }
         let all = store.list("things", "", At::Head).await.unwrap();
         assert_eq!(texts(&all), ["4 Updated a=2", "6 Updated c=2", "7 Created f=1"]);
@@ -106,7 +106,7 @@ mod cases {
             let template = Template::framed(bytes, 1..10, Some(8));
             let item = n.to_string();
             let record =
-                store.commit(write(key(&item), Expect::Absent, Change::Put(template))).await;
+                store.commit_one(write(key(&item), Expect::Absent, Change::Put(template))).await;
             let record = record.unwrap();
             assert_eq!(&record.bytes[..], format!("<{{\"rv\":\"{n}\"}}>").as_bytes());
             assert_eq!(record.value(), format!("{{\"rv\":\"{n}\"}}"));
@@ -132,9 +132,9 @@ mod cases {
                 unreachable!("an embedded store loses no history");
             }
         }
-        store.commit(create("a", "1")).await.unwrap();
+        store.commit_one(create("a", "1")).await.unwrap();
         store.follow(Arc::new(Strict)).await.unwrap();
-        store.commit(create("b", "1")).await.unwrap();
-        store.commit(create("c", "1")).await.unwrap();
+        store.commit_one(create("b", "1")).await.unwrap();
+        store.commit_one(create("c", "1")).await.unwrap();
     }
 }

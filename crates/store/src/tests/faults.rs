@@ -96,7 +96,7 @@ async fn write_until_it_fails(store: &Arc<dyn Store>) -> (Vec<Record>, String) {
             let mut acknowledged = Vec::new();
             for n in 0.. {
                 let item = format!("{writer}-{n}");
-                match store.commit(create(&item, &"x".repeat(500))).await {
+                match store.commit_one(create(&item, &"x".repeat(500))).await {
                     Ok(record) => acknowledged.push(record),
                     Err(error) => return (acknowledged, error),
                 }
@@ -129,7 +129,7 @@ fn reason(error: Error) -> String {
 async fn check_failed(store: &Arc<dyn Store>, seen: &Seen, acknowledged: &[Record], reason: &str) {
     let error = Err(Error::Failed { reason: reason.to_owned() });
     assert_eq!(store.check(), error);
-    assert_eq!(store.commit(create("more", "x")).await.map(drop), error);
+    assert_eq!(store.commit_one(create("more", "x")).await.map(drop), error);
     assert_eq!(store.compact(Revision(1)).await, error);
     assert_eq!(store.head().0, acknowledged.len() as u64);
     assert_eq!(*seen.0.lock(), acknowledged);
@@ -161,7 +161,7 @@ async fn a_failed_medium_loses_nothing_acknowledged() {
             seen.check_complete(Revision(0), store.head());
             assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged);
             assert_eq!(seen.0.lock().len() > acknowledged.len(), end == End::CommitAndFail);
-            store.commit(create("more", "x")).await.unwrap();
+            store.commit_one(create("more", "x")).await.unwrap();
         }
     }
 }
@@ -181,7 +181,7 @@ async fn a_recovered_medium_takes_writes_again() {
             check_failed(&store, &seen, &acknowledged, &reason).await;
             is_well.store(true, Ordering::Relaxed);
             recovered(&store).await;
-            let more = store.commit(create("more", "x")).await.unwrap();
+            let more = store.commit_one(create("more", "x")).await.unwrap();
             seen.check_complete(Revision(0), more.revision);
             assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged);
             assert_eq!(store.head(), more.revision);
@@ -201,12 +201,12 @@ async fn a_compaction_that_fails_is_finished_later() {
     for at in 201..=202 {
         let medium = Arc::new(MemoryEngine::default());
         let store = open(Faulty::new(&medium, at, End::Refuse));
-        store.commit(create("a", "0")).await.unwrap();
+        store.commit_one(create("a", "0")).await.unwrap();
         for revision in (2..200).step_by(2) {
-            store.commit(create("b", "0")).await.unwrap();
-            store.commit(delete("b", revision, "0")).await.unwrap();
+            store.commit_one(create("b", "0")).await.unwrap();
+            store.commit_one(delete("b", revision, "0")).await.unwrap();
         }
-        store.commit(update("a", 1, "1")).await.unwrap();
+        store.commit_one(update("a", 1, "1")).await.unwrap();
         let compacted = store.compact(Revision(200)).await;
         assert!(matches!(compacted, Err(Error::Failed { .. })), "{at} {compacted:?}");
         assert_eq!(store.head(), Revision(200));
@@ -264,7 +264,7 @@ async fn storage_that_fails_at_any_call() {
             storage.heal();
             recovered(&store).await;
             assert!(storage.is_consistent(), "what is read is on disk");
-            let head = store.commit(create("more", "x")).await.unwrap().revision;
+            let head = store.commit_one(create("more", "x")).await.unwrap().revision;
             drop(store);
 
             let store = open(DiskEngine::at(storage.after_exit(), None).unwrap());
@@ -282,9 +282,9 @@ async fn compaction_of_an_idle_store_synchronises_rarely() {
     let storage = Storage::default();
     let store = open(DiskEngine::at(storage.clone(), None).unwrap());
     let updates = 5_000u64;
-    store.commit(create("a", "x")).await.unwrap();
+    store.commit_one(create("a", "x")).await.unwrap();
     for revision in 1..=updates {
-        store.commit(update("a", revision, "x")).await.unwrap();
+        store.commit_one(update("a", revision, "x")).await.unwrap();
     }
     let before = storage.synchronisations();
     store.compact(store.head()).await.unwrap();
@@ -308,7 +308,7 @@ async fn a_follower_that_panics_fails_the_store() {
     }
     let store = in_memory();
     store.follow(Arc::new(Panicking)).await.unwrap();
-    let error = store.commit(create("a", "1")).await.unwrap_err();
+    let error = store.commit_one(create("a", "1")).await.unwrap_err();
     assert!(error.to_string().contains("the committer stopped"), "{error}");
     assert_eq!(store.head(), Revision(0), "the write is not acknowledged");
     assert_eq!(store.check(), Err(error));

@@ -146,7 +146,7 @@ impl Pair {
                 if let Ok(record) = &expected {
                     self.followers.iter_mut().for_each(|(_, due)| due.push(record.clone()));
                 }
-                assert_eq!(self.runtime.block_on(self.store.commit(write)), expected);
+                assert_eq!(self.runtime.block_on(self.store.commit_one(write)), expected);
             }
             Operation::Compact(percent) => {
                 let floor = self.model.head() * percent / 100;

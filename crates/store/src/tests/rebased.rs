@@ -104,7 +104,7 @@ impl Store for Rebased {
         Box::pin(async { self.store.fresh().await.map(|revision| self.base.shown(revision)) })
     }
 
-    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+    fn commit(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         let base = self.base;
         let group = Group {
             first: base.write(group.first),
@@ -112,7 +112,7 @@ impl Store for Rebased {
             unchanged: group.unchanged.into_iter().map(|(k, at)| (k, base.inner(at))).collect(),
         };
         Box::pin(async move {
-            let committed = self.store.commit_together(group).await;
+            let committed = self.store.commit(group).await;
             let records = committed.map_err(|e| base.error(e))?;
             Ok(records.into_iter().map(|r| base.record(r)).collect())
         })
