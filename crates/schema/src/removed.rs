@@ -176,6 +176,7 @@ fn presence(text: &str) -> Option<Presence> {
         "Pointer" => Presence::Pointer,
         "OmitZero" => Presence::OmitZero,
         "Always" => Presence::Always,
+        "Distinct" => Presence::Distinct,
         "Null" => Presence::Null,
         _ => return None,
     })

@@ -203,6 +203,21 @@ impl Model {
         name: &str,
         definition: Option<&Definition>,
     ) -> Result<Vec<Field>> {
+        let mut fields = self.fields_of_struct(sources, name, definition)?;
+        for field in &mut fields {
+            if DISTINCT.contains(&(name, &field.name)) {
+                field.presence = "Distinct";
+            }
+        }
+        Ok(fields)
+    }
+
+    fn fields_of_struct(
+        &mut self,
+        sources: &Sources,
+        name: &str,
+        definition: Option<&Definition>,
+    ) -> Result<Vec<Field>> {
         let mut flat = Vec::new();
         flatten(sources, name, &[], &[], &mut flat)?;
         let Some(definition) = definition else {
@@ -215,11 +230,7 @@ impl Model {
             let Some(p) = published.get(&f.member.name) else { continue };
             let ty = self.reference(p)?;
             let required = definition.required.contains(&f.member.name);
-            let mut field = self.field(sources, f, ty, required, patch_of_definition(p))?;
-            if DISTINCT.contains(&(name, &field.name)) {
-                field.presence = "Distinct";
-            }
-            fields.push(field);
+            fields.push(self.field(sources, f, ty, required, patch_of_definition(p))?);
         }
         if let Some(lost) = published.keys().find(|n| fields.iter().all(|f| f.name != **n)) {
             bail!("no Go member for the field {lost}");
@@ -356,18 +367,26 @@ impl Model {
 
 /// Lists and maps with `omitempty` whose presence matters even if they are empty: a rule or a
 /// plugin compares with `nil` in Go, or a refusal shows them.
-const DISTINCT: [(&str, &str); 11] = [
+const DISTINCT: [(&str, &str); 19] = [
     ("io.k8s.api.admissionregistration.v1.MutatingWebhook", "rules"),
     ("io.k8s.api.admissionregistration.v1.ValidatingWebhook", "rules"),
+    ("io.k8s.api.admissionregistration.v1beta1.MutatingWebhook", "rules"),
+    ("io.k8s.api.admissionregistration.v1beta1.ValidatingWebhook", "rules"),
     ("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies"),
+    ("io.k8s.api.autoscaling.v2beta2.HPAScalingRules", "policies"),
     ("io.k8s.api.core.v1.PersistentVolumeSpec", "capacity"),
     ("io.k8s.api.core.v1.PodSpec", "overhead"),
     ("io.k8s.api.core.v1.ResourceQuotaSpec", "scopes"),
+    ("io.k8s.api.extensions.v1beta1.IngressSpec", "rules"),
     ("io.k8s.api.networking.v1.IngressSpec", "rules"),
     ("io.k8s.api.networking.v1.ServiceCIDRSpec", "cidrs"),
+    ("io.k8s.api.networking.v1alpha1.ServiceCIDRSpec", "cidrs"),
+    ("io.k8s.api.networking.v1beta1.IngressSpec", "rules"),
     ("io.k8s.api.networking.v1beta1.ServiceCIDRSpec", "cidrs"),
     ("io.k8s.api.storage.v1.StorageClass", "parameters"),
+    ("io.k8s.api.storage.v1beta1.StorageClass", "parameters"),
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps", "dependencies"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSONSchemaProps", "dependencies"),
 ];
 
 fn patch_of_definition(d: &Definition) -> Patch {

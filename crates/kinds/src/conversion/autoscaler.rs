@@ -305,7 +305,9 @@ fn from_annotation(mut metric: Value, shapes: &Shapes) -> Value {
                 flat.push((row, value));
             }
         }
-        drop_zero_value(&mut flat);
+        if *member == "object" {
+            drop_zero_target(&mut flat);
+        }
         for ((path, _), value) in flat {
             if let [parent, last] = path {
                 source.entry_object(parent).insert(*last, value);
@@ -313,31 +315,33 @@ fn from_annotation(mut metric: Value, shapes: &Shapes) -> Value {
                 path.iter().for_each(|name| _ = source.insert(*name, value.clone()));
             }
         }
-        if let Some(Value::Object(target)) = source.get_mut("target") {
-            set_target_type(target);
+        if names.iter().any(|(path, _)| path.first() == Some(&"target")) {
+            set_target_type(member, source.entry_object("target"));
         }
     }
     metric
 }
 
-/// Drops a value of 0 beside an average: upstream writes an absent value as 0.
-fn drop_zero_value(flat: &mut Vec<(&Names, Value)>) {
-    let is_value = |path: &[&str]| path.last() == Some(&"value");
-    if flat.iter().any(|((path, _), _)| path.last() == Some(&"averageValue")) {
-        flat.retain(|((path, _), value)| !(is_value(path) && value.as_str() == Some("0")));
+/// Drops an object's target value of 0 beside an average: upstream writes an absent value as 0, and a
+/// target of 0 is not valid.
+fn drop_zero_target(flat: &mut Vec<(&Names, Value)>) {
+    if flat.iter().any(|((path, _), _)| *path == ["target", "averageValue"]) {
+        flat.retain(|((path, _), value)| {
+            *path != ["target", "value"] || value.as_str() != Some("0")
+        });
     }
 }
 
-/// Sets the type of a target, which follows from its members.
-fn set_target_type(target: &mut Map) {
-    let of = [
-        ("averageUtilization", "Utilization"),
-        ("averageValue", "AverageValue"),
-        ("value", "Value"),
-    ];
-    if let Some((_, name)) = of.into_iter().find(|(member, _)| target.contains_key(member)) {
-        target.insert("type", name);
-    }
+/// Sets the type of a target, which follows from the metric's member and the target's members.
+fn set_target_type(metric: &str, target: &mut Map) {
+    let has = |member| target.contains_key(member);
+    let name = match metric {
+        "resource" | "containerResource" if has("averageUtilization") => "Utilization",
+        "external" if has("value") => "Value",
+        "object" if !has("averageValue") => "Value",
+        _ => "AverageValue",
+    };
+    target.insert("type", name);
 }
 
 /// Inserts v1's CPU target into the metrics, at its old index or at the end.

@@ -111,6 +111,9 @@ const CONVERTED: &str = include_str!("../../testdata/removed.jsonl");
 /// `k8s.io/apiextensions-apiserver` v0.36.3.
 const DEFINITIONS: &str = include_str!("../../testdata/definitions.jsonl");
 
+/// The same of random autoscalers of `v2beta1` and `v2beta2`, by the scheme of Kubernetes v1.21.14.
+const AUTOSCALERS: &str = include_str!("../../testdata/autoscalers.jsonl");
+
 #[test]
 fn objects_become_what_upstream_makes_of_them() {
     compare(CONVERTED);
@@ -119,6 +122,11 @@ fn objects_become_what_upstream_makes_of_them() {
 #[test]
 fn definitions_become_what_upstream_makes_of_them() {
     compare(DEFINITIONS);
+}
+
+#[test]
+fn autoscalers_become_what_upstream_made_of_them() {
+    compare(AUTOSCALERS);
 }
 
 fn compare(rows: &str) {
