@@ -32,7 +32,8 @@ fn folders() -> Vec<PathBuf> {
 fn objects() -> impl Iterator<Item = PathBuf> {
     let entries = folders().into_iter().flat_map(|folder| fs::read_dir(folder).unwrap());
     let files = entries.map(|entry| entry.unwrap().path());
-    let objects = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let objects =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
     objects.filter(|path| {
         let name = path.to_string_lossy();
         let before = name.strip_suffix(".after_roundtrip.json");

@@ -386,7 +386,10 @@ const DISTINCT: [(&str, &str); 19] = [
     ("io.k8s.api.storage.v1.StorageClass", "parameters"),
     ("io.k8s.api.storage.v1beta1.StorageClass", "parameters"),
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps", "dependencies"),
-    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSONSchemaProps", "dependencies"),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSONSchemaProps",
+        "dependencies",
+    ),
 ];
 
 fn patch_of_definition(d: &Definition) -> Patch {
