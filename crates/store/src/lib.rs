@@ -28,6 +28,7 @@ mod compaction;
 #[cfg(any(test, feature = "conformance"))]
 #[path = "tests/conformance.rs"]
 pub mod conformance;
+mod damage;
 mod encoding;
 mod engine;
 mod failure;
@@ -49,6 +50,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use damage::is_guarded;
 pub use horizon::{Horizon, Pin};
 pub use layout::{Layout, Mismatch};
 pub use opening::LocalOpening;
@@ -94,9 +96,11 @@ pub enum Durability {
 
 /// Opens the store in a directory, or creates one. Only one process can have it open.
 pub fn open(options: &Options) -> Result<LocalOpening, Error> {
-    let engine =
-        engine::DiskEngine::open(&options.dir, options.durability, options.transformer.clone())?;
-    LocalOpening::of(engine, options.history_bytes_max)
+    damage::guard(|| {
+        let (dir, transformer) = (&options.dir, options.transformer.clone());
+        let engine = engine::DiskEngine::open(dir, options.durability, transformer)?;
+        LocalOpening::of(engine, options.history_bytes_max)
+    })
 }
 
 /// Makes a store in memory. `history_bytes_max` bounds past states, in bytes of the written
@@ -304,6 +308,24 @@ pub enum Error {
     InUse {
         /// The store's directory.
         path: String,
+    },
+    /// The directory has files of others, and no store.
+    #[error("{path} is not a store: it contains {name}; choose an empty directory")]
+    Foreign {
+        /// The directory.
+        path: String,
+        /// A file that does not belong to a store.
+        name: String,
+    },
+    /// The process may not write to the directory.
+    #[error(
+        "cannot write to {path}: {why}; give this process's user the right to write there, or choose another directory"
+    )]
+    Unwritable {
+        /// The file or directory.
+        path: String,
+        /// The system's error.
+        why: String,
     },
     /// The files are of a format that this version does not read.
     #[error("{path} has storage format {found}, this version reads {supported}")]

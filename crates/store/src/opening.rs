@@ -17,7 +17,7 @@ use crate::history::History;
 use crate::index::Index;
 use crate::local::{Local, on_thread};
 use crate::replay::Portion;
-use crate::{BoxFuture, Error, Follower, Opening, Record, Revision, Store, encoding};
+use crate::{BoxFuture, Error, Follower, Opening, Record, Revision, Store, damage, encoding};
 
 /// An embedded store of this process whose log is not read yet.
 pub struct LocalOpening {
@@ -34,7 +34,7 @@ impl LocalOpening {
 
     /// Reads the log.
     pub fn read(self) -> Result<Arc<dyn Store>, Error> {
-        self.recover(None)
+        damage::guard(|| self.recover(None))
     }
 
     fn recover(self, follower: Option<Arc<dyn Follower>>) -> Result<Arc<dyn Store>, Error> {
@@ -81,7 +81,9 @@ impl Opening for LocalOpening {
         self: Box<Self>,
         follower: Arc<dyn Follower>,
     ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
-        Box::pin(on_thread("store-recovery", move || self.recover(Some(follower))))
+        Box::pin(on_thread("store-recovery", move || {
+            damage::guard(|| self.recover(Some(follower)))
+        }))
     }
 }
 

@@ -70,14 +70,14 @@ pub(super) struct Directory {
 impl Directory {
     /// Locks a directory for this process; creates it if it does not exist.
     pub(super) fn claim(path: &Path, durability: Durability) -> Result<Self, Error> {
-        let failed = |e| failure(path, e);
-        make(path).map_err(failed)?;
+        make(path).map_err(|e| unwritable(path, e))?;
         refuse_foreign(path)?;
-        let lock =
-            File::options().create(true).append(true).open(path.join(LOCK)).map_err(failed)?;
+        let lock_path = path.join(LOCK);
+        let lock = File::options().create(true).append(true).open(&lock_path);
+        let lock = lock.map_err(|e| unwritable(&lock_path, e))?;
         lock.try_lock().map_err(|e| match e {
             TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
-            TryLockError::Error(e) => failed(e).into(),
+            TryLockError::Error(e) => failure(&lock_path, e).into(),
         })?;
         let is_new = AtomicBool::new(false);
         let directory = Self { path: path.to_owned(), lock, durability, is_new };
@@ -97,7 +97,7 @@ impl Directory {
             directory.check_format(UNFINISHED_FORMAT_FILE)?;
             directory.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
         } else {
-            return Err(directory.unknown_format(0));
+            return Err(Failure(format!("its file `{FORMAT_FILE}` is missing")).into());
         }
         Ok(directory)
     }
@@ -136,15 +136,17 @@ impl Directory {
     fn check_format(&self, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let found = parse(&fs::read(&path).map_err(|e| failure(&path, e))?);
-        if found == FORMAT || found == ENCRYPTED_FORMAT {
-            Ok(())
-        } else {
-            Err(self.unknown_format(found))
+        match found {
+            Some(FORMAT | ENCRYPTED_FORMAT) => Ok(()),
+            Some(found) => {
+                let path = self.path.display().to_string();
+                Err(Error::Format { path, found, supported: ENCRYPTED_FORMAT })
+            }
+            None => Err(Failure(format!(
+                "its file `{name}` is damaged: it must consist of the line \"{FORMAT_PREFIX}NUMBER\""
+            ))
+            .into()),
         }
-    }
-
-    fn unknown_format(&self, found: u32) -> Error {
-        Error::Format { path: self.path.display().to_string(), found, supported: ENCRYPTED_FORMAT }
     }
 
     /// Whether a file exists; a dangling link counts.
@@ -310,8 +312,8 @@ fn make(path: &Path) -> Result<(), io::Error> {
 }
 
 /// Refuses a directory with foreign files and no store.
-fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    let failed = |e| failure(path, e);
+fn refuse_foreign(path: &Path) -> Result<(), Error> {
+    let failed = |e| Error::from(failure(path, e));
     let mut foreign = None;
     for entry in fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -325,18 +327,28 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     }
     match foreign {
         None => Ok(()),
-        Some(name) => Err(Failure(format!(
-            "it contains {}, which does not belong to a store",
-            name.display()
-        ))),
+        Some(name) => {
+            let (path, name) = (path.display().to_string(), name.display().to_string());
+            Err(Error::Foreign { path, name })
+        }
     }
 }
 
-/// Parses the format file; 0 if it is invalid.
-fn parse(bytes: &[u8]) -> u32 {
+/// Parses the format file; `None` if it is invalid.
+fn parse(bytes: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(bytes).ok();
     let number = text.and_then(|text| text.strip_prefix(FORMAT_PREFIX)?.strip_suffix('\n'));
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    number.and_then(|number| number.parse().ok())
+}
+
+/// The error of a directory that cannot be created or locked.
+fn unwritable(path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            Error::Unwritable { path: path.display().to_string(), why: error.to_string() }
+        }
+        _ => failure(path, error).into(),
+    }
 }
 
 fn failure(path: &Path, error: io::Error) -> Failure {

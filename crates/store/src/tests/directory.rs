@@ -103,12 +103,13 @@ async fn a_new_store_without_its_renamed_format_is_accepted() {
 #[tokio::test]
 async fn a_lost_store_is_refused() {
     type Loss = fn(&Path);
-    let rows: [(&str, Loss, &str); 9] = [
+    let rows: [(&str, Loss, &str); 10] = [
         ("no database", |dir| fs::remove_file(dir.join("store.redb")).unwrap(), "is missing"),
         ("an empty database", |dir| fs::write(dir.join("store.redb"), "").unwrap(), "0 bytes"),
         ("a few bytes", |dir| fs::write(dir.join("store.redb"), "redb").unwrap(), "not a redb"),
         ("half of it", |dir| cut(&dir.join("store.redb"), 2), ""),
         ("only the header", |dir| cut(&dir.join("store.redb"), 300), ""),
+        ("damaged pages", |dir| damage(&dir.join("store.redb")), ""),
         ("zeros", |dir| fs::write(dir.join("store.redb"), [0; 1 << 20]).unwrap(), "not a redb"),
         ("a link that leads nowhere", |dir| lead_nowhere(&dir.join("store.redb")), "store.redb"),
         (
@@ -152,6 +153,16 @@ fn cut(file: &Path, part: u64) {
     file.set_len(file.metadata().unwrap().len() / part).unwrap();
 }
 
+/// Overwrites a part of each page but the first, which is the header.
+fn damage(file: &Path) {
+    const PAGE: usize = 4096;
+    let mut bytes = fs::read(file).unwrap();
+    for page in bytes.chunks_mut(PAGE).skip(1) {
+        page[..100].fill(0xa5);
+    }
+    fs::write(file, bytes).unwrap();
+}
+
 fn lead_nowhere(file: &Path) {
     fs::remove_file(file).unwrap();
     std::os::unix::fs::symlink("/nowhere/store.redb", file).unwrap();
@@ -162,10 +173,9 @@ async fn a_directory_with_foreign_files_is_refused() {
     for name in ["notes.txt", "PG_VERSION", "member", "store.redb.old"] {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(name), "theirs").unwrap();
-        let Some(Error::Failed { reason }) = open(dir.path()).err() else {
-            panic!("{name} is refused");
-        };
-        assert_eq!(reason, format!("it contains {name}, which does not belong to a store"));
+        let path = dir.path().display().to_string();
+        let expected = Error::Foreign { path, name: name.to_owned() };
+        assert_eq!(open(dir.path()).err(), Some(expected));
         assert_eq!(contents(dir.path()), [(name.to_owned(), b"theirs".to_vec())]);
     }
     // Next to a store, foreign files are allowed: a copy, or what an editor left.
@@ -243,29 +253,37 @@ async fn other_formats_are_refused() {
     open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
     let format = dir.path().join("format");
     assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
-    let rows: [(&[u8], u32); 8] = [
-        (b"pintle-store 3\n", 3),
-        (b"pintle-store 4294967295\n", 4_294_967_295),
-        (b"pintle-store 4294967296\n", 0),
-        (b"pintle-store 1", 0),
-        (b"pintle-store \n", 0),
-        (b"pintle-store -1\n", 0),
-        (b"", 0),
-        (b"\xff\0", 0),
+    let rows: [(&[u8], Option<u32>); 8] = [
+        (b"pintle-store 3\n", Some(3)),
+        (b"pintle-store 4294967295\n", Some(4_294_967_295)),
+        (b"pintle-store 4294967296\n", None),
+        (b"pintle-store 1", None),
+        (b"pintle-store \n", None),
+        (b"pintle-store -1\n", None),
+        (b"", None),
+        (b"\xff\0", None),
     ];
     for (written, found) in rows {
         fs::write(&format, written).unwrap();
         let before = contents(dir.path());
         let path = dir.path().display().to_string();
-        let expected = Error::Format { path, found, supported: 2 };
-        assert_eq!(open(dir.path()).err(), Some(expected), "{}", written.escape_ascii());
+        let refused = open(dir.path()).err().expect("refused");
+        match found {
+            Some(found) => assert_eq!(refused, Error::Format { path, found, supported: 2 }),
+            None => {
+                let said = refused.to_string();
+                assert!(
+                    said.contains("its file `format` is damaged"),
+                    "{said}: {}",
+                    written.escape_ascii()
+                );
+            }
+        }
         assert_eq!(contents(dir.path()), before);
     }
     fs::remove_file(&format).unwrap();
-    assert!(
-        matches!(open(dir.path()).err(), Some(Error::Format { found: 0, .. })),
-        "a database only"
-    );
+    let refused = open(dir.path()).err().expect("a database alone is refused").to_string();
+    assert!(refused.contains("its file `format` is missing"), "{refused}");
 }
 
 #[tokio::test]
