@@ -1,7 +1,7 @@
 //! Manifests: objects that are applied at start, as `kubectl apply --server-side` would do it.
 //!
 //! An object whose kind or namespace is defined by another manifest is retried, so order does not
-//! matter. [`apply`] returns after the resources of all CustomResourceDefinitions among them are
+//! matter. An error that no retry can resolve is returned at once. [`apply`] returns after the resources of all CustomResourceDefinitions among them are
 //! served.
 
 #[cfg(test)]
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_crd::{Crd, Version};
-use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::Resource;
 use pintle_registry::request::{Encoding, PatchType, WriteOptions, granted};
 use pintle_value::{Str, Value};
@@ -45,27 +45,52 @@ pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(),
 async fn apply_all(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
     let mut left = objects;
     let mut deadline = Instant::now() + TIMEOUT;
+    let definitions: Vec<Value> = left.iter().filter(|o| is_definition(o)).cloned().collect();
     while !left.is_empty() {
         let mut refused = Vec::new();
-        let mut first = None; // the error of the first failed object
         let before = left.len();
         for object in left {
             if let Err(status) = apply_one(environment, &object).await {
-                first.get_or_insert(status);
-                refused.push(object);
+                refused.push(Refused { object, status });
             }
         }
-        left = refused;
-        if left.len() < before {
+        if refused.len() < before {
             deadline = Instant::now() + TIMEOUT;
-        } else if let Some(status) = first.filter(|_| Instant::now() > deadline) {
-            return Err(Box::new(Refused { object: left.swap_remove(0), status }));
+        } else {
+            let is_late = Instant::now() > deadline;
+            let is_final = |refused: &Refused| is_late || is_final(refused, &definitions);
+            if let Some(first) = refused.iter().position(is_final) {
+                return Err(Box::new(refused.swap_remove(first)));
+            }
         }
+        left = refused.into_iter().map(|refused| refused.object).collect();
         if !left.is_empty() {
             tokio::time::sleep(PAUSE).await;
         }
     }
     Ok(())
+}
+
+/// True if retrying cannot help, given that no other manifest could be applied since: the object is
+/// invalid, or its kind or its namespace does not exist. An object of one of the manifests' own
+/// definitions is retried, since a definition takes effect some time after it is written; so is one
+/// that a webhook or a missing service account refused.
+fn is_final(refused: &Refused, definitions: &[Value]) -> bool {
+    let group = object_group(&refused.object);
+    let kind = refused.object.str_at(&["kind"]);
+    let defines = |definition: &Value| {
+        let crd = Crd(definition);
+        crd.group() == group && definition.str_at(&["spec", "names", "kind"]) == kind
+    };
+    let reason = refused.status.reason;
+    matches!(reason, Some(Reason::Invalid | Reason::BadRequest | Reason::NotFound))
+        && !definitions.iter().any(defines)
+}
+
+/// The API group of an object; empty for the core group.
+fn object_group(object: &Value) -> &str {
+    let version = object.str_at(&["apiVersion"]).unwrap_or_default();
+    version.split_once('/').map_or("", |(group, _)| group)
 }
 
 fn is_definition(object: &Value) -> bool {

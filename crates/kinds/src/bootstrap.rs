@@ -20,7 +20,7 @@ use pintle_value::{Map, Value};
 use crate::RuntimeConfig;
 
 pub use apiservice::{AUTOMANAGED, Priority, custom_api_service, priority};
-pub use cluster::endpoints;
+pub use cluster::{endpoints, first_address};
 pub use rbac::node_role;
 
 /// The configuration that the objects of a server depend on.
@@ -83,7 +83,8 @@ pub enum Reconcile {
     /// Missing certificates and list items are added to each entry of its data; those of other
     /// servers in the cluster stay.
     United,
-    /// These members are set to the desired ones; others stay.
+    /// These members are set to the desired ones; others stay. An endpoint slice of another address
+    /// type is replaced, since the type is immutable (upstream: `EnsureEndpointSliceFromEndpoints`).
     WithMembers(&'static [&'static str]),
 }
 
@@ -164,6 +165,11 @@ impl BootstrapObject {
             Reconcile::WhileOurs if !is_ours(stored) => return Step::Nothing,
             Reconcile::Exactly | Reconcile::WhileOurs => self.exactly(stored),
             Reconcile::United => self.united(stored),
+            Reconcile::WithMembers(_)
+                if stored.get("addressType") != self.object.get("addressType") =>
+            {
+                return Step::Replace;
+            }
             Reconcile::WithMembers(members) => {
                 let mut updated = stored.clone();
                 for member in members {

@@ -30,6 +30,12 @@ pub enum Error {
         /// The error of the operating system.
         why: std::io::Error,
     },
+    /// A file is where a directory must be.
+    #[error("{path} is a file, not a directory; choose another directory, or move the file away")]
+    NotDirectory {
+        /// The file.
+        path: PathBuf,
+    },
     /// A certificate or key is invalid.
     #[error("{path}: {reason}")]
     Certificate {
@@ -89,7 +95,7 @@ pub enum Error {
     #[error("--etcd-servers: {0}")]
     Etcd(#[from] pintle_etcd::Error),
     /// A bootstrap object cannot be created.
-    #[error("cannot make an object that must be there from the beginning: {reason}")]
+    #[error("cannot create or update a bootstrap object: {reason}")]
     Bootstrap {
         /// The object and the reason.
         reason: String,

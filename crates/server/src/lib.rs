@@ -83,6 +83,7 @@ pub use pintle_effects::PortRange;
 pub use pintle_etcd::{Options as Etcd, Tls as EtcdTls};
 pub use pintle_kinds::{Error as RuntimeConfigError, RuntimeConfig};
 pub use pintle_layout::MediaType;
+pub use pintle_store::is_guarded;
 pub use pki::{Credentials, ListedCertificate, Signer, list_certificates, read_authorities};
 pub use runtime::runtime;
 pub use server::{Running, Server};

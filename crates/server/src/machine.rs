@@ -1,5 +1,7 @@
-//! What the machine provides: the time, random bytes, and the host name.
+//! What the machine provides: the time, random bytes, the host name, and the addresses of its
+//! network interfaces.
 
+use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pintle_registry::request::Now;
@@ -23,4 +25,10 @@ pub(crate) fn hostname() -> String {
         "" => "localhost".to_owned(),
         name => name.to_owned(),
     }
+}
+
+/// The addresses of the network interfaces; none if the system does not list them.
+pub(crate) fn addresses() -> Vec<IpAddr> {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    interfaces.iter().map(if_addrs::Interface::ip).collect()
 }

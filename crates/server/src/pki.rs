@@ -15,7 +15,7 @@ mod signature;
 mod signer;
 mod validity;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -47,8 +47,8 @@ const DNS_NAMES: &[&str] = &[
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 ];
-/// Loopback, and the address of the service `default/kubernetes`.
-const ADDRESSES: &[&str] = &["127.0.0.1", "::1", "10.0.0.1"];
+/// The loopback addresses.
+const ADDRESSES: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// The configuration of certificates.
 #[derive(Clone, Debug, Default)]
@@ -65,8 +65,10 @@ pub(crate) struct Wanted {
     pub(crate) front_proxy_ca_file: Option<PathBuf>,
     /// True if front proxies must have certain names.
     pub(crate) front_proxies_are_named: bool,
-    /// The address that the server listens on.
-    pub(crate) bind_address: Option<IpAddr>,
+    /// The DNS names in the serving certificate, besides [`DNS_NAMES`].
+    pub(crate) serving_names: Vec<String>,
+    /// The addresses in the serving certificate, besides [`ADDRESSES`].
+    pub(crate) serving_addresses: Vec<IpAddr>,
 }
 
 /// Everything that TLS and kubeconfigs need.
@@ -151,7 +153,7 @@ impl Pki {
         let serving = match Serving::given(wanted)? {
             Some(given) => given,
             None => {
-                let profile = serving_profile(wanted.bind_address);
+                let profile = serving_profile(wanted);
                 let pair = authority.pair(directory, &profile, now)?;
                 Serving::Own { profile, pair }
             }
@@ -205,20 +207,16 @@ pub(crate) fn signing_key_pem(directory: Option<&Path>) -> Result<String, Error>
     Ok(pem)
 }
 
-fn serving_profile(bind_address: Option<IpAddr>) -> Profile {
-    let mut addresses: Vec<IpAddr> =
-        ADDRESSES.iter().filter_map(|address| address.parse().ok()).collect();
-    // An unspecified address is no address of a client's URL.
-    if let Some(address) = bind_address.filter(|address| !address.is_unspecified())
-        && !addresses.contains(&address)
-    {
-        addresses.push(address);
-    }
+fn serving_profile(wanted: &Wanted) -> Profile {
+    let mut dns_names: Vec<String> = DNS_NAMES.iter().map(|name| (*name).to_owned()).collect();
+    dns_names.extend(wanted.serving_names.iter().cloned());
+    let mut addresses = ADDRESSES.to_vec();
+    addresses.extend(&wanted.serving_addresses);
     Profile {
         file: "apiserver",
         common_name: "kube-apiserver",
         organization: "",
-        dns_names: DNS_NAMES,
+        dns_names,
         addresses,
     }
 }
@@ -228,7 +226,7 @@ const fn admin_profile() -> Profile {
         file: "admin",
         common_name: "kubernetes-admin",
         organization: pintle_auth::MASTERS,
-        dns_names: &[],
+        dns_names: Vec::new(),
         addresses: Vec::new(),
     }
 }
@@ -240,7 +238,7 @@ const fn kubelet_client_profile() -> Profile {
         file: "apiserver-kubelet-client",
         common_name: "kube-apiserver-kubelet-client",
         organization: pintle_auth::MASTERS,
-        dns_names: &[],
+        dns_names: Vec::new(),
         addresses: Vec::new(),
     }
 }
@@ -251,7 +249,7 @@ const fn front_proxy_client_profile() -> Profile {
         file: OwnFrontProxy::NAME,
         common_name: OwnFrontProxy::NAME,
         organization: "",
-        dns_names: &[],
+        dns_names: Vec::new(),
         addresses: Vec::new(),
     }
 }

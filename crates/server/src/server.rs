@@ -7,6 +7,7 @@ mod certificates;
 mod compaction;
 mod controllers;
 mod manifests;
+mod names;
 mod store;
 mod tokens;
 
@@ -293,7 +294,8 @@ fn wanted_certificates(config: &Config) -> Wanted {
         client_ca_file: config.client_ca_file.clone(),
         front_proxy_ca_file: config.request_header.client_ca_file.clone(),
         front_proxies_are_named: !config.request_header.allowed_names.is_empty(),
-        bind_address: Some(config.bind_address),
+        serving_names: names::dns_names(config),
+        serving_addresses: names::addresses(config),
     }
 }
 
@@ -326,7 +328,8 @@ async fn registry(
     let (chain, admission) = admission::chain(config, &authorization, webhooks)?;
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
-    let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
+    let registry = Registry::open(options(config, store, chain), built_in).await;
+    let registry = Arc::new(registry.map_err(|why| store::unusable(config, why))?);
     authorization.follow(&registry);
     let measured = Measured {
         admission,

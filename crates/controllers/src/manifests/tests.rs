@@ -28,6 +28,7 @@ async fn manifests_are_applied_in_any_order_and_repeatedly() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_applied_is_an_error() {
     let cluster = Cluster::start().await;
+    let start = tokio::time::Instant::now();
     let unheard = tree(r#"{"apiVersion":"a/v1","kind":"Unheard","metadata":{"name":"ns"}}"#);
     let refused = apply(&cluster.environment, vec![unheard.clone()]).await;
     let refused = refused.expect_err("no such kind");
@@ -36,4 +37,5 @@ async fn an_object_that_cannot_be_applied_is_an_error() {
     let nowhere = map(r#","namespace":"nowhere""#, "1");
     let refused = apply(&cluster.environment, vec![nowhere]).await.expect_err("no such namespace");
     assert_eq!(refused.status.message, "namespaces \"nowhere\" not found");
+    assert!(start.elapsed().is_zero(), "no retry can help, so there is none");
 }

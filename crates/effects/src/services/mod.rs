@@ -40,6 +40,9 @@ use self::service::{
 };
 use crate::{Error, Measures, Settings};
 
+/// The smallest size of a range of `--service-cluster-ip-range` (upstream: `ServiceIPRange`).
+const ADDRESSES_MIN: u128 = 8;
+
 /// Allocates the addresses and ports of services.
 pub(crate) struct Services {
     /// The families of the cluster's addresses, the default one first.
@@ -60,12 +63,18 @@ impl Services {
             .iter()
             .map(|range| Network::parse(range).map_err(|reason| Error::ServiceRange { reason }));
         let networks = networks.collect::<Result<Vec<_>, _>>()?;
+        if networks.iter().any(|network| network.size < ADDRESSES_MIN) {
+            let reason = format!(
+                "the service cluster IP range must be at least {ADDRESSES_MIN} IP addresses"
+            );
+            return Err(Error::ServiceRange { reason });
+        }
         let families: Vec<Family> = networks.iter().map(|network| network.family).collect();
         match families.as_slice() {
             [_] => {}
             [first, second] if first != second => {}
             _ => {
-                let reason = "wanted one range, or one of each IP family".to_owned();
+                let reason = "must be one range, or two of different IP families, such as 10.0.0.0/24,fd00::/112".to_owned();
                 return Err(Error::ServiceRange { reason });
             }
         }

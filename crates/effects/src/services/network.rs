@@ -58,7 +58,7 @@ pub struct Network {
     first: u128,
     last: u128,
     /// The size, including the addresses that no service can have.
-    size: u128,
+    pub(super) size: u128,
 }
 
 impl Network {

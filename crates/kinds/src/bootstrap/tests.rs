@@ -254,6 +254,12 @@ fn existing_objects_are_reconciled_by_kind() {
             r#"{"subsets":[2],"other":2}"#,
             update(r#"{"subsets":[1],"other":2}"#),
         ),
+        (
+            Reconcile::WithMembers(&["endpoints"]),
+            r#"{"addressType":"IPv6","endpoints":[1]}"#,
+            r#"{"addressType":"IPv4","endpoints":[1]}"#,
+            Step::Replace,
+        ),
     ] {
         let made = object(reconcile, wanted);
         assert_eq!(made.step(Some(&tree(stored))), expected, "{reconcile:?} {wanted} {stored}");

@@ -1,5 +1,6 @@
 //! The CA and the certificates that it issues.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -55,7 +56,7 @@ pub(crate) struct Profile {
     pub(super) common_name: &'static str,
     /// A group, or `""`.
     pub(super) organization: &'static str,
-    pub(super) dns_names: &'static [&'static str],
+    pub(super) dns_names: Vec<String>,
     pub(super) addresses: Vec<IpAddr>,
 }
 
@@ -183,18 +184,26 @@ impl Authority {
                 Self::make(kind, directory, now)?
             }
         };
-        let wrong = |why: rcgen::Error| {
-            let reason =
-                format!("this authority cannot be used: {why}; remove it to get a new one");
-            pem::error(&pair.certificate_path, reason)
-        };
-        let key = KeyPair::from_pem(&pair.key_pem).map_err(wrong)?;
-        let issuer = Issuer::from_ca_cert_pem(&pair.certificate_pem, key).map_err(wrong)?;
-        let unread = || pem::error(&pair.certificate_path, "this is no certificate".to_owned());
-        let validity = pair.chain()?.first().and_then(Validity::of).ok_or_else(unread)?;
+        let advice = format!(
+            "put back the right file, or remove {file}.crt and {file}.key to get a new authority, which all \
+             clients must then be given"
+        );
+        let wrong = |path: &Path, why: &dyn Display| pem::error(path, format!("{why}; {advice}"));
+        let (certificate_path, key_path) = (&pair.certificate_path, &pair.key_path);
+        let unread = || wrong(certificate_path, &"this is not a CA certificate in PEM");
+        let chain = pair.chain().map_err(|_| unread())?;
+        let validity = chain.first().and_then(Validity::of).ok_or_else(unread)?;
+        let key = KeyPair::from_pem(&pair.key_pem)
+            .map_err(|_| wrong(key_path, &"this is not a private key in PEM"))?;
+        if !pair.belongs_together() {
+            let why = format!("this key is not that of the CA in {}", certificate_path.display());
+            return Err(wrong(key_path, &why));
+        }
+        let issuer = Issuer::from_ca_cert_pem(&pair.certificate_pem, key)
+            .map_err(|why| wrong(certificate_path, &why))?;
         if let Some(problem) = validity.problem(seconds(now)) {
             let reason = format!(
-                "this authority cannot be used: {problem}; set the clock; or remove {file}.crt and \
+                "this authority cannot be used: {problem}; set the clock, or remove {file}.crt and \
                  {file}.key to get a new authority, which all clients must then be given"
             );
             return Err(pem::error(&pair.certificate_path, reason));
@@ -280,7 +289,7 @@ impl Authority {
         let end = (now + LEAF_LIFE).min(UNIX_EPOCH + Duration::from_secs(authority_ends));
         let mut params = params(profile.common_name, profile.organization, now, end);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        let names = profile.dns_names.iter().filter_map(|name| (*name).try_into().ok());
+        let names = profile.dns_names.iter().filter_map(|name| name.as_str().try_into().ok());
         let addresses = profile.addresses.iter().copied().map(SanType::IpAddress);
         params.subject_alt_names = names.map(SanType::DnsName).chain(addresses).collect();
         params.extended_key_usages = vec![if params.subject_alt_names.is_empty() {
@@ -334,10 +343,8 @@ impl Authority {
             profile.dns_names.iter().filter(|name| !names.contains(&GeneralName::DNSName(name)));
         let addresses = profile.addresses.iter();
         let addresses_missing = addresses.filter(|address| !has_address(&names, **address));
-        let missing: Vec<String> = names_missing
-            .map(|name| (*name).to_owned())
-            .chain(addresses_missing.map(ToString::to_string))
-            .collect();
+        let missing: Vec<String> =
+            names_missing.cloned().chain(addresses_missing.map(ToString::to_string)).collect();
         (!missing.is_empty()).then(|| format!("it does not name {}", missing.join(", ")))
     }
 }

@@ -15,7 +15,10 @@ pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
         use std::os::unix::fs::DirBuilderExt;
         builder.mode(0o700);
     }
-    builder.create(path).map_err(|why| error("create the directory", path, why))
+    builder.create(path).map_err(|why| match path.ancestors().find(|part| part.is_file()) {
+        Some(file) => Error::NotDirectory { path: file.to_owned() },
+        None => error("create the directory", path, why),
+    })
 }
 
 /// Writes a file for the owner only, atomically, so that a crash leaves no partial key.

@@ -32,7 +32,8 @@ fn certificates_are_generated_once_and_reused() {
 fn a_serving_certificate_without_a_needed_name_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let first = prepare(&wanted(directory.path())).unwrap();
-    let elsewhere = Wanted { bind_address: "192.0.2.7".parse().ok(), ..wanted(directory.path()) };
+    let elsewhere =
+        Wanted { serving_addresses: vec![[192, 0, 2, 7].into()], ..wanted(directory.path()) };
     let second = prepare(&elsewhere).unwrap();
     assert_eq!(first.ca_pem, second.ca_pem);
     assert_ne!(serving(&first), serving(&second));

@@ -45,10 +45,19 @@ pub(super) async fn open(
     };
     match pintle_store::open(&options) {
         Ok(opening) => Ok(Box::new(opening)),
-        Err(pintle_store::Error::Failed { reason }) => {
-            Err(Error::OpenStore { path: options.dir, reason })
+        Err(why) => Err(unusable(config, why)),
+    }
+}
+
+/// The error of a store that cannot be opened or read.
+pub(super) fn unusable(config: &Config, error: pintle_store::Error) -> Error {
+    let is_on_disk = !config.ephemeral && config.etcd.is_none();
+    match error {
+        pintle_store::Error::Failed { reason } if is_on_disk => {
+            Error::OpenStore { path: config.data_dir.join(STORE), reason }
         }
-        Err(why) => Err(why.into()),
+        error if is_on_disk => Error::Store(error).of("data-dir"),
+        error => error.into(),
     }
 }
 

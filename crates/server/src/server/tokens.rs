@@ -8,6 +8,8 @@ use pintle_auth::token::{
     AccountTokens, EXTENSION_SECONDS, Issuer, PublicKey, SigningKey, TokenList, public_keys,
 };
 
+use pintle_cel::Url;
+
 use crate::authentication::Tokens;
 use crate::authentication::external::External;
 use crate::backends::Ways;
@@ -22,12 +24,14 @@ pub(super) fn prepare(
     ways: Ways,
 ) -> Result<(Tokens, TokenIssuer), Error> {
     let accounts = &config.service_accounts;
+    check(accounts)?;
     let key = match &accounts.signing_key_file {
         Some(path) => read(path, SigningKey::from_pem)
             .map_err(|error| error.of("service-account-signing-key-file"))?,
         None => {
             let pem = signing_key_pem(directory)?;
-            SigningKey::from_pem(&pem).map_err(|why| wrong(Path::new("sa.key"), &why))?
+            SigningKey::from_pem(&pem)
+                .map_err(|why| wrong(&directory.unwrap_or(Path::new("")).join("sa.key"), &why))?
         }
     };
     let mut keys: Vec<PublicKey> = Vec::new();
@@ -82,6 +86,30 @@ pub(super) fn prepare(
 }
 
 /// Reads and parses a file.
+/// Checks the texts of the flags, with upstream's conditions (`BuiltInAuthenticationOptions.Validate`).
+fn check(accounts: &ServiceAccounts) -> Result<(), Error> {
+    let refuse = |flag, reason| Err(Error::Flag { flag, reason });
+    for (index, issuer) in accounts.issuers.iter().enumerate() {
+        let reason = if issuer.is_empty() {
+            "must not be empty; leave the flag out for the default issuer".to_owned()
+        } else if issuer.contains(':') && Url::parse(issuer).is_err() {
+            format!("{issuer:?} contains a ':' but is not a valid URL")
+        } else if accounts.issuers[..index].contains(issuer) {
+            format!("{issuer:?} is specified more than once")
+        } else {
+            continue;
+        };
+        return refuse("service-account-issuer", reason);
+    }
+    match accounts.jwks_uri.as_deref().filter(|uri| !uri.is_empty()) {
+        Some(uri) if !Url::parse(uri).is_ok_and(|url| url.scheme() == "https") => {
+            let reason = format!("{uri:?} is not a URL that begins with https://");
+            refuse("service-account-jwks-uri", reason)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn read<T>(path: &Path, parse: fn(&str) -> Result<T, pintle_auth::Error>) -> Result<T, Error> {
     parse(&crate::pki::read(path)?).map_err(|why| wrong(path, &why))
 }
