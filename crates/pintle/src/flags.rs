@@ -8,6 +8,7 @@ mod encryption;
 mod etcd;
 mod extensions;
 mod external;
+mod file;
 mod kubelets;
 mod logging;
 mod release;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::builder::BoolishValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
@@ -34,6 +36,7 @@ use audit::AuditFlags;
 use encryption::EncryptionFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
+pub(crate) use file::FlagFile;
 use kubelets::KubeletFlags;
 use logging::LoggingFlags;
 pub(crate) use logging::{LogFormat, LogOptions};
@@ -59,7 +62,7 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Make a directory for envtest, in which this program is kube-apiserver and etcd
     ///
-    ///   eval $(pintle envtest-assets bin); go test ./...
+    ///   eval "$(pintle envtest-assets bin)"; go test ./...
     #[command(verbatim_doc_comment)]
     EnvtestAssets {
         /// Where to make it
@@ -71,25 +74,70 @@ pub(crate) enum Command {
 /// The flags of a command with their values.
 pub(crate) type Told = Vec<(String, String)>;
 
+/// A command line that was read.
+#[derive(Debug)]
+pub(crate) struct CommandLine {
+    pub(crate) command: Command,
+    /// The command's flags with their values, those of the file and defaults included.
+    pub(crate) told: Told,
+    /// The flags of the file that `--config` names.
+    pub(crate) file: Option<FlagFile>,
+}
+
 impl Pintle {
-    /// Parses a command line, and returns its flags with their values, too.
-    pub(crate) fn read<A>(
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Result<(Self, Told), clap::Error>
+    /// Parses a command line and the file that its `--config` names.
+    ///
+    /// # Errors
+    /// A [`clap::Error`] for the command line itself; others for the file.
+    pub(crate) fn read<A>(arguments: impl IntoIterator<Item = A>) -> anyhow::Result<CommandLine>
     where
         A: Into<OsString> + Clone,
     {
+        let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let mut command = Self::command();
-        let matches = command.try_get_matches_from_mut(arguments)?;
+        let mut matches = match command.try_get_matches_from_mut(&arguments) {
+            // The file may have the flag that is missing.
+            Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+                let without_errors = Self::command().ignore_errors(true);
+                without_errors.try_get_matches_from(&arguments).map_err(|_| error)?
+            }
+            matches => matches.map_err(with_hint_about_booleans)?,
+        };
+        let file = match matches.subcommand() {
+            Some((name, matches)) => match command.find_subcommand(name) {
+                Some(command) => FlagFile::read(command, matches)?,
+                None => None,
+            },
+            None => None,
+        };
+        arguments.extend(file.iter().flat_map(FlagFile::arguments));
+        let located = |error: clap::Error| match &file {
+            Some(file) => file.locate_usage(error),
+            None => error.into(),
+        };
+        matches = command.try_get_matches_from_mut(&arguments).map_err(located)?;
         let told = match matches.subcommand() {
             Some((name, matches)) => told(command.find_subcommand(name), matches),
             None => Told::new(),
         };
-        match Self::from_arg_matches(&matches) {
-            Ok(read) => Ok((read, told)),
-            Err(error) => Err(error.format(&mut command)),
-        }
+        let read = Self::from_arg_matches(&matches);
+        let read = read.map_err(|error| located(error.format(&mut command)))?;
+        Ok(CommandLine { command: read.command, told, file })
     }
+}
+
+/// Adds a hint to the error about `--anonymous-auth false`: as with Go's flags, the value of a
+/// boolean flag follows an equals sign, and `false` alone is an argument of its own.
+fn with_hint_about_booleans(mut error: clap::Error) -> clap::Error {
+    let boolean = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) if matches!(&**argument, "true" | "false") => {
+            argument.clone()
+        }
+        _ => return error,
+    };
+    let hint = format!("the value of a boolean flag follows an equals sign: --FLAG={boolean}");
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    error
 }
 
 fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
@@ -123,6 +171,10 @@ fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Serve {
+    /// A YAML file with flags: its keys are their names without --. A flag that may be repeated takes a
+    /// list. A flag on the command line replaces that of the file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     storage: StorageFlags,
     #[command(flatten)]
@@ -419,14 +471,18 @@ fn hidden_metrics(version: &str) -> Result<bool, String> {
 
 /// Parses a Go duration: `1h30m`, `90s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let nanos = pintle_meta::duration::parse(text).map_err(|error| error.to_string())?;
+    let nanos = pintle_meta::duration::parse(text).map_err(|error| {
+        format!("{error}; a duration is a number with a unit (ns, us, ms, s, m, h), such as 90s or 1h30m")
+    })?;
     let nanos = u64::try_from(nanos).map_err(|_| "must not be negative".to_owned())?;
     Ok(Duration::from_nanos(nanos))
 }
 
 /// Parses bytes as a quantity: `64Mi`.
 fn bytes(text: &str) -> Result<usize, String> {
-    let quantity = text.parse::<Quantity>().map_err(|error| error.to_string())?;
+    let quantity = text.parse::<Quantity>().map_err(|error| {
+        format!("{error}; a quantity is a number of bytes, also with a suffix: 1500k, 64Mi, 1Gi")
+    })?;
     let bytes = quantity.to_int().and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| "must be a whole number of bytes, and not negative".to_owned())
 }
@@ -449,7 +505,7 @@ mod tests {
 
     #[test]
     fn flags_are_told_with_what_they_are_set_to() {
-        let (_, told) = Pintle::read([
+        let CommandLine { told, .. } = Pintle::read([
             "pintle",
             "serve",
             "--ephemeral",

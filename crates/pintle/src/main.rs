@@ -16,7 +16,7 @@ use std::time::Duration;
 use pintle_server::{Config, Running, Server};
 
 use compat::Program;
-use flags::{Command, LogOptions, Pintle, Told};
+use flags::{Command, CommandLine, LogOptions, Pintle};
 use stop::Stops;
 use tikv_jemallocator::Jemalloc;
 
@@ -30,9 +30,10 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
+    hide_reported_panics();
     let mut arguments = std::env::args_os();
     let done = match arguments.next().and_then(|program| Program::of(&program)) {
-        None => run_command(Pintle::read(std::env::args_os()).unwrap_or_else(|error| error.exit())),
+        None => Pintle::read(std::env::args_os()).map_err(exit_for_usage).and_then(run_command),
         Some(program) => {
             run_as(program, arguments.map(|argument| argument.to_string_lossy().into_owned()))
         }
@@ -47,19 +48,45 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints no panic that the store returns as an error about its damaged database.
+fn hide_reported_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pintle_server::is_guarded() {
+            report(panic);
+        }
+    }));
+}
+
+/// Prints an error of the command line and exits; returns any other error.
+fn exit_for_usage(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<clap::Error>() {
+        Ok(usage) => usage.exit(),
+        Err(error) => error,
+    }
+}
+
 /// Runs the command.
-fn run_command((command_line, told): (Pintle, Told)) -> anyhow::Result<ExitCode> {
-    match command_line.command {
+fn run_command(CommandLine { command, told, file }: CommandLine) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Serve(flags) => {
             log::start(flags.log());
             let stop_at_eof = flags.stop_at_eof();
-            run(Config { flags: told, ..flags.config()? }, stop_at_eof)?;
+            let run = |config| run(Config { flags: told, ..config }, stop_at_eof);
+            flags.config().and_then(run).map_err(|error| match &file {
+                Some(file) => file.locate(error),
+                None => error,
+            })?;
         }
         Command::Certificates(certificates) => certificates.run()?,
         Command::Convert(convert) => return convert.run(),
         Command::EnvtestAssets { directory } => {
             let assets = compat::assets::lay_out(&directory)?;
-            writeln!(std::io::stdout(), "export KUBEBUILDER_ASSETS={}", assets.display())?;
+            writeln!(
+                std::io::stdout(),
+                "export KUBEBUILDER_ASSETS={}",
+                compat::assets::quoted(&assets)
+            )?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -72,8 +99,7 @@ fn run_as(program: Program, arguments: impl Iterator<Item = String>) -> anyhow::
         Program::Etcd => run_as_etcd(&compat::arguments::flags(arguments)),
         Program::KubectlConvert => {
             let words = ["pintle", "convert"].map(str::to_owned).into_iter().chain(arguments);
-            let (read, _) = Pintle::read(words).unwrap_or_else(|error| error.exit());
-            match read.command {
+            match Pintle::read(words).map_err(exit_for_usage)?.command {
                 Command::Convert(convert) => convert.for_kubectl().run(),
                 _ => unreachable!("the first word is `convert`"),
             }

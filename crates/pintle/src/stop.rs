@@ -23,17 +23,27 @@ impl Stops {
         })
     }
 
-    /// Returns on the next request that is not a repetition of the last. A tool that stops a process
-    /// group may signal each process and the group (`timeout` does), so requests in quick succession
-    /// count once. Cancel safe.
+    /// Returns on the next signal that does not repeat the first request. A tool that stops a
+    /// process group may signal both the process and the group (`timeout` does), within
+    /// microseconds, so such a pair counts once; two presses of Ctrl-C are further apart. The end of
+    /// the input is no second request: it follows when a signal also stops the program that holds
+    /// the other end. Cancel safe.
     pub(crate) async fn another(&mut self) {
-        const SAME: Duration = Duration::from_millis(500);
+        const SAME: Duration = Duration::from_millis(20);
         let first = Instant::now();
         loop {
-            self.next().await;
+            self.signal().await;
             if first.elapsed() > SAME {
                 return;
             }
+        }
+    }
+
+    /// Returns on the next signal. Cancel safe.
+    async fn signal(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 

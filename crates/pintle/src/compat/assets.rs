@@ -28,6 +28,16 @@ pub(crate) fn lay_out(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(directory)?)
 }
 
+/// A path as one word of a POSIX shell.
+pub(crate) fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
+    match path.bytes().all(is_plain) {
+        true => path.into_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
 /// Replaces only what an earlier call created, never a real `etcd` or `kube-apiserver`.
 fn check_link_path(program: &Path, link_path: &Path) -> anyhow::Result<()> {
     let is_free = match fs::symlink_metadata(link_path) {
@@ -92,6 +102,16 @@ fn find(name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_shell_reads_the_path_as_one_word() {
+        for path in ["/usr/bin", "/a b", "/it's", "/$HOME/`id`/\"q\"", "/a\nb", "/é"] {
+            let line = format!("printf %s {}", quoted(Path::new(path)));
+            let read = std::process::Command::new("sh").args(["-c", &line]).output().expect("sh");
+            assert_eq!(String::from_utf8_lossy(&read.stdout), path);
+        }
+        assert_eq!(quoted(Path::new("/usr/bin")), "/usr/bin", "a plain path needs no quotes");
+    }
 
     #[test]
     fn only_links_to_this_program_are_replaced() {

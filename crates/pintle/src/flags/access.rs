@@ -78,7 +78,10 @@ struct AuthorizationFlags {
 impl AuthorizationFlags {
     fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         config.authorization_modes =
-            Mode::list(&self.authorization_mode.join(",")).map_err(|why| anyhow!("--{why}"))?;
+            Mode::list(&self.authorization_mode.join(",")).map_err(|why| {
+                let names = Mode::ALL.map(Mode::name).join(", ");
+                anyhow!("--authorization-mode: {why}; the modes are {names}")
+            })?;
         let has = |mode| config.authorization_modes.contains(&mode);
         let says_modes = self.authorization_config.is_none();
         if says_modes && self.authorization_policy_file.is_some() && !has(Mode::Abac) {

@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 pub(super) struct LoggingFlags {
     /// How much to log, as kube-apiserver counts it: 0 to 2 what happens, from 3 on each request, from 5 on
     /// where its time went, from 6 on everything. RUST_LOG takes its place: pintle=info,pintle::requests=trace
-    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0,
+          value_parser = clap::value_parser!(u8).range(0..=10))]
     verbosity: u8,
     /// The format of the log: lines of text, or a JSON object per line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]

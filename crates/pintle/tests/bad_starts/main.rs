@@ -1,9 +1,14 @@
-//! Starts with a file that is wrong. Each ends at once with exit code 1 and an error that names the flag, the
-//! file and, as far as the file has such, the line or the field; no error shows a secret of the file.
+//! Starts that must fail. Each ends at once with an error that names the flag, the file and, if the
+//! file has them, the line or the field; no error shows a secret of a file.
+//!
+//! `rows` and `admission` have the files that flags name, `values` the values of flags, `directories`
+//! the data directories.
 
 mod admission;
+mod directories;
 mod files;
 mod rows;
+mod values;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,12 +21,12 @@ use std::time::Duration;
 
 use rows::{Content, ROWS, Row, SECRET};
 
-/// Far more than a start takes on a busy machine.
+/// The limit of a start; far more than one takes on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
-/// How many starts there are at once.
+/// The number of concurrent starts.
 const AT_ONCE: usize = 4;
 
-/// What a start is to come to.
+/// The expected result of a start.
 enum Expected<'a> {
     Ready,
     /// An error with the name of the flag, the path of the file, and these texts.
@@ -29,7 +34,7 @@ enum Expected<'a> {
 }
 
 #[test]
-fn wrong_files_are_told_of() {
+fn an_error_about_a_file_names_the_flag_and_the_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let pki = directory.path().join("pki");
     files::write_pki(&pki);
@@ -49,7 +54,7 @@ fn wrong_files_are_told_of() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What is not as expected of a row.
+/// Returns the differences from a row's expectations.
 fn check(row: &Row, directory: &Path, pki: &Path) -> String {
     let own = tempfile::tempdir_in(directory).expect("a directory");
     let start = Start { row, own: own.path(), pki };
@@ -89,7 +94,7 @@ fn check(row: &Row, directory: &Path, pki: &Path) -> String {
 /// A start of the server with the flags of a row.
 struct Start<'a> {
     row: &'a Row,
-    /// The directory of what only this row's starts use.
+    /// The directory of this row's starts.
     own: &'a Path,
     pki: &'a Path,
 }
@@ -119,7 +124,7 @@ impl Start<'_> {
         drop(removed); // it may not be there
     }
 
-    /// Makes a file that this process may not read. False where it may read every file.
+    /// Makes the file unreadable. False if this process may read every file.
     fn make_unreadable(&self) -> bool {
         use std::os::unix::fs::PermissionsExt as _;
         self.write("");
@@ -160,34 +165,76 @@ impl Start<'_> {
         }
     }
 
-    /// The exit code and the standard error of a start; no code if the server became ready.
     fn run(&self) -> (Option<i32>, String) {
         let flags = self.fill(self.row.flags);
-        let mut server = Command::new(env!("CARGO_BIN_EXE_pintle"))
-            .args(["serve", "--secure-port=0", "--kubeconfig=admin.kubeconfig"])
-            .args((!flags.contains("--etcd-servers")).then_some("--ephemeral"))
-            .args(flags.split_whitespace())
-            .current_dir(self.own)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let out = server.stdout.take().expect("piped");
-        let (sender, first_line) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = BufReader::new(out).read_line(&mut line); // empty at the end
-            sender.send(line)
-        });
-        let line = first_line.recv_timeout(START_MAX);
-        let has_ended = line.as_ref().is_ok_and(String::is_empty);
-        if !has_ended {
-            server.kill().expect("killed");
+        let mut command = serve(self.own);
+        command.args((!flags.contains("--etcd-servers")).then_some("--ephemeral"));
+        run(command.args(flags.split_whitespace()))
+    }
+}
+
+/// A start in a directory, with any free port.
+fn serve(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+    command.args(["serve", "--secure-port=0", "--kubeconfig=admin.kubeconfig"]);
+    command.current_dir(directory);
+    command
+}
+
+/// Returns the exit code and the standard error of a start; no code if the server became ready.
+fn run(command: &mut Command) -> (Option<i32>, String) {
+    let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut server = spawned.expect("the program starts");
+    let out = server.stdout.take().expect("piped");
+    let (sender, first_line) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(out).read_line(&mut line); // empty at the end
+        sender.send(line)
+    });
+    let line = first_line.recv_timeout(START_MAX);
+    let has_ended = line.as_ref().is_ok_and(String::is_empty);
+    if !has_ended {
+        server.kill().expect("killed");
+    }
+    let output = server.wait_with_output().expect("it ended");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_ready = line.is_ok_and(|line| line.starts_with("pintle ready"));
+    let code = if is_ready { None } else { Some(output.status.code().unwrap_or(-1)) };
+    (code, text)
+}
+
+#[test]
+fn an_error_about_a_value_names_the_flag_and_what_is_allowed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (flags, texts) in values::ROWS {
+        let (code, text) =
+            run(serve(directory.path()).arg("--ephemeral").args(flags.split_whitespace()));
+        assert!(matches!(code, Some(1 | 2)), "{flags}: exit code {code:?}: {text}");
+        for part in *texts {
+            assert!(text.contains(part), "{flags}: {part:?} is missing: {text}");
         }
-        let output = server.wait_with_output().expect("it ended");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let is_ready = line.is_ok_and(|line| line.starts_with("pintle ready"));
-        let code = if is_ready { None } else { Some(output.status.code().unwrap_or(-1)) };
-        (code, text)
+    }
+}
+
+#[test]
+fn an_error_about_a_data_directory_names_the_file_and_what_to_do() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    for (what, spoil, texts) in directories::ROWS {
+        let start = || run(serve(directory.path()).args(["--data-dir", "data"]));
+        assert_eq!(start().0, None, "{what}: the first start makes the directory");
+        spoil(&data);
+        let (code, text) = start();
+        assert_eq!(code, Some(1), "{what}: {text}");
+        let last = text.lines().last().unwrap_or_default();
+        for part in *texts {
+            let part = part.replace("{dir}", "data");
+            assert!(last.contains(&part), "{what}: {part:?} is missing: {text}");
+        }
+        assert!(!text.contains("panicked"), "{what}: {text}");
+        let removed =
+            if data.is_dir() { fs::remove_dir_all(&data) } else { fs::remove_file(&data) };
+        removed.expect("removed");
     }
 }

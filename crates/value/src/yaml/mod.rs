@@ -39,6 +39,14 @@ pub fn parse_strict(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
+/// Parses a single document like [`parse_strict`], and returns the lines of the keys of its map.
+pub fn parse_strict_with_lines(bytes: &[u8]) -> Result<(Value, Vec<(String, u32)>), Error> {
+    let value = parse_strict(bytes)?;
+    let text = json::text(bytes);
+    let lines = Reader::new(&text)?.key_lines();
+    Ok((value, lines))
+}
+
 /// Parses every document of a file, skipping empty ones.
 pub fn parse_documents(bytes: &[u8]) -> Result<Vec<Value>, Error> {
     let text = json::text(bytes);

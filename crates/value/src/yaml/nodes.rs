@@ -178,6 +178,11 @@ impl<'a> Nodes<'a> {
         matches!(self.nodes[at], Node::List { end: OPEN } | Node::Map { end: OPEN })
     }
 
+    /// The line on which a node begins, counted from 1.
+    pub(super) fn line(&self, at: usize) -> u32 {
+        self.lines.get(at).copied().unwrap_or_default()
+    }
+
     /// The index of the node after the one at `at` and its children.
     pub(super) fn after(&self, at: usize) -> usize {
         match self.nodes[at] {

@@ -78,6 +78,21 @@ impl<'a> Reader<'a> {
         self.nodes.duplicates().map(|duplicate| duplicate.to_string())
     }
 
+    /// The keys of the first document's map, with their lines counted from 1.
+    pub(super) fn key_lines(&self) -> Vec<(String, u32)> {
+        let Some(&root) = self.nodes.documents.first() else { return Vec::new() };
+        let Node::Map { end } = self.nodes[root] else { return Vec::new() };
+        let mut lines = Vec::new();
+        let mut at = root + 1;
+        while at < end {
+            if let Node::Scalar { text, .. } = &self.nodes[at] {
+                lines.push((text.to_string(), self.nodes.line(at)));
+            }
+            at = self.nodes.after(self.nodes.after(at));
+        }
+        lines
+    }
+
     fn open(&mut self, at: usize, aliased: bool, merged: bool) -> Result<(), Error> {
         let end = self.nodes.after(at);
         self.open.push(Rest { at: at + 1, end, aliased, merged });
