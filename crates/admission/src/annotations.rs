@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_said_once_and_bounded() {
+    fn values_are_unique_and_bounded() {
         let (key, mut values) = (Str::from("k"), Values::default());
         for value in ["b", "a", "b", ""] {
             values.add(&key, value);

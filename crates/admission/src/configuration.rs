@@ -1,4 +1,5 @@
-//! What plugins can be told: `--admission-control-config-file` (upstream: `AdmissionConfiguration`).
+//! The configuration of plugins: the file of `--admission-control-config-file` (upstream:
+//! `AdmissionConfiguration`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,18 +9,18 @@ use pintle_value::Value;
 use crate::event_rate::EventLimit;
 use crate::image_policy::ImagePolicy;
 use crate::pod_security;
-use crate::quota::Limited;
-use crate::strict::{self, Format, Is};
+use crate::quota::LimitedResource;
+use crate::strict::{self, Format, MemberType};
 use crate::webhooks;
 
 /// The configurations of plugins that have one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
-    /// Of PodSecurity.
+    /// The defaults and exemptions of PodSecurity.
     pub pod_security: pod_security::Configuration,
-    /// What ResourceQuota lets nobody take without a quota.
-    pub limited: Vec<Limited>,
-    /// Limits of EventRateLimit.
+    /// The resources that ResourceQuota refuses in namespaces without a quota for them.
+    pub limited_resources: Vec<LimitedResource>,
+    /// The limits of EventRateLimit.
     pub event_limits: Vec<EventLimit>,
     /// The webhook of ImagePolicyWebhook, if it is configured.
     pub image_policy: Option<ImagePolicy>,
@@ -27,17 +28,17 @@ pub struct Configuration {
     pub webhook_kubeconfigs: BTreeMap<String, PathBuf>,
 }
 
-/// The versions that the file may be of.
+/// The accepted versions of the file.
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
 
 const FORMAT: Format = &[
-    ("plugins", Is::Objects),
-    ("plugins[].name", Is::Text),
-    ("plugins[].path", Is::Text),
-    ("plugins[].configuration", Is::Other),
+    ("plugins", MemberType::Objects),
+    ("plugins[].name", MemberType::Text),
+    ("plugins[].path", MemberType::Text),
+    ("plugins[].configuration", MemberType::Other),
 ];
 
-/// The plugins that can be told something: the kind of it, and its versions.
+/// The plugins that have a configuration, each with its kind and versions.
 const KINDS: [(&str, &str, &[&str]); 6] = [
     (
         "PodSecurity",
@@ -63,31 +64,31 @@ const KINDS: [(&str, &str, &[&str]); 6] = [
 const WEBHOOK: &[&str] = &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
 
 impl Configuration {
-    /// Reads an `AdmissionConfiguration`; `open` reads a file that it names. Gives also the names of the
-    /// plugins that were told something that has no effect here.
+    /// Reads an `AdmissionConfiguration`; `open` reads a file that it names. Also returns the
+    /// names of the plugins whose configurations have no effect here.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes the first invalid part.
     pub fn read(
-        said: &Value,
+        file: &Value,
         open: &dyn Fn(&str) -> Result<Value, String>,
     ) -> Result<(Self, Vec<String>), String> {
         let text = |value: &Value, member| value.str_at(&[member]).unwrap_or_default().to_owned();
-        let version = text(said, "apiVersion");
-        if text(said, "kind") != "AdmissionConfiguration" || !VERSIONS.contains(&version.as_str()) {
+        let version = text(file, "apiVersion");
+        if text(file, "kind") != "AdmissionConfiguration" || !VERSIONS.contains(&version.as_str()) {
             return Err(format!(
                 "no kind {:?} is registered for version {version:?}",
-                text(said, "kind")
+                text(file, "kind")
             ));
         }
-        strict::check(said, FORMAT)?;
+        strict::check(file, FORMAT)?;
         let mut configuration = Self::default();
         let mut unused = Vec::new();
-        let plugins = said.get("plugins").and_then(Value::as_array).unwrap_or_default();
+        let plugins = file.get("plugins").and_then(Value::as_array).unwrap_or_default();
         for plugin in plugins {
             let (name, path) = (text(plugin, "name"), text(plugin, "path"));
-            let own = match (plugin.get("configuration"), path.as_str()) {
-                (Some(own), _) if !own.is_null() => own.clone(),
+            let configured = match (plugin.get("configuration"), path.as_str()) {
+                (Some(inline), _) if !inline.is_null() => inline.clone(),
                 (_, "") => continue,
                 (_, path) => open(path)?,
             };
@@ -95,7 +96,7 @@ impl Configuration {
                 unused.push(name);
                 continue;
             };
-            let (own_kind, version) = (text(&own, "kind"), text(&own, "apiVersion"));
+            let (own_kind, version) = (text(&configured, "kind"), text(&configured, "apiVersion"));
             let is_old = *kind == "ResourceQuotaConfiguration" && own_kind == "Configuration";
             if (own_kind != *kind && !is_old) || !versions.contains(&version.as_str()) {
                 return Err(format!(
@@ -103,21 +104,26 @@ impl Configuration {
                      version {version:?}"
                 ));
             }
-            let wrong = |why| format!("couldn't init admission plugin {name:?}: {why}");
+            let with_name = |why| format!("couldn't init admission plugin {name:?}: {why}");
             match name.as_str() {
                 "PodSecurity" => {
-                    let own = pod_security::Configuration::read(&own).map_err(wrong)?;
-                    configuration.pod_security = own;
+                    let pod_security =
+                        pod_security::Configuration::read(&configured).map_err(with_name)?;
+                    configuration.pod_security = pod_security;
                 }
-                "ResourceQuota" => configuration.limited = Limited::all(&own).map_err(wrong)?,
+                "ResourceQuota" => {
+                    configuration.limited_resources =
+                        LimitedResource::all(&configured).map_err(with_name)?
+                }
                 "EventRateLimit" => {
-                    configuration.event_limits = EventLimit::all(&own).map_err(wrong)?;
+                    configuration.event_limits = EventLimit::all(&configured).map_err(with_name)?;
                 }
                 "ImagePolicyWebhook" => {
-                    configuration.image_policy = Some(ImagePolicy::read(&own).map_err(wrong)?);
+                    configuration.image_policy =
+                        Some(ImagePolicy::read(&configured).map_err(with_name)?);
                 }
                 webhooks::MUTATING | webhooks::VALIDATING => {
-                    let kubeconfig = webhooks::kubeconfig(&own).map_err(wrong)?;
+                    let kubeconfig = webhooks::kubeconfig(&configured).map_err(with_name)?;
                     configuration.webhook_kubeconfigs.extend(kubeconfig.map(|path| (name, path)));
                 }
                 _ => unused.push(name),
@@ -152,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_read() {
+    fn inline_configurations_and_files_are_read() {
         assert_eq!(read(&file("[]")), Ok((Configuration::default(), Vec::new())));
         let (found, unused) = read(&file(
             "[{name: ResourceQuota, path: quota.yaml}, {name: PodNodeSelector, configuration: {}}, \
@@ -161,13 +167,13 @@ mod tests {
              defaults: {enforce: baseline, warn: restricted, warn-version: v1.30}}}]",
         ))
         .unwrap();
-        assert_eq!(found.limited.len(), 1);
+        assert_eq!(found.limited_resources.len(), 1);
         assert_ne!(found.pod_security, pod_security::Configuration::default());
         assert_eq!(unused, ["PodNodeSelector"]);
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn invalid_configurations_are_refused() {
         for (text, expected) in [
             ("{}".to_owned(), "no kind \"\" is registered for version \"\""),
             (file("[{name: ResourceQuota, path: none}]"), "open none: no such file or directory"),

@@ -8,7 +8,7 @@ use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes};
 use pintle_value::Value;
 
-use crate::pods::{Changed, items};
+use crate::pods::{SpecChange, items};
 
 /// True if a change of a pod needs a feature.
 type Takes = fn(&Value, &Value) -> bool;
@@ -33,7 +33,7 @@ pub(crate) struct NodeDeclaredFeatures;
 
 impl Admission for NodeDeclaredFeatures {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let Some(pod) = Changed::by(write, &["", "resize"]) else { return Ok(Vec::new()) };
+        let Some(pod) = SpecChange::of(write, &["", "resize"]) else { return Ok(Vec::new()) };
         let takes = |(_, takes): &&(&str, Takes)| takes(pod.old, pod.new);
         let mut needed: Vec<&str> = FEATURES.iter().filter(takes).map(|(name, _)| *name).collect();
         if needed.is_empty() {

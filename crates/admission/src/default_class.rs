@@ -55,10 +55,10 @@ impl Admission for DefaultClass {
         if !creates(write, self.of.0, self.of.1) {
             return Ok(());
         }
-        let said = object.at(&["spec", self.member]).is_some_and(|class| !class.is_null());
+        let has_class = object.at(&["spec", self.member]).is_some_and(|class| !class.is_null());
         let annotated =
             object::annotations(object).is_some_and(|a| a.contains_key(self.annotation));
-        if said || annotated {
+        if has_class || annotated {
             return Ok(());
         }
         if let Some(class) = self.default(registry)? {

@@ -1,4 +1,4 @@
-//! Limits how often events are written (upstream: `EventRateLimit`).
+//! EventRateLimit: limits the rate at which events are written.
 
 mod buckets;
 mod configuration;
@@ -66,7 +66,7 @@ impl Limiter {
     }
 }
 
-/// Upstream: `getSourceAndObjectKey`.
+/// The key of an event for `SourceAndObject` (upstream: `getSourceAndObjectKey`).
 fn source_and_object(event: &Value) -> String {
     const MEMBERS: [&[&str]; 7] = [
         &["source", "component"],

@@ -1,5 +1,5 @@
-//! Expressions about a request: what they know, what they must come to, and what becomes of them (upstream:
-//! `plugin/cel`).
+//! CEL expressions of policies and webhooks: their variables, their output types, and their
+//! evaluation (upstream: `plugin/cel`).
 
 mod declarations;
 pub(crate) mod typed;
@@ -15,42 +15,42 @@ use pintle_value::Value;
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
                              validation rules will be run";
 
-/// The type of the values that a policy names, in messages.
+/// The name of the type of `variables` in messages.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// What an expression must come to, and so what it is for.
+/// The output type that the use of an expression requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// A condition.
+pub(crate) enum Expected {
+    /// A condition or a validation.
     Bool,
-    /// A message, which asks nobody.
+    /// A message expression, which cannot use `authorizer`.
     Message,
-    /// An annotation.
+    /// The value of an audit annotation.
     TextOrNull,
-    /// A value with a name.
+    /// The value of a policy's variable.
     Anything,
-    /// A configuration to be applied.
+    /// An apply configuration.
     Object,
-    /// Operations of a JSON patch.
+    /// A list of JSON patch operations.
     Patches,
 }
 
-/// An expression that was read.
+/// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
     pub(crate) text: String,
-    /// Why it cannot be evaluated, if it cannot.
+    /// The error is the message of the compiler.
     program: Result<Program, String>,
 }
 
 impl Expression {
-    /// What is wrong with it as it is written.
+    /// Returns the compilation error, if there is one.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.program.as_ref().err().map(String::as_str)
     }
 }
 
-/// Values that expressions can use by their names; each may use those before it.
+/// The variables of a policy; the expression of a variable can use the variables before it.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     composition: Composition,
@@ -58,49 +58,50 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Their expressions, with what is wrong with them.
+    /// Returns the text of each variable, with its compilation error.
     pub(crate) fn problems(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.texts.iter().map(String::as_str).zip(self.composition.problems())
     }
 }
 
-/// Reads the expressions of one place.
+/// Compiles the expressions of one policy or webhook.
 pub(crate) struct Compiler {
-    /// What all know but authorizers and variables.
-    facts: Environment,
-    /// Whether they know `variables`.
-    names: bool,
-    /// With authorizers.
+    /// The variables that every expression has, without `authorizer` and `variables`.
+    without_authorizer: Environment,
+    /// True if expressions can use `variables`.
+    has_variables: bool,
+    /// As `without_authorizer`, with `authorizer`.
     authorized: Environment,
     variables: Variables,
 }
 
-/// What expressions are told of a request, in the order of declaration.
+/// The values of the variables for one request, in the order of declaration.
 #[derive(Clone, Copy)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct Inputs<'a> {
     pub(crate) object: &'a Value,
     pub(crate) old: &'a Value,
     pub(crate) request: &'a Value,
     pub(crate) namespace: &'a Value,
-    /// `None` for who has none to know.
+    /// `None` if the policy has no parameter kind.
     pub(crate) params: Option<&'a Value>,
-    /// Who is asked what the user may do, and what the request is about.
+    /// Answers the questions of `authorizer`; `resource` is its `requestResource`.
     pub(crate) authorizer: &'a Arc<dyn Authorizer>,
     pub(crate) resource: &'a ResourceCheck,
 }
 
-/// Evaluations of the expressions of one place about one request.
+/// Evaluates the expressions of one policy or webhook for one request; each variable is evaluated
+/// once.
 pub(crate) struct Evaluation<'a> {
     bindings: Bindings<'a>,
     composed: Composed<'a>,
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// What is wrong with this one.
+    /// The error of this expression; others can still be evaluated.
     Expression(String),
-    /// Nothing more can be evaluated.
+    /// The cost budget is used up, so no further expression is evaluated.
     Budget,
 }
 
@@ -113,73 +114,79 @@ impl Failure {
     }
 }
 
-/// What is known of the types of objects: nothing.
+/// The declaration of objects whose type is unknown.
 pub(crate) const ANYTHING: Declaration = Declaration::Dyn { size_max: SIZE_MAX };
 
 impl Compiler {
-    /// For the conditions of a webhook.
+    /// Returns a compiler for the conditions of a webhook.
     pub(crate) fn of_webhook() -> Self {
         Self::of_policy(ANYTHING, None)
     }
 
-    /// For a policy that knows so much of objects and of its parameters, if it has any.
+    /// Returns a compiler for a policy whose objects and parameters have these declarations;
+    /// `params` is `None` without a parameter kind.
     pub(crate) fn of_policy(object: Declaration, params: Option<Declaration>) -> Self {
         let namespace = Declaration::Nullable(Arc::new(declarations::namespace()));
         let object = Arc::new(object);
-        let mut facts = Environment::new()
+        let mut without_authorizer = Environment::new()
             .with("object", object.clone())
             .with("oldObject", object)
             .with("request", declarations::request())
             .with("namespaceObject", namespace);
         if let Some(params) = params {
-            facts = facts.with("params", params);
+            without_authorizer = without_authorizer.with("params", params);
         }
-        let authorized = facts
+        let authorized = without_authorizer
             .clone()
             .with("authorizer", Declaration::AUTHORIZER)
             .with("authorizer.requestResource", Declaration::RESOURCE_CHECK);
-        Self { facts, names: false, authorized, variables: Variables::default() }
+        Self {
+            without_authorizer,
+            has_variables: false,
+            authorized,
+            variables: Variables::default(),
+        }
     }
 
-    /// Lets expressions that come later know `variables`.
-    pub(crate) const fn compose(&mut self) {
-        self.names = true;
+    /// Declares `variables` for the expressions that are compiled from now on.
+    pub(crate) const fn declare_variables(&mut self) {
+        self.has_variables = true;
     }
 
-    /// Reads an expression.
-    pub(crate) fn compile(&self, text: &str, wanted: Wanted) -> Expression {
-        Expression { text: text.to_owned(), program: self.program(text, wanted) }
+    /// Compiles an expression.
+    pub(crate) fn compile(&self, text: &str, expected: Expected) -> Expression {
+        Expression { text: text.to_owned(), program: self.program(text, expected) }
     }
 
-    /// Reads a named value, which expressions that come later know.
-    pub(crate) fn name(&mut self, name: &str, text: &str) {
-        let program = self.program(text, Wanted::Anything);
+    /// Adds a variable, which later expressions can use.
+    pub(crate) fn add_variable(&mut self, name: &str, text: &str) {
+        let program = self.program(text, Expected::Anything);
         self.variables.composition.add(name, program);
         self.variables.texts.push(text.to_owned());
     }
 
-    /// The named values, when all is read.
+    /// Returns the variables, after all expressions are compiled.
     pub(crate) fn into_variables(self) -> Variables {
         self.variables
     }
 
-    fn program(&self, text: &str, wanted: Wanted) -> Result<Program, String> {
-        let environment = match wanted {
-            Wanted::Message => self.facts.clone(),
-            Wanted::Object | Wanted::Patches => self.authorized.clone().with_patches(),
+    fn program(&self, text: &str, expected: Expected) -> Result<Program, String> {
+        let environment = match expected {
+            Expected::Message => self.without_authorizer.clone(),
+            Expected::Object | Expected::Patches => self.authorized.clone().with_patches(),
             _ => self.authorized.clone(),
         };
-        let program = self.composing(environment, text).compile(text);
+        let program = self.with_variables(environment, text).compile(text);
         let program = program.map_err(|why| format!("compilation failed: {why}"))?;
-        match wanted.refuse(program.output_type()) {
+        match expected.type_error(program.output_type()) {
             Some(why) => Err(why),
             None => Ok(program),
         }
     }
 
-    /// With the named values that an expression may use.
-    fn composing(&self, environment: Environment, text: &str) -> Environment {
-        if !self.names {
+    /// Adds the declaration of the variables that the expression uses.
+    fn with_variables(&self, environment: Environment, text: &str) -> Environment {
+        if !self.has_variables {
             return environment;
         }
         let variables = self.variables.composition.declaration(VARIABLES, text);
@@ -187,12 +194,12 @@ impl Compiler {
     }
 }
 
-impl Wanted {
-    /// What is wrong with a type, if anything.
-    fn refuse(self, output: &Type) -> Option<String> {
+impl Expected {
+    /// Returns an error if the type of an expression is not the required one.
+    fn type_error(self, output: &Type) -> Option<String> {
         let is_made =
             |output: &Type, name: &str| matches!(output, Type::Made(made) if **made == *name);
-        let (fits, wanted) = match self {
+        let (fits, expected) = match self {
             Self::Anything => return None,
             Self::Bool => (matches!(output, Type::Bool), "bool"),
             Self::Message => (matches!(output, Type::String), "string"),
@@ -205,13 +212,13 @@ impl Wanted {
                 (fits, "list(JSONPatch)")
             }
         };
-        (!fits).then(|| format!("must evaluate to {wanted} but got {output}"))
+        (!fits).then(|| format!("must evaluate to {expected} but got {output}"))
     }
 }
 
 impl<'a> Evaluation<'a> {
-    pub(crate) fn new(facts: Facts<'a>, variables: &'a Variables) -> Self {
-        let Facts { object, old, request, namespace, params, authorizer, resource } = facts;
+    pub(crate) fn new(inputs: Inputs<'a>, variables: &'a Variables) -> Self {
+        let Inputs { object, old, request, namespace, params, authorizer, resource } = inputs;
         let mut bindings = Bindings::new().with(object).with(old).with(request).with(namespace);
         if params.is_some() {
             bindings = bindings.with(params);
@@ -220,7 +227,7 @@ impl<'a> Evaluation<'a> {
         Self { bindings, composed: Composed::new(&variables.composition) }
     }
 
-    /// An expression's value.
+    /// Evaluates an expression.
     pub(crate) fn of(
         &self,
         expression: &'a Expression,

@@ -82,9 +82,9 @@ mod tests {
         let text = r#"{"spec":{"containers":[{"image":"a"},{"imagePullPolicy":"Never"}],
             "initContainers":[{"imagePullPolicy":"Always"}]}}"#;
         let mut pod = json::parse(text.as_bytes()).unwrap();
-        let said: Vec<String> = others(&pod).iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = others(&pod).iter().map(ToString::to_string).collect();
         let expected = r#"spec.containers[1].imagePullPolicy: Unsupported value: "Never": supported values: "Always""#;
-        assert_eq!((said.len(), said[1].as_str()), (2, expected));
+        assert_eq!((messages.len(), messages[1].as_str()), (2, expected));
         always_pull(&mut pod);
         assert!(others(&pod).is_empty());
     }

@@ -1,4 +1,5 @@
-//! Which writes a webhook or a policy is about: rules, selectors, and the versions of a resource.
+//! Decides which writes a webhook or a policy matches, by rules, selectors, and the versions of a
+//! resource.
 
 use std::sync::Arc;
 
@@ -8,19 +9,20 @@ use pintle_registry::admission::Attributes;
 use pintle_registry::{Registry, Resource, Scope};
 use pintle_value::{Map, Str, Value};
 
-/// What somebody is to be asked about.
+/// The matching criteria of a webhook, a policy or a binding.
 #[derive(Clone, Debug)]
 pub(crate) struct Matching {
-    /// Rules speak also for the other versions of a resource.
+    /// True if a rule for one version of a resource also matches writes of its other versions.
     equivalent: bool,
-    /// `None` for everything.
+    /// `None` matches every write.
     rules: Option<Vec<Rule>>,
     excluded: Vec<Rule>,
+    /// `None` for an invalid selector, which matches nothing.
     namespaces: Option<Selector>,
     objects: Option<Selector>,
 }
 
-/// Which requests are meant.
+/// A rule: the operations, resources, scope and names that match.
 #[derive(Clone, Debug)]
 struct Rule {
     operations: Vec<Str>,
@@ -28,72 +30,78 @@ struct Rule {
     versions: Vec<Str>,
     resources: Vec<Str>,
     scope: Str,
-    /// The names of objects; none for all.
+    /// Empty if objects of any name match.
     names: Vec<Str>,
 }
 
 impl Matching {
-    /// As a webhook says: without rules it is about nothing.
+    /// Reads the criteria of a webhook; without rules it matches nothing.
     pub(crate) fn of_webhook(hook: &Value) -> Self {
         Self::read(hook, Some(Rule::all(hook, "rules")), Vec::new())
     }
 
-    /// As the constraints of a policy, or the `matchResources` of a binding say: without rules they are
-    /// about everything.
+    /// Reads the `matchConstraints` of a policy or the `matchResources` of a binding; without
+    /// rules they match every write.
     pub(crate) fn of_policy(constraints: &Value) -> Self {
         let rules = Some(Rule::all(constraints, "resourceRules")).filter(|rules| !rules.is_empty());
         Self::read(constraints, rules, Rule::all(constraints, "excludeResourceRules"))
     }
 
-    fn read(said: &Value, rules: Option<Vec<Rule>>, excluded: Vec<Rule>) -> Self {
+    fn read(criteria: &Value, rules: Option<Vec<Rule>>, excluded: Vec<Rule>) -> Self {
         Self {
-            equivalent: said.str_at(&["matchPolicy"]) != Some("Exact"),
+            equivalent: criteria.str_at(&["matchPolicy"]) != Some("Exact"),
             rules,
             excluded,
-            namespaces: Selector::from_label_selector(said.get("namespaceSelector")).ok(),
-            objects: Selector::from_label_selector(said.get("objectSelector")).ok(),
+            namespaces: Selector::from_label_selector(criteria.get("namespaceSelector")).ok(),
+            objects: Selector::from_label_selector(criteria.get("objectSelector")).ok(),
         }
     }
 
-    /// The version of the resource to be asked about, where a write is meant: the one that is written if
-    /// a rule names it, else one that a rule names (`versions` are all there are).
+    /// Returns the version of the resource in which a matching write is presented: the written
+    /// version if a rule names it, else another version that a rule names. `versions` are all
+    /// versions of the resource. `None` if the write does not match.
     pub(crate) fn version(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
         versions: &[Arc<Resource>],
     ) -> Result<Option<Arc<Resource>>, Status> {
-        if named(&self.excluded, self.equivalent, write, versions).is_some() {
+        if matched_version(&self.excluded, self.equivalent, write, versions).is_some() {
             return Ok(None);
         }
         let version = match &self.rules {
-            Some(rules) => named(rules, self.equivalent, write, versions),
+            Some(rules) => matched_version(rules, self.equivalent, write, versions),
             None => Some(write.resource),
         };
         let version = version
             .and_then(|version| versions.iter().find(|one| one.resource == version.resource));
-        let wanted = version.is_some()
-            && self.wants_object(write)
-            && (!has_namespace(write) || self.wants_namespace(write, registry)?);
-        Ok(version.filter(|_| wanted).cloned())
+        let matches = version.is_some()
+            && self.selects_object(write)
+            && (!has_namespace(write) || self.selects_namespace(write, registry)?);
+        Ok(version.filter(|_| matches).cloned())
     }
 
-    /// Whether the labels of the object, before or after, are those that are wanted.
-    fn wants_object(&self, write: &Attributes<'_>) -> bool {
+    /// True if the object selector matches the new or the old object.
+    fn selects_object(&self, write: &Attributes<'_>) -> bool {
         let Some(selector) = &self.objects else { return false };
-        let wanted = |object: &Value| selector.matches_map(object::labels(object));
-        selector.is_everything() || [write.object, write.old].into_iter().flatten().any(wanted)
+        let selected = |object: &Value| selector.matches_map(object::labels(object));
+        selector.is_everything() || [write.object, write.old].into_iter().flatten().any(selected)
     }
 
-    fn wants_namespace(&self, write: &Attributes<'_>, registry: &Registry) -> Result<bool, Status> {
+    fn selects_namespace(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<bool, Status> {
         let Some(selector) = &self.namespaces else { return Ok(false) };
         Ok(selector.is_everything()
             || selector.matches_map(namespace_labels(write, registry)?.as_object()))
     }
 }
 
-/// The version of the written resource that rules name, if they mean the write.
-fn named<'r>(
+/// Returns the first version of the written resource that a rule matches, the written version
+/// before all others.
+fn matched_version<'r>(
     rules: &[Rule],
     equivalent: bool,
     write: &Attributes<'r>,
@@ -107,8 +115,8 @@ fn named<'r>(
 }
 
 impl Rule {
-    fn all(said: &Value, member: &str) -> Vec<Self> {
-        let rules = said.get(member).and_then(Value::as_array).unwrap_or_default();
+    fn all(criteria: &Value, member: &str) -> Vec<Self> {
+        let rules = criteria.get(member).and_then(Value::as_array).unwrap_or_default();
         rules.iter().map(Self::of).collect()
     }
 
@@ -129,9 +137,9 @@ impl Rule {
             Scope::Namespaced => "Namespaced",
             Scope::Cluster => "Cluster",
         };
-        any(&self.operations, write.operation.name())
-            && any(&self.groups, &name.group)
-            && any(&self.versions, &name.version)
+        matches_any(&self.operations, write.operation.name())
+            && matches_any(&self.groups, &name.group)
+            && matches_any(&self.versions, &name.version)
             && (self.scope == "*" || self.scope == scope)
             && (self.names.is_empty() || self.names.iter().any(|name| name == write.name))
             && self.resources.iter().any(|pattern| {
@@ -142,28 +150,28 @@ impl Rule {
     }
 }
 
-/// Whether a list of patterns has a text, or everything.
-fn any(patterns: &[Str], text: &str) -> bool {
+/// True if a list has the text or `*`.
+fn matches_any(patterns: &[Str], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
 
-/// The texts of a list.
+/// Returns the strings of a list.
 pub(crate) fn texts(object: &Value, member: &str) -> Vec<Str> {
     let list = object.get(member).and_then(Value::as_array).unwrap_or_default();
     list.iter().filter_map(Value::as_str).map(Str::from).collect()
 }
 
-/// Whether a write is in a namespace, or of one.
+/// True if the written object is in a namespace or is a Namespace.
 fn has_namespace(write: &Attributes<'_>) -> bool {
     !write.namespace.is_empty() || is_namespace(write.resource)
 }
 
-/// Whether a resource is that of namespaces.
+/// True for the resource `namespaces`.
 pub(crate) fn is_namespace(resource: &Resource) -> bool {
     resource.resource.group.is_empty() && resource.resource.resource == "namespaces"
 }
 
-/// The labels of the namespace that a write is in; of a namespace its own.
+/// Returns the labels of the namespace of a write; for a write of a Namespace, its own labels.
 fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Result<Value, Status> {
     let labels = |object: &Value| object::labels(object).cloned().unwrap_or_default();
     if is_namespace(write.resource) {

@@ -84,7 +84,7 @@ impl Admission for NamespaceLifecycle {
         attributes: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<(), Status> {
-        look_at(attributes, registry).map(drop)
+        read_namespace_and_decide(attributes, registry).map(drop)
     }
 
     /// Webhooks may take long, so the namespace is checked again, and the commit requires that it
@@ -97,7 +97,7 @@ impl Admission for NamespaceLifecycle {
         if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
             return Ok(Vec::new());
         }
-        match look_at(attributes, registry)? {
+        match read_namespace_and_decide(attributes, registry)? {
             Some((namespaces, namespace)) => {
                 Ok(vec![Companion::unchanged(&namespaces, &namespace)?])
             }
@@ -107,10 +107,13 @@ impl Admission for NamespaceLifecycle {
 }
 
 /// The resource of namespaces, and one namespace.
-type Seen = (Arc<Resource>, Arc<Object>);
+type FoundNamespace = (Arc<Resource>, Arc<Object>);
 
 /// Decides about a write; returns the namespace that was read, if any.
-fn look_at(attributes: &Attributes<'_>, registry: &Registry) -> Result<Option<Seen>, Status> {
+fn read_namespace_and_decide(
+    attributes: &Attributes<'_>,
+    registry: &Registry,
+) -> Result<Option<FoundNamespace>, Status> {
     let request = Request {
         operation: attributes.operation,
         resource: &attributes.resource.group_resource(),

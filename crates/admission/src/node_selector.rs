@@ -24,39 +24,39 @@ impl Admission for PodNodeSelector {
         if !creates(write, "", "pods") {
             return Ok(());
         }
-        let wanted = wanted(write, registry)?;
-        check(write, pod, &wanted)?;
-        if wanted.is_empty() {
+        let required = required_selector(write, registry)?;
+        check(write, pod, &required)?;
+        if required.is_empty() {
             return Ok(()); // an empty map would make the next update a change
         }
-        let said = pod.object_entry("spec").entry_object("nodeSelector");
-        for (key, value) in wanted {
-            said.insert(key, value);
+        let selector = pod.object_entry("spec").entry_object("nodeSelector");
+        for (key, value) in required {
+            selector.insert(key, value);
         }
         Ok(())
     }
 
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         if let Some(pod) = write.object.filter(|_| creates(write, "", "pods")) {
-            check(write, pod, &wanted(write, registry)?)?;
+            check(write, pod, &required_selector(write, registry)?)?;
         }
         Ok(Vec::new())
     }
 }
 
 /// The node labels of a write's namespace.
-fn wanted(write: &Attributes<'_>, registry: &Registry) -> Result<Map, Status> {
+fn required_selector(write: &Attributes<'_>, registry: &Registry) -> Result<Map, Status> {
     let namespace = find(registry, ("", "namespaces"), "", write.namespace)?;
     namespace.map_or_else(|| Ok(Map::new()), |found| labels(&found).map_err(Status::internal))
 }
 
 /// Refuses a pod whose node selector conflicts with its namespace's.
-fn check(write: &Attributes<'_>, pod: &Value, wanted: &Map) -> Result<(), Status> {
-    let said = pod.at(&["spec", "nodeSelector"]).and_then(Value::as_object);
+fn check(write: &Attributes<'_>, pod: &Value, required: &Map) -> Result<(), Status> {
+    let selector = pod.at(&["spec", "nodeSelector"]).and_then(Value::as_object);
     let conflicts = |(key, value): (&Str, &Value)| {
-        said.and_then(|said| said.get(key)).is_some_and(|other| other != value)
+        selector.and_then(|selector| selector.get(key)).is_some_and(|other| other != value)
     };
-    if wanted.iter().any(conflicts) {
+    if required.iter().any(conflicts) {
         let why = "pod node label selector conflicts with its namespace node label selector";
         return Err(forbidden(write, pod, why));
     }
@@ -65,8 +65,8 @@ fn check(write: &Attributes<'_>, pod: &Value, wanted: &Map) -> Result<(), Status
 
 /// The node labels of a namespace.
 fn labels(namespace: &Value) -> Result<Map, String> {
-    let said = object::annotations(namespace).and_then(|all| all.get(ANNOTATION));
-    let Some(text) = said.and_then(Value::as_str) else { return Ok(Map::new()) };
+    let annotation = object::annotations(namespace).and_then(|all| all.get(ANNOTATION));
+    let Some(text) = annotation.and_then(Value::as_str) else { return Ok(Map::new()) };
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| {
         let wrong = || format!("invalid selector: {pair}");

@@ -11,24 +11,27 @@ use pintle_registry::admission::Attributes;
 /// Authorizes users for expressions.
 pub trait Permissions: Send + Sync {
     /// Returns the authorizer of a user, for the expressions of one write.
-    fn of(&self, user: &User) -> Arc<dyn Asked>;
+    fn of(&self, user: &User) -> Arc<dyn ExpressionAuthorizer>;
 }
 
 /// A pending ruling.
-pub type Awaited<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub type PendingRuling<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// An authorizer for expressions, which cannot wait: a pending ruling is an error to them, and they
 /// are evaluated again when it is ready.
-pub trait Asked: Authorizer {
+pub trait ExpressionAuthorizer: Authorizer {
     /// The pending ruling; if there is none, the result of the evaluation is valid.
-    fn awaited(&self) -> Option<Awaited<'_>>;
+    fn pending(&self) -> Option<PendingRuling<'_>>;
 }
 
 /// Evaluates until no ruling is pending.
-pub(crate) async fn settled<T>(asked: &dyn Asked, mut evaluate: impl FnMut() -> T) -> T {
+pub(crate) async fn evaluate_with_rulings<T>(
+    rulings: &dyn ExpressionAuthorizer,
+    mut evaluate: impl FnMut() -> T,
+) -> T {
     loop {
         let evaluated = evaluate();
-        match asked.awaited() {
+        match rulings.pending() {
             Some(answer) => answer.await,
             None => return evaluated,
         }

@@ -185,7 +185,10 @@ impl Plugins {
                 "ValidatingAdmissionPolicy",
                 Box::new(Validating::new(permissions.clone(), measures.clone())),
             ),
-            ("ResourceQuota", Box::new(ResourceQuota::new(self.configuration.limited.clone()))),
+            (
+                "ResourceQuota",
+                Box::new(ResourceQuota::new(self.configuration.limited_resources.clone())),
+            ),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
         let all = own.into_iter().chain(others);
@@ -216,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_counts() {
+    fn flags_change_the_default_plugins() {
         let usual = Plugins::default();
         assert!(usual.has("ServiceAccount") && !usual.has("AlwaysPullImages"));
         let changed = Plugins::parse(["AlwaysPullImages", ""], ["ServiceAccount"]).unwrap();
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn unknown_and_contradictory_names_are_refused() {
         for (on, off, expected) in [
             (
                 &["Nothing"][..],
@@ -251,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_what_does_nothing_hears_of_it() {
+    fn plugins_without_effect_are_listed() {
         assert!(WITHOUT_EFFECT.iter().all(|name| rows::row(name).is_some()));
-        let asked = ["AlwaysPullImages", "NamespaceAutoProvision"];
-        assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), WITHOUT_EFFECT);
+        let enabled = ["AlwaysPullImages", "NamespaceAutoProvision"];
+        assert_eq!(Plugins::without_effect(enabled).collect::<Vec<_>>(), WITHOUT_EFFECT);
     }
 
     #[test]
-    fn a_plugin_that_lacks_its_configuration_is_refused() {
+    fn a_plugin_without_its_required_configuration_is_refused() {
         for (name, expected) in [
             ("EventRateLimit", "limits: Invalid value: null: must not be empty"),
             ("ImagePolicyWebhook", "no config specified"),
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_protection_that_is_missing_is_refused() {
+    fn plugins_that_are_not_implemented_are_refused() {
         for name in MISSING {
             assert_eq!(Plugins::parse([name], []), Err(UnknownPlugin::Missing(name)));
             assert!(Plugins::parse([], [name]).is_ok(), "{name}");

@@ -236,7 +236,7 @@ impl PodSecurity {
         if relaxed || new.level == Level::Privileged || self.configuration.exempts_namespace(name) {
             return Ok(Vec::new());
         }
-        told_of_pods(registry, name, new)
+        warnings_about_pods(registry, name, new)
     }
 }
 
@@ -267,7 +267,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
 
 /// Warnings about a namespace's pods that a policy would refuse, grouped (upstream:
 /// `EvaluatePodsInNamespace`). Upstream stops after a second; these are read faster.
-fn told_of_pods(
+fn warnings_about_pods(
     registry: &Registry,
     namespace: &str,
     policy: Policy,
@@ -299,16 +299,18 @@ fn told_of_pods(
              \"{policy}\""
         ));
     }
-    let mut alike: Vec<String> = by_reasons.into_iter().map(|(why, who)| told(&why, who)).collect();
-    alike.sort_unstable();
-    warnings.extend(alike);
+    let mut groups: Vec<String> =
+        by_reasons.into_iter().map(|(why, pods)| group_warning(&why, pods)).collect();
+    groups.sort_unstable();
+    warnings.extend(groups);
     Ok(warnings)
 }
 
-fn told(why: &str, mut who: Vec<String>) -> String {
-    who.sort_unstable();
-    let first = who.first().map_or("", String::as_str);
-    match who.len() {
+/// Returns the warning about pods that violate a policy for the same reason.
+fn group_warning(why: &str, mut pods: Vec<String>) -> String {
+    pods.sort_unstable();
+    let first = pods.first().map_or("", String::as_str);
+    match pods.len() {
         1 => format!("{first}: {why}"),
         2 => format!("{first} (and 1 other pod): {why}"),
         count => format!("{first} (and {} other pods): {why}", count - 1),

@@ -1,5 +1,4 @@
-//! What pods ask for: the amounts of all their containers together; and which writes change what a pod asks
-//! of its node.
+//! Requests and limits of pods, and writes that change the spec of a pod on a node.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +13,13 @@ use crate::{find, forbidden};
 /// Amounts of resources by their names.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// The amounts that a map of quantities holds.
+/// Reads a map of quantities; entries that are no quantities are left out.
 pub(crate) fn amounts(map: Option<&Value>) -> Amounts {
     let members = map.and_then(Value::as_object).into_iter().flat_map(Map::iter);
     members.filter_map(|(name, amount)| Some((name.to_string(), read(amount)?))).collect()
 }
 
-/// A quantity, also one that stands there as a number.
+/// Reads a quantity from a string or an integer.
 pub(crate) fn read(amount: &Value) -> Option<Quantity> {
     match amount {
         Value::String(text) => text.parse().ok(),
@@ -29,7 +28,7 @@ pub(crate) fn read(amount: &Value) -> Option<Quantity> {
     }
 }
 
-/// What is added to amounts.
+/// Adds amounts to others. A sum that overflows becomes the added amount.
 pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = to.get(name).unwrap_or(&Quantity::ZERO).checked_add(amount);
@@ -37,8 +36,8 @@ pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Makes amounts as large as others are.
-pub(crate) fn grow(to: &mut Amounts, other: &Amounts) {
+/// Raises each amount to that of `other` if it is smaller.
+pub(crate) fn raise_to(to: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         let larger = to.get(name).is_none_or(|known| known < amount);
         if larger {
@@ -47,64 +46,65 @@ pub(crate) fn grow(to: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// The `requests` or `limits` of a pod: what its containers have together, or the largest of what has run
-/// before them, beside what goes on running (upstream: `PodRequests`, `PodLimits`).
+/// Returns the total `requests` or `limits` of a pod: the sum of its containers and restartable
+/// init containers, but at least what any init container needs together with the restartable ones
+/// before it (upstream: `PodRequests`, `PodLimits`).
 pub(crate) fn total(pod: &Value, member: &str) -> Amounts {
     let of = |container: &Value| amounts(container.at(&["resources", member]));
     let mut sum = Amounts::new();
     for container in items(pod, &["spec", "containers"]) {
         add(&mut sum, &of(container));
     }
-    let (mut lasting, mut largest) = (Amounts::new(), Amounts::new());
+    let (mut restartable, mut largest) = (Amounts::new(), Amounts::new());
     for container in items(pod, &["spec", "initContainers"]) {
         let own = of(container);
-        let mut running = lasting.clone();
+        let mut running = restartable.clone();
         add(&mut running, &own);
         if container.str_at(&["restartPolicy"]) == Some("Always") {
             add(&mut sum, &own);
-            lasting.clone_from(&running);
+            restartable.clone_from(&running);
         }
-        grow(&mut largest, &running);
+        raise_to(&mut largest, &running);
     }
-    grow(&mut sum, &largest);
-    // What is said of the pod as a whole takes the place of what its containers say.
-    sum.extend(of_whole(pod, member));
+    raise_to(&mut sum, &largest);
+    // Requests of the pod replace the sums of its containers.
+    sum.extend(pod_level(pod, member));
     sum
 }
 
-/// The `requests` or `limits` that are said of a pod as a whole.
-pub(crate) fn of_whole(pod: &Value, member: &str) -> Amounts {
-    let mut whole = amounts(pod.at(&["spec", "resources", member]));
-    whole.retain(|name, _| {
+/// Returns the pod-level `requests` or `limits` of the resources that can have them.
+pub(crate) fn pod_level(pod: &Value, member: &str) -> Amounts {
+    let mut pod_level = amounts(pod.at(&["spec", "resources", member]));
+    pod_level.retain(|name, _| {
         matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-")
     });
-    whole
+    pod_level
 }
 
-/// The items of a list within an object; none where there is no list.
+/// Returns the items of a list at a path; none if it is absent.
 pub(crate) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     object.at(path).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// A pod on a node, whose specification a write changes.
-pub(crate) struct Changed<'a> {
+/// An update that changes the spec of a pod on a node.
+pub(crate) struct SpecChange<'a> {
     write: &'a Attributes<'a>,
     pub(crate) new: &'a Value,
     pub(crate) old: &'a Value,
     pub(crate) node_name: &'a str,
 }
 
-impl<'a> Changed<'a> {
-    /// What a write changes; `parts` are the subresources by which it may, `""` being the pod itself.
-    pub(crate) fn by(write: &'a Attributes<'a>, parts: &[&str]) -> Option<Self> {
+impl<'a> SpecChange<'a> {
+    /// Returns the change of a write through one of these subresources; `""` is the pod itself.
+    pub(crate) fn of(write: &'a Attributes<'a>, subresources: &[&str]) -> Option<Self> {
         let of = &write.resource.resource;
-        let is_it = write.operation == Operation::Update
+        let is_pod_update = write.operation == Operation::Update
             && of.resource == "pods"
             && of.group.is_empty()
-            && parts.contains(&write.subresource);
-        let (new, old) = (write.object.filter(|_| is_it)?, write.old?);
+            && subresources.contains(&write.subresource);
+        let (new, old) = (write.object.filter(|_| is_pod_update)?, write.old?);
         let node_name = new.str_at(&["spec", "nodeName"]).filter(|name| !name.is_empty())?;
-        // The generation counts changes of the specification.
+        // Each change of the spec increments the generation.
         (object::generation(new) != object::generation(old)).then_some(Self {
             write,
             new,
@@ -113,14 +113,14 @@ impl<'a> Changed<'a> {
         })
     }
 
-    /// The pod's node, which must be there.
+    /// Returns the pod's node. A missing node is a refusal.
     pub(crate) fn node(&self, registry: &Registry) -> Result<Value, Status> {
         let name = self.node_name;
         let found = find(registry, ("", "nodes"), "", name)?;
         found.ok_or_else(|| self.refusal(&format!("node {name:?} not found")))
     }
 
-    /// Why the change may not be.
+    /// Refuses the change for this reason.
     pub(crate) fn refusal(&self, why: &str) -> Status {
         forbidden(self.write, self.new, why)
     }

@@ -9,9 +9,9 @@
 
 mod binding;
 mod head;
+mod input;
 mod mutating;
 mod params;
-mod seen;
 mod validating;
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ struct Policies<P> {
 }
 
 /// A policy that matches a write, with the matching bindings.
-struct Concerned<P> {
+struct MatchedPolicy<P> {
     policy: Arc<P>,
     bindings: Vec<Arc<Binding>>,
     /// The version of the resource that the policy matches.
@@ -77,11 +77,11 @@ impl<P: AsRef<Head>> Policies<P> {
     }
 
     /// The policies that match a write, sorted by name.
-    fn concerned(
+    fn matched(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
-    ) -> Result<Vec<Concerned<P>>, Status> {
+    ) -> Result<Vec<MatchedPolicy<P>>, Status> {
         let of = &write.resource.resource;
         if EXEMPT.contains(&(of.group.as_str(), of.resource.as_str())) {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl<P: AsRef<Head>> Policies<P> {
         }
         let versions = registry.versions_of(write.resource);
         let all = self.bindings.within("", registry)?;
-        let mut concerned = Vec::new();
+        let mut matched = Vec::new();
         for policy in policies {
             let head = (*policy).as_ref();
             let its = || all.iter().filter(|binding| binding.policy == head.name);
@@ -104,16 +104,16 @@ impl<P: AsRef<Head>> Policies<P> {
             };
             let mut bindings = Vec::new();
             for binding in its() {
-                let is_meant = match &binding.matching {
+                let matches = match &binding.matching {
                     Some(matching) => matching.version(write, registry, &versions)?.is_some(),
                     None => true,
                 };
-                bindings.extend(is_meant.then(|| binding.clone()));
+                bindings.extend(matches.then(|| binding.clone()));
             }
             if !bindings.is_empty() {
-                concerned.push(Concerned { policy, bindings, version });
+                matched.push(MatchedPolicy { policy, bindings, version });
             }
         }
-        Ok(concerned)
+        Ok(matched)
     }
 }

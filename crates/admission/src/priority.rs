@@ -1,4 +1,5 @@
-//! Pods get the priority of their class, and no other (upstream: `Priority`).
+//! Priority: sets the priority and preemption policy of pods from their PriorityClass (upstream:
+//! `Priority`).
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ impl Admission for Priority {
             return Ok(());
         }
         match (write.operation, write.old) {
-            (Operation::Create, _) => rank(write, pod, &self.classes.within("", registry)?),
+            (Operation::Create, _) => set_priority(write, pod, &self.classes.within("", registry)?),
             (Operation::Update, Some(old)) => {
                 restore_priority(pod, old);
                 Ok(())
@@ -64,8 +65,12 @@ impl Admission for Priority {
     }
 }
 
-/// Gives a new pod what its class says.
-fn rank(write: &Attributes<'_>, pod: &mut Value, classes: &[Arc<Value>]) -> Result<(), Status> {
+/// Sets the priority, preemption policy and class name of a new pod.
+fn set_priority(
+    write: &Attributes<'_>,
+    pod: &mut Value,
+    classes: &[Arc<Value>],
+) -> Result<(), Status> {
     let name = pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default();
     let class = if name.is_empty() {
         default_class(classes)
@@ -78,18 +83,18 @@ fn rank(write: &Attributes<'_>, pod: &mut Value, classes: &[Arc<Value>]) -> Resu
     let value = class.map_or(0, value);
     let policy = class.and_then(|class| class.str_at(&["preemptionPolicy"]));
     let policy = policy.unwrap_or("PreemptLowerPriority");
-    let said = pod.at(&["spec", "priority"]).and_then(Value::as_int);
-    if let Some(said) = said.filter(|said| *said != value) {
+    let given = pod.at(&["spec", "priority"]).and_then(Value::as_int);
+    if let Some(given) = given.filter(|given| *given != value) {
         let why = format!(
-            "the integer value of priority ({said}) must not be provided in pod spec; priority \
+            "the integer value of priority ({given}) must not be provided in pod spec; priority \
              admission controller computed {value} from the given PriorityClass name"
         );
         return Err(forbidden(write, pod, &why));
     }
-    let said = pod.str_at(&["spec", "preemptionPolicy"]);
-    if let Some(said) = said.filter(|said| *said != policy) {
+    let given = pod.str_at(&["spec", "preemptionPolicy"]);
+    if let Some(given) = given.filter(|given| *given != policy) {
         let why = format!(
-            "the string value of PreemptionPolicy ({said}) must not be provided in pod spec; \
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; \
              priority admission controller computed {policy} from the given PriorityClass name"
         );
         return Err(forbidden(write, pod, &why));
@@ -103,7 +108,8 @@ fn rank(write: &Attributes<'_>, pod: &mut Value, classes: &[Arc<Value>]) -> Resu
     Ok(())
 }
 
-/// A pod that is written without what it was given keeps it; that it changes is not for here to refuse.
+/// Restores the priority and preemption policy of a pod if an update omits them. Validation
+/// refuses an update that changes them.
 fn restore_priority(pod: &mut Value, old: &Value) {
     for member in ["priority", "preemptionPolicy"] {
         let Some(before) = old.at(&["spec", member]).filter(|before| !before.is_null()) else {
@@ -116,7 +122,8 @@ fn restore_priority(pod: &mut Value, old: &Value) {
     }
 }
 
-/// The class of pods that name none; of several, which only a race makes, the lowest.
+/// Returns the class of pods that name none. A race can create several default classes; then the
+/// one with the lowest value is used.
 fn default_class(classes: &[Arc<Value>]) -> Option<&Value> {
     classes.iter().map(|class| &**class).filter(|class| is_default(class)).min_by_key(|c| value(c))
 }

@@ -1,13 +1,15 @@
-//! ResourceQuota: what a namespace holds stays within its quotas.
+//! ResourceQuota: refuses writes that exceed the quotas of their namespace.
 //!
-//! What a write takes or gives back is posted to the quotas' status in the commit of the write itself: the
-//! numbers are right at every moment, and no two writes can take the same room. Writes that are charged at
-//! the same time are committed together, with one new status. What a quota's spec
-//! says counts once its status tells of it; until then, writes touch the quota, so that whoever counts
-//! what is there counts again.
+//! Each write commits its change of the usage together with itself, as a posting to the quota's
+//! status. Usage is therefore exact at every revision, and concurrent writes cannot exceed a limit
+//! together. Postings of concurrent writes are committed in one batch, with one new status.
+//!
+//! A new spec of a quota takes effect when the quota controller has counted the usage and copied
+//! the limits to the status. Until then each write touches the quota, so that the controller's
+//! count conflicts and is repeated.
 
-mod entry;
 mod limited;
+mod posting;
 #[cfg(test)]
 mod tests;
 pub mod usage;
@@ -25,14 +27,14 @@ use pintle_value::{Map, Str, Value};
 use crate::known::Known;
 use crate::pods::{Amounts, amounts};
 use crate::{forbidden, written_name};
-use entry::Entry;
-pub use limited::Limited;
+pub use limited::LimitedResource;
+use posting::Posting;
 
 /// The plugin.
 pub struct ResourceQuota {
     quotas: Known<Quota>,
-    /// What nobody takes without a quota.
-    limited: Vec<Limited>,
+    /// Resources that need a quota.
+    limited: Vec<LimitedResource>,
 }
 
 /// A quota as it is stored.
@@ -40,53 +42,53 @@ pub struct ResourceQuota {
 struct Quota {
     name: Str,
     tree: Value,
-    /// Its status tells of its spec.
-    is_settled: bool,
-    /// The limits that its status tells of: those that are kept.
+    /// True if the status has the limits of the spec and a usage for each.
+    is_status_current: bool,
+    /// The limits of its status, which are the enforced ones.
     hard: Amounts,
     used: Amounts,
 }
 
-/// What a write makes of an object, as quotas see it.
+/// A write as quotas see it.
 struct Charge<'a> {
     resource: GroupResource,
-    /// It may be refused; others are only counted.
+    /// True if the write can be refused; otherwise it is only counted.
     is_limited: bool,
-    new: Held<'a>,
-    old: Held<'a>,
+    new: ObjectUsage<'a>,
+    old: ObjectUsage<'a>,
 }
 
-/// A state of an object, and what it takes.
-type Held<'a> = Option<(&'a Value, Amounts)>;
+/// The new or old object with its usage.
+type ObjectUsage<'a> = Option<(&'a Value, Amounts)>;
 
 impl ResourceQuota {
-    /// The plugin, which lets nobody take what is `limited` without a quota.
-    pub const fn new(limited: Vec<Limited>) -> Self {
+    /// The plugin; resources in `limited` need a quota.
+    pub const fn new(limited: Vec<LimitedResource>) -> Self {
         Self { quotas: Known::new("", "resourcequotas", Quota::of), limited }
     }
 
-    /// Refuses what is limited where none of the quotas covers it.
+    /// Refuses an object that uses a limited resource which no quota covers.
     fn require_cover(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
-        let Some((object, taken)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
+        let Some((object, usage)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
             return Ok(());
         };
         let covers = |quota: &Arc<Quota>, name: &str| {
             quota.hard.contains_key(name) && quota.is_about(&charge.resource, object)
         };
-        let limited = self.limited.iter().flat_map(|one| one.within(&charge.resource, taken));
-        let bare: BTreeSet<&str> =
+        let limited =
+            self.limited.iter().flat_map(|one| one.limited_names(&charge.resource, usage));
+        let uncovered: BTreeSet<&str> =
             limited.filter(|name| !quotas.iter().any(|quota| covers(quota, name))).collect();
-        if bare.is_empty() {
+        if uncovered.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = bare.into_iter().collect();
+        let names: Vec<&str> = uncovered.into_iter().collect();
         Err(format!("insufficient quota to consume: {}", names.join(",")))
     }
 
-    /// Refuses what is within limited scopes where no quota has a scope of the same name that the object is
-    /// within.
+    /// Refuses an object in a limited scope if no quota has this scope and matches the object.
     fn require_scopes(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
-        let amounts = |held: &'_ Held<'_>| held.as_ref().map(|(_, amounts)| amounts.clone());
+        let amounts = |held: &'_ ObjectUsage<'_>| held.as_ref().map(|(_, amounts)| amounts.clone());
         let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
             return Ok(());
         };
@@ -94,15 +96,16 @@ impl ResourceQuota {
             return Ok(());
         }
         let limited = self.limited.iter().flat_map(|one| one.scopes_of(&charge.resource, object));
-        let is_bare = |limited: &usage::Requirement<'_>| {
+        let is_uncovered = |limited: &usage::Requirement<'_>| {
             let mut all = quotas.iter().flat_map(|quota| usage::requirements(&quota.tree));
             !all.any(|one| one.scope == limited.scope && one.holds(&charge.resource, object))
         };
-        let bare: Vec<String> = limited.filter(is_bare).map(|scope| scope.to_string()).collect();
-        if bare.is_empty() {
+        let uncovered: Vec<String> =
+            limited.filter(is_uncovered).map(|scope| scope.to_string()).collect();
+        if uncovered.is_empty() {
             return Ok(());
         }
-        Err(format!("insufficient quota to match these scopes: [{}]", bare.join(" ")))
+        Err(format!("insufficient quota to match these scopes: [{}]", uncovered.join(" ")))
     }
 }
 
@@ -112,7 +115,7 @@ impl Admission for ResourceQuota {
         write: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<Vec<Companion>, Status> {
-        if write.namespace.is_empty() || !may_matter(write) {
+        if write.namespace.is_empty() || !may_change_usage(write) {
             return Ok(Vec::new());
         }
         let quotas = self.quotas.within(write.namespace, registry)?;
@@ -123,14 +126,14 @@ impl Admission for ResourceQuota {
         let all = &quotas;
         let quotas = || quotas.iter().filter(|quota| !is_itself(write, quota));
         let refuse = |why: String| forbidden(write, write.object.unwrap_or(&Value::Null), &why);
-        // What an object must say, each quota says before any tells of its room.
+        // As in upstream, all quotas check for required members before any checks its limits.
         quotas().try_for_each(|quota| quota.require(&charge)).map_err(refuse)?;
         self.require_cover(&charge, all).map_err(refuse)?;
         self.require_scopes(&charge, all).map_err(Status::without_reason)?;
         let mut companions = Vec::new();
         for quota in quotas() {
-            if let Some(entry) = quota.entry(&charge) {
-                companions.push(posting(write, registry, entry)?);
+            if let Some(posting) = quota.posting(&charge) {
+                companions.push(companion(write, registry, posting)?);
             }
         }
         Ok(companions)
@@ -151,8 +154,9 @@ impl<'a> Charge<'a> {
     }
 }
 
-/// Only these change what they take in their lives; of others the number counts.
-fn may_matter(write: &Attributes<'_>) -> bool {
+/// True for a write that can change usage: a create, a delete, or an update of a resource whose
+/// objects change their usage during their life. Of other resources only the number is counted.
+fn may_change_usage(write: &Attributes<'_>) -> bool {
     let resource = &write.resource.resource;
     let (group, plural) = (resource.group.as_str(), resource.resource.as_str());
     match write.operation {
@@ -171,15 +175,19 @@ fn is_itself(write: &Attributes<'_>, quota: &Quota) -> bool {
     resource.group.is_empty() && resource.resource == "resourcequotas" && write.name == quota.name
 }
 
-/// An entry as the write's companion; by whom it is refused is known by then.
-fn posting(write: &Attributes<'_>, registry: &Registry, entry: Entry) -> Result<Companion, Status> {
+/// Returns the posting as a companion of the write. A refusal names the written object.
+fn companion(
+    write: &Attributes<'_>,
+    registry: &Registry,
+    posting: Posting,
+) -> Result<Companion, Status> {
     let quotas = registry.resource(&GroupVersionResource::new("", "v1", "resourcequotas"));
     let quotas = quotas.ok_or_else(|| Status::internal("quotas are no longer served"))?;
-    let refused = (write.resource.group_resource(), written_name(write, write.object));
-    let name = entry.quota.name.clone();
+    let written = (write.resource.group_resource(), written_name(write, write.object));
+    let name = posting.quota.name.clone();
     let post = move |quota: &mut Value| {
-        let (resource, name) = &refused;
-        entry.post(quota).map_err(|why| Status::forbidden(resource, name, &why))
+        let (resource, name) = &written;
+        posting.post(quota).map_err(|why| Status::forbidden(resource, name, &why))
     };
     Ok(Companion::posting(&quotas, (write.namespace, &name), write.now, Box::new(post)))
 }
@@ -193,15 +201,15 @@ impl Quota {
         let amounts_of = |member| amounts(tree.at(&["status", member]));
         Self {
             name: name.into(),
-            is_settled: is_settled(&tree),
+            is_status_current: is_status_current(&tree),
             hard: amounts_of("hard"),
             used: amounts_of("used"),
             tree,
         }
     }
 
-    /// What it limits that is about a resource.
-    fn limits_of(&self, resource: &GroupResource) -> Vec<&String> {
+    /// Returns the names of the limits that count objects of a resource.
+    fn limits_on(&self, resource: &GroupResource) -> Vec<&String> {
         self.hard.keys().filter(|name| usage::measures(resource, name)).collect()
     }
 
@@ -209,12 +217,13 @@ impl Quota {
         usage::in_scope(resource, &self.tree, object)
     }
 
-    /// Refuses an object that does not say what is counted here, or that nobody has counted yet.
+    /// Refuses an object that lacks a member which this quota counts, or whose usage the quota
+    /// controller has not counted yet.
     fn require(&self, charge: &Charge<'_>) -> Result<(), String> {
         let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
             return Ok(());
         };
-        let names = self.limits_of(&charge.resource);
+        let names = self.limits_on(&charge.resource);
         if names.is_empty() || !self.is_about(&charge.resource, object) {
             return Ok(());
         }
@@ -229,10 +238,10 @@ impl Quota {
         Ok(())
     }
 
-    /// What a write takes of the quota or gives back; `None` where it does not concern it.
-    fn entry(self: &Arc<Self>, charge: &Charge<'_>) -> Option<Entry> {
+    /// Returns the posting of a write; `None` if the quota does not count the object.
+    fn posting(self: &Arc<Self>, charge: &Charge<'_>) -> Option<Posting> {
         let resource = &charge.resource;
-        let within = |held: &'_ Held<'_>| -> Option<Amounts> {
+        let within = |held: &'_ ObjectUsage<'_>| -> Option<Amounts> {
             let held = held.as_ref().filter(|(object, _)| self.is_about(resource, object));
             held.map(|(_, amounts)| amounts.clone())
         };
@@ -240,36 +249,43 @@ impl Quota {
         if new.is_none() && old.is_none() {
             return None;
         }
-        let taken = |amounts: &Option<Amounts>, name: &str| {
+        let usage = |amounts: &Option<Amounts>, name: &str| {
             let amount = amounts.as_ref().and_then(|amounts| amounts.get(name));
             amount.copied().unwrap_or(Quantity::ZERO)
         };
-        let mut more = Amounts::new();
-        for name in self.limits_of(resource) {
-            let amount = taken(&new, name).checked_sub(&taken(&old, name));
-            more.extend(amount.filter(|amount| !amount.is_zero()).map(|it| (name.clone(), it)));
+        let mut change = Amounts::new();
+        for name in self.limits_on(resource) {
+            let amount = usage(&new, name).checked_sub(&usage(&old, name));
+            change.extend(
+                amount.filter(|amount| !amount.is_zero()).map(|amount| (name.clone(), amount)),
+            );
         }
-        let is_heard = self.is_to_be_counted(resource);
+        let needs_touch = self.is_to_be_counted(resource);
         let (quota, is_limited) = (self.clone(), charge.is_limited);
-        (!more.is_empty() || is_heard).then_some(Entry { quota, more, is_limited, is_heard })
+        (!change.is_empty() || needs_touch).then_some(Posting {
+            quota,
+            change,
+            is_limited,
+            needs_touch,
+        })
     }
 
-    /// Whether someone is about to count objects of a resource for it, and must hear of one more.
+    /// True if the quota controller has yet to count objects of a resource for this quota.
     fn is_to_be_counted(&self, resource: &GroupResource) -> bool {
-        let wanted = self.tree.at(&["spec", "hard"]).and_then(Value::as_object);
+        let spec = self.tree.at(&["spec", "hard"]).and_then(Value::as_object);
         let measured = |name: &Str| usage::measures(resource, name);
-        !self.is_settled && wanted.is_some_and(|wanted| wanted.keys().any(measured))
+        !self.is_status_current && spec.is_some_and(|spec| spec.keys().any(measured))
     }
 }
 
-/// Whether a quota's status tells of its spec.
-pub fn is_settled(quota: &Value) -> bool {
+/// True if a quota's status has the limits of its spec and a usage for each.
+pub fn is_status_current(quota: &Value) -> bool {
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object);
-    let wanted = quota.at(&["spec", "hard"]).and_then(Value::as_object);
+    let spec = quota.at(&["spec", "hard"]).and_then(Value::as_object);
     let used = quota.at(&["status", "used"]).and_then(Value::as_object);
     let is_used = |name: &Str| used.is_some_and(|used| used.contains_key(name));
-    match (hard, wanted) {
-        (Some(hard), Some(wanted)) => hard == wanted && hard.keys().all(is_used),
-        (hard, wanted) => hard.is_none_or(Map::is_empty) && wanted.is_none_or(Map::is_empty),
+    match (hard, spec) {
+        (Some(hard), Some(spec)) => hard == spec && hard.keys().all(is_used),
+        (hard, spec) => hard.is_none_or(Map::is_empty) && spec.is_none_or(Map::is_empty),
     }
 }

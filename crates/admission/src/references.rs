@@ -1,18 +1,18 @@
-//! To which objects of the API a pod refers (upstream: `VisitPodSecretNames`, `VisitPodConfigmapNames` and
-//! `HasAPIObjectReference` of `pkg/api/pod`).
+//! References of pods to other API objects (upstream: `VisitPodSecretNames`,
+//! `VisitPodConfigmapNames` and `HasAPIObjectReference` of `pkg/api/pod`).
 
 use pintle_value::Value;
 
 use crate::pods::items;
 
-/// The lists of a pod's containers, each with what messages call one of it.
+/// The lists of a pod's containers, each with the words for one of its containers in messages.
 pub(crate) const CONTAINERS: [(&str, &str); 3] = [
     ("initContainers", "init container"),
     ("containers", "container"),
     ("ephemeralContainers", "ephemeral container"),
 ];
 
-/// Where a volume names a secret.
+/// The paths at which a volume names a secret.
 const SECRETS_OF_VOLUMES: [&[&str]; 10] = [
     &["azureFile", "secretName"],
     &["cephfs", "secretRef", "name"],
@@ -26,7 +26,7 @@ const SECRETS_OF_VOLUMES: [&[&str]; 10] = [
     &["csi", "nodePublishSecretRef", "name"],
 ];
 
-/// Volumes that need nothing of the API.
+/// Volume sources that refer to no API object.
 const OWN_VOLUMES: [&str; 22] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -52,7 +52,7 @@ const OWN_VOLUMES: [&str; 22] = [
     "vsphereVolume",
 ];
 
-/// Other volumes, with what they refer to.
+/// Other volume sources, each with the words for the objects to which it refers.
 const VOLUMES: [(&str, &str); 7] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -63,7 +63,7 @@ const VOLUMES: [(&str, &str); 7] = [
     ("azureFile", "secrets (via azureFile volumes)"),
 ];
 
-/// What projected volumes are made of, with what that refers to.
+/// The sources of projected volumes, likewise.
 const SOURCES: [(&str, &str); 5] = [
     ("configMap", "configmaps (via projected volumes)"),
     ("secret", "secrets (via projected volumes)"),
@@ -72,7 +72,8 @@ const SOURCES: [(&str, &str); 5] = [
     ("podCertificate", "podcertificates"),
 ];
 
-/// The kind of the first object of the API to which a pod refers, or why that cannot be said.
+/// Returns the words for the first API object to which a pod refers. An unknown volume source is
+/// an error.
 pub fn first(pod: &Value) -> Result<Option<&'static str>, String> {
     if pod.str_at(&["spec", "serviceAccountName"]).is_some_and(|name| !name.is_empty()) {
         return Ok(Some("serviceaccounts"));
@@ -96,27 +97,27 @@ pub fn first(pod: &Value) -> Result<Option<&'static str>, String> {
 
 fn of_volume(volume: &Value) -> Result<Option<&'static str>, String> {
     let name = volume.str_at(&["name"]).unwrap_or_default();
-    if OWN_VOLUMES.iter().any(|member| is_there(volume, member)) {
+    if OWN_VOLUMES.iter().any(|member| is_set(volume, member)) {
         return Ok(None);
     }
-    if let Some((_, kind)) = VOLUMES.iter().find(|(member, _)| is_there(volume, member)) {
+    if let Some((_, kind)) = VOLUMES.iter().find(|(member, _)| is_set(volume, member)) {
         return Ok(Some(kind));
     }
-    if !is_there(volume, "projected") {
+    if !is_set(volume, "projected") {
         return Err(format!("unknown volume type for volume  {name:?}"));
     }
     for source in items(volume, &["projected", "sources"]) {
-        if let Some((_, kind)) = SOURCES.iter().find(|(member, _)| is_there(source, member)) {
+        if let Some((_, kind)) = SOURCES.iter().find(|(member, _)| is_set(source, member)) {
             return Ok(Some(kind));
         }
-        if !is_there(source, "downwardAPI") {
+        if !is_set(source, "downwardAPI") {
             return Err(format!("unknown source for projected volume {name:?}"));
         }
     }
     Ok(None)
 }
 
-/// Whether a pod names a secret.
+/// True if a pod refers to a secret.
 pub(crate) fn has_secrets(pod: &Value) -> bool {
     let mut pulls = items(pod, &["spec", "imagePullSecrets"]).iter();
     let volumes = items(pod, &["spec", "volumes"]);
@@ -135,7 +136,7 @@ fn has_config_maps(pod: &Value) -> bool {
         || items(pod, &["spec", "volumes"]).iter().any(names_map)
 }
 
-/// Whether a container of a pod takes its environment from an object: all of it, or a variable.
+/// True if a container of a pod takes all of its environment, or a variable, from such an object.
 fn is_in_environment(pod: &Value, whole: &str, variable: &str) -> bool {
     let lists = CONTAINERS.iter().flat_map(|(list, _)| items(pod, &["spec", list]));
     lists.into_iter().any(|container| {
@@ -155,6 +156,6 @@ fn names(value: &Value, path: &[&str]) -> bool {
     value.str_at(path).is_some_and(|name| !name.is_empty())
 }
 
-fn is_there(value: &Value, member: &str) -> bool {
+fn is_set(value: &Value, member: &str) -> bool {
     value.get(member).is_some_and(|value| !value.is_null())
 }

@@ -1,5 +1,5 @@
-//! Plugins that only say no, off unless they are asked for (upstream: `AlwaysDeny`, `NamespaceExists`,
-//! `DenyServiceExternalIPs`, `LimitPodHardAntiAffinityTopology`).
+//! Plugins that only refuse writes, disabled by default (upstream: `AlwaysDeny`,
+//! `NamespaceExists`, `DenyServiceExternalIPs`, `LimitPodHardAntiAffinityTopology`).
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,16 @@ use pintle_value::{Value, order::Ordered};
 use crate::pods::items;
 use crate::{find, forbidden, is_of};
 
-/// A plugin that refuses what it finds a fault with.
+/// A plugin that consists of one check.
 pub(crate) struct Refusal(fn(&Attributes<'_>, &Registry) -> Result<(), Status>);
 
-/// `AlwaysDeny`: nothing is written.
+/// `AlwaysDeny`: refuses every write.
 pub(crate) const ALWAYS_DENY: Refusal = Refusal(|write, _| {
     let why = "admission control is denying all modifications";
     Err(forbidden(write, write.object.unwrap_or(&Value::Null), why))
 });
 
-/// `NamespaceExists`: nothing is written in a namespace that is not there.
+/// `NamespaceExists`: refuses writes in a namespace that does not exist.
 pub(crate) const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
     let namespace = write.namespace;
     if namespace.is_empty() || find(registry, ("", "namespaces"), "", namespace)?.is_some() {
@@ -29,7 +29,8 @@ pub(crate) const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
     Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace))
 });
 
-/// `DenyServiceExternalIPs`: services get no external addresses that they do not have yet.
+/// `DenyServiceExternalIPs`: refuses new external IPs of services; those that a service has may
+/// stay.
 pub(crate) const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
     let Some(service) = write.object.filter(|_| is_of(write, "", "services")) else {
         return Ok(());
@@ -42,8 +43,8 @@ pub(crate) const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
     }
 });
 
-/// `LimitPodHardAntiAffinityTopology`: what pods keep away from each other for sure are nodes, and nothing
-/// larger.
+/// `LimitPodHardAntiAffinityTopology`: refuses required pod anti-affinity with any topology key
+/// but the host name.
 pub(crate) const LIMIT_ANTI_AFFINITY: Refusal = Refusal(|write, _| {
     let Some(pod) = write.object.filter(|_| is_of(write, "", "pods")) else { return Ok(()) };
     match other_topology(pod) {
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_may_stay_and_go_but_not_come() {
+    fn new_external_ips_are_refused_and_present_ones_are_not() {
         let service =
             |addresses: &str| tree(&format!(r#"{{"spec":{{"externalIPs":{addresses}}}}}"#));
         for (old, new, expected) in [
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn only_nodes_keep_pods_apart() {
+    fn required_anti_affinity_needs_the_host_name_as_its_topology_key() {
         for (key, expected) in [("kubernetes.io/hostname", None), ("zone", Some("zone"))] {
             let pod = tree(&format!(
                 r#"{{"spec":{{"affinity":{{"podAntiAffinity":{{

@@ -37,54 +37,55 @@ pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
 
 /// The options of a write as the client sent them; a patch has those of an update, or of a create.
 fn options(write: &Attributes<'_>) -> Value {
-    let mut said = Map::new();
+    let mut members = Map::new();
     let kind = match write.operation {
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
         Operation::Connect => return Value::Null,
     };
-    said.insert("kind", kind);
-    said.insert("apiVersion", "meta.k8s.io/v1");
+    members.insert("kind", kind);
+    members.insert("apiVersion", "meta.k8s.io/v1");
     match write.options {
-        Options::Write(options) => write_options(options, &mut said),
-        Options::Delete(options) => delete_options(options, &mut said),
+        Options::Write(options) => write_options(options, &mut members),
+        Options::Delete(options) => delete_options(options, &mut members),
         Options::None => {}
     }
     if write.dry_run {
-        said.insert("dryRun", vec![Value::from("All")]);
+        members.insert("dryRun", vec![Value::from("All")]);
     }
-    said.into()
+    members.into()
 }
 
-fn write_options(options: &WriteOptions, said: &mut Map) {
+fn write_options(options: &WriteOptions, members: &mut Map) {
     if !options.field_manager.is_empty() {
-        said.insert("fieldManager", options.field_manager.clone());
+        members.insert("fieldManager", options.field_manager.clone());
     }
     if let Some(validation) = options.field_validation {
-        said.insert("fieldValidation", validation.name());
+        members.insert("fieldValidation", validation.name());
     }
 }
 
-fn delete_options(options: &DeleteOptions, said: &mut Map) {
+fn delete_options(options: &DeleteOptions, members: &mut Map) {
     if let Some(seconds) = options.grace_period_seconds {
-        said.insert("gracePeriodSeconds", seconds);
+        members.insert("gracePeriodSeconds", seconds);
     }
     let mut preconditions = Map::new();
-    for (member, wanted) in [("uid", &options.uid), ("resourceVersion", &options.resource_version)]
+    for (member, expected) in
+        [("uid", &options.uid), ("resourceVersion", &options.resource_version)]
     {
-        if let Some(wanted) = wanted {
-            preconditions.insert(member, wanted.clone());
+        if let Some(expected) = expected {
+            preconditions.insert(member, expected.clone());
         }
     }
     if !preconditions.is_empty() {
-        said.insert("preconditions", preconditions);
+        members.insert("preconditions", preconditions);
     }
     if let Some(orphans) = options.orphan_dependents {
-        said.insert("orphanDependents", orphans);
+        members.insert("orphanDependents", orphans);
     }
     if let Some(propagation) = options.propagation {
-        said.insert("propagationPolicy", propagation.name());
+        members.insert("propagationPolicy", propagation.name());
     }
 }
 
@@ -126,7 +127,7 @@ fn user(user: &User) -> Value {
 
 /// An object of the form that the write path works on, as a version shows it. What is of another kind than
 /// the resource is the same in all versions.
-pub(crate) async fn shown(
+pub(crate) async fn to_version(
     object: &Value,
     write: &Attributes<'_>,
     version: &Resource,
@@ -144,7 +145,7 @@ pub(crate) async fn shown(
 }
 
 /// Converts an object from a version to the stored form.
-pub(crate) async fn taken(
+pub(crate) async fn to_stored_form(
     mut object: Value,
     write: &Attributes<'_>,
     version: &Resource,
@@ -162,7 +163,7 @@ pub(crate) async fn taken(
 }
 
 /// An object of the form that the write path works on, as the version of the write shows it.
-pub(crate) fn returned(mut object: Value, write: &Attributes<'_>) -> Value {
+pub(crate) fn to_written_version(mut object: Value, write: &Attributes<'_>) -> Value {
     if write.kind.is_none() {
         write.resource.to_served(&mut object);
         write.resource.stamp(&mut object);

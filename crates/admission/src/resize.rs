@@ -1,20 +1,22 @@
-//! Resizes of pods on nodes: what a pod asks for must fit its node (upstream: `PodResizeValidator`).
+//! PodResizeValidator: refuses a resize that does not fit the pod's node (upstream:
+//! `PodResizeValidator`).
 //!
-//! Autoscalers know by the cause that a resize will never fit, and make another pod instead.
+//! Autoscalers recognize by the cause in the Status that a resize can never fit, and create
+//! another pod instead.
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes};
 use pintle_value::Value;
 
-use crate::pods::{Amounts, Changed, add, amounts, total};
+use crate::pods::{Amounts, SpecChange, add, amounts, total};
 
 /// The plugin.
 pub(crate) struct PodResize;
 
 impl Admission for PodResize {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let Some(pod) = Changed::by(write, &["resize"]) else { return Ok(Vec::new()) };
+        let Some(pod) = SpecChange::of(write, &["resize"]) else { return Ok(Vec::new()) };
         let node = pod.node(registry)?;
         if let Some(why) = excess(pod.new, &node) {
             return Err(pod.refusal(&why).with_cause("NodeCapacity", "", ""));
@@ -31,11 +33,12 @@ impl Admission for PodResize {
     }
 }
 
-/// Of what a pod asks for more than its node has for pods.
+/// Returns an error that lists the resources of which the pod requests more than the node has
+/// allocatable.
 fn excess(pod: &Value, node: &Value) -> Option<String> {
-    let mut asked = total(pod, "requests");
-    add(&mut asked, &amounts(pod.at(&["spec", "overhead"])));
-    let given = amounts(node.at(&["status", "allocatable"]));
+    let mut requested = total(pod, "requests");
+    add(&mut requested, &amounts(pod.at(&["spec", "overhead"])));
+    let allocatable = amounts(node.at(&["status", "allocatable"]));
     let parts: Vec<String> = ["cpu", "memory"]
         .into_iter()
         .filter_map(|name| {
@@ -45,8 +48,9 @@ fn excess(pod: &Value, node: &Value) -> Option<String> {
                     _ => one.value(),
                 })
             };
-            let (asked, given) = (of(&asked), of(&given));
-            (asked > given).then(|| format!("{name}, requested: {asked}, allocatable: {given}"))
+            let (requested, allocatable) = (of(&requested), of(&allocatable));
+            (requested > allocatable)
+                .then(|| format!("{name}, requested: {requested}, allocatable: {allocatable}"))
         })
         .collect();
     (!parts.is_empty())

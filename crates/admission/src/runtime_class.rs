@@ -1,4 +1,5 @@
-//! Pods of a runtime class get its overhead, and go where it runs (upstream: `RuntimeClass`).
+//! RuntimeClass: sets the overhead, node selector and tolerations of pods from their RuntimeClass
+//! (upstream: `RuntimeClass`).
 
 use std::collections::BTreeSet;
 
@@ -25,8 +26,8 @@ impl Admission for RuntimeClass {
             return Ok(());
         }
         let Some(class) = class(write, pod, registry)? else { return Ok(()) };
-        let shaped = set_overhead(pod, &class).and_then(|()| set_scheduling(pod, &class));
-        shaped.map_err(|why| forbidden(write, pod, &why))
+        let result = set_overhead(pod, &class).and_then(|()| set_scheduling(pod, &class));
+        result.map_err(|why| forbidden(write, pod, &why))
     }
 
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
@@ -36,7 +37,7 @@ impl Admission for RuntimeClass {
         let class = class(write, pod, registry)?;
         match (class.as_ref().and_then(overhead), own_overhead(pod)) {
             (None, None) => Ok(Vec::new()),
-            (Some(wanted), Some(said)) if same_amounts(wanted, said) => Ok(Vec::new()),
+            (Some(expected), Some(given)) if same_amounts(expected, given) => Ok(Vec::new()),
             (Some(_), _) => Err(forbidden(write, pod, MISMATCH)),
             (None, Some(_)) => {
                 let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined \
@@ -47,7 +48,7 @@ impl Admission for RuntimeClass {
     }
 }
 
-/// The class that a pod names, which must be there.
+/// Returns the class that a pod names. A missing class is a refusal.
 fn class(
     write: &Attributes<'_>,
     pod: &Value,
@@ -71,15 +72,15 @@ fn own_overhead(pod: &Value) -> Option<&Map> {
 }
 
 fn set_overhead(pod: &mut Value, class: &Value) -> Result<(), String> {
-    let Some(wanted) = overhead(class) else { return Ok(()) };
-    if own_overhead(pod).is_some_and(|said| !same_amounts(wanted, said)) {
+    let Some(expected) = overhead(class) else { return Ok(()) };
+    if own_overhead(pod).is_some_and(|given| !same_amounts(expected, given)) {
         return Err(MISMATCH.to_owned());
     }
-    pod.object_entry("spec").insert("overhead", Value::Object(wanted.clone()));
+    pod.object_entry("spec").insert("overhead", Value::Object(expected.clone()));
     Ok(())
 }
 
-/// Whether the same resources are meant, in the same amounts.
+/// True if both have the same resources in equal amounts.
 fn same_amounts(a: &Map, b: &Map) -> bool {
     let amount = |value: &Value| value.as_str().and_then(|text| text.parse::<Quantity>().ok());
     a.len() == b.len()
@@ -89,26 +90,26 @@ fn same_amounts(a: &Map, b: &Map) -> bool {
 fn set_scheduling(pod: &mut Value, class: &Value) -> Result<(), String> {
     let of_class = |member| class.at(&["scheduling", member]);
     let spec = pod.object_entry("spec");
-    if let Some(wanted) = of_class("nodeSelector").and_then(Value::as_object) {
+    if let Some(expected) = of_class("nodeSelector").and_then(Value::as_object) {
         let selector = spec.entry_object("nodeSelector");
-        for (key, wanted) in wanted.iter() {
-            if let Some(said) = selector.get(key).filter(|said| *said != wanted) {
-                let [wanted, said] = [wanted, said].map(|v| v.as_str().unwrap_or_default());
+        for (key, expected) in expected.iter() {
+            if let Some(given) = selector.get(key).filter(|given| *given != expected) {
+                let [expected, given] = [expected, given].map(|v| v.as_str().unwrap_or_default());
                 return Err(format!(
-                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {wanted}; \
-                     pod.spec.nodeSelector[{key}] = {said}"
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {expected}; \
+                     pod.spec.nodeSelector[{key}] = {given}"
                 ));
             }
-            selector.insert(key.clone(), wanted.clone());
+            selector.insert(key.clone(), expected.clone());
         }
     }
-    let wanted = of_class("tolerations").and_then(Value::as_array).unwrap_or_default();
-    if !wanted.is_empty() {
+    let expected = of_class("tolerations").and_then(Value::as_array).unwrap_or_default();
+    if !expected.is_empty() {
         let tolerations = spec.entry_or("tolerations", || Vec::<Value>::new().into());
         if let Some(tolerations) = tolerations.as_array_mut() {
             let known: BTreeSet<Ordered<&Value>> = tolerations.iter().map(Ordered).collect();
             let new: Vec<_> =
-                wanted.iter().filter(|new| !known.contains(&Ordered(*new))).cloned().collect();
+                expected.iter().filter(|new| !known.contains(&Ordered(*new))).cloned().collect();
             tolerations.extend(new);
         }
     }

@@ -1,4 +1,5 @@
-//! Pods run as a service account of their namespace, and get its token (upstream: `ServiceAccount`).
+//! ServiceAccount: gives pods a service account of their namespace and mounts its token (upstream:
+//! `ServiceAccount`).
 
 #[cfg(test)]
 mod tests;
@@ -17,23 +18,23 @@ use crate::pods::items;
 use crate::references::{CONTAINERS, has_secrets};
 use crate::{creates, find, forbidden};
 
-/// The account of pods that name none.
+/// The service account of pods that name none.
 const DEFAULT: &str = "default";
 
-/// How long a pod waits for the default account of its namespace, which comes by itself: upstream asks ten
-/// times, a tenth of a second apart.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the create of a pod waits for the default service account of its namespace, which a
+/// controller creates. Upstream looks ten times, every 100 ms.
+const ACCOUNT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 const VOLUME: &str = "kube-api-access";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// An hour and seven seconds: by that kubelets know that the token was not asked for.
+/// An hour and seven seconds, by which kubelets recognize a token that the user did not request.
 const TOKEN_SECONDS: i64 = 3607;
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCES: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// The containers that a new pod has, and those that are added to it later.
-const NEW: &[&str] = &["initContainers", "containers"];
-const ADDED: &[&str] = &["ephemeralContainers"];
+/// The lists of containers of a new pod, and those to which an update can add containers.
+const INITIAL_CONTAINERS: &[&str] = &["initContainers", "containers"];
+const EPHEMERAL_CONTAINERS: &[&str] = &["ephemeralContainers"];
 
 /// The plugin.
 pub(crate) struct ServiceAccount {
@@ -63,8 +64,9 @@ impl Admission for ServiceAccount {
             subresource: Str::default(),
         };
         Some(Box::pin(async move {
-            // That it does not come is for the pod to hear, when it is looked for again.
-            let _ = tokio::time::timeout(PATIENCE, appears(registry, &target)).await;
+            // If the account does not appear, `mutate` refuses the pod.
+            let _ =
+                tokio::time::timeout(ACCOUNT_WAIT_MAX, wait_for_account(registry, &target)).await;
             Ok(())
         }))
     }
@@ -83,7 +85,7 @@ impl Admission for ServiceAccount {
         }
         if account_name(pod).is_empty() {
             let spec = pod.object_entry("spec");
-            // The older of its two names is kept the same, as on every decode.
+            // The deprecated member `serviceAccount` has the same value, as after decoding.
             spec.insert("serviceAccount", DEFAULT);
             spec.insert("serviceAccountName", DEFAULT);
         }
@@ -95,12 +97,12 @@ impl Admission for ServiceAccount {
                 names::generate(&format!("{VOLUME}-"), u64::from_le_bytes(bytes))
             });
         }
-        lend_pull_secrets(pod, &account);
-        let limited = limit_secrets(pod, &account, NEW);
+        default_pull_secrets(pod, &account);
+        let limited = limit_secrets(pod, &account, INITIAL_CONTAINERS);
         limited.map_err(|why| forbidden(write, pod, &why))
     }
 
-    /// What others made of a pod since must not use more either.
+    /// Checks the pod again, because later plugins and webhooks may have changed it.
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         if let Some(pod) = write.object.filter(|_| concerns(write)) {
             check(write, pod, registry)?;
@@ -109,15 +111,16 @@ impl Admission for ServiceAccount {
     }
 }
 
-/// Whether a write gives a pod containers.
+/// True if a write can add containers to a pod.
 fn concerns(write: &Attributes<'_>) -> bool {
     let of = &write.resource.resource;
-    let part = (write.operation, write.subresource);
-    let adds = matches!(part, (Operation::Create, "") | (Operation::Update, "ephemeralcontainers"));
+    let write_kind = (write.operation, write.subresource);
+    let adds =
+        matches!(write_kind, (Operation::Create, "") | (Operation::Update, "ephemeralcontainers"));
     adds && of.group.is_empty() && of.resource == "pods"
 }
 
-/// Refuses a pod that uses what its account does not have.
+/// Refuses a pod that uses secrets which its account does not reference.
 fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(), Status> {
     let is_new = write.operation == Operation::Create;
     if is_new && is_mirror(pod) {
@@ -129,11 +132,15 @@ fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(),
         return Err(forbidden(write, pod, &why));
     }
     let account = account(write, pod, registry)?;
-    let limited = limit_secrets(pod, &account, if is_new { NEW } else { ADDED });
+    let limited = limit_secrets(
+        pod,
+        &account,
+        if is_new { INITIAL_CONTAINERS } else { EPHEMERAL_CONTAINERS },
+    );
     limited.map_err(|why| forbidden(write, pod, &why))
 }
 
-/// The account of a pod, which must be there.
+/// Returns the service account of a pod. A missing account is a refusal.
 fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<Value, Status> {
     let name = account_name(pod);
     find(registry, ("", "serviceaccounts"), write.namespace, name)?.ok_or_else(|| {
@@ -146,8 +153,8 @@ fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<V
     })
 }
 
-/// Waits for the default account of a namespace.
-async fn appears(registry: &Registry, accounts: &Target) -> Result<(), Status> {
+/// Returns when the service account exists.
+async fn wait_for_account(registry: &Registry, accounts: &Target) -> Result<(), Status> {
     let selector = format!("metadata.name={DEFAULT}");
     let options = ListOptions { field_selector: selector.into(), ..ListOptions::default() };
     let mut watch = registry.watch(accounts, &options).await?;
@@ -185,12 +192,12 @@ fn check_mirror(pod: &Value) -> Result<(), &'static str> {
 
 fn wants_token(pod: &Value, account: &Value) -> bool {
     let member = "automountServiceAccountToken";
-    let said = pod.at(&["spec", member]).and_then(Value::as_bool);
-    said.or_else(|| account.get(member).and_then(Value::as_bool)).unwrap_or(true)
+    let of_pod = pod.at(&["spec", member]).and_then(Value::as_bool);
+    of_pod.or_else(|| account.get(member).and_then(Value::as_bool)).unwrap_or(true)
 }
 
-/// Gives every container the account's token, the cluster's authority and the namespace's name, unless it
-/// replaces them by something else.
+/// Mounts the account's token, the cluster's CA certificate and the namespace's name in each
+/// container that mounts nothing at their path.
 fn mount_token(pod: &mut Value, new_name: impl FnOnce() -> String) {
     let prefix = format!("{VOLUME}-");
     let volumes = items(pod, &["spec", "volumes"]).iter();
@@ -225,7 +232,7 @@ fn mount_token(pod: &mut Value, new_name: impl FnOnce() -> String) {
     }
 }
 
-/// What is in the volume of a token.
+/// The projected volume of a token.
 fn token_sources() -> Value {
     let token =
         Value::from([("expirationSeconds", Value::from(TOKEN_SECONDS)), ("path", "token".into())]);
@@ -244,16 +251,17 @@ fn token_sources() -> Value {
     Value::from([("defaultMode", Value::from(0o644)), ("sources", sources.into())])
 }
 
-/// A pod without secrets to pull images with gets its account's.
-fn lend_pull_secrets(pod: &mut Value, account: &Value) {
-    let lent = items(account, &["imagePullSecrets"]);
-    if items(pod, &["spec", "imagePullSecrets"]).is_empty() && !lent.is_empty() {
-        pod.object_entry("spec").insert("imagePullSecrets", lent.to_vec());
+/// Sets the account's image pull secrets for a pod without image pull secrets.
+fn default_pull_secrets(pod: &mut Value, account: &Value) {
+    let of_account = items(account, &["imagePullSecrets"]);
+    if items(pod, &["spec", "imagePullSecrets"]).is_empty() && !of_account.is_empty() {
+        pod.object_entry("spec").insert("imagePullSecrets", of_account.to_vec());
     }
 }
 
-/// An account may say that its pods use no secrets but its own: in the containers of some lists, and with
-/// new containers in volumes and to pull images with.
+/// Refuses a pod that uses a secret which its account does not reference, if the account enforces
+/// this by its annotation. Checks the containers of `lists`; for a new pod also its volumes and
+/// image pull secrets.
 fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), String> {
     let enforces = object::annotations(account).and_then(|a| a.get(ENFORCES)?.as_str());
     if !matches!(enforces, Some("1" | "t" | "T" | "true" | "TRUE" | "True")) {
@@ -264,10 +272,10 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
     };
     let (name, mountable, pull) = (object::name(account), own("secrets"), own("imagePullSecrets"));
     let why = "because service account";
-    for (found_in, secret) in secrets(pod, lists) {
+    for (used_in, secret) in secrets(pod, lists) {
         if !mountable.contains(secret) {
             let quoted = format!("secret.secretName=\"{secret}\"");
-            return Err(match found_in {
+            return Err(match used_in {
                 SecretUse::Volume => {
                     format!(
                         "volume with {quoted} is not allowed {why} {name} does not reference that secret"
@@ -277,14 +285,15 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
                     "{container} with envVar {variable} referencing {quoted} is not allowed {why} {name} does \
                      not reference that secret"
                 ),
-                SecretUse::Whole { container } => format!(
+                SecretUse::EnvFrom { container } => format!(
                     "{container} with envFrom referencing {quoted} is not allowed {why} {name} does not \
                      reference that secret"
                 ),
             });
         }
     }
-    let pulls = if lists == NEW { items(pod, &["spec", "imagePullSecrets"]) } else { &[] };
+    let pulls =
+        if lists == INITIAL_CONTAINERS { items(pod, &["spec", "imagePullSecrets"]) } else { &[] };
     for (i, secret) in pulls.iter().enumerate() {
         let secret = secret.str_at(&["name"]).unwrap_or_default();
         if !pull.contains(secret) {
@@ -297,16 +306,23 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
     Ok(())
 }
 
-/// Where a pod uses a secret.
+/// The part of a pod that uses a secret.
 enum SecretUse<'a> {
     Volume,
-    Environment { container: String, variable: &'a str },
-    Whole { container: String },
+    Environment {
+        container: String,
+        variable: &'a str,
+    },
+    /// All keys of the secret become variables.
+    EnvFrom {
+        container: String,
+    },
 }
 
-/// The secrets that a pod uses in volumes and in the environments of the containers of some lists.
+/// Returns the secrets that a pod uses in the environments of the containers of `lists`; for a new
+/// pod also in its volumes.
 fn secrets<'p>(pod: &'p Value, lists: &[&str]) -> Vec<(SecretUse<'p>, &'p str)> {
-    let volumes = if lists == NEW { items(pod, &["spec", "volumes"]) } else { &[] };
+    let volumes = if lists == INITIAL_CONTAINERS { items(pod, &["spec", "volumes"]) } else { &[] };
     let volumes = volumes.iter().filter_map(|volume| volume.str_at(&["secret", "secretName"]));
     let mut found: Vec<_> = volumes.map(|secret| (SecretUse::Volume, secret)).collect();
     for (list, what) in CONTAINERS.into_iter().filter(|(list, _)| lists.contains(list)) {
@@ -323,7 +339,7 @@ fn secrets<'p>(pod: &'p Value, lists: &[&str]) -> Vec<(SecretUse<'p>, &'p str)> 
             }
             for source in items(container, &["envFrom"]) {
                 if let Some(secret) = source.str_at(&["secretRef", "name"]) {
-                    found.push((SecretUse::Whole { container: named.clone() }, secret));
+                    found.push((SecretUse::EnvFrom { container: named.clone() }, secret));
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Volumes, claims and groups of pods: which of them must not go while they are used, and which may grow
-//! (upstream: `StorageObjectInUseProtection`, `PodGroupProtection`, `PersistentVolumeClaimResize`).
+//! Protection of storage objects and pod groups in use, and expansion of claims (upstream:
+//! `StorageObjectInUseProtection`, `PodGroupProtection`, `PersistentVolumeClaimResize`).
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
@@ -8,7 +8,7 @@ use pintle_value::Value;
 
 use crate::{creates, find, forbidden, is_of, pod_groups};
 
-/// A resource whose objects are protected while they are used: group, resource, and the finalizer.
+/// The group and name of a resource whose objects get a finalizer, and the finalizer.
 type Protected = (&'static str, &'static str, &'static str);
 
 const STORAGE: &[Protected] = &[
@@ -20,7 +20,8 @@ const STORAGE: &[Protected] = &[
 const POD_GROUPS: &[Protected] =
     &[(pod_groups::GROUP, "podgroups", "scheduling.k8s.io/podgroup-protection")];
 
-/// A plugin that gives new objects their finalizers; controllers take them away.
+/// A plugin that adds a finalizer to new objects; controllers remove it when the object is no
+/// longer used.
 pub(crate) struct InUseProtection(&'static [Protected]);
 
 /// `StorageObjectInUseProtection`
@@ -32,7 +33,7 @@ impl Admission for InUseProtection {
     fn mutate(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
         let protected = self.0.iter().find(|(group, resource, _)| creates(write, group, resource));
         let Some((_, _, finalizer)) = protected else { return Ok(()) };
-        if object::finalizers(new).any(|held| held == *finalizer) {
+        if object::finalizers(new).any(|present| present == *finalizer) {
             return Ok(());
         }
         let metadata = object::metadata_mut(new);
@@ -44,14 +45,14 @@ impl Admission for InUseProtection {
     }
 }
 
-/// The plugin that lets claims grow only where their class says that they can.
+/// The plugin that allows larger claims only if their StorageClass allows expansion.
 pub(crate) struct ClaimResize;
 
 impl Admission for ClaimResize {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let is_it =
+        let is_claim_update =
             is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;
-        let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
+        let (Some(new), Some(old)) = (write.object.filter(|_| is_claim_update), write.old) else {
             return Ok(Vec::new());
         };
         if size(new) <= size(old) {
@@ -74,14 +75,14 @@ fn size(claim: &Value) -> Option<pintle_meta::Quantity> {
     claim.str_at(&["spec", "resources", "requests", "storage"])?.parse().ok()
 }
 
-/// Whether the class of a claim, which must be the same as before, lets it grow.
+/// True if the StorageClass of a claim allows expansion and the update does not change it.
 fn can_grow(new: &Value, old: &Value, registry: &Registry) -> bool {
     let (class, before) = (class(new), class(old));
     if class.is_empty() || class != before {
         return false;
     }
     let class = find(registry, ("storage.k8s.io", "storageclasses"), "", class);
-    // One that cannot be read allows nothing.
+    // A class that cannot be read does not allow expansion.
     class
         .ok()
         .flatten()

@@ -1,26 +1,24 @@
-//! Configurations have no members that their formats do not have (upstream: strict decoding).
+//! Strict validation of configuration files: unknown members and wrong types are errors (upstream:
+//! strict decoding).
 
 use pintle_value::{Map, Value};
 
-/// The members of a format: the path of each, in which `[]` stands for the index of any item, and what it is.
-/// `apiVersion` and `kind` belong to all formats.
-pub(crate) type Format = &'static [(&'static str, Is)];
+/// The members of a format: their paths, in which `[]` stands for any index, and their types.
+/// Every format has `apiVersion` and `kind`.
+pub(crate) type Format = &'static [(&'static str, MemberType)];
 
-/// What a member is.
+/// The type of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Is {
+pub(crate) enum MemberType {
     Text,
     Texts,
     Object,
     Objects,
-    /// Somebody else reads it.
+    /// Its reader checks it.
     Other,
 }
 
-/// Checks a configuration against its format.
-///
-/// # Errors
-/// All unknown members, in upstream's words; or the first member that is something else than the format says.
+/// Lists all unknown members in upstream's words, or describes the first member with a wrong type.
 pub(crate) fn check(configuration: &Value, format: Format) -> Result<(), String> {
     let mut unknown = Vec::new();
     check_members(configuration, ["", ""], format, &mut unknown)?;
@@ -48,40 +46,44 @@ fn check_members(
         if matches!(in_format.as_str(), "apiVersion" | "kind") || value.is_null() {
             continue;
         }
-        let Some((_, is)) = format.iter().find(|(known, _)| *known == in_format) else {
+        let Some((_, member_type)) = format.iter().find(|(known, _)| *known == in_format) else {
             unknown.push(path);
             continue;
         };
-        check_member(value, *is, [&in_format, &path], format, unknown)?;
+        check_member(value, *member_type, [&in_format, &path], format, unknown)?;
     }
     Ok(())
 }
 
 fn check_member(
     value: &Value,
-    is: Is,
+    member_type: MemberType,
     [in_format, path]: [&str; 2],
     format: Format,
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     let must_be = |what: &str| Err(format!("{path}: must be {what}"));
-    match (is, value) {
-        (Is::Other, _) => Ok(()),
-        (Is::Text, _) if value.as_str().is_some() => Ok(()),
-        (Is::Text, _) => must_be("a string"),
-        (Is::Object, Value::Object(_)) => check_members(value, [in_format, path], format, unknown),
-        (Is::Object, _) => must_be("an object"),
-        (Is::Texts, Value::Array(items)) if items.iter().all(|item| item.as_str().is_some()) => {
+    match (member_type, value) {
+        (MemberType::Other, _) => Ok(()),
+        (MemberType::Text, _) if value.as_str().is_some() => Ok(()),
+        (MemberType::Text, _) => must_be("a string"),
+        (MemberType::Object, Value::Object(_)) => {
+            check_members(value, [in_format, path], format, unknown)
+        }
+        (MemberType::Object, _) => must_be("an object"),
+        (MemberType::Texts, Value::Array(items))
+            if items.iter().all(|item| item.as_str().is_some()) =>
+        {
             Ok(())
         }
-        (Is::Texts, _) => must_be("a list of strings"),
-        (Is::Objects, Value::Array(items)) => {
+        (MemberType::Texts, _) => must_be("a list of strings"),
+        (MemberType::Objects, Value::Array(items)) => {
             items.iter().enumerate().try_for_each(|(index, item)| {
                 let paths = [format!("{in_format}[]"), format!("{path}[{index}]")];
                 let [in_format, path] = [paths[0].as_str(), paths[1].as_str()];
-                check_member(item, Is::Object, [in_format, path], format, unknown)
+                check_member(item, MemberType::Object, [in_format, path], format, unknown)
             })
         }
-        (Is::Objects, _) => must_be("a list of objects"),
+        (MemberType::Objects, _) => must_be("a list of objects"),
     }
 }

@@ -1,5 +1,6 @@
-//! What pods bear: for a while that their node is not ready or cannot be reached, and that it is kept for
-//! those who ask for what it has (upstream: `DefaultTolerationSeconds`, `ExtendedResourceToleration`).
+//! Tolerations that pods get by default: for nodes that are not ready or unreachable, and for
+//! nodes reserved for extended resources (upstream: `DefaultTolerationSeconds`,
+//! `ExtendedResourceToleration`).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use pintle_value::{Map, Str, Value};
 use crate::is_of;
 use crate::pods::items;
 
-/// How long a pod that says nothing stays on a node that is not ready, or cannot be reached.
+/// How long a pod tolerates the taints if it does not say so itself.
 const SECONDS: i64 = 300;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -28,7 +29,8 @@ impl Admission for DefaultTolerationSeconds {
     }
 }
 
-/// The plugin that has pods bear taints named as the resources that they ask for.
+/// The plugin that adds tolerations of taints that are named like the extended resources which a
+/// pod requests.
 pub(crate) struct ExtendedResourceToleration;
 
 impl Admission for ExtendedResourceToleration {
@@ -40,7 +42,7 @@ impl Admission for ExtendedResourceToleration {
     }
 }
 
-/// The resources besides Kubernetes' own that a pod's containers ask for.
+/// Returns the extended resources that a pod's containers request.
 fn extended_resources(pod: &Value) -> BTreeSet<Str> {
     let containers =
         ["containers", "initContainers"].into_iter().flat_map(|all| items(pod, &["spec", all]));
@@ -53,8 +55,8 @@ fn extended_resources(pod: &Value) -> BTreeSet<Str> {
     names.filter(is_extended).cloned().collect()
 }
 
-/// Has a pod bear that nodes are kept for who asks for the resources that it asks for; what it says of that
-/// itself is replaced.
+/// Adds a toleration for each requested extended resource; an equal toleration of the pod is
+/// replaced.
 fn tolerate_resources(pod: &mut Value) {
     let mut names = extended_resources(pod);
     if names.is_empty() {
@@ -67,23 +69,23 @@ fn tolerate_resources(pod: &mut Value) {
         |name: &str| Value::from([("effect", "NoSchedule"), ("key", name), ("operator", "Exists")]);
     for other in tolerations.iter_mut() {
         let key = other.str_at(&["key"]).unwrap_or_default();
-        let wanted = new(key);
-        let same = |part: &&str| other.get(part) == wanted.get(part);
+        let expected = new(key);
+        let same = |part: &&str| other.get(part) == expected.get(part);
         if ["effect", "key", "operator", "value"].iter().all(same) && names.remove(key) {
-            *other = wanted;
+            *other = expected;
         }
     }
     tolerations.extend(names.iter().map(|name| new(name)));
 }
 
-/// Has a pod bear a taint for a while, unless it says itself what to do about it.
+/// Adds a toleration for a limited time, unless the pod has a toleration that matches the taint.
 fn tolerate(pod: &mut Value, taint: &str) {
     let tolerations =
         pod.object_entry("spec").entry_or("tolerations", || Vec::<Value>::new().into());
     let Some(tolerations) = tolerations.as_array_mut() else { return };
-    let is = |toleration: &Value, member: &str, wanted: &str| {
-        let said = toleration.str_at(&[member]).unwrap_or_default();
-        said.is_empty() || said == wanted
+    let is = |toleration: &Value, member: &str, expected: &str| {
+        let value = toleration.str_at(&[member]).unwrap_or_default();
+        value.is_empty() || value == expected
     };
     if tolerations.iter().any(|t| is(t, "key", taint) && is(t, "effect", "NoExecute")) {
         return;
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_counts() {
+    fn default_tolerations_do_not_replace_those_of_the_pod() {
         let added = |taint: &str| {
             format!(
                 r#"{{"effect":"NoExecute","key":"node.kubernetes.io/{taint}","operator":"Exists","tolerationSeconds":300}}"#
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_resource_bears_its_taint() {
+    fn extended_resources_are_tolerated() {
         let text = r#"{"spec":{"containers":[{"resources":{"requests":{"b.com/x":"1","cpu":"1",
             "kubernetes.io/y":"1"}}}],"initContainers":[{"resources":{"requests":{"a.com/x":"1"}}}]}}"#;
         let mut pod = json::parse(text.as_bytes()).unwrap();

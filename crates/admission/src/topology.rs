@@ -1,11 +1,12 @@
-//! Pods know where they are: in the zone and the region of their node (upstream: `PodTopologyLabels`).
+//! PodTopologyLabels: copies the zone and region labels of a node to its pods (upstream:
+//! `PodTopologyLabels`).
 
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Operation};
 use pintle_value::Value;
 
-/// The labels that a node gives to its pods.
+/// The labels that are copied.
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// The plugin.
@@ -24,7 +25,7 @@ impl Admission for PodTopologyLabels {
         }
         let node = match write.subresource {
             "" => posted.str_at(&["spec", "nodeName"]),
-            // A pod takes the labels of its binding.
+            // Labels of a binding become labels of the pod.
             "binding" if posted.str_at(&["target", "kind"]) == Some("Node") => {
                 posted.str_at(&["target", "name"])
             }
@@ -37,7 +38,8 @@ impl Admission for PodTopologyLabels {
     }
 }
 
-/// Gives the labels of a node, in place of those of the same names; a node that is not there has none.
+/// Copies the labels of a node to an object, replacing labels of the same names. Nothing is copied
+/// if the node does not exist.
 fn label(to: &mut Value, node: &str, registry: &Registry) -> Result<(), Status> {
     let Some(nodes) = registry.resource(&GroupVersionResource::new("", "v1", "nodes")) else {
         return Ok(());

@@ -1,20 +1,18 @@
-//! Admission webhooks: others change objects before they are validated, and refuse them after (WH-01 …
-//! WH-05).
+//! Admission webhooks change objects before validation and refuse them after it (WH-01 … WH-05).
 //!
-//! Purpose: finds the webhooks that concern a write, asks them, and believes what can be believed. Those
-//! that change objects are asked one after the other, those that only judge all at once.
+//! Finds the webhooks that match a write, calls them, and checks their responses. Mutating
+//! webhooks are called one after the other, validating webhooks concurrently. Must not know how
+//! requests travel.
 //!
-//! Must not know: how requests travel.
-//!
-//! Invariant: nobody is asked about webhooks and admission policies themselves, so that a wrong one can
-//! always be taken away.
+//! Invariant: writes of webhook configurations and admission policies are exempt, so that a wrong
+//! one can always be deleted.
 
+mod audit;
 mod configuration;
 mod hook;
 mod review;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::borrow::Cow;
 use std::future::ready;
@@ -34,16 +32,16 @@ use pintle_value::{Path, Value};
 
 use crate::Plugins;
 use crate::annotations::annotate;
-use crate::expressions::{Evaluation, Facts, Variables};
+use crate::expressions::{Evaluation, Inputs, Variables};
 use crate::measured::Measured;
 use crate::measures::{Asker, Measures, Rejection, Step};
-use crate::permissions::{Permissions, resource_of, settled};
-use crate::request::{returned, shown, taken};
+use crate::permissions::{Permissions, evaluate_with_rulings, resource_of};
+use crate::request::{to_stored_form, to_version, to_written_version};
 use crate::rows;
+use audit::AuditAnnotations;
 pub(crate) use configuration::kubeconfig;
 use hook::Hook;
-use review::{Inquiry, Verdict, denial};
-use told::Told;
+use review::{Review, Verdict, denial};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -52,42 +50,42 @@ pub struct Webhooks {
     callers: Callers,
     permissions: Arc<dyn Permissions>,
     measures: Arc<Measures>,
-    /// `None` where nobody is to be asked.
+    /// `None` if the plugin is disabled.
     mutating: Option<Configurations>,
     validating: Option<Configurations>,
 }
 
-/// Who calls the webhooks of each plugin, with the credentials that it has for them.
+/// The callers of the webhooks, one per plugin, with its credentials.
 pub struct Callers {
-    /// Of MutatingAdmissionWebhook.
+    /// The caller of mutating webhooks.
     pub mutating: Arc<dyn Caller>,
-    /// Of ValidatingAdmissionWebhook.
+    /// The caller of validating webhooks.
     pub validating: Arc<dyn Caller>,
 }
 
-/// The webhooks of all configurations of a kind, as they are now.
+/// The current webhooks of all configurations of a kind.
 struct Configurations {
     resource: &'static str,
-    /// Follows the configurations; `None` before the first look.
+    /// Follows the configurations; `None` before the first use.
     known: Mutex<Option<(Feed, Arc<[Hook]>)>>,
 }
 
-/// A webhook that is to be asked, about a version of the resource.
-struct Concerned {
+/// A webhook that matches a write, with the version of the resource that it matches.
+struct MatchedHook {
     hook: Hook,
-    /// Its index among all of its sort.
+    /// Its index among all webhooks of the kind.
     index: usize,
     resource: Arc<Resource>,
 }
 
-/// What came of asking a webhook.
-enum Asked {
-    /// It is not concerned after all.
-    Unwanted,
-    /// It could not be asked, and the write may pass without.
+/// The outcome of a call.
+enum Outcome {
+    /// The match conditions exclude the write, so there was no call.
+    Excluded,
+    /// The call failed and the failure policy ignores failures.
     FailedOpen,
-    Said(Verdict),
-    /// The write may not pass.
+    Answered(Verdict),
+    /// The write is refused without an answer of the webhook.
     Failed(Status),
 }
 
@@ -95,8 +93,8 @@ pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
 impl Webhooks {
-    /// All webhooks that there are of the plugins that run, to be called by `callers`; their conditions ask
-    /// `permissions` what users may do.
+    /// Returns both plugins, as far as `plugins` enables them. `permissions` authorizes users for
+    /// the `authorizer` of match conditions.
     pub fn measured(
         callers: Callers,
         permissions: Arc<dyn Permissions>,
@@ -127,12 +125,12 @@ impl Admission for Webhooks {
         registry: &'a Registry,
         memory: &'a mut Memory,
     ) -> Option<Waited<'a, Mutated>> {
-        let mut concerned = match self.mutating.as_ref()?.concerned(write, registry) {
-            Ok(concerned) => concerned,
+        let mut matched = match self.mutating.as_ref()?.matched(write, registry) {
+            Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        concerned.retain(|one| memory.is_due(&one.hook.key));
-        (!concerned.is_empty()).then(|| self.change(write, concerned, memory))
+        matched.retain(|one| memory.is_due(&one.hook.key));
+        (!matched.is_empty()).then(|| self.mutate_in_order(write, matched, memory))
     }
 
     fn validate_registered<'a>(
@@ -140,23 +138,23 @@ impl Admission for Webhooks {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let concerned = match self.validating.as_ref()?.concerned(write, registry) {
-            Ok(concerned) => concerned,
+        let matched = match self.validating.as_ref()?.matched(write, registry) {
+            Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        (!concerned.is_empty()).then(|| self.judge(write, concerned))
+        (!matched.is_empty()).then(|| self.call_all(write, matched))
     }
 }
 
-/// Adds to what a write waited for webhooks.
+/// Runs `calls` and adds their time to what the write waited for webhooks.
 fn timed<'a, T: Send>(
     write: &'a Attributes<'a>,
     layer: Layer,
-    asked: impl Future<Output = Result<T, Status>> + Send + 'a,
+    calls: impl Future<Output = Result<T, Status>> + Send + 'a,
 ) -> Waited<'a, T> {
     Box::pin(async move {
         let began = Instant::now();
-        let result = asked.await;
+        let result = calls.await;
         let took = began.elapsed();
         write.waited.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         write.recorder.iter().for_each(|recorder| recorder.spent(layer, took));
@@ -165,63 +163,66 @@ fn timed<'a, T: Send>(
 }
 
 impl Webhooks {
-    /// Has an object changed by one webhook after the other.
-    fn change<'a>(
+    /// Calls the mutating webhooks one after the other.
+    fn mutate_in_order<'a>(
         &'a self,
         write: &'a Attributes<'a>,
-        concerned: Vec<Concerned>,
+        matched: Vec<MatchedHook>,
         memory: &'a mut Memory,
     ) -> Waited<'a, Mutated> {
         timed(write, Layer::MutatingWebhooks, async move {
             let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
             let round = u8::from(memory.again);
-            for one in concerned {
-                if self.change_once(write, (&one, round), &mut object, &mut mutated).await? {
+            for one in matched {
+                if self.mutate_by(write, (&one, round), &mut object, &mut mutated).await? {
                     memory.wake();
                 }
-                if one.hook.again {
+                if one.hook.wants_reinvocation {
                     memory.note(one.hook.key);
                 }
             }
             if let Some(Cow::Owned(object)) = object {
-                mutated.object = Some(returned(object, write));
+                mutated.object = Some(to_written_version(object, write));
             }
             Ok(mutated)
         })
     }
 
-    /// Asks one webhook about an object of the stored form; whether it changed it. The audit log is told.
-    async fn change_once(
+    /// Calls a mutating webhook for an object of the stored form, and annotates the audit event.
+    /// Returns true if the webhook changed the object.
+    async fn mutate_by(
         &self,
         write: &Attributes<'_>,
-        (one, round): (&Concerned, u8),
+        (one, round): (&MatchedHook, u8),
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
-        let told = Told { write, hook: &one.hook, round, index: one.index };
-        let changed = match self.ask(write, one, object.as_deref(), Step::Admit).await? {
-            Asked::Unwanted => return Ok(false),
-            Asked::FailedOpen => {
-                told.failed_open(Step::Admit);
+        let audit = AuditAnnotations { write, hook: &one.hook, round, index: one.index };
+        let changed = match self.call_one(write, one, object.as_deref(), Step::Admit).await? {
+            Outcome::Excluded => return Ok(false),
+            Outcome::FailedOpen => {
+                audit.failed_open(Step::Admit);
                 Ok(false)
             }
-            Asked::Failed(status) => Err(status),
-            Asked::Said(verdict) => Self::changed_by(verdict, &told, one, object, mutated).await,
+            Outcome::Failed(status) => Err(status),
+            Outcome::Answered(verdict) => {
+                Self::apply_verdict(verdict, &audit, one, object, mutated).await
+            }
         };
-        told.mutation(matches!(changed, Ok(true)));
+        audit.mutation(matches!(changed, Ok(true)));
         changed
     }
 
-    /// Does to an object what a webhook says; whether that changed it.
-    async fn changed_by(
+    /// Applies a webhook's verdict to an object. Returns true if this changed the object.
+    async fn apply_verdict(
         verdict: Verdict,
-        told: &Told<'_>,
-        one: &Concerned,
+        audit: &AuditAnnotations<'_>,
+        one: &MatchedHook,
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
-        let write = told.write;
+        let write = audit.write;
         mutated.warnings.extend(verdict.warnings);
         if !verdict.allowed {
             return Err(denial(&one.hook.name, &verdict.result));
@@ -229,72 +230,77 @@ impl Webhooks {
         let (Some(patch), Some(current)) = (verdict.patch, object.as_deref()) else {
             return Ok(false);
         };
-        let current = shown(current, write, &one.resource).await?;
+        let current = to_version(current, write, &one.resource).await?;
         let (schema, ty) = (&one.resource.schema, one.resource.ty);
         let patched = pintle_apply::apply(PatchType::Json, schema, ty, &current, &patch);
         let mut patched = patched.map_err(|error| Status::internal(&error))?.value;
-        told.patch(&patch);
+        audit.patch(&patch);
         if patched == current {
             return Ok(false);
         }
         if write.kind.is_none() {
             one.resource.set_defaults(&mut patched);
         }
-        *object = Some(Cow::Owned(taken(patched, write, &one.resource).await?));
+        *object = Some(Cow::Owned(to_stored_form(patched, write, &one.resource).await?));
         Ok(true)
     }
 
-    /// Asks all at once; the first refusal counts.
-    fn judge<'a>(
+    /// Calls the validating webhooks concurrently. The first refusal in their order is returned.
+    fn call_all<'a>(
         &'a self,
         write: &'a Attributes<'a>,
-        concerned: Vec<Concerned>,
+        matched: Vec<MatchedHook>,
     ) -> Waited<'a, Vec<String>> {
         timed(write, Layer::ValidatingWebhooks, async move {
-            let verdicts =
-                concerned.iter().map(|one| self.ask(write, one, write.object, Step::Validate));
-            let answers = join_all(verdicts).await;
-            let wanted = concerned.iter().zip(&answers);
-            let wanted = wanted.filter(|(_, asked)| !matches!(asked, Ok(Asked::Unwanted)));
-            for (index, (one, asked)) in wanted.enumerate() {
-                if matches!(asked, Ok(Asked::FailedOpen)) {
-                    let told = Told { write, hook: &one.hook, round: 0, index };
-                    told.failed_open(Step::Validate);
+            let calls =
+                matched.iter().map(|one| self.call_one(write, one, write.object, Step::Validate));
+            let outcomes = join_all(calls).await;
+            let called = matched.iter().zip(&outcomes);
+            let called = called.filter(|(_, outcome)| !matches!(outcome, Ok(Outcome::Excluded)));
+            for (index, (one, outcome)) in called.enumerate() {
+                if matches!(outcome, Ok(Outcome::FailedOpen)) {
+                    let audit = AuditAnnotations { write, hook: &one.hook, round: 0, index };
+                    audit.failed_open(Step::Validate);
                 }
             }
             let mut warnings = Vec::new();
-            for (one, asked) in concerned.iter().zip(answers) {
-                match asked? {
-                    Asked::Unwanted | Asked::FailedOpen => {}
-                    Asked::Failed(status) => return Err(status),
-                    Asked::Said(verdict) if verdict.allowed => warnings.extend(verdict.warnings),
-                    Asked::Said(verdict) => return Err(denial(&one.hook.name, &verdict.result)),
+            for (one, outcome) in matched.iter().zip(outcomes) {
+                match outcome? {
+                    Outcome::Excluded | Outcome::FailedOpen => {}
+                    Outcome::Failed(status) => return Err(status),
+                    Outcome::Answered(verdict) if verdict.allowed => {
+                        warnings.extend(verdict.warnings)
+                    }
+                    Outcome::Answered(verdict) => {
+                        return Err(denial(&one.hook.name, &verdict.result));
+                    }
                 }
             }
             Ok(warnings)
         })
     }
 
-    /// Asks one webhook. An error is one of its conditions, or of a version of the object.
-    async fn ask(
+    /// Calls one webhook. An error comes from its match conditions or from the conversion of the
+    /// object.
+    async fn call_one(
         &self,
         write: &Attributes<'_>,
-        one: &Concerned,
+        one: &MatchedHook,
         object: Option<&Value>,
         step: Step,
-    ) -> Result<Asked, Status> {
+    ) -> Result<Outcome, Status> {
         let hook = &one.hook;
         let caller = self.callers.at(step);
         let uid = caller.uid();
         let object = match object {
-            Some(object) => Some(shown(object, write, &one.resource).await?),
+            Some(object) => Some(to_version(object, write, &one.resource).await?),
             None => None,
         };
         let old = match write.old {
-            Some(old) => Some(shown(old, write, &one.resource).await?),
+            Some(old) => Some(to_version(old, write, &one.resource).await?),
             None => None,
         };
-        let inquiry = Inquiry {
+        let review = Review {
             uid: &uid,
             version: hook.version.unwrap_or_default(),
             write,
@@ -302,8 +308,8 @@ impl Webhooks {
             object: object.as_ref(),
             old: old.as_ref(),
         };
-        if !self.is_wanted(hook, &inquiry, step).await? {
-            return Ok(Asked::Unwanted);
+        if !self.conditions_match(hook, &review, step).await? {
+            return Ok(Outcome::Excluded);
         }
         let began = Instant::now();
         let count = |code, rejection| {
@@ -314,9 +320,9 @@ impl Webhooks {
             && let Err(status) = hook.supports_dry_run()
         {
             count(0, Some(Rejection::Internal));
-            return Ok(Asked::Failed(status));
+            return Ok(Outcome::Failed(status));
         }
-        match call(caller, hook, &inquiry).await {
+        match call(caller, hook, &review).await {
             Ok(verdict) => {
                 match verdict.allowed {
                     true => count(200, None),
@@ -325,59 +331,59 @@ impl Webhooks {
                 for (key, value) in &verdict.annotations {
                     annotate(write, &format!("{}/{key}", hook.name), || value.clone());
                 }
-                Ok(Asked::Said(verdict))
+                Ok(Outcome::Answered(verdict))
             }
-            Err(Unanswered { why, code, .. }) if hook.lenient => {
+            Err(Unanswered { why, code, .. }) if hook.ignores_failures => {
                 tracing::warn!(webhook = %hook.name, %why, "failed calling a webhook, failing open");
                 count(code, None);
                 self.measures.failed_open(&hook.name, step);
-                Ok(Asked::FailedOpen)
+                Ok(Outcome::FailedOpen)
             }
             Err(Unanswered { why, code, .. }) => {
                 count(code, Some(Rejection::NotAsked));
                 let why = format_args!("failed calling webhook {:?}: {why}", hook.name);
-                Ok(Asked::Failed(Status::internal(why)))
+                Ok(Outcome::Failed(Status::internal(why)))
             }
         }
     }
 
-    /// Whether a webhook's conditions hold; one that cannot be judged is a refusal, or none where failures
-    /// are to be ignored.
-    async fn is_wanted(
+    /// Evaluates a webhook's match conditions. An error refuses the write, or excludes the webhook
+    /// if it ignores failures.
+    async fn conditions_match(
         &self,
         hook: &Hook,
-        inquiry: &Inquiry<'_>,
+        review: &Review<'_>,
         step: Step,
     ) -> Result<bool, Status> {
         if hook.conditions.is_empty() {
             return Ok(true);
         }
-        let write = inquiry.write;
-        let asked = self.permissions.of(write.user);
-        let authorizer: Arc<dyn Authorizer> = asked.clone();
-        let facts = Facts {
-            object: inquiry.object.unwrap_or(&Value::Null),
-            old: inquiry.old.unwrap_or(&Value::Null),
-            request: &inquiry.request().into(),
+        let write = review.write;
+        let authorizations = self.permissions.of(write.user);
+        let authorizer: Arc<dyn Authorizer> = authorizations.clone();
+        let inputs = Inputs {
+            object: review.object.unwrap_or(&Value::Null),
+            old: review.old.unwrap_or(&Value::Null),
+            request: &review.request().into(),
             namespace: &Value::Null,
             params: None,
             authorizer: &authorizer,
             resource: &resource_of(write),
         };
         let began = Instant::now();
-        let hold = || hook.conditions.hold(&Evaluation::new(facts, &Variables::default()));
-        let judged = settled(&*asked, hold).await;
+        let evaluate = || hook.conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
+        let matched = evaluate_with_rulings(&*authorizations, evaluate).await;
         let asker = Asker::Webhook(&hook.name, step);
-        self.measures.judged(asker, write.operation, began.elapsed(), judged.is_err());
-        if !matches!(judged, Ok(true)) && (judged.is_ok() || hook.lenient) {
+        self.measures.judged(asker, write.operation, began.elapsed(), matched.is_err());
+        if !matches!(matched, Ok(true)) && (matched.is_ok() || hook.ignores_failures) {
             self.measures.excluded(&hook.name, step, write.operation);
         }
-        match judged {
-            Ok(wanted) => Ok(wanted),
-            Err(why) if hook.lenient => {
+        match matched {
+            Ok(matches) => Ok(matches),
+            Err(why) if hook.ignores_failures => {
                 tracing::warn!(
                     webhook = %hook.name, %why,
-                    "cannot judge a webhook's conditions, failing open"
+                    "failed evaluating match conditions of a webhook, so it is not called"
                 );
                 Ok(false)
             }
@@ -392,18 +398,18 @@ impl Webhooks {
 async fn call(
     caller: &dyn Caller,
     hook: &Hook,
-    inquiry: &Inquiry<'_>,
+    review: &Review<'_>,
 ) -> Result<Verdict, Unanswered> {
     if hook.version.is_none() {
         let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
         return Err(Unanswered { why: why.to_owned(), code: 400, is_transient: false });
     }
-    let answer = caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
+    let answer = caller.call(&hook.endpoint, review.body(), hook.timeout).await;
     let answer = answer.map_err(|refusal| {
         let why = format!("failed to call webhook: {}", refusal.why);
         Unanswered { why, ..refusal }
     })?;
-    inquiry.verdict(&answer).map_err(Unanswered::silent)
+    review.verdict(&answer).map_err(Unanswered::silent)
 }
 
 impl Callers {
@@ -415,7 +421,7 @@ impl Callers {
     }
 }
 
-/// What is wrong with the conditions of a configuration's webhooks.
+/// Returns the errors of the match conditions of a configuration's webhooks.
 pub(crate) fn problems(configuration: &Value) -> field::Errors {
     let mut problems = field::Errors::new();
     for (index, hook) in Hook::all(configuration).iter().enumerate() {
@@ -423,20 +429,20 @@ pub(crate) fn problems(configuration: &Value) -> field::Errors {
         for (index, condition) in hook.conditions.expressions().enumerate() {
             let path = path.index(index).field("expression");
             let text = Value::from(condition.text.as_str());
-            let wrong = condition.problem().map(|why| field::Error::invalid(&path, &text, why));
-            problems.extend(wrong);
+            let error = condition.problem().map(|why| field::Error::invalid(&path, &text, why));
+            problems.extend(error);
         }
     }
     problems
 }
 
 impl Configurations {
-    /// The webhooks that concern a write, in the order of their configurations' names.
-    fn concerned(
+    /// Returns the webhooks that match a write, ordered by the names of their configurations.
+    fn matched(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
-    ) -> Result<Vec<Concerned>, Status> {
+    ) -> Result<Vec<MatchedHook>, Status> {
         if is_exempt(write.resource) {
             return Ok(Vec::new());
         }
@@ -445,13 +451,13 @@ impl Configurations {
             return Ok(Vec::new());
         }
         let versions = registry.versions_of(write.resource);
-        let mut concerned = Vec::new();
+        let mut matched = Vec::new();
         for (index, hook) in hooks.iter().enumerate() {
             let resource = hook.matching.version(write, registry, &versions)?;
             let hook = || hook.clone();
-            concerned.extend(resource.map(|resource| Concerned { hook: hook(), index, resource }));
+            matched.extend(resource.map(|resource| MatchedHook { hook: hook(), index, resource }));
         }
-        Ok(concerned)
+        Ok(matched)
     }
 
     fn hooks(&self, registry: &Registry) -> Result<Arc<[Hook]>, Status> {
@@ -478,7 +484,7 @@ impl Configurations {
     }
 }
 
-/// What can be registered here is registered without being asked about (WH-04).
+/// Writes of webhooks and policies themselves are exempt (WH-04).
 fn is_exempt(resource: &Resource) -> bool {
     resource.resource.group == GROUP
 }

@@ -46,14 +46,14 @@ pub struct Definitions {
     known: BTreeMap<Str, Known>,
     queue: Queue<Due>,
     /// The writes in progress. They run concurrently, so that they share the store's batches.
-    under_way: JoinSet<(Due, Outcome)>,
+    in_progress: JoinSet<(Due, Outcome)>,
 }
 
 /// The result of an evaluation.
 type Outcome = Result<Progress, Status>;
 
 /// How many writes are under way at once.
-const UNDER_WAY_MAX: usize = 64;
+const IN_PROGRESS_MAX: usize = 64;
 
 /// A name in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ struct Known {
     made_of: State,
 }
 
-/// What the resources of a definition depend on.
+/// The parts of a definition on which its resources depend.
 struct State {
     stored: Arc<Object>,
     uid: Str,
@@ -112,7 +112,7 @@ impl State {
 /// A definition without its schemas.
 fn outline(stored: &Object) -> Result<Value, Status> {
     let unreadable = |why| Status::internal(format_args!("{PLURAL}: {why}"));
-    stored.check().map_err(unreadable)?; // also checks what is left out below
+    stored.check().map_err(unreadable)?; // also checks the parts that are not read below
     json::parse(&json::with_nulls(stored.json_bytes(), "openAPIV3Schema")).map_err(Status::internal)
 }
 
@@ -121,9 +121,9 @@ impl Definitions {
     pub fn restore(environment: Environment, built_in: BuiltIn, caller: Arc<dyn Caller>) -> Self {
         let measures = environment.queues.with(["crd_naming_condition_controller"]);
         let queue = Queue::measured(measures, DELAY_MAX);
-        let (known, under_way) = (BTreeMap::new(), JoinSet::new());
+        let (known, in_progress) = (BTreeMap::new(), JoinSet::new());
         let built_in = Arc::new(built_in);
-        let mut definitions = Self { environment, caller, built_in, known, queue, under_way };
+        let mut definitions = Self { environment, caller, built_in, known, queue, in_progress };
         let Some(crds) = definitions.crds() else { return definitions };
         let now = (definitions.environment.clock)().unix_micros;
         let mut resources = Vec::new();
@@ -136,8 +136,8 @@ impl Definitions {
                 }
             };
             resources.extend(definitions.make(&stored, &outline));
-            let nobody = std::iter::empty();
-            let status = lifecycle::status(&outline, &definitions.built_in, nobody, now);
+            let no_others = std::iter::empty();
+            let status = lifecycle::status(&outline, &definitions.built_in, no_others, now);
             let is_current = !object::is_terminating(&outline) && status.is_none();
             if let Some(known) = definitions.known.get_mut(object::name(&outline)) {
                 known.is_current = is_current;
@@ -147,7 +147,7 @@ impl Definitions {
         definitions
     }
 
-    /// Follows the definitions until told to stop.
+    /// Follows the definitions until shutdown.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         crate::until(shutdown, self.work()).await;
     }
@@ -176,7 +176,7 @@ impl Definitions {
         Ok((definitions, registry.watch(&target(&services, "", "", ""), &all).await?))
     }
 
-    /// Evaluates what is queued until one of the watches ends.
+    /// Evaluates queued names until one of the watches ends.
     async fn follow(&mut self, crds: &Arc<Resource>, mut all: Watch, mut api_services: Watch) {
         loop {
             tokio::select! {
@@ -193,12 +193,12 @@ impl Definitions {
                         return;
                     }
                 }
-                Some(done) = self.under_way.join_next() => {
+                Some(done) = self.in_progress.join_next() => {
                     if let Ok((due, outcome)) = done {
                         self.handle_result(&due, outcome);
                     }
                 }
-                due = self.queue.next(), if self.under_way.len() < UNDER_WAY_MAX => {
+                due = self.queue.next(), if self.in_progress.len() < IN_PROGRESS_MAX => {
                     self.evaluate(crds, due);
                 }
             }
@@ -209,12 +209,12 @@ impl Definitions {
     fn evaluate(&mut self, crds: &Arc<Resource>, due: Due) {
         self.queue.begin(&due);
         let write = match &due {
-            Due::Definition(name) => self.settle(crds, name),
+            Due::Definition(name) => self.update_resources(crds, name),
             Due::ApiService(name) => self.register(name),
         };
         match write {
             None => self.handle_result(&due, Ok(Progress::Done)),
-            Some(write) => _ = self.under_way.spawn(async move { (due, write.await) }),
+            Some(write) => _ = self.in_progress.spawn(async move { (due, write.await) }),
         }
     }
 
@@ -236,7 +236,7 @@ impl Definitions {
         }
     }
 
-    /// Has something evaluated; once more if it is being evaluated.
+    /// Enqueues a name; if it is being evaluated, it is evaluated once more.
     fn enqueue(&mut self, due: &Due) {
         self.queue.enqueue(due, Duration::ZERO);
     }
@@ -289,7 +289,11 @@ impl Definitions {
     }
 
     /// Updates the served resources, and returns the write of the definition's new status.
-    fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Option<BoxFuture<'static, Outcome>> {
+    fn update_resources(
+        &mut self,
+        crds: &Arc<Resource>,
+        name: &Str,
+    ) -> Option<BoxFuture<'static, Outcome>> {
         let stored = self.environment.registry.peek(crds, "", name)?;
         let mut crd = match outline(&stored) {
             Ok(crd) => crd,
@@ -416,7 +420,7 @@ impl Writer {
 /// The progress of an evaluation.
 enum Progress {
     Done,
-    /// Something remains to be done; evaluate it again later.
+    /// The evaluation is incomplete and is repeated later.
     Waiting,
 }
 

@@ -35,7 +35,7 @@ const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a watch that could not be started.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// Deletes expired objects until told to stop; `lifetime` overrides the lifetime of each kind.
+/// Deletes expired objects until shutdown; `lifetime` overrides the lifetime of each kind.
 pub async fn run(
     environment: Environment,
     lifetime: Option<Duration>,
@@ -129,7 +129,7 @@ async fn follow(
     }
 }
 
-/// Deletes some expired objects. An object that was written meanwhile is not deleted; the watch
+/// Deletes some expired objects. An object that was written since is not deleted; the watch
 /// reports it.
 async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
     let now = (environment.clock)().unix_micros;

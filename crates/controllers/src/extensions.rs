@@ -23,7 +23,7 @@ pub use servers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served}
 /// How long a discovery result is used, and the longest pause before a failed one is retried.
 const REFRESH: Duration = Duration::from_secs(60);
 
-/// Asks extension API servers what they serve, and stores the results.
+/// Discovers the resources of extension API servers, and stores the results.
 pub trait Discoverer: Send + Sync {
     /// Asks the server of an API service; removes the results of a deleted one. Returns whether the
     /// server has to be asked again, or why it did not answer. It takes a few seconds at most.

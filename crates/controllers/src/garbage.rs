@@ -57,7 +57,7 @@ use perform::{ServedBy, perform};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 /// The most concurrent writes. They share the store's batches.
-const UNDER_WAY_MAX: usize = 64;
+const IN_PROGRESS_MAX: usize = 64;
 /// The most concurrent writes to extension API servers, so that unresponsive servers do not delay
 /// the others.
 const REQUESTS_MAX: usize = 16;
@@ -103,7 +103,7 @@ impl Progress {
     }
 }
 
-/// Collects until told to stop.
+/// Collects until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     until(shutdown, async {
         loop {
@@ -139,7 +139,7 @@ struct Collector<'e> {
     unobserved: BTreeSet<ObjectKey>,
     queue: Queue<ObjectKey>,
     extensions: Extensions,
-    /// What servers answered about the owners of objects that are queued.
+    /// The responses of servers about the owners of queued objects.
     answers: HashMap<ObjectKey, Answers>,
     /// How many requests to extension API servers are under way.
     requests: usize,
@@ -183,25 +183,25 @@ impl<'e> Collector<'e> {
     /// Works until a feed has fallen behind. It alternates between observing changes and evaluating
     /// objects, so that steady writes starve neither.
     async fn work(mut self) -> FellBehind {
-        let mut under_way = JoinSet::new();
+        let mut in_progress = JoinSet::new();
         loop {
-            let ready = self.ready(UNDER_WAY_MAX.saturating_sub(under_way.len()));
+            let ready = self.ready(IN_PROGRESS_MAX.saturating_sub(in_progress.len()));
             if let Err(fell_behind) = self.observe_changes().await {
                 return fell_behind;
             }
             for (key, waited) in ready {
                 match self.evaluate(&key, waited) {
-                    Some(operation) => self.begin(&mut under_way, operation),
+                    Some(operation) => self.begin(&mut in_progress, operation),
                     None => self.queue.done(&key),
                 }
             }
-            while let Some(done) = under_way.try_join_next() {
+            while let Some(done) = in_progress.try_join_next() {
                 self.handle_result(done);
             }
             self.environment
                 .collector
-                .report(self.observed.revision, self.queue.len() + under_way.len());
-            let has_room = under_way.len() < UNDER_WAY_MAX;
+                .report(self.observed.revision, self.queue.len() + in_progress.len());
+            let has_room = in_progress.len() < IN_PROGRESS_MAX;
             if has_room && self.queue.due().is_some() {
                 tokio::task::yield_now().await; // to other controllers
                 continue;
@@ -212,7 +212,7 @@ impl<'e> Collector<'e> {
                         return std::future::pending().await; // the server stops
                     }
                 }
-                Some(done) = under_way.join_next() => self.handle_result(done),
+                Some(done) = in_progress.join_next() => self.handle_result(done),
                 event = self.extensions.next() => self.observe_extensions(event).await,
                 _ = self.queue.next(), if has_room => {}
             }
@@ -460,7 +460,7 @@ impl<'e> Collector<'e> {
 
     /// Begins an operation, or defers it if too many requests to extension API servers are under
     /// way.
-    fn begin(&mut self, under_way: &mut JoinSet<Done>, operation: Operation) {
+    fn begin(&mut self, in_progress: &mut JoinSet<Done>, operation: Operation) {
         let key = operation.key().clone();
         let is_extension =
             |q: &extensions::Question| matches!(q.resource, OwnerResource::Extension(_));
@@ -478,7 +478,7 @@ impl<'e> Collector<'e> {
         self.requests += usize::from(is_asked);
         let served_by = self.served_by(&key);
         let environment = self.environment.clone();
-        under_way.spawn(async move {
+        in_progress.spawn(async move {
             let outcome = perform(&environment, served_by, &operation).await;
             Done { key, is_asked, outcome }
         });

@@ -64,7 +64,7 @@ const SERVER: &str = "system:apiserver";
 /// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// What every controller needs.
+/// The dependencies of every controller.
 #[derive(Clone)]
 pub struct Environment {
     /// The objects.

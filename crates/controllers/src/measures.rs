@@ -41,7 +41,7 @@ pub struct QueueMeasures {
     /// How long reconciliations took.
     pub worked: Distribution,
     /// When the reconciliations in progress started.
-    under_way: Mutex<Vec<Instant>>,
+    in_progress: Mutex<Vec<Instant>>,
 }
 
 impl Default for QueueMeasures {
@@ -52,7 +52,7 @@ impl Default for QueueMeasures {
             depth: Gauge::default(),
             waited: Distribution::new(&QUEUE_BOUNDS),
             worked: Distribution::new(&QUEUE_BOUNDS),
-            under_way: Mutex::default(),
+            in_progress: Mutex::default(),
         }
     }
 }
@@ -61,22 +61,22 @@ impl QueueMeasures {
     /// Starts a reconciliation of a name that was due.
     pub(crate) fn begin(&self, due: Instant, now: Instant) {
         self.waited.took(now.saturating_duration_since(due));
-        self.under_way.lock().push(now);
+        self.in_progress.lock().push(now);
     }
 
     /// Ends a reconciliation that started at `began`.
     pub(crate) fn end(&self, began: Instant) {
         self.worked.took(began.elapsed());
-        let mut under_way = self.under_way.lock();
-        if let Some(index) = under_way.iter().position(|one| *one == began) {
-            under_way.swap_remove(index);
+        let mut in_progress = self.in_progress.lock();
+        if let Some(index) = in_progress.iter().position(|one| *one == began) {
+            in_progress.swap_remove(index);
         }
     }
 
     /// Returns the total and the longest duration of the reconciliations in progress.
     pub fn unfinished(&self) -> (Duration, Duration) {
-        let under_way = self.under_way.lock();
-        let taken = || under_way.iter().map(Instant::elapsed);
+        let in_progress = self.in_progress.lock();
+        let taken = || in_progress.iter().map(Instant::elapsed);
         (taken().sum(), taken().max().unwrap_or_default())
     }
 }

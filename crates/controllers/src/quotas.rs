@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use pintle_admission::quota::{is_settled, usage};
+use pintle_admission::quota::{is_status_current, usage};
 use pintle_meta::quantity::Quantity;
 use pintle_meta::{Status, object};
 use pintle_registry::Resource;
@@ -110,12 +110,12 @@ impl Quotas<'_> {
     /// Returns the usage for a quota's status; `None` if the status has it already.
     fn used(&self, ns: &str, quota: &Value, counts: &Counts) -> Result<Option<Map>, Status> {
         let before = quota.at(&["status", "used"]).and_then(Value::as_object);
-        let is_settled = is_settled(quota);
-        if is_settled && counts.is_empty() {
+        let is_current = is_status_current(quota);
+        if is_current && counts.is_empty() {
             return Ok(None);
         }
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or_else(Value::object);
-        let mut used = match before.filter(|_| is_settled) {
+        let mut used = match before.filter(|_| is_current) {
             Some(before) => before.clone(), // each write to this server's objects updates it
             None => self.count(ns, quota, &hard)?,
         };
@@ -126,7 +126,7 @@ impl Quotas<'_> {
                 None => used.remove(name),
             };
         }
-        Ok((before != Some(&used) || !is_settled).then_some(used))
+        Ok((before != Some(&used) || !is_current).then_some(used))
     }
 
     /// Counts the objects in a namespace for each item of a quota.

@@ -21,7 +21,7 @@ use crate::retry::{DELAY_MAX, Queue};
 use crate::{Environment, target};
 
 /// How many names are reconciled at the same time.
-const UNDER_WAY_MAX: usize = 16;
+const IN_PROGRESS_MAX: usize = 16;
 /// The pause after a watch that could not be started.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 /// The delay of names from [`Reconciler::further_names`], which may come often.
@@ -29,7 +29,7 @@ const FURTHER_NAMES_DELAY: Duration = Duration::from_millis(500);
 
 /// A controller that reconciles names.
 pub(crate) trait Reconciler: Sync {
-    /// What it does, for log lines that begin with "cannot".
+    /// Its purpose, for log lines that begin with "cannot".
     fn purpose(&self) -> &'static str;
 
     /// The queue's name in metrics: upstream's, where it has such a controller.
@@ -48,7 +48,7 @@ pub(crate) trait Reconciler: Sync {
         DELAY_MAX
     }
 
-    /// Names that are enqueued by something else than a change of a collection. Cancel safe.
+    /// Further names to enqueue, besides those of changed objects. Cancel safe.
     fn further_names(&self) -> BoxFuture<'_, Vec<Str>> {
         Box::pin(std::future::pending())
     }
@@ -60,9 +60,9 @@ pub(crate) trait Reconciler: Sync {
 /// The result of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// There is nothing more to do until something changes.
+    /// The name is done until something changes.
     Done,
-    /// Something remains to be done, and no change will enqueue the name: try again.
+    /// The work is incomplete, and no change will enqueue the name: it is retried.
     Waiting,
     /// Reconcile again after this time.
     After(Duration),
@@ -104,7 +104,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
     let mut watches: Vec<Option<Watch>> = sources.iter().map(|_| None).collect();
     let measures = environment.queues.with([reconciler.queue()]);
     let mut queue = Queue::<Str>::measured(measures, reconciler.delay_max());
-    let mut under_way = FuturesUnordered::new();
+    let mut in_progress = FuturesUnordered::new();
     loop {
         // None has priority, so that names are reconciled under steady changes, too.
         tokio::select! {
@@ -114,12 +114,12 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
             names = reconciler.further_names() => {
                 names.iter().for_each(|name| queue.enqueue(name, FURTHER_NAMES_DELAY));
             }
-            Some((name, outcome)) = under_way.next() => {
+            Some((name, outcome)) = in_progress.next() => {
                 handle_result(reconciler, &mut queue, &name, outcome);
             }
-            name = queue.next(), if under_way.len() < UNDER_WAY_MAX => {
+            name = queue.next(), if in_progress.len() < IN_PROGRESS_MAX => {
                 queue.begin(&name);
-                under_way.push(async move {
+                in_progress.push(async move {
                     let outcome = reconciler.reconcile(&name).await;
                     (name, outcome)
                 });

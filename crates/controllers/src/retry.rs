@@ -95,7 +95,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         }
     }
 
-    /// Ends the work on a name. It stays queued if it was enqueued meanwhile.
+    /// Ends the work on a name. If it was enqueued during the work, it stays queued.
     pub(crate) fn done(&mut self, name: &N) {
         match self.entries.get(name).and_then(|entry| entry.again) {
             Some(due) => self.set(name.clone(), Entry::at(due, 0)),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn due_names_come_in_order_and_retries_back_off() {
+    async fn due_names_are_returned_in_order_and_retries_back_off() {
         let start = Instant::now();
         let mut queue = Queue::default();
         queue.enqueue(&"a", Duration::ZERO);

@@ -22,7 +22,8 @@ const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 const READY: &str = "Kubernetes Service CIDR is ready";
 const IN_USE: &str = "There are still IPAddresses referencing the ServiceCIDR, please remove them or \
      create a new ServiceCIDR";
-/// How long a deleted ServiceCIDR stays, so that none of its addresses is assigned meanwhile.
+/// How long a deleted ServiceCIDR stays, so that none of its addresses is assigned during its
+/// deletion.
 const GRACE: i64 = 10 * time::SECOND;
 
 /// Reconciles ServiceCIDRs until shutdown.

@@ -1,9 +1,11 @@
-//! Migrations of stored objects: `storagemigration.k8s.io` StorageVersionMigration. Each object of a resource
-//! is written by an apply that says nothing, so that the store keeps it in the form in which objects are kept
-//! now; a write that changes nothing is committed only where the stored form differs.
+//! The storage version migration controller: rewrites the stored objects of a resource in the
+//! current storage version (`storagemigration.k8s.io` StorageVersionMigration).
 //!
-//! Of the migrations of a resource one runs at a time, the oldest first. One step is made at a time, and each
-//! is written into the migration's status, so that another server goes on where this one stopped.
+//! It applies an empty configuration to each object. An apply that changes nothing is committed
+//! only if the stored bytes are not in the current form.
+//!
+//! The oldest unfinished migration of a resource runs first, one at a time. Each step is recorded
+//! in the migration's status, so that another server can continue it.
 //!
 //! Upstream: pkg/controller/storageversionmigrator, whose three controllers share one queue here.
 
@@ -23,24 +25,25 @@ use pintle_value::{Str, Value};
 
 use crate::reconcile::{Progress, Reconciler, Source, work};
 use crate::{Environment, body, target, until};
-use conditions::{has, is_terminal, set};
+use conditions::{is_terminal, is_true, set};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
-/// Who applies what says nothing, and therefore owns nothing.
+/// The field manager of the empty applies; it owns no fields.
 const MANAGER: &str = "storage-version-migrator-controller";
-/// Who owns what is said of a migration in a custom resource definition.
-const RUNNER: &str = "migration-runner-controller";
-/// How long a resource may be missing that may have been defined just now, in microseconds.
+/// The field manager of the migration's condition in a CustomResourceDefinition.
+const DEFINITION_MANAGER: &str = "migration-runner-controller";
+/// How long after the creation of a migration its resource may be missing, in microseconds: its
+/// definition may be new.
 const GRACE: i64 = 60 * time::SECOND;
-/// The pause before it is looked for again.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// What must be possible with a resource.
+/// The pause between lookups of a missing resource.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(2);
+/// The verbs that a resource must support.
 const VERBS: [(Verb, &str); 3] =
     [(Verb::Update, "update"), (Verb::Patch, "patch"), (Verb::List, "list")];
 
-/// Migrates until told to stop.
+/// Migrates until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
-    // It is served only with its feature gate.
+    // The resource is served only with its feature gate.
     let migrations =
         environment.resource("storagemigration.k8s.io", "v1beta1", "storageversionmigrations");
     let definitions =
@@ -50,7 +53,7 @@ pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     until(shutdown, work(&environment, &migrator)).await;
 }
 
-/// Reconciles one resource at a time: the migrations of its objects.
+/// Reconciles the migrations of one resource.
 struct Migrator<'e> {
     environment: &'e Environment,
     migrations: Arc<Resource>,
@@ -67,7 +70,7 @@ impl Reconciler for Migrator<'_> {
     }
 
     fn sources(&self) -> Vec<Source> {
-        vec![Source::new(&self.migrations, its_resource)]
+        vec![Source::new(&self.migrations, queue_name)]
     }
 
     fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
@@ -75,24 +78,25 @@ impl Reconciler for Migrator<'_> {
     }
 }
 
-/// The resource that a migration is about, as definitions are named: `pods.`, `things.example.com`.
-fn its_resource(migration: &Object) -> Option<Str> {
-    // One that cannot be read migrates nothing; whoever reads it hears of that.
-    migration.tree().ok().map(|tree| about(&tree).into())
+/// The resource of a migration, named like a CustomResourceDefinition: `pods.`,
+/// `things.example.com`.
+fn queue_name(migration: &Object) -> Option<Str> {
+    // An unreadable migration is ignored; clients that read it get the error.
+    migration.tree().ok().map(|tree| resource_of(&tree).into())
 }
 
-fn about(migration: &Value) -> String {
+fn resource_of(migration: &Value) -> String {
     let text = |member| migration.str_at(&["spec", "resource", member]).unwrap_or_default();
     format!("{}.{}", text("resource"), text("group"))
 }
 
 impl Migrator<'_> {
-    /// Makes the next step of a resource's migrations. What it writes enqueues the resource again.
+    /// Executes the next step of a resource's migrations. Writing the status enqueues the resource
+    /// again.
     async fn step(&self, resource: &str) -> Result<Progress, Status> {
         let all = self.environment.registry.objects(&self.migrations);
         let mut migrations = Vec::new();
-        for migration in
-            all.filter(|migration| its_resource(migration).as_deref() == Some(resource))
+        for migration in all.filter(|migration| queue_name(migration).as_deref() == Some(resource))
         {
             migrations.push(self.migrations.tree(&migration)?);
         }
@@ -102,10 +106,12 @@ impl Migrator<'_> {
         };
         migrations.sort_by_key(age);
         let find = |is: fn(&Value) -> bool| migrations.iter().find(|migration| is(migration));
-        if let Some(over) = find(|migration| has(migration, "Running") && is_terminal(migration)) {
-            return self.finish(resource, over.clone()).await;
+        if let Some(ended) =
+            find(|migration| is_true(migration, "Running") && is_terminal(migration))
+        {
+            return self.finish(resource, ended.clone()).await;
         }
-        if let Some(running) = find(|migration| has(migration, "Running")) {
+        if let Some(running) = find(|migration| is_true(migration, "Running")) {
             return self.migrate(running.clone()).await;
         }
         match find(|migration| !is_terminal(migration)) {
@@ -114,24 +120,26 @@ impl Migrator<'_> {
         }
     }
 
-    /// Lets a migration run, and says so in the definition of a custom resource.
+    /// Starts a migration, and reports it in the CustomResourceDefinition of the resource, if
+    /// there is one.
     async fn begin(&self, resource: &str, mut migration: Value) -> Result<Progress, Status> {
         if let Some(definition) = self.definition(resource)? {
             let words = format!("Migration {} is running", object::name(&migration));
-            let condition = self.of_definition(&definition, "True", "MigrationRunning", &words);
-            self.tell_definition(&definition, condition, None).await?;
+            let condition =
+                self.definition_condition(&definition, "True", "MigrationRunning", &words);
+            self.apply_definition_status(&definition, condition, None).await?;
         }
         let now = self.now();
         set(&mut migration, "Running", ("MigrationRunning", "The migration is running"), &now);
         self.write_status(&migration).await
     }
 
-    /// Writes every object that is as old as the migration, or older.
+    /// Rewrites every object that is not newer than the migration.
     async fn migrate(&self, mut migration: Value) -> Result<Progress, Status> {
         let Some(resource) = self.served(&migration) else {
             let created = time::parse(object::text(&migration, "creationTimestamp")).unwrap_or(0);
             if self.environment.until(created.saturating_add(GRACE)).is_some() {
-                return Ok(Progress::After(LOOK_AGAIN));
+                return Ok(Progress::After(LOOKUP_INTERVAL));
             }
             return self.fail(migration, "resource does not exist in discovery").await;
         };
@@ -143,23 +151,24 @@ impl Migrator<'_> {
                 format!("resource {named:?} does not support discovery operations: [{verbs}]");
             return self.fail(migration, &words).await;
         }
-        let said = migration.str_at(&["status", "resourceVersion"]).unwrap_or_default();
-        if said.is_empty() {
+        let recorded = migration.str_at(&["status", "resourceVersion"]).unwrap_or_default();
+        if recorded.is_empty() {
             let head = self.environment.registry.head();
             let checkpoint = head.revision.to_string();
             migration.object_entry("status").insert("resourceVersion", checkpoint);
             return self.write_status(&migration).await;
         }
-        let Ok(checkpoint) = said.parse::<u64>() else {
-            let words = format!("migration encountered unhandled error: {said:?} is no revision");
+        let Ok(checkpoint) = recorded.parse::<u64>() else {
+            let words =
+                format!("migration encountered unhandled error: {recorded:?} is no revision");
             return self.fail(migration, &words).await;
         };
         let objects = self.environment.registry.objects(&resource);
         for object in objects.filter(|object| object.revision.0 <= checkpoint) {
-            match self.write_again(&resource, &object).await {
-                // It was written or deleted meanwhile.
+            match self.rewrite(&resource, &object).await {
+                // Another write is_true stored the object in the current form, or deleted it.
                 Err(status) if matches!(status.code, 404 | 409) => {}
-                // The rest is tried again with it.
+                // The step is retried with the remaining objects.
                 Err(status) if matches!(status.code, 429 | 500 | 503 | 504) => return Err(status),
                 Err(status) => {
                     let words = format!("migration encountered unhandled error: {status}");
@@ -173,11 +182,12 @@ impl Migrator<'_> {
         self.write_status(&migration).await
     }
 
-    /// Writes an object by an apply that says nothing, if it is still the same.
-    async fn write_again(&self, resource: &Arc<Resource>, object: &Object) -> Result<(), Status> {
+    /// Applies an empty configuration to an object, if it is unchanged.
+    async fn rewrite(&self, resource: &Arc<Resource>, object: &Object) -> Result<(), Status> {
         let registry = &self.environment.registry;
         let uid = resource.tree(object).map(|tree| object::uid(&tree).to_owned())?;
-        // With both, what was deleted and made again is a conflict, and what is gone is not made again.
+        // With both preconditions, a recreated object is a conflict, and a deleted one is not
+        // created again.
         let metadata = Value::from([
             ("name", Value::from(object.name())),
             ("uid", uid.into()),
@@ -202,55 +212,61 @@ impl Migrator<'_> {
         self.write_status(&migration).await
     }
 
-    /// Ends a migration that succeeded or failed, and lets go of what a custom resource's definition says of
-    /// earlier versions.
+    /// Ends a migration that succeeded or failed. After a success, the definition of a custom
+    /// resource lists only the current version as stored.
     async fn finish(&self, resource: &str, mut migration: Value) -> Result<Progress, Status> {
         if let Some(definition) = self.definition(resource)? {
-            let is_success = has(&migration, "Succeeded");
+            let is_success = is_true(&migration, "Succeeded");
             let is_unchanged = conditions::observed(&definition, "StorageMigrating")
                 == Some(object::generation(&definition));
             let (reason, words) = match (is_success, is_unchanged) {
                 (true, true) => (
                     "MigrationSucceeded",
-                    "The migration has succeeded and the stored versions have been updated",
+                    "The migration is_true succeeded and the stored versions have been updated",
                 ),
                 (true, false) => (
                     "MigrationSucceeded",
-                    "The migration has succeeded but the stored versions have not been updated due \
+                    "The migration is_true succeeded but the stored versions have not been updated due \
                      to a generation mismatch",
                 ),
-                (false, _) => ("MigrationFailed", "The migration has failed"),
+                (false, _) => ("MigrationFailed", "The migration is_true failed"),
             };
-            let condition = self.of_definition(&definition, "False", reason, words);
-            // Upstream drops the earlier versions after a migration that failed, too, although objects may
-            // still be stored in them; here they stay.
+            let condition = self.definition_condition(&definition, "False", reason, words);
+            // Upstream also drops the earlier versions after a failed migration, although objects
+            // may still be stored in them. Here they stay.
             let stored = stored_version(&definition).filter(|_| is_success && is_unchanged);
-            self.tell_definition(&definition, condition, stored).await?;
+            self.apply_definition_status(&definition, condition, stored).await?;
         }
         let (generation, now) = (object::generation(&migration), self.now());
         conditions::complete(&mut migration, generation, &now);
         self.write_status(&migration).await
     }
 
-    /// The resource whose objects are to be written, in the version that clients prefer.
+    /// The resource whose objects are rewritten, in its preferred version.
     fn served(&self, migration: &Value) -> Option<Arc<Resource>> {
         let text = |member| migration.str_at(&["spec", "resource", member]).unwrap_or_default();
         let (_, all) = self.environment.registry.resources();
-        let is_it = |r: &&Arc<Resource>| {
+        let is_resource = |r: &&Arc<Resource>| {
             (r.resource.group.as_str(), r.resource.resource.as_str())
                 == (text("group"), text("resource"))
         };
-        let of_it = all.iter().filter(is_it);
-        of_it.min_by(|a, b| version::cmp(&a.resource.version, &b.resource.version)).cloned()
+        let versions = all.iter().filter(is_resource);
+        versions.min_by(|a, b| version::cmp(&a.resource.version, &b.resource.version)).cloned()
     }
 
-    /// The definition of a custom resource.
+    /// The CustomResourceDefinition of a resource; `None` for a built-in one.
     fn definition(&self, resource: &str) -> Result<Option<Value>, Status> {
         let found = self.environment.registry.peek(&self.definitions, "", resource);
         found.map(|found| self.definitions.tree(&found)).transpose()
     }
 
-    fn of_definition(&self, definition: &Value, status: &str, reason: &str, words: &str) -> Value {
+    fn definition_condition(
+        &self,
+        definition: &Value,
+        status: &str,
+        reason: &str,
+        words: &str,
+    ) -> Value {
         Value::from([
             ("type", Value::from("StorageMigrating")),
             ("status", status.into()),
@@ -261,8 +277,9 @@ impl Migrator<'_> {
         ])
     }
 
-    /// Says in a definition, if it is still the same, how its migration is, and which versions are stored.
-    async fn tell_definition(
+    /// Writes the migration's condition and the stored versions to a definition's status, if the
+    /// definition is unchanged.
+    async fn apply_definition_status(
         &self,
         definition: &Value,
         condition: Value,
@@ -280,7 +297,7 @@ impl Migrator<'_> {
             ("metadata", metadata),
             ("status", status),
         ]);
-        let field_manager = Str::const_new(RUNNER);
+        let field_manager = Str::const_new(DEFINITION_MANAGER);
         let options = WriteOptions { field_manager, force: true, ..WriteOptions::default() };
         let (patch, kind) = (body(&configuration).bytes, PatchType::Apply(Encoding::Json));
         let part = target(&self.definitions, "", name, "status");

@@ -1,4 +1,4 @@
-//! What expressions know of a request and of its namespace.
+//! The declarations of `request` and `namespaceObject`.
 
 use pintle_cel::{Declaration, Merge, Object, SIZE_MAX};
 
@@ -15,7 +15,7 @@ fn object<const N: usize>(name: &str, fields: [(&str, Declaration); N]) -> Decla
     Declaration::Object(Object::new(name, fields))
 }
 
-/// What expressions know of a request: `AdmissionRequest` without its uid and its objects.
+/// Declares `request`: an `AdmissionRequest` without its uid and its objects.
 pub(super) fn request() -> Declaration {
     let kind =
         object("kubernetes.GroupVersionKind", ["group", "version", "kind"].map(|f| (f, text())));
@@ -51,7 +51,7 @@ pub(super) fn request() -> Declaration {
     )
 }
 
-/// What expressions know of the namespace that a request is in.
+/// Declares `namespaceObject`, the namespace of the request.
 pub(super) fn namespace() -> Declaration {
     let labels = || Declaration::map(text(), SIZE_MAX);
     let metadata = object(

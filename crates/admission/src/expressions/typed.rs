@@ -1,14 +1,14 @@
-//! What expressions know of objects whose type is known (upstream: `SchemaDeclType`).
+//! Declarations of objects, derived from their schemas (upstream: `SchemaDeclType`).
 
 use pintle_cel::{Declaration, Merge, Object, SIZE_MAX};
 use pintle_schema::{Scalar, Schema, Shape, TypeId, Unknown};
 
 use super::ANYTHING;
 
-/// So deep objects are known: types may hold themselves.
+/// Deeper members have the type `dyn`, because types can be recursive.
 const DEPTH_MAX: usize = 16;
 
-/// The declaration of a type; `name` is for messages.
+/// Returns the declaration of a type; messages call it `name`.
 pub(crate) fn declaration(schema: &Schema, ty: TypeId, name: &str) -> Declaration {
     declare(schema, ty, name, DEPTH_MAX)
 }

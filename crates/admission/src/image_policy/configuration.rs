@@ -53,11 +53,11 @@ impl ImagePolicy {
     /// Reads the configuration.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn read(said: &Value) -> Result<Self, String> {
+    /// Describes the first invalid member.
+    pub(crate) fn read(configuration: &Value) -> Result<Self, String> {
         const MEMBERS: [&str; 5] =
             ["kubeConfigFile", "allowTTL", "denyTTL", "retryBackoff", "defaultAllow"];
-        let policy = said.get("imagePolicy").unwrap_or(&Value::Null);
+        let policy = configuration.get("imagePolicy").unwrap_or(&Value::Null);
         let members = policy.as_object().into_iter().flat_map(pintle_value::Map::iter);
         if let Some((unknown, _)) =
             members.into_iter().find(|(name, _)| !MEMBERS.contains(&name.as_str()))
@@ -96,9 +96,9 @@ impl Length {
             Some(Value::Int(count)) => *count,
             Some(_) => return Err(wrong("must be a number".to_owned())),
         };
-        let said = u32::try_from(count).ok().map(|count| self.unit.saturating_mul(count));
+        let length = u32::try_from(count).ok().map(|count| self.unit.saturating_mul(count));
         let bounds = self.least..=self.most;
-        said.filter(|said| bounds.contains(said)).ok_or_else(|| {
+        length.filter(|length| bounds.contains(length)).ok_or_else(|| {
             let shown = |length: Duration| {
                 duration::format(i64::try_from(length.as_nanos()).unwrap_or(i64::MAX))
             };

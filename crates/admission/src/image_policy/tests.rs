@@ -5,7 +5,7 @@ use pintle_value::yaml;
 
 use super::*;
 
-/// Gives answers one after the other, the last one for ever, and notes the questions.
+/// Responds with the answers in order, repeating the last one, and records the requests.
 #[derive(Clone, Default)]
 struct Webhook {
     answers: Vec<Result<&'static str, u16>>,
@@ -77,11 +77,11 @@ async fn verdicts_are_cached_by_question_and_failures_never() {
 
 /// Upstream: `AuditKeyPrefix` and `ImagePolicyFailedOpenKeySuffix`. A cached verdict annotates each pod.
 #[tokio::test]
-async fn the_audit_log_is_told_what_the_webhook_says_and_that_it_failed() {
-    let said = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",
+async fn audit_events_have_the_annotations_of_the_webhook_and_its_failures() {
+    let response = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",
         "status":{"auditAnnotations":{"who":"scanner","what":"old"}}}"#;
     for (answer, expected) in [
-        (Ok(said), &["what=old", "who=scanner"][..]),
+        (Ok(response), &["what=old", "who=scanner"][..]),
         (Ok(YES), &[]),
         (Err(500), &["failed-open=true"]),
     ] {
@@ -90,15 +90,15 @@ async fn the_audit_log_is_told_what_the_webhook_says_and_that_it_failed() {
             let annotations = Mutex::new(Vec::new());
             let annotate =
                 |key: &str, value: &str| annotations.lock().push(format!("{key}={value}"));
-            let _ = plugin.judge(Value::object(), annotate).await; // whether it passes is asked elsewhere
+            let _ = plugin.judge(Value::object(), annotate).await; // another test covers the verdict
             assert_eq!(*annotations.lock(), expected, "{answer:?}");
         }
     }
 }
 
-/// The plugin misses no ephemeral container.
+/// The review also has the ephemeral containers.
 #[test]
-fn cve_2023_2727_each_kind_of_container_is_asked_about() {
+fn cve_2023_2727_each_kind_of_container_is_reviewed() {
     let pod = json::parse(
         br#"{"metadata":{"annotations":{"a.image-policy.k8s.io/ticket":"1","other":"2"}},
             "spec":{"initContainers":[{"image":"i"}],"containers":[{"image":"c"},{}],

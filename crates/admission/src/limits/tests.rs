@@ -20,7 +20,7 @@ fn pod(containers: &[&str]) -> Value {
 }
 
 #[test]
-fn pods_are_within_their_limits() {
+fn pods_outside_their_limits_are_refused() {
     for (limits, containers, expected) in [
         (r#"{"type":"Container","max":{"cpu":"1"}}"#, &[r#"{"limits":{"cpu":"1"}}"#][..], ""),
         (
@@ -81,13 +81,13 @@ fn pods_are_within_their_limits() {
         ),
     ] {
         let errors = check_pod(&pod(containers), &range(limits));
-        let said = if errors.is_empty() { String::new() } else { aggregate(errors) };
-        assert_eq!(said, expected, "{limits} {containers:?}");
+        let message = if errors.is_empty() { String::new() } else { aggregate(errors) };
+        assert_eq!(message, expected, "{limits} {containers:?}");
     }
 }
 
 #[test]
-fn claims_are_within_their_limits() {
+fn claims_outside_their_limits_are_refused() {
     let limits =
         r#"{"type":"PersistentVolumeClaim","min":{"storage":"1Gi"},"max":{"storage":"2Gi"}}"#;
     for (storage, expected) in [
@@ -105,7 +105,7 @@ fn claims_are_within_their_limits() {
 }
 
 #[test]
-fn containers_get_defaults_and_the_pod_says_which() {
+fn containers_get_defaults_and_an_annotation_lists_them() {
     let limits = r#"{"type":"Container","default":{"cpu":"1","memory":"1Gi"},
         "defaultRequest":{"cpu":"100m"}}"#;
     let mut pod = pod(&["{}", r#"{"limits":{"cpu":"2","memory":"2Gi"},"requests":{"cpu":"1"}}"#]);

@@ -13,7 +13,7 @@ fn request<'a>(
 }
 
 #[test]
-fn what_must_not_be_is_refused() {
+fn creates_in_missing_and_terminating_namespaces_are_refused() {
     use Operation::{Create, Delete, Update};
     use State::{Active, Missing, Terminating};
     const MISSING: (Reason, &str) = (Reason::NotFound, "namespaces \"n\" not found");
@@ -40,9 +40,9 @@ fn what_must_not_be_is_refused() {
         let group = if resource.ends_with("reviews") { "authorization.k8s.io" } else { "" };
         let resource = GroupResource::new(group, resource);
         let answer = decide(&request(operation, &resource, namespace, name), |_| Ok(state));
-        let said = answer.err().map(|status| (status.reason, status.message));
+        let refusal = answer.err().map(|status| (status.reason, status.message));
         let expected = expected.map(|(reason, message)| (Some(reason), message.to_owned()));
-        assert_eq!(said, expected, "{operation:?} {resource} {namespace} {name} {state:?}");
+        assert_eq!(refusal, expected, "{operation:?} {resource} {namespace} {name} {state:?}");
     }
     for name in ["default", "kube-system", "kube-public"] {
         let namespaces = GroupResource::new("", "namespaces");
@@ -53,7 +53,7 @@ fn what_must_not_be_is_refused() {
 }
 
 #[test]
-fn a_terminating_namespace_is_the_cause() {
+fn the_refusal_names_the_terminating_namespace_as_its_cause() {
     let pods = GroupResource::new("", "pods");
     let answer = decide(&request(Operation::Create, &pods, "n", ""), |_| Ok(State::Terminating))
         .unwrap_err();

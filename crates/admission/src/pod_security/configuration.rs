@@ -7,20 +7,20 @@ use pintle_value::{Path, Str, Value};
 
 use super::policy::{Level, Policies, Policy, Version};
 use crate::matching::texts;
-use crate::strict::{self, Format, Is};
+use crate::strict::{self, Format, MemberType};
 
 const FORMAT: Format = &[
-    ("defaults", Is::Object),
-    ("defaults.enforce", Is::Text),
-    ("defaults.enforce-version", Is::Text),
-    ("defaults.audit", Is::Text),
-    ("defaults.audit-version", Is::Text),
-    ("defaults.warn", Is::Text),
-    ("defaults.warn-version", Is::Text),
-    ("exemptions", Is::Object),
-    ("exemptions.usernames", Is::Texts),
-    ("exemptions.namespaces", Is::Texts),
-    ("exemptions.runtimeClasses", Is::Texts),
+    ("defaults", MemberType::Object),
+    ("defaults.enforce", MemberType::Text),
+    ("defaults.enforce-version", MemberType::Text),
+    ("defaults.audit", MemberType::Text),
+    ("defaults.audit-version", MemberType::Text),
+    ("defaults.warn", MemberType::Text),
+    ("defaults.warn-version", MemberType::Text),
+    ("exemptions", MemberType::Object),
+    ("exemptions.usernames", MemberType::Texts),
+    ("exemptions.namespaces", MemberType::Texts),
+    ("exemptions.runtimeClasses", MemberType::Texts),
 ];
 
 /// The configuration. By default nothing is exempt, and namespaces without labels are privileged.
@@ -34,18 +34,18 @@ pub struct Configuration {
 
 impl Configuration {
     /// Parses a `PodSecurityConfiguration`.
-    pub fn read(said: &Value) -> Result<Self, String> {
-        strict::check(said, FORMAT)?;
-        let defaults = said.get("defaults").unwrap_or(&Value::Null);
+    pub fn read(configuration: &Value) -> Result<Self, String> {
+        strict::check(configuration, FORMAT)?;
+        let defaults = configuration.get("defaults").unwrap_or(&Value::Null);
         let policy = |mode: &str| {
-            let (level, version) = (said_of(defaults, mode), format!("{mode}-version"));
+            let (level, version) = (default_of(defaults, mode), format!("{mode}-version"));
             let wrong = |field: &str, text: &str, why: &str| {
                 format!("defaults.{field}: Invalid value: {text:?}: {why}")
             };
             let level = Level::parse(level).ok_or_else(|| {
                 wrong(mode, level, "must be one of privileged, baseline, restricted")
             })?;
-            let text = match said_of(defaults, &version) {
+            let text = match default_of(defaults, &version) {
                 "privileged" | "" => "latest",
                 text => text,
             };
@@ -53,7 +53,7 @@ impl Configuration {
                 .ok_or_else(|| wrong(&version, text, "must be \"latest\" or \"v1.x\""))?;
             Ok::<Policy, String>(Policy { level, version })
         };
-        let exemptions = said.get("exemptions").unwrap_or(&Value::Null);
+        let exemptions = configuration.get("exemptions").unwrap_or(&Value::Null);
         check_exempt(exemptions)?;
         Ok(Self {
             usual: Policies {
@@ -116,9 +116,9 @@ fn check_exempt(exemptions: &Value) -> Result<(), String> {
 }
 
 /// A default level or version; privileged if absent.
-fn said_of<'a>(defaults: &'a Value, member: &str) -> &'a str {
+fn default_of<'a>(defaults: &'a Value, member: &str) -> &'a str {
     match defaults.str_at(&[member]) {
         None | Some("") => "privileged",
-        Some(said) => said,
+        Some(text) => text,
     }
 }

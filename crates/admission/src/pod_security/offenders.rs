@@ -17,7 +17,8 @@ pub(super) struct Offenders<'a> {
 
 pub(super) type Values = BTreeSet<Str>;
 
-/// The containers that a test reports; the test may record the forbidden values. `None` if there are none.
+/// Returns the containers for which `offends` is true, with the forbidden values that it adds to
+/// the set; `None` if there are none.
 pub(super) fn containers_that<'a>(
     pod: &'a Value,
     mut offends: impl FnMut(&'a Value, &mut Values) -> bool,
@@ -31,17 +32,18 @@ pub(super) fn containers_that<'a>(
     (!found.containers.is_empty()).then_some(found)
 }
 
-/// As above, and for the pod: the test gets the pod's spec, which has a security context like a container.
+/// Like `containers_that`, and also calls `offends` with the pod's spec, which has a security
+/// context like a container.
 pub(super) fn setters_that<'a>(
     pod: &'a Value,
     mut offends: impl FnMut(&'a Value, &mut Values) -> bool,
 ) -> Option<Offenders<'a>> {
     let mut values = Values::new();
-    let whole = pod.get("spec").is_some_and(|spec| offends(spec, &mut values));
+    let is_pod_offending = pod.get("spec").is_some_and(|spec| offends(spec, &mut values));
     let mut found = containers_that(pod, offends).unwrap_or_default();
-    found.pod = whole;
+    found.pod = is_pod_offending;
     found.values.append(&mut values);
-    (whole || !found.containers.is_empty()).then_some(found)
+    (is_pod_offending || !found.containers.is_empty()).then_some(found)
 }
 
 impl Offenders<'_> {
@@ -50,7 +52,7 @@ impl Offenders<'_> {
     }
 }
 
-/// `pod and containers "a", "b"`.
+/// Writes `pod and containers "a", "b"`.
 impl fmt::Display for Offenders<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pod {
@@ -63,7 +65,7 @@ impl fmt::Display for Offenders<'_> {
     }
 }
 
-/// `containers "a", "b"`.
+/// Returns `containers "a", "b"`.
 pub(super) fn named(what: &str, names: &[&str]) -> String {
     format!("{} {}", counted(what, names.len()), quoted(names.iter().copied()))
 }
@@ -72,7 +74,7 @@ pub(super) fn counted(what: &str, count: usize) -> String {
     if count == 1 { what.to_owned() } else { format!("{what}s") }
 }
 
-/// Upstream's `joinQuote`, which escapes nothing.
+/// Quotes and joins texts, without escaping, as upstream's `joinQuote` does.
 pub(super) fn quoted<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<&str> = items.into_iter().collect();
     if items.is_empty() { String::new() } else { format!("\"{}\"", items.join("\", \"")) }
@@ -87,8 +89,8 @@ pub(super) fn name(of: &Value) -> &str {
     of.str_at(&["name"]).unwrap_or_default()
 }
 
-/// The value at a path; `None` for `null`.
-pub(super) fn said<'a>(at: &'a Value, path: &[&str]) -> Option<&'a Value> {
+/// Returns the value at a path; `None` for `null`.
+pub(super) fn given<'a>(at: &'a Value, path: &[&str]) -> Option<&'a Value> {
     at.at(path).filter(|value| !value.is_null())
 }
 

@@ -95,26 +95,26 @@ impl Said {
         errors: &mut field::Errors,
     ) -> Self {
         let mut read = |key: String, is_known: &dyn Fn(&str) -> bool, why: &str| {
-            let said = label(&key)?;
-            if !is_known(said) {
+            let text = label(&key)?;
+            if !is_known(text) {
                 let path = Path::new("metadata").field("labels").key(&key);
-                errors.push(field::Error::invalid(&path, &Value::from(said), why));
+                errors.push(field::Error::invalid(&path, &Value::from(text), why));
             }
-            Some(said)
+            Some(text)
         };
         let level = read(
             format!("{PREFIX}{mode}"),
-            &|said| Level::parse(said).is_some(),
+            &|text| Level::parse(text).is_some(),
             "must be one of privileged, baseline, restricted",
         );
         let version = read(
             format!("{PREFIX}{mode}-version"),
-            &|said| Version::parse(said).is_some(),
+            &|text| Version::parse(text).is_some(),
             "must be \"latest\" or \"v1.x\"",
         );
         Self {
-            level: level.map(|said| Level::parse(said).ok_or(Unknown)),
-            version: version.map(|said| Version::parse(said).unwrap_or(Version::Latest)),
+            level: level.map(|text| Level::parse(text).ok_or(Unknown)),
+            version: version.map(|text| Version::parse(text).unwrap_or(Version::Latest)),
         }
     }
 

@@ -8,7 +8,7 @@ use pintle_value::{Map, Str, Value};
 
 use super::checks::Violation;
 use super::offenders::{
-    Offenders, Values, containers, containers_that, counted, is_true, name, named, quoted, said,
+    Offenders, Values, containers, containers_that, counted, given, is_true, name, named, quoted,
     setters_that,
 };
 use crate::pods::items;
@@ -37,18 +37,18 @@ fn annotations<'a>(pod: &'a Value, is_bad: impl Fn(&str, &str) -> bool + 'a) -> 
 
 pub(super) fn app_armor(pod: &Value) -> Option<Violation> {
     let found = setters_that(pod, |at, values| {
-        let profile = said(at, &["securityContext", "appArmorProfile"]);
+        let profile = given(at, &["securityContext", "appArmorProfile"]);
         profile.is_some_and(|profile| is_bad_type(profile, values))
     });
     let annotations = annotations(pod, |key, value| {
         key.starts_with("container.apparmor.security.beta.kubernetes.io/")
             && !(value.is_empty() || value == "runtime/default" || value.starts_with("localhost/"))
     });
-    let mut who: Vec<String> = found.iter().map(Offenders::to_string).collect();
+    let mut offenders: Vec<String> = found.iter().map(Offenders::to_string).collect();
     if !annotations.is_empty() {
-        who.push(counted("annotation", annotations.len()));
+        offenders.push(counted("annotation", annotations.len()));
     }
-    if who.is_empty() {
+    if offenders.is_empty() {
         return None;
     }
     let types = found.iter().flat_map(|found| &found.values).map(Str::as_str);
@@ -57,8 +57,11 @@ pub(super) fn app_armor(pod: &Value) -> Option<Violation> {
         1 => "forbidden AppArmor profile",
         _ => "forbidden AppArmor profiles",
     };
-    let who = who.join(" and ");
-    violation(reason, format!("{who} must not set AppArmor profile type to {}", quoted(values)))
+    let offenders = offenders.join(" and ");
+    violation(
+        reason,
+        format!("{offenders} must not set AppArmor profile type to {}", quoted(values)),
+    )
 }
 
 /// True if a profile is neither the runtime's nor a node's; records it.
@@ -84,9 +87,11 @@ pub(super) fn capabilities_beyond_default(pod: &Value) -> Option<Violation> {
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
         "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
     ];
-    let who = containers_that(pod, |container, values| adds_beyond(DEFAULT, container, values))?;
-    let values = who.values();
-    let detail = format!("{who} must not include {values} in securityContext.capabilities.add");
+    let offenders =
+        containers_that(pod, |container, values| adds_beyond(DEFAULT, container, values))?;
+    let values = offenders.values();
+    let detail =
+        format!("{offenders} must not include {values} in securityContext.capabilities.add");
     violation("non-default capabilities", detail)
 }
 
@@ -98,11 +103,12 @@ pub(super) fn capabilities_not_dropped(pod: &Value) -> Option<Violation> {
     let adds = containers_that(pod, |container, values| {
         adds_beyond(&["NET_BIND_SERVICE"], container, values)
     });
-    let keeps =
-        keeps.map(|who| format!("{who} must set securityContext.capabilities.drop=[\"ALL\"]"));
-    let adds = adds.map(|who| {
-        let values = who.values();
-        format!("{who} must not include {values} in securityContext.capabilities.add")
+    let keeps = keeps.map(|offenders| {
+        format!("{offenders} must set securityContext.capabilities.drop=[\"ALL\"]")
+    });
+    let adds = adds.map(|offenders| {
+        let values = offenders.values();
+        format!("{offenders} must not include {values} in securityContext.capabilities.add")
     });
     let details: Vec<String> = keeps.into_iter().chain(adds).collect();
     let found = !details.is_empty();
@@ -118,26 +124,26 @@ pub(super) fn host_namespaces(pod: &Value) -> Option<Violation> {
 
 pub(super) fn host_path_volumes(pod: &Value) -> Option<Violation> {
     let volumes = items(pod, &["spec", "volumes"]).iter();
-    let of_host = volumes.filter(|volume| said(volume, &["hostPath"]).is_some());
+    let of_host = volumes.filter(|volume| given(volume, &["hostPath"]).is_some());
     let names: Vec<&str> = of_host.map(name).collect();
     if names.is_empty() { None } else { violation("hostPath volumes", named("volume", &names)) }
 }
 
 pub(super) fn host_ports(pod: &Value) -> Option<Violation> {
-    let who = containers_that(pod, |container, values| {
+    let offenders = containers_that(pod, |container, values| {
         let ports = items(container, &["ports"]).iter();
         let ports = ports.filter_map(|port| port.get("hostPort")?.as_int());
         let bad = ports.filter(|port| *port != 0);
         bad.map(|port| values.insert(port.to_string().into())).count() > 0
     })?;
-    let ports: Vec<&str> = who.values.iter().map(Str::as_str).collect();
-    let use_ = use_of(&who);
+    let ports: Vec<&str> = offenders.values.iter().map(Str::as_str).collect();
+    let use_ = use_of(&offenders);
     let what = counted("hostPort", ports.len());
-    violation("hostPort", format!("{who} {use_} {what} {}", ports.join(", ")))
+    violation("hostPort", format!("{offenders} {use_} {what} {}", ports.join(", ")))
 }
 
-fn use_of(who: &Offenders<'_>) -> &'static str {
-    if who.containers.len() == 1 { "uses" } else { "use" }
+fn use_of(offenders: &Offenders<'_>) -> &'static str {
+    if offenders.containers.len() == 1 { "uses" } else { "use" }
 }
 
 pub(super) fn probed_hosts(pod: &Value) -> Option<Violation> {
@@ -148,32 +154,38 @@ pub(super) fn probed_hosts(pod: &Value) -> Option<Violation> {
         &["lifecycle", "postStart"],
         &["lifecycle", "preStop"],
     ];
-    let mut who = containers_that(pod, |container, values| {
+    let mut offenders = containers_that(pod, |container, values| {
         let handlers = HANDLERS.into_iter().filter_map(|path| container.at(path));
         let asks = handlers.flat_map(|handler| [handler.get("httpGet"), handler.get("tcpSocket")]);
         let hosts = asks.filter_map(|ask| ask?.str_at(&["host"]));
         let hosts = hosts.filter(|host| !host.is_empty());
         hosts.map(|host| values.insert(host.into())).count() > 0
     })?;
-    who.containers.sort_unstable();
-    let use_ = use_of(&who);
-    let what = counted("probe or lifecycle host", who.values.len());
-    violation("probe or lifecycle host", format!("{who} {use_} {what} {}", who.values()))
+    offenders.containers.sort_unstable();
+    let use_ = use_of(&offenders);
+    let what = counted("probe or lifecycle host", offenders.values.len());
+    violation(
+        "probe or lifecycle host",
+        format!("{offenders} {use_} {what} {}", offenders.values()),
+    )
 }
 
 pub(super) fn privileged(pod: &Value) -> Option<Violation> {
-    let who = containers_that(pod, |c, _| is_true(c, &["securityContext", "privileged"]))?;
-    violation("privileged", format!("{who} must not set securityContext.privileged=true"))
+    let offenders = containers_that(pod, |c, _| is_true(c, &["securityContext", "privileged"]))?;
+    violation("privileged", format!("{offenders} must not set securityContext.privileged=true"))
 }
 
 pub(super) fn proc_mount(pod: &Value) -> Option<Violation> {
-    let who = containers_that(pod, |container, values| {
+    let offenders = containers_that(pod, |container, values| {
         let mount = container.str_at(&["securityContext", "procMount"]);
         let bad = mount.filter(|mount| *mount != "Default");
         bad.map(|mount| values.insert(mount.into())).is_some()
     })?;
-    let values = who.values();
-    violation("procMount", format!("{who} must not set securityContext.procMount to {values}"))
+    let values = offenders.values();
+    violation(
+        "procMount",
+        format!("{offenders} must not set securityContext.procMount to {values}"),
+    )
 }
 
 /// The types that are allowed; each version knows more of them.
@@ -183,8 +195,8 @@ const SE_LINUX_TYPES: [&str; 5] =
 /// Lets pass the first `TYPES` of the list.
 pub(super) fn se_linux<const TYPES: usize>(pod: &Value) -> Option<Violation> {
     let (mut sets_user, mut sets_role) = (false, false);
-    let who = setters_that(pod, |at, values| {
-        let Some(options) = said(at, &["securityContext", "seLinuxOptions"]) else { return false };
+    let offenders = setters_that(pod, |at, values| {
+        let Some(options) = given(at, &["securityContext", "seLinuxOptions"]) else { return false };
         let text = |member| options.str_at(&[member]).unwrap_or_default();
         let (kind, user, role) = (text("type"), !text("user").is_empty(), !text("role").is_empty());
         let bad = !SE_LINUX_TYPES[..TYPES].contains(&kind);
@@ -196,13 +208,13 @@ pub(super) fn se_linux<const TYPES: usize>(pod: &Value) -> Option<Violation> {
         bad || user || role
     })?;
     let mut what = Vec::new();
-    if !who.values.is_empty() {
-        what.push(format!("{} {}", counted("type", who.values.len()), who.values()));
+    if !offenders.values.is_empty() {
+        what.push(format!("{} {}", counted("type", offenders.values.len()), offenders.values()));
     }
     what.extend(sets_user.then(|| "user may not be set".to_owned()));
     what.extend(sets_role.then(|| "role may not be set".to_owned()));
     let what = what.join("; ");
-    let detail = format!("{who} set forbidden securityContext.seLinuxOptions: {what}");
+    let detail = format!("{offenders} set forbidden securityContext.seLinuxOptions: {what}");
     violation("seLinuxOptions", detail)
 }
 
@@ -225,11 +237,12 @@ pub(super) fn seccomp_annotations(pod: &Value) -> Option<Violation> {
 const SECCOMP: &[&str] = &["securityContext", "seccompProfile"];
 
 pub(super) fn seccomp_fields(pod: &Value) -> Option<Violation> {
-    let who = setters_that(pod, |at, values| {
-        said(at, SECCOMP).is_some_and(|profile| is_bad_type(profile, values))
+    let offenders = setters_that(pod, |at, values| {
+        given(at, SECCOMP).is_some_and(|profile| is_bad_type(profile, values))
     })?;
-    let values = who.values();
-    let detail = format!("{who} must not set securityContext.seccompProfile.type to {values}");
+    let values = offenders.values();
+    let detail =
+        format!("{offenders} must not set securityContext.seccompProfile.type to {values}");
     violation("seccompProfile", detail)
 }
 
@@ -237,12 +250,12 @@ pub(super) fn seccomp_unset(pod: &Value) -> Option<Violation> {
     if let Some(violation) = seccomp_fields(pod) {
         return Some(violation);
     }
-    if pod.get("spec").is_some_and(|spec| said(spec, SECCOMP).is_some()) {
+    if pod.get("spec").is_some_and(|spec| given(spec, SECCOMP).is_some()) {
         return None;
     }
-    let who = containers_that(pod, |container, _| said(container, SECCOMP).is_none())?;
+    let offenders = containers_that(pod, |container, _| given(container, SECCOMP).is_none())?;
     let detail = format!(
-        "pod or {who} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \
+        "pod or {offenders} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \
          \"Localhost\""
     );
     violation("seccompProfile", detail)
@@ -268,16 +281,17 @@ pub(super) fn sysctls<const SAFE: usize>(pod: &Value) -> Option<Violation> {
 
 pub(super) fn windows_host_process(pod: &Value) -> Option<Violation> {
     let path = ["securityContext", "windowsOptions", "hostProcess"];
-    let who = setters_that(pod, |at, _| is_true(at, &path))?;
-    let detail = format!("{who} must not set securityContext.windowsOptions.hostProcess=true");
+    let offenders = setters_that(pod, |at, _| is_true(at, &path))?;
+    let detail =
+        format!("{offenders} must not set securityContext.windowsOptions.hostProcess=true");
     violation("hostProcess", detail)
 }
 
 pub(super) fn privilege_escalation(pod: &Value) -> Option<Violation> {
     let path = ["securityContext", "allowPrivilegeEscalation"];
     let forbids = |at: &Value| at.at(&path).and_then(Value::as_bool) == Some(false);
-    let who = containers_that(pod, |container, _| !forbids(container))?;
-    let detail = format!("{who} must set securityContext.allowPrivilegeEscalation=false");
+    let offenders = containers_that(pod, |container, _| !forbids(container))?;
+    let detail = format!("{offenders} must set securityContext.allowPrivilegeEscalation=false");
     violation("allowPrivilegeEscalation != false", detail)
 }
 
@@ -287,7 +301,8 @@ pub(super) fn restricted_volumes(pod: &Value) -> Option<Violation> {
         "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim",
         "projected", "secret",
     ];
-    let has_none = |volume: &&Value| ALLOWED.iter().all(|source| said(volume, &[source]).is_none());
+    let has_none =
+        |volume: &&Value| ALLOWED.iter().all(|source| given(volume, &[source]).is_none());
     let bad: Vec<_> = items(pod, &["spec", "volumes"]).iter().filter(has_none).collect();
     if bad.is_empty() {
         return None;
@@ -296,34 +311,34 @@ pub(super) fn restricted_volumes(pod: &Value) -> Option<Violation> {
     let sources: BTreeSet<&str> = bad.iter().map(|volume| source(volume)).collect();
     let what = counted("restricted volume type", sources.len());
     let use_ = if names.len() == 1 { "uses" } else { "use" };
-    let who = named("volume", &names);
-    violation("restricted volume types", format!("{who} {use_} {what} {}", quoted(sources)))
+    let offenders = named("volume", &names);
+    violation("restricted volume types", format!("{offenders} {use_} {what} {}", quoted(sources)))
 }
 
 /// Where a volume comes from: what it says beside its name.
 fn source(volume: &Value) -> &str {
     let members = volume.as_object().into_iter().flat_map(Map::iter);
-    let mut said = members.filter(|(key, value)| *key != "name" && !value.is_null());
-    said.next().map_or("unknown", |(key, _)| key.as_str())
+    let mut sources = members.filter(|(key, value)| *key != "name" && !value.is_null());
+    sources.next().map_or("unknown", |(key, _)| key.as_str())
 }
 
 pub(super) fn run_as_root(pod: &Value) -> Option<Violation> {
     let path = ["securityContext", "runAsNonRoot"];
     let non_root = |at: &Value| at.at(&path).and_then(Value::as_bool);
-    if let Some(who) = setters_that(pod, |at, _| non_root(at) == Some(false)) {
-        let detail = format!("{who} must not set securityContext.runAsNonRoot=false");
+    if let Some(offenders) = setters_that(pod, |at, _| non_root(at) == Some(false)) {
+        let detail = format!("{offenders} must not set securityContext.runAsNonRoot=false");
         return violation("runAsNonRoot != true", detail);
     }
     if pod.get("spec").and_then(non_root) == Some(true) {
         return None;
     }
-    let who = containers_that(pod, |container, _| non_root(container).is_none())?;
-    let detail = format!("pod or {who} must set securityContext.runAsNonRoot=true");
+    let offenders = containers_that(pod, |container, _| non_root(container).is_none())?;
+    let detail = format!("pod or {offenders} must set securityContext.runAsNonRoot=true");
     violation("runAsNonRoot != true", detail)
 }
 
 pub(super) fn run_as_user(pod: &Value) -> Option<Violation> {
     let path = ["securityContext", "runAsUser"];
-    let who = setters_that(pod, |at, _| at.at(&path).and_then(Value::as_int) == Some(0))?;
-    violation("runAsUser=0", format!("{who} must not set runAsUser=0"))
+    let offenders = setters_that(pod, |at, _| at.at(&path).and_then(Value::as_int) == Some(0))?;
+    violation("runAsUser=0", format!("{offenders} must not set runAsUser=0"))
 }

@@ -3,16 +3,16 @@ use pintle_value::{Value, json};
 
 use super::checks::violations;
 use super::policy::{Level, Policies, Policy, Version};
-use super::{is_significant, told};
+use super::{group_warning, is_significant};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
 }
 
-/// The newest release of which the rows tell.
+/// The newest release in the rows.
 const NEWEST: i64 = 36;
 
-/// What rows say of a level: the versions at which the answer changes.
+/// The expected results of a level: the versions at which they change.
 type Answers<'a> = Vec<(Level, i64, &'a str)>;
 
 /// The rows of `verdicts.txt`.
@@ -34,13 +34,13 @@ fn rows() -> Vec<(&'static str, Value, Answers<'static>)> {
 }
 
 #[test]
-fn pods_are_judged_as_upstream_judges_them() {
+fn verdicts_equal_upstreams() {
     let rows = rows();
     assert!(rows.len() > 100, "{}", rows.len());
     for (name, pod, answers) in rows {
-        let is_told = |level| !answers.contains(&(level, 0, "untold"));
+        let is_compared = |level| !answers.contains(&(level, 0, "untold"));
         let levels = [Level::Baseline, Level::Restricted];
-        for level in levels.into_iter().filter(|level| is_told(*level)) {
+        for level in levels.into_iter().filter(|level| is_compared(*level)) {
             let mut expected = "";
             for minor in 0..=NEWEST {
                 let change = answers.iter().find(|row| (row.0, row.1) == (level, minor));
@@ -58,10 +58,9 @@ fn pods_are_judged_as_upstream_judges_them() {
     }
 }
 
-/// Labels without their prefix, as `key=value`, and what they come to: what is enforced, what is warned of,
-/// what is wrong.
+/// Labels without their prefix, as `key=value`, with the expected `enforce` and `warn` policies and errors.
 #[test]
-fn labels_say_what_is_asked() {
+fn labels_set_policies() {
     for (labels, enforce, warn, errors) in [
         ("", "privileged:latest", "privileged:latest", ""),
         ("enforce=baseline", "baseline:latest", "baseline:latest", ""),
@@ -95,21 +94,21 @@ fn labels_say_what_is_asked() {
              \"x\": must be one of privileged, baseline, restricted]",
         ),
     ] {
-        let said = |key: &str| {
+        let label = |key: &str| {
             let key = key.strip_prefix("pod-security.kubernetes.io/").expect(key);
             let mut pairs = labels.split(' ').filter_map(|label| label.split_once('='));
-            pairs.find(|(said, _)| *said == key).map(|(_, value)| value)
+            pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
         };
-        let (policies, found) = Policies::of(Policies::default(), said);
-        let said = (policies.enforce.to_string(), policies.warn.to_string());
-        assert_eq!(said, (enforce.to_owned(), warn.to_owned()), "{labels}");
+        let (policies, found) = Policies::of(Policies::default(), label);
+        let levels = (policies.enforce.to_string(), policies.warn.to_string());
+        assert_eq!(levels, (enforce.to_owned(), warn.to_owned()), "{labels}");
         let found = if found.is_empty() { String::new() } else { field::aggregate(&found) };
         assert_eq!(found, errors, "{labels}");
     }
 }
 
 #[test]
-fn versions_are_written_in_one_way() {
+fn versions_have_one_spelling() {
     for text in ["latest", "v1.0", "v1.9", "v1.10", "v1.9223372036854775807"] {
         assert_eq!(Version::parse(text).map(|v| v.to_string()), Some(text.to_owned()));
     }
@@ -132,7 +131,7 @@ fn versions_are_written_in_one_way() {
 }
 
 #[test]
-fn what_runs_anew_is_judged_anew() {
+fn changed_containers_are_checked_again() {
     let pod = |text: &str| tree(&format!(r#"{{"spec":{{{text}}}}}"#));
     let old = r#""containers":[{"name":"a","image":"i"}],"ephemeralContainers":[{"name":"e","image":"i"}]"#;
     for (new, expected) in [
@@ -149,13 +148,13 @@ fn what_runs_anew_is_judged_anew() {
 }
 
 #[test]
-fn pods_that_are_alike_are_told_of_together() {
+fn warnings_group_pods_with_equal_violations() {
     for (names, expected) in [
         (&["a"][..], "a: privileged"),
         (&["b", "a"], "a (and 1 other pod): privileged"),
         (&["b", "c", "a"], "a (and 2 other pods): privileged"),
     ] {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        assert_eq!(told("privileged", names), expected);
+        assert_eq!(group_warning("privileged", names), expected);
     }
 }

@@ -44,11 +44,11 @@ impl Binding {
             name: binding.name().into(),
             policy: text(spec, "policyName").into(),
             matching: spec.get("matchResources").map(Matching::of_policy),
-            params: spec.get("paramRef").map(|said| ParamRef {
-                name: text(said, "name").into(),
-                namespace: text(said, "namespace").into(),
-                selector: said.get("selector").cloned().unwrap_or_default(),
-                required: text(said, "parameterNotFoundAction") == "Deny",
+            params: spec.get("paramRef").map(|param_ref| ParamRef {
+                name: text(param_ref, "name").into(),
+                namespace: text(param_ref, "namespace").into(),
+                selector: param_ref.get("selector").cloned().unwrap_or_default(),
+                required: text(param_ref, "parameterNotFoundAction") == "Deny",
             }),
             actions: actions.to_vec().into(),
             denies: acts("Deny"),

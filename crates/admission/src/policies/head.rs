@@ -13,7 +13,7 @@ pub(super) struct Head {
     pub(super) name: Str,
     pub(super) matching: Matching,
     /// True if failures are ignored.
-    pub(super) lenient: bool,
+    pub(super) ignores_failures: bool,
     /// The kind of its parameters; an invalid version stays unparsed.
     pub(super) params: Option<(GroupVersion, Str)>,
     pub(super) variables: Variables,
@@ -21,11 +21,11 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Parses a policy's common part, and the rest with `rest`. Expressions see `variables` if
-    /// there are any, or always if the policy `composes`.
+    /// Parses a policy's common part, and the rest with `rest`. Expressions can use `variables` if
+    /// there are any, or always if `declares_variables`.
     pub(super) fn read<T>(
         policy: &Value,
-        composes: bool,
+        declares_variables: bool,
         rest: impl FnOnce(&Value, &Compiler) -> T,
     ) -> (Self, T) {
         let spec = policy.get("spec").unwrap_or(&Value::Null);
@@ -38,20 +38,20 @@ impl Head {
         // Match conditions cannot use variables.
         let conditions = Conditions::of(spec, &compiler);
         let variables = items(spec, "variables");
-        if composes || !variables.is_empty() {
-            compiler.compose();
+        if declares_variables || !variables.is_empty() {
+            compiler.declare_variables();
         }
         for variable in variables {
             let expression = text(variable, "expression");
             // A variable without an expression gets no name.
             let name = if expression.trim().is_empty() { "" } else { text(variable, "name") };
-            compiler.name(name, expression);
+            compiler.add_variable(name, expression);
         }
         let rest = rest(spec, &compiler);
         let head = Self {
             name: object::name(policy).into(),
             matching: Matching::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),
-            lenient: text(spec, "failurePolicy") == "Ignore",
+            ignores_failures: text(spec, "failurePolicy") == "Ignore",
             params,
             conditions,
             variables: compiler.into_variables(),

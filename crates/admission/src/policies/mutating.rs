@@ -1,8 +1,8 @@
-//! MutatingAdmissionPolicy: expressions of users change objects before validation (MAP-01).
+//! MutatingAdmissionPolicy: users' expressions change objects before validation (MAP-01).
 //!
-//! Purpose: evaluates each policy, for each of its bindings and parameters, on the object as the one before it
-//! left it. A failure refuses the write, unless the policy ignores failures; the other policies are evaluated
-//! nevertheless, so that the answer names all failures.
+//! Evaluates each policy, once per binding and parameter, on the object as the policies before it
+//! changed it. A failure refuses the write, unless the policy ignores failures. The remaining
+//! policies are evaluated nevertheless, so that the response names all failures.
 
 mod patch;
 mod policy;
@@ -20,11 +20,11 @@ use pintle_value::{Str, Value};
 
 use super::binding::Binding;
 use super::head::Head;
-use super::seen::{Seen, is_wanted};
-use super::{Concerned, Policies, params};
+use super::input::{PolicyInput, is_matched};
+use super::{MatchedPolicy, Policies, params};
 use crate::measures::Measures;
-use crate::permissions::{Permissions, settled};
-use crate::request::{returned, taken};
+use crate::permissions::{Permissions, evaluate_with_rulings};
+use crate::request::{to_stored_form, to_written_version};
 use patch::Problem;
 pub(crate) use policy::Policy;
 
@@ -42,13 +42,13 @@ struct Invocation<'c> {
     params: Value,
 }
 
-/// The result of a policy.
+/// The outcome of one invocation of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Done {
-    /// No mutation was made.
-    Nothing,
-    /// The object is unchanged.
-    Same,
+enum Outcome {
+    /// The policy does not match the write, or all of its mutations failed.
+    NotApplied,
+    /// The mutations left the object as it was.
+    Unchanged,
     Changed,
 }
 
@@ -61,7 +61,7 @@ struct Failures {
 }
 
 impl Mutating {
-    /// The plugin, whose policies ask `permissions` what users may do.
+    /// The plugin; `permissions` authorizes users for the `authorizer` of expressions.
     pub fn new(permissions: Arc<dyn Permissions>, measures: Arc<Measures>) -> Self {
         let bindings = "mutatingadmissionpolicybindings";
         let policies = Policies::new("mutatingadmissionpolicies", bindings, Policy::of, measures);
@@ -80,73 +80,78 @@ impl Admission for Mutating {
         if write.operation == Operation::Delete {
             return None;
         }
-        let concerned = match self.policies.concerned(write, registry) {
-            Ok(concerned) => concerned,
+        let matched = match self.policies.matched(write, registry) {
+            Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        (!concerned.is_empty()).then(|| -> Waited<'a, Mutated> {
-            Box::pin(async move { self.change(write, registry, &concerned, memory).await })
+        (!matched.is_empty()).then(|| -> Waited<'a, Mutated> {
+            Box::pin(async move { self.evaluate_all(write, registry, &matched, memory).await })
         })
     }
 }
 
 impl Mutating {
     /// Evaluates the policies one after the other.
-    async fn change(
+    async fn evaluate_all(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
-        concerned: &[Concerned<Policy>],
+        matched: &[MatchedPolicy<Policy>],
         memory: &mut Memory,
     ) -> Result<Mutated, Status> {
         let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
         let mut failures = Failures::default();
         work::ahead_of_expressions().await;
-        let invocations = invocations(write, registry, concerned, &mut failures);
+        let invocations = invocations(write, registry, matched, &mut failures);
         // The object in the stored form, without the changes of the last policy.
         let mut object: Option<Value> = None;
-        let mut is_touched = false;
-        let mut last: Option<(Seen, bool)> = None;
+        let mut is_applied = false;
+        let mut last: Option<(PolicyInput, bool)> = None;
         for invocation in &invocations {
             let version = invocation.version;
-            let (mut seen, mut changed) = match last.take() {
-                Some((seen, changed)) if seen.version.resource == version.resource => {
-                    (seen, changed)
+            let (mut input, mut changed) = match last.take() {
+                Some((input, changed)) if input.version.resource == version.resource => {
+                    (input, changed)
                 }
                 before => {
-                    if let Some((seen, true)) = before {
-                        object = Some(taken(seen.object, write, &seen.version).await?);
+                    if let Some((input, true)) = before {
+                        object = Some(to_stored_form(input.object, write, &input.version).await?);
                     }
                     let object = object.as_ref().or(write.object);
-                    (Seen::of(write, object, registry, version, permissions).await?, false)
+                    (PolicyInput::of(write, object, registry, version, permissions).await?, false)
                 }
             };
-            let done = invocation.run(&mut seen, write, memory, &mut failures, measures).await?;
-            changed |= done == Done::Changed;
-            is_touched |= done != Done::Nothing;
-            last = Some((seen, changed));
+            let outcome =
+                invocation.run(&mut input, write, memory, &mut failures, measures).await?;
+            changed |= outcome == Outcome::Changed;
+            is_applied |= outcome != Outcome::NotApplied;
+            last = Some((input, changed));
         }
-        // As upstream: a policy that asks for reinvocation gets it after any change, also its own.
-        if is_touched {
+        // As in upstream, any change causes the reinvocation of a policy that asks for it, also
+        // the policy's own change.
+        if is_applied {
             memory.wake();
         }
-        if let Some((seen, true)) = last {
-            object = Some(taken(seen.object, write, &seen.version).await?);
+        if let Some((input, true)) = last {
+            object = Some(to_stored_form(input.object, write, &input.version).await?);
         }
         failures.result(write)?;
-        Ok(Mutated { object: object.map(|object| returned(object, write)), warnings: Vec::new() })
+        Ok(Mutated {
+            object: object.map(|object| to_written_version(object, write)),
+            warnings: Vec::new(),
+        })
     }
 }
 
-/// All that policies are to do, with the parameters that they are to do it with.
+/// Returns an invocation for each matching policy, binding and parameter.
 fn invocations<'c>(
     write: &Attributes<'_>,
     registry: &Registry,
-    concerned: &'c [Concerned<Policy>],
+    matched: &'c [MatchedPolicy<Policy>],
     failures: &mut Failures,
 ) -> Vec<Invocation<'c>> {
     let mut invocations = Vec::new();
-    for Concerned { policy, bindings, version } in concerned {
+    for MatchedPolicy { policy, bindings, version } in matched {
         let kind = match params::resource(&policy.head, registry) {
             Ok(kind) => kind,
             Err(why) => {
@@ -174,41 +179,41 @@ fn invocations<'c>(
 }
 
 impl Invocation<'_> {
-    /// Changes an object as the policy's version shows it.
+    /// Evaluates the policy and applies its mutations to `input.object`.
     async fn run(
         &self,
-        seen: &mut Seen,
+        input: &mut PolicyInput,
         write: &Attributes<'_>,
         memory: &mut Memory,
         failures: &mut Failures,
         measures: &Measures,
-    ) -> Result<Done, Status> {
+    ) -> Result<Outcome, Status> {
         let head = &self.policy.head;
         let mut fail = |why: &str| {
             failures.add(head, Some(&self.binding.name), why, Some(Reason::Invalid));
         };
-        let facts = seen.facts(head, &self.params);
-        let wanted = || is_wanted(head, facts, (measures, write.operation));
-        match settled(&*seen.asked, wanted).await {
+        let inputs = input.inputs(head, &self.params);
+        let matches = || is_matched(head, inputs, (measures, write.operation));
+        match evaluate_with_rulings(&*input.rulings, matches).await {
             Ok(true) => {}
-            Ok(false) => return Ok(Done::Nothing),
+            Ok(false) => return Ok(Outcome::NotApplied),
             Err(why) => {
                 fail(&why);
-                return Ok(Done::Nothing);
+                return Ok(Outcome::NotApplied);
             }
         }
         let key = self.key();
         if !memory.is_due(&key) {
-            return Ok(Done::Nothing);
+            return Ok(Outcome::NotApplied);
         }
-        let mut done = Done::Nothing;
+        let mut outcome = Outcome::NotApplied;
         for mutation in &self.policy.mutations {
-            if seen.object.is_null() {
+            if input.object.is_null() {
                 break;
             }
             let began = Instant::now();
-            let patch = || patch::patched(head, mutation, seen, &self.params, write.kind);
-            let patched = settled(&*seen.asked, patch).await;
+            let patch = || patch::patched(head, mutation, input, &self.params, write.kind);
+            let patched = evaluate_with_rulings(&*input.rulings, patch).await;
             let failure = match &patched {
                 Ok(_) => None,
                 Err(Problem::Policy(why)) => Some(why.as_str()),
@@ -217,24 +222,25 @@ impl Invocation<'_> {
             measures.mutated((&head.name, &self.binding.name), failure, began.elapsed());
             match patched {
                 Ok(object) => {
-                    let step = if object == seen.object { Done::Same } else { Done::Changed };
-                    done = done.max(step);
-                    seen.object = object;
+                    let step =
+                        if object == input.object { Outcome::Unchanged } else { Outcome::Changed };
+                    outcome = outcome.max(step);
+                    input.object = object;
                 }
                 Err(Problem::Policy(why)) => fail(&why),
                 Err(Problem::Request(status)) => return Err(status),
             }
         }
-        if done == Done::Changed {
+        if outcome == Outcome::Changed {
             memory.wake();
         }
-        if self.policy.again {
+        if self.policy.wants_reinvocation {
             memory.note(key);
         }
-        Ok(done)
+        Ok(outcome)
     }
 
-    /// Tells this one from others.
+    /// Identifies the invocation among those of one write.
     fn key(&self) -> String {
         let (namespace, name) = (object::namespace(&self.params), object::name(&self.params));
         format!("{}/{}/{namespace}/{name}", self.policy.head.name, self.binding.name)
@@ -243,7 +249,7 @@ impl Invocation<'_> {
 
 impl Failures {
     fn add(&mut self, policy: &Head, binding: Option<&Str>, why: &str, reason: Option<Reason>) {
-        if policy.lenient {
+        if policy.ignores_failures {
             return;
         }
         let policy = &*policy.name;

@@ -37,31 +37,31 @@ pub(super) fn collect(
     write: &Attributes<'_>,
     registry: &Registry,
 ) -> Result<Vec<Value>, String> {
-    let (Some(resource), Some(wanted)) = (kind, &binding.params) else {
+    let (Some(resource), Some(param_ref)) = (kind, &binding.params) else {
         return Ok(vec![Value::Null]);
     };
-    let namespace = namespace_of(resource, wanted, write)?;
-    let shown = |tree: Value| {
+    let namespace = namespace_of(resource, param_ref, write)?;
+    let served = |tree: Value| {
         let mut tree = tree;
         resource.to_served(&mut tree);
         resource.stamp(&mut tree);
         tree
     };
     let unread = |why: Unreadable| why.to_string();
-    let found: Vec<Value> = if wanted.name.is_empty() {
-        let selector = Selector::from_label_selector(Some(&wanted.selector));
+    let found: Vec<Value> = if param_ref.name.is_empty() {
+        let selector = Selector::from_label_selector(Some(&param_ref.selector));
         let selector = selector.map_err(|why| why.to_string())?;
         let all = registry.objects_in(resource, &namespace).into_iter();
         let all: Vec<Value> =
             all.map(|one| one.tree()).collect::<Result<_, _>>().map_err(unread)?;
         let selected = all.into_iter().filter(|one| selector.matches_map(object::labels(one)));
-        selected.map(shown).collect()
+        selected.map(served).collect()
     } else {
-        let named = registry.peek(resource, &namespace, &wanted.name);
+        let named = registry.peek(resource, &namespace, &param_ref.name);
         let named = named.map(|named| named.tree()).transpose().map_err(unread)?;
-        named.into_iter().map(shown).collect()
+        named.into_iter().map(served).collect()
     };
-    if found.is_empty() && wanted.required {
+    if found.is_empty() && param_ref.required {
         return Err(
             "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned()
         );
@@ -72,10 +72,10 @@ pub(super) fn collect(
 /// The namespace of parameters.
 fn namespace_of(
     resource: &Resource,
-    wanted: &ParamRef,
+    param_ref: &ParamRef,
     write: &Attributes<'_>,
 ) -> Result<Str, String> {
-    let why = match (resource.namespaced(), wanted.namespace.as_str(), write.namespace) {
+    let why = match (resource.namespaced(), param_ref.namespace.as_str(), write.namespace) {
         (true, "", "") => {
             "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
         }

@@ -2,7 +2,7 @@
 //!
 //! Refuses a write, warns, or annotates audit events, as the bindings of a failed policy say.
 
-mod decision;
+mod evaluation;
 mod policy;
 #[cfg(test)]
 mod tests;
@@ -18,12 +18,12 @@ use pintle_registry::{Registry, work};
 use pintle_value::Value;
 
 use super::binding::Binding;
-use super::seen::Seen;
-use super::{Concerned, Policies, params};
+use super::input::PolicyInput;
+use super::{MatchedPolicy, Policies, params};
 use crate::annotations::{Values, annotate, ordered};
 use crate::measures::Measures;
-use crate::permissions::{Permissions, settled};
-use decision::{Objection, Weight, objections};
+use crate::permissions::{Permissions, evaluate_with_rulings};
+use evaluation::{Effect, PolicyFailure};
 pub(crate) use policy::Policy;
 pub use typing::{ExpressionWarning, type_warnings};
 
@@ -54,33 +54,33 @@ impl Admission for Validating {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let concerned = match self.policies.concerned(write, registry) {
-            Ok(concerned) => concerned,
+        let matched = match self.policies.matched(write, registry) {
+            Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        (!concerned.is_empty()).then(|| -> Waited<'a, Vec<String>> {
-            Box::pin(async move { self.judge(write, registry, &concerned).await })
+        (!matched.is_empty()).then(|| -> Waited<'a, Vec<String>> {
+            Box::pin(async move { self.evaluate_all(write, registry, &matched).await })
         })
     }
 }
 
 impl Validating {
     /// Evaluates all policies; the first denial is returned.
-    async fn judge(
+    async fn evaluate_all(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
-        concerned: &[Concerned<Policy>],
+        matched: &[MatchedPolicy<Policy>],
     ) -> Result<Vec<String>, Status> {
         let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
         let (mut warnings, mut denials) = (Vec::new(), Vec::new());
         work::ahead_of_expressions().await;
-        for one in concerned {
-            let Concerned { policy, bindings, version } = one;
+        for one in matched {
+            let MatchedPolicy { policy, bindings, version } = one;
             let head = &policy.head;
             let kind = match params::resource(head, registry) {
                 Ok(kind) => kind,
-                Err(_) if head.lenient => continue,
+                Err(_) if head.ignores_failures => continue,
                 Err(why) => {
                     let message = format!(
                         "ValidatingAdmissionPolicy '{}' denied request: failed to configure policy: {why}",
@@ -90,35 +90,37 @@ impl Validating {
                     continue;
                 }
             };
-            let seen = Seen::of(write, write.object, registry, version, permissions).await?;
-            let mut said = Values::default();
+            let input =
+                PolicyInput::of(write, write.object, registry, version, permissions).await?;
+            let mut audit_values = Values::default();
             for binding in bindings {
                 let found = match params::collect(kind.as_deref(), binding, write, registry) {
                     Ok(params) => {
                         let mut found = Vec::new();
                         for params in &params {
-                            let facts = seen.facts(head, params);
+                            let inputs = input.inputs(head, params);
                             let measured = (measures, write.operation);
-                            let evaluate = || objections(policy, facts, measured);
-                            let (against, for_the_log) = settled(&*seen.asked, evaluate).await;
-                            found.extend(against);
-                            said.extend(for_the_log);
+                            let evaluate = || evaluation::failures(policy, inputs, measured);
+                            let (failures, values) =
+                                evaluate_with_rulings(&*input.rulings, evaluate).await;
+                            found.extend(failures);
+                            audit_values.extend(values);
                         }
                         found
                     }
-                    Err(_) if head.lenient => Vec::new(),
-                    Err(why) => vec![Objection {
+                    Err(_) if head.ignores_failures => Vec::new(),
+                    Err(why) => vec![PolicyFailure {
                         index: 0,
                         message: format!("failed to configure binding: {why}"),
                         reason: Reason::Invalid,
-                        weight: Weight::Full,
+                        effect: Effect::Deny,
                         took: Duration::ZERO,
                     }],
                 };
                 audit((policy, binding), &found, write);
-                speak((policy, binding), found, measures, &mut warnings, &mut denials);
+                apply_actions((policy, binding), found, measures, &mut warnings, &mut denials);
             }
-            said.publish(&head.name, write);
+            audit_values.publish(&head.name, write);
         }
         match denials.into_iter().next() {
             Some(Denial { message, reason }) => {
@@ -135,48 +137,48 @@ impl Validating {
 
 /// Annotates audit events with a policy's failures, if a binding wants it (upstream:
 /// `publishValidationFailureAnnotation`). The first failure is used.
-fn audit((policy, binding): (&Policy, &Binding), found: &[Objection], write: &Attributes<'_>) {
-    let first = found.iter().find(|objection| objection.weight == Weight::AsBound);
-    if let Some(Objection { index, message, .. }) = first.filter(|_| binding.audits) {
+fn audit((policy, binding): (&Policy, &Binding), found: &[PolicyFailure], write: &Attributes<'_>) {
+    let first = found.iter().find(|failure| failure.effect == Effect::BindingActions);
+    if let Some(PolicyFailure { index, message, .. }) = first.filter(|_| binding.audits) {
         annotate(write, "validation.policy.admission.k8s.io/validation_failure", || {
-            let failure = ordered(&[
+            let value = ordered(&[
                 ("message", &Value::from(message.as_str())),
                 ("policy", &policy.head.name.clone().into()),
                 ("binding", &binding.name.clone().into()),
                 ("expressionIndex", &Value::from(*index as i64)),
                 ("validationActions", &binding.actions),
             ]);
-            format!("[{failure}]")
+            format!("[{value}]")
         });
     }
 }
 
 /// Applies a binding's actions to a policy's failures.
-fn speak(
+fn apply_actions(
     (policy, binding): (&Policy, &Binding),
-    found: Vec<Objection>,
+    found: Vec<PolicyFailure>,
     measures: &Measures,
     warnings: &mut Vec<String>,
     denials: &mut Vec<Denial>,
 ) {
     let (policy, name) = (&policy.head.name, &binding.name);
-    for Objection { message, reason, weight, took, .. } in found {
+    for PolicyFailure { message, reason, effect, took, .. } in found {
         let count = |action| measures.validated((policy, name), action, &message, took);
-        let is_bound = weight == Weight::AsBound;
-        if weight == Weight::None {
+        let follows_binding = effect == Effect::BindingActions;
+        if effect == Effect::Ignore {
             count("allow");
         }
-        if is_bound && binding.audits {
+        if follows_binding && binding.audits {
             count("audit");
         }
-        if is_bound && binding.warns {
+        if follows_binding && binding.warns {
             count("warn");
             warnings.push(format!(
                 "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{name}': \
                  {message}"
             ));
         }
-        if weight == Weight::Full || is_bound && binding.denies {
+        if effect == Effect::Deny || follows_binding && binding.denies {
             count("deny");
             let message = format!(
                 "ValidatingAdmissionPolicy '{policy}' with binding '{name}' denied request: {message}"

@@ -1,4 +1,5 @@
-//! What nobody takes without a quota that covers it (upstream: `LimitedResource`).
+//! Resources that can be used only in namespaces with a quota for them (upstream:
+//! `LimitedResource`).
 
 use pintle_meta::GroupResource;
 use pintle_value::{Str, Value};
@@ -6,35 +7,35 @@ use pintle_value::{Str, Value};
 use crate::matching::texts;
 use crate::pods::{Amounts, items};
 use crate::quota::usage::Requirement;
-use crate::strict::{self, Format, Is};
+use crate::strict::{self, Format, MemberType};
 
 const FORMAT: Format = &[
-    ("limitedResources", Is::Objects),
-    ("limitedResources[].apiGroup", Is::Text),
-    ("limitedResources[].resource", Is::Text),
-    ("limitedResources[].matchContains", Is::Texts),
-    ("limitedResources[].matchScopes", Is::Objects),
-    ("limitedResources[].matchScopes[].scopeName", Is::Text),
-    ("limitedResources[].matchScopes[].operator", Is::Text),
-    ("limitedResources[].matchScopes[].values", Is::Texts),
+    ("limitedResources", MemberType::Objects),
+    ("limitedResources[].apiGroup", MemberType::Text),
+    ("limitedResources[].resource", MemberType::Text),
+    ("limitedResources[].matchContains", MemberType::Texts),
+    ("limitedResources[].matchScopes", MemberType::Objects),
+    ("limitedResources[].matchScopes[].scopeName", MemberType::Text),
+    ("limitedResources[].matchScopes[].operator", MemberType::Text),
+    ("limitedResources[].matchScopes[].values", MemberType::Texts),
 ];
 
-/// Something that is limited though no quota says so.
+/// A resource that needs a quota.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limited {
+pub struct LimitedResource {
     group: Str,
     resource: Str,
-    /// Parts of the names by which quotas call it.
+    /// Substrings of the names by which quotas count the resource.
     names: Vec<Str>,
-    /// Scopes of which an object that is within them must be within one of a quota's.
+    /// Scopes that need a quota with the same scope.
     scopes: Vec<Value>,
 }
 
-impl Limited {
-    /// Those of a `ResourceQuotaConfiguration`.
+impl LimitedResource {
+    /// Reads a `ResourceQuotaConfiguration`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes the first invalid part.
     pub(crate) fn all(configuration: &Value) -> Result<Vec<Self>, String> {
         strict::check(configuration, FORMAT)?;
         let all = configuration.get("limitedResources").and_then(Value::as_array);
@@ -52,7 +53,8 @@ impl Limited {
         Ok(all.unwrap_or_default().iter().map(read).collect())
     }
 
-    /// The scopes that an object is within, of whatever resource, as upstream has it.
+    /// Returns the limited scopes that an object is in. As in upstream, `resource` is not compared
+    /// with that of the entry.
     pub(super) fn scopes_of<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -62,14 +64,14 @@ impl Limited {
         scopes.filter(move |scope| scope.holds(resource, object))
     }
 
-    /// What of an object's amounts it is about.
-    pub(super) fn within<'a>(
+    /// Returns the names in `usage` that need a quota.
+    pub(super) fn limited_names<'a>(
         &'a self,
         resource: &GroupResource,
-        taken: &'a Amounts,
+        usage: &'a Amounts,
     ) -> impl Iterator<Item = &'a str> {
-        let is_it = self.resource == *resource.resource && self.group == *resource.group;
+        let is_resource = self.resource == *resource.resource && self.group == *resource.group;
         let named = |name: &&String| self.names.iter().any(|part| name.contains(part.as_str()));
-        taken.keys().filter(move |name| is_it && named(name)).map(String::as_str)
+        usage.keys().filter(move |name| is_resource && named(name)).map(String::as_str)
     }
 }

@@ -4,7 +4,7 @@ use pintle_meta::GroupResource;
 use pintle_registry::allocation::Posted;
 use pintle_value::{Value, json};
 
-use super::{Charge, Quota, is_settled, usage};
+use super::{Charge, Quota, is_status_current, usage};
 use crate::pods::{Amounts, amounts};
 
 fn tree(text: &str) -> Value {
@@ -15,13 +15,13 @@ fn core(plural: &str) -> GroupResource {
     GroupResource::new("", plural)
 }
 
-fn shown(amounts: &Amounts) -> String {
+fn joined(amounts: &Amounts) -> String {
     let parts = amounts.iter().map(|(name, amount)| format!("{name}={amount}"));
     parts.collect::<Vec<_>>().join(",")
 }
 
 #[test]
-fn objects_take_what_they_ask_for() {
+fn usage_of_objects() {
     for (resource, object, expected) in [
         (core("configmaps"), "{}", "configmaps=1,count/configmaps=1"),
         (GroupResource::new("apps", "deployments"), "{}", "count/deployments.apps=1"),
@@ -81,12 +81,12 @@ fn objects_take_what_they_ask_for() {
              c.deviceclass.resource.k8s.io/devices=0,count/resourceclaims.resource.k8s.io=1",
         ),
     ] {
-        assert_eq!(shown(&usage::of(&resource, &tree(object))), expected, "{resource} {object}");
+        assert_eq!(joined(&usage::of(&resource, &tree(object))), expected, "{resource} {object}");
     }
 }
 
 #[test]
-fn scopes_tell_pods_apart() {
+fn pods_match_scopes() {
     for (scope, pod, expected) in [
         (r#"{"scopes":["Terminating"]}"#, r#"{"activeDeadlineSeconds":5}"#, true),
         (r#"{"scopes":["NotTerminating"]}"#, r#"{"activeDeadlineSeconds":5}"#, false),
@@ -118,7 +118,7 @@ fn scopes_tell_pods_apart() {
 }
 
 #[test]
-fn scopes_tell_claims_apart() {
+fn claims_match_scopes() {
     const ASKS: &str = r#"{"spec":{"volumeAttributesClassName":"gold"}}"#;
     const HAS: &str = r#"{"spec":{"volumeAttributesClassName":"gold"},
         "status":{"currentVolumeAttributesClassName":"tin"}}"#;
@@ -144,7 +144,7 @@ fn scopes_tell_claims_apart() {
 }
 
 #[test]
-fn quotas_are_about_what_their_names_say() {
+fn names_of_limits_count_resources() {
     for (resource, name, expected) in [
         (core("pods"), "requests.example.com/gpu", true),
         (core("pods"), "example.com/gpu", false),
@@ -165,10 +165,10 @@ fn quotas_are_about_what_their_names_say() {
     }
 }
 
-/// Rows after upstream's tests of the plugin: what a quota's status says, the object before and after,
-/// and what is used then, or why not.
+/// Rows after upstream's tests of the plugin: a quota's limits and usage, the object before and
+/// after, and the usage after the write or the refusal.
 #[test]
-fn writes_are_charged_what_they_change() {
+fn writes_change_usage_by_the_difference_of_their_objects() {
     const POD: &str = r#"{"spec":{"containers":[{"name":"c","resources":{
         "requests":{"cpu":"100m","memory":"1Gi"},"limits":{"cpu":"1","memory":"2Gi"}}}]}}"#;
     const BARE: &str = r#"{"spec":{"containers":[{"name":"c"}]}}"#;
@@ -222,9 +222,9 @@ fn writes_are_charged_what_they_change() {
             ENDED,
             "exceeded quota: q, requested: count/pods=1, used: count/pods=1, limited: count/pods=1",
         ),
-        // One that does not concern pods is over its limit: no matter.
+        // A limit on another resource that is exceeded has no effect on pods.
         ("pods", "pods=5,services=0", "pods=3,services=4", "", POD, "pods=4,services=4"),
-        // What has ended makes room, even in a quota that was made smaller meanwhile.
+        // A pod that ends releases usage, even in a quota that is exceeded.
         ("pods", "cpu=0,pods=0", "cpu=1,pods=3", POD, ENDED, "cpu=900m,pods=2"),
         ("pods", "cpu=2,pods=5", "cpu=1,pods=3", POD, "", "cpu=900m,pods=2"),
         ("pods", "pods=5", "pods=0", POD, "", "pods=0"),
@@ -276,7 +276,7 @@ fn writes_are_charged_what_they_change() {
     }
 }
 
-/// What is used of a quota after a write, or why the write is refused.
+/// Returns the usage after a write, or the refusal.
 fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> String {
     let (hard, used) = (map(hard), map(used));
     let quota = format!(r#"{{"spec":{{"hard":{hard}}},"status":{{"hard":{hard},"used":{used}}}}}"#);
@@ -292,14 +292,14 @@ fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> Stri
     };
     let quota = Arc::new(quota);
     let mut state = quota.tree.clone();
-    let posted = quota.require(&charge).and_then(|()| match quota.entry(&charge) {
-        Some(entry) => entry.post(&mut state).map(drop),
+    let posted = quota.require(&charge).and_then(|()| match quota.posting(&charge) {
+        Some(posting) => posting.post(&mut state).map(drop),
         None => Ok(()),
     });
     match posted {
-        Ok(()) => shown(&amounts(state.at(&["status", "used"]))),
+        Ok(()) => joined(&amounts(state.at(&["status", "used"]))),
         Err(why) => {
-            assert_eq!(state, quota.tree, "what is refused changes nothing");
+            assert_eq!(state, quota.tree, "a refused write leaves the quota unchanged");
             why
         }
     }
@@ -314,7 +314,7 @@ fn map(amounts: &str) -> String {
 }
 
 #[test]
-fn containers_must_say_what_is_counted() {
+fn containers_must_set_counted_resources() {
     let pod = tree(
         r#"{"spec":{"containers":[{"name":"b"},{"name":"a"},
         {"name":"c","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}}"#,
@@ -326,7 +326,7 @@ fn containers_must_say_what_is_counted() {
 }
 
 #[test]
-fn a_quota_counts_once_its_status_tells_of_it() {
+fn a_status_is_current_with_the_limits_of_the_spec_and_their_usage() {
     for (quota, expected) in [
         (r#"{"spec":{"hard":{"pods":"1"}}}"#, false),
         (r#"{"spec":{"hard":{"pods":"1"}},"status":{"hard":{"pods":"1"}}}"#, false),
@@ -340,19 +340,19 @@ fn a_quota_counts_once_its_status_tells_of_it() {
         ),
         (r#"{"spec":{}}"#, true),
     ] {
-        assert_eq!(is_settled(&tree(quota)), expected, "{quota}");
+        assert_eq!(is_status_current(&tree(quota)), expected, "{quota}");
     }
 }
 
 #[test]
-fn an_entry_is_for_the_quota_that_it_was_worked_out_for() {
+fn a_posting_is_outdated_when_its_quota_was_replaced_or_its_limits_changed() {
     let text = r#"{"metadata":{"uid":"u"},"spec":{"hard":{"pods":"9"}},
         "status":{"hard":{"pods":"9"},"used":{"pods":"1"}}}"#;
     let pod = Value::object();
     let resource = core("pods");
     let new = Some((&pod, usage::of(&resource, &pod)));
     let charge = Charge { resource, is_limited: true, new, old: None };
-    let entry = Arc::new(Quota::read("q", tree(text))).entry(&charge).expect("it is charged");
+    let posting = Arc::new(Quota::read("q", tree(text))).posting(&charge).expect("it is charged");
     for (from, to, expected) in [
         (r#""pods":"1""#, r#""pods":"2""#, Posted::Changed),
         (r#""metadata":{"#, r#""metadata":{"labels":{"a":"b"},"#, Posted::Changed),
@@ -362,7 +362,7 @@ fn an_entry_is_for_the_quota_that_it_was_worked_out_for() {
     ] {
         let mut now = tree(&text.replacen(from, to, 1));
         let before = now.clone();
-        assert_eq!(entry.post(&mut now), Ok(expected), "{from} -> {to}");
+        assert_eq!(posting.post(&mut now), Ok(expected), "{from} -> {to}");
         assert_eq!(now == before, expected == Posted::Outdated, "{from} -> {to}");
     }
 }

@@ -1,4 +1,4 @@
-//! What objects take of a quota (upstream: the evaluators).
+//! The usage that quotas count for an object (upstream: the evaluators).
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use pintle_meta::GroupResource;
 use pintle_meta::quantity::{Format, Quantity};
 use pintle_value::Value;
 
-use crate::pods::{Amounts, add, amounts, grow, items, of_whole, read, total};
+use crate::pods::{Amounts, add, amounts, items, pod_level, raise_to, read, total};
 
-/// What containers must say where a quota counts it.
+/// The names that every container must set if a quota counts them.
 const REQUIRED: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-/// What else is counted of containers under these names.
+/// Other names that are counted for containers.
 const STORAGE: [&str; 3] =
     ["ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"];
 
-/// What a quota counts under its own name, besides `count/…`.
+/// The resources that are counted under their own name, besides `count/…`.
 const COUNTED: [&str; 4] = ["configmaps", "secrets", "resourcequotas", "replicationcontrollers"];
 
 const CLASS: &str = ".storageclass.storage.k8s.io/";
 
-/// What a quota counts of the devices that claims ask for, after the name of their class.
+/// The suffix of the name of a device class.
 const DEVICES: &str = ".deviceclass.resource.k8s.io/devices";
 
-/// As many devices can one claim be given.
+/// The largest number of devices of one claim.
 const DEVICES_MAX: usize = 32;
 
-/// Whether a quota's item of that name is about a resource.
+/// True if the name of a quota's limit counts objects of a resource.
 pub fn measures(resource: &GroupResource, name: &str) -> bool {
     if let Some(counted) = name.strip_prefix("count/") {
         let plural_and_group = counted.split_once('.').unwrap_or((counted, ""));
@@ -57,7 +57,7 @@ pub fn measures(resource: &GroupResource, name: &str) -> bool {
     }
 }
 
-/// Whether a name is that of a resource that nodes have besides Kubernetes' own.
+/// True for the name of an extended resource of nodes.
 fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
@@ -77,28 +77,28 @@ fn whole(number: usize) -> Quantity {
     Quantity::from_int(i64::try_from(number).unwrap_or(i64::MAX), Format::DecimalSi)
 }
 
-/// What an object takes.
+/// Returns the usage of an object.
 pub fn of(resource: &GroupResource, object: &Value) -> Amounts {
-    let mut taken = Amounts::from([(count_name(resource), whole(1))]);
+    let mut usage = Amounts::from([(count_name(resource), whole(1))]);
     match (resource.group.as_str(), resource.resource.as_str()) {
-        ("", "pods") => of_pod(object, &mut taken),
-        ("", "services") => of_service(object, &mut taken),
-        ("", "persistentvolumeclaims") => of_claim(object, &mut taken),
-        _ if is_device_claim(resource) => of_device_claim(object, &mut taken),
+        ("", "pods") => of_pod(object, &mut usage),
+        ("", "services") => of_service(object, &mut usage),
+        ("", "persistentvolumeclaims") => of_claim(object, &mut usage),
+        _ if is_device_claim(resource) => of_device_claim(object, &mut usage),
         ("", plural) if COUNTED.contains(&plural) => {
-            taken.insert(plural.to_owned(), whole(1));
+            usage.insert(plural.to_owned(), whole(1));
         }
         _ => {}
     }
-    taken
+    usage
 }
 
-/// A pod that has ended takes nothing but its place in the store.
-fn of_pod(pod: &Value, taken: &mut Amounts) {
+/// A pod that has ended counts only as an object.
+fn of_pod(pod: &Value, usage: &mut Amounts) {
     if matches!(pod.str_at(&["status", "phase"]), Some("Failed" | "Succeeded")) {
         return;
     }
-    taken.insert("pods".to_owned(), whole(1));
+    usage.insert("pods".to_owned(), whole(1));
     let overhead = amounts(pod.at(&["spec", "overhead"]));
     let mut requests = total(pod, "requests");
     add(&mut requests, &overhead);
@@ -107,90 +107,92 @@ fn of_pod(pod: &Value, taken: &mut Amounts) {
         let more = overhead.get(name).and_then(|more| amount.checked_add(more));
         *amount = more.unwrap_or(*amount);
     }
-    compute(&requests, &limits, taken);
+    compute(&requests, &limits, usage);
 }
 
-fn compute(requests: &Amounts, limits: &Amounts, taken: &mut Amounts) {
+fn compute(requests: &Amounts, limits: &Amounts, usage: &mut Amounts) {
     for (name, amount) in requests {
         let is_basic = matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage");
         if is_basic || name.starts_with("hugepages-") {
-            taken.insert(name.clone(), *amount);
+            usage.insert(name.clone(), *amount);
         }
-        taken.insert(format!("requests.{name}"), *amount);
+        usage.insert(format!("requests.{name}"), *amount);
     }
     for (name, amount) in limits {
-        taken.insert(format!("limits.{name}"), *amount);
+        usage.insert(format!("limits.{name}"), *amount);
     }
 }
 
-fn of_service(service: &Value, taken: &mut Amounts) {
+fn of_service(service: &Value, usage: &mut Amounts) {
     let ports = items(service, &["spec", "ports"]);
-    let given = || ports.iter().filter(|port| port.get("nodePort").is_some()).count();
+    let allocated = || ports.iter().filter(|port| port.get("nodePort").is_some()).count();
     let allocates = service.at(&["spec", "allocateLoadBalancerNodePorts"]).and_then(Value::as_bool);
     let (node_ports, balancers) = match service.str_at(&["spec", "type"]) {
         Some("NodePort") => (ports.len(), 0),
-        Some("LoadBalancer") if allocates == Some(false) => (given(), 1),
+        Some("LoadBalancer") if allocates == Some(false) => (allocated(), 1),
         Some("LoadBalancer") => (ports.len(), 1),
         _ => (0, 0),
     };
-    taken.insert("services".to_owned(), whole(1));
-    taken.insert("services.nodeports".to_owned(), whole(node_ports));
-    taken.insert("services.loadbalancers".to_owned(), whole(balancers));
+    usage.insert("services".to_owned(), whole(1));
+    usage.insert("services.nodeports".to_owned(), whole(node_ports));
+    usage.insert("services.loadbalancers".to_owned(), whole(balancers));
 }
 
-fn of_claim(claim: &Value, taken: &mut Amounts) {
+fn of_claim(claim: &Value, usage: &mut Amounts) {
     const OLD: &str = "volume.beta.kubernetes.io/storage-class";
     let class = claim.str_at(&["metadata", "annotations", OLD]);
     let class = class.or_else(|| claim.str_at(&["spec", "storageClassName"])).unwrap_or_default();
-    taken.insert("persistentvolumeclaims".to_owned(), whole(1));
+    usage.insert("persistentvolumeclaims".to_owned(), whole(1));
     if !class.is_empty() {
-        taken.insert(format!("{class}{CLASS}persistentvolumeclaims"), whole(1));
+        usage.insert(format!("{class}{CLASS}persistentvolumeclaims"), whole(1));
     }
     if let Some(size) = claimed(claim) {
-        taken.insert("requests.storage".to_owned(), size);
+        usage.insert("requests.storage".to_owned(), size);
         if !class.is_empty() {
-            taken.insert(format!("{class}{CLASS}requests.storage"), size);
+            usage.insert(format!("{class}{CLASS}requests.storage"), size);
         }
     }
 }
 
-/// A claim's bytes, whole ones: what is asked for, or what was already given if that is more.
+/// Returns the size of a claim in whole bytes: the larger of the requested and the allocated size.
 fn claimed(claim: &Value) -> Option<Quantity> {
-    let asked = claim.at(&["spec", "resources", "requests", "storage"]).and_then(read)?;
-    let given = claim.at(&["status", "allocatedResources", "storage"]).and_then(read);
-    let size = given.map_or(asked, |given| asked.max(given));
+    let requested = claim.at(&["spec", "resources", "requests", "storage"]).and_then(read)?;
+    let allocated = claim.at(&["status", "allocatedResources", "storage"]).and_then(read);
+    let size = allocated.map_or(requested, |allocated| requested.max(allocated));
     Some(size.to_int().map_or_else(|| Quantity::from_int(size.value(), size.format()), |_| size))
 }
 
-/// The devices of each class that a claim may be given. Of alternatives only one comes, so that the
-/// largest counts; who asks for all devices may be given as many as a claim can hold.
-fn of_device_claim(claim: &Value, taken: &mut Amounts) {
-    let class = |asked: &Value| {
-        format!("{}{DEVICES}", asked.str_at(&["deviceClassName"]).unwrap_or_default())
+/// Counts the devices of each class that a claim may get. Of alternatives the largest counts. A
+/// request for all devices counts as the largest number of devices of a claim.
+fn of_device_claim(claim: &Value, usage: &mut Amounts) {
+    let class = |requested: &Value| {
+        format!("{}{DEVICES}", requested.str_at(&["deviceClassName"]).unwrap_or_default())
     };
     for request in items(claim, &["spec", "devices", "requests"]) {
-        let mut most = Amounts::new();
-        for asked in request.get("exactly").into_iter().chain(items(request, &["firstAvailable"])) {
-            grow(&mut most, &Amounts::from([(class(asked), devices(asked))]));
+        let mut largest = Amounts::new();
+        for requested in
+            request.get("exactly").into_iter().chain(items(request, &["firstAvailable"]))
+        {
+            raise_to(&mut largest, &Amounts::from([(class(requested), devices(requested))]));
         }
-        add(taken, &most);
+        add(usage, &largest);
     }
 }
 
-fn devices(asked: &Value) -> Quantity {
-    match asked.str_at(&["allocationMode"]) {
-        Some("ExactCount") => asked.get("count").and_then(read).unwrap_or(Quantity::ZERO),
+fn devices(requested: &Value) -> Quantity {
+    match requested.str_at(&["allocationMode"]) {
+        Some("ExactCount") => requested.get("count").and_then(read).unwrap_or(Quantity::ZERO),
         Some("All") => whole(DEVICES_MAX),
         // A mode of a later version does not count.
         _ => Quantity::ZERO,
     }
 }
 
-/// What containers of a pod do not say, though a quota counts it: `cpu for: a,b; memory for: a`. Where
-/// the pod as a whole says something, they need not.
+/// Returns the required members that containers of a pod lack, as `cpu for: a,b; memory for: a`. A
+/// pod with pod-level resources needs none.
 pub fn missing(resource: &GroupResource, names: &[&String], pod: &Value) -> Option<String> {
     let is_pod = resource.group.is_empty() && resource.resource == "pods";
-    if !is_pod || ["requests", "limits"].iter().any(|part| !of_whole(pod, part).is_empty()) {
+    if !is_pod || ["requests", "limits"].iter().any(|part| !pod_level(pod, part).is_empty()) {
         return None;
     }
     let containers: Vec<(&str, Amounts)> = ["containers", "initContainers"]
@@ -198,28 +200,28 @@ pub fn missing(resource: &GroupResource, names: &[&String], pod: &Value) -> Opti
         .flat_map(|member| items(pod, &["spec", member]))
         .map(|container| {
             let part = |member| amounts(container.at(&["resources", member]));
-            let mut said = Amounts::new();
-            compute(&part("requests"), &part("limits"), &mut said);
-            (container.str_at(&["name"]).unwrap_or_default(), said)
+            let mut set = Amounts::new();
+            compute(&part("requests"), &part("limits"), &mut set);
+            (container.str_at(&["name"]).unwrap_or_default(), set)
         })
         .collect();
     let required = names.iter().filter(|name| REQUIRED.contains(&name.as_str()));
     let parts = required.filter_map(|name| {
-        let silent = containers.iter().filter(|(_, said)| !said.contains_key(*name));
-        let mut silent: Vec<&str> = silent.map(|(name, _)| *name).collect();
-        silent.sort_unstable();
-        (!silent.is_empty()).then(|| format!("{name} for: {}", silent.join(",")))
+        let lacking = containers.iter().filter(|(_, set)| !set.contains_key(*name));
+        let mut lacking: Vec<&str> = lacking.map(|(name, _)| *name).collect();
+        lacking.sort_unstable();
+        (!lacking.is_empty()).then(|| format!("{name} for: {}", lacking.join(",")))
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Whether an object is of those that a quota is about. Only pods and claims are told apart.
+/// True if an object is in all scopes of a quota. Only pods and claims can be in a scope.
 pub fn in_scope(resource: &GroupResource, quota: &Value, object: &Value) -> bool {
     requirements(quota).all(|requirement| requirement.holds(resource, object))
 }
 
-/// What a quota demands of the objects that it is about.
+/// Returns the scopes of a quota.
 pub fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
     let plain = items(quota, &["spec", "scopes"]).iter().filter_map(Value::as_str);
     let plain = plain.map(|scope| Requirement { scope, operator: "Exists", values: &[] });
@@ -227,7 +229,7 @@ pub fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
     plain.chain(chosen.iter().map(Requirement::of))
 }
 
-/// What an object must be to be within a scope (upstream: `ScopedResourceSelectorRequirement`).
+/// A scope with its operator and values (upstream: `ScopedResourceSelectorRequirement`).
 pub struct Requirement<'a> {
     /// The scope's name.
     pub scope: &'a str,
@@ -236,14 +238,14 @@ pub struct Requirement<'a> {
 }
 
 impl<'a> Requirement<'a> {
-    /// Reads one.
-    pub fn of(said: &'a Value) -> Self {
-        let text = |member: &str| said.str_at(&[member]).unwrap_or_default();
+    /// Reads a scope of a selector.
+    pub fn of(requirement: &'a Value) -> Self {
+        let text = |member: &str| requirement.str_at(&[member]).unwrap_or_default();
         let (scope, operator) = (text("scopeName"), text("operator"));
-        Self { scope, operator, values: items(said, &["values"]) }
+        Self { scope, operator, values: items(requirement, &["values"]) }
     }
 
-    /// Whether an object is within the scope.
+    /// True if an object is in the scope.
     pub fn holds(&self, resource: &GroupResource, object: &Value) -> bool {
         match (resource.group.as_str(), resource.resource.as_str()) {
             ("", "pods") => pod_is_in(object, self),
@@ -252,8 +254,8 @@ impl<'a> Requirement<'a> {
         }
     }
 
-    /// Whether a name is one of those that are meant; `""` is no name.
-    fn means(&self, name: &str) -> bool {
+    /// True if the operator and the values match a name; `""` stands for no name.
+    fn matches(&self, name: &str) -> bool {
         let is_named = || self.values.iter().any(|value| value.as_str() == Some(name));
         match self.operator {
             "In" => !name.is_empty() && is_named(),
@@ -264,7 +266,7 @@ impl<'a> Requirement<'a> {
     }
 }
 
-/// As Go prints the struct.
+/// Formats the requirement as Go prints the struct.
 impl fmt::Display for Requirement<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values: Vec<&str> = self.values.iter().filter_map(Value::as_str).collect();
@@ -283,14 +285,15 @@ fn pod_is_in(pod: &Value, requirement: &Requirement<'_>) -> bool {
         "BestEffort" => is_best_effort(pod),
         "NotBestEffort" => !is_best_effort(pod),
         "PriorityClass" => {
-            requirement.means(pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default())
+            requirement.matches(pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default())
         }
         "CrossNamespacePodAffinity" => crosses_namespaces(pod),
         _ => false,
     }
 }
 
-/// A claim has the class that it asks for, the one that it has, and the one that it is on its way to.
+/// A claim is in a scope by its requested class, its current class, and the class to which it is
+/// being modified.
 fn claim_is_in(claim: &Value, requirement: &Requirement<'_>) -> bool {
     let classes = [
         &["spec", "volumeAttributesClassName"][..],
@@ -301,8 +304,8 @@ fn claim_is_in(claim: &Value, requirement: &Requirement<'_>) -> bool {
     let classes: Vec<&str> = classes.filter(|class| !class.is_empty()).collect();
     requirement.scope == "VolumeAttributesClass"
         && match classes.as_slice() {
-            [] => requirement.means(""),
-            classes => classes.iter().any(|class| requirement.means(class)),
+            [] => requirement.matches(""),
+            classes => classes.iter().any(|class| requirement.matches(class)),
         }
 }
 

@@ -1,8 +1,11 @@
-//! What pods get of their accounts, as rows.
+//! Pods and service accounts as rows: mounted tokens, pull secrets, and refusals.
 
 use pintle_value::{Value, json};
 
-use super::{ADDED, NEW, check_mirror, lend_pull_secrets, limit_secrets, mount_token, wants_token};
+use super::{
+    EPHEMERAL_CONTAINERS, INITIAL_CONTAINERS, check_mirror, default_pull_secrets, limit_secrets,
+    mount_token, wants_token,
+};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -13,7 +16,7 @@ fn pod(spec: &str) -> Value {
 }
 
 #[test]
-fn containers_get_the_token_where_they_have_nothing_else() {
+fn the_token_is_mounted_unless_a_container_mounts_its_path() {
     let mount = r#"{"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount","name":"kube-api-access-abcde","readOnly":true}"#;
     let volume = r#"{"name":"kube-api-access-abcde","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},{"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}},{"downwardAPI":{"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"},"path":"namespace"}]}}]}}"#;
     let own = r#"{"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount","name":"mine"}"#;
@@ -24,12 +27,12 @@ fn containers_get_the_token_where_they_have_nothing_else() {
                 r#"{{"containers":[{{"name":"a","volumeMounts":[{mount}]}}],"initContainers":[{{"name":"b","volumeMounts":[{mount}]}}],"volumes":[{volume}]}}"#
             ),
         ),
-        // What stands in its place stays, and then no volume is needed.
+        // A container with its own mount at the path is unchanged, and no volume is added.
         (
             format!(r#"{{"containers":[{{"name":"a","volumeMounts":[{own}]}}]}}"#),
             format!(r#"{{"containers":[{{"name":"a","volumeMounts":[{own}]}}]}}"#),
         ),
-        // A volume of that name is taken for the one that is meant.
+        // A volume with the prefix of the name is used.
         (
             r#"{"containers":[{"name":"a"}],"volumes":[{"name":"kube-api-access-abcde"}]}"#
                 .to_owned(),
@@ -46,10 +49,10 @@ fn containers_get_the_token_where_they_have_nothing_else() {
 }
 
 #[test]
-fn the_pod_says_whether_it_wants_a_token_before_its_account_does() {
-    let says = |wanted: Option<bool>| match wanted {
+fn automount_of_the_pod_overrides_that_of_its_account() {
+    let says = |expected: Option<bool>| match expected {
         None => "{}".to_owned(),
-        Some(wanted) => format!(r#"{{"automountServiceAccountToken":{wanted}}}"#),
+        Some(expected) => format!(r#"{{"automountServiceAccountToken":{expected}}}"#),
     };
     for (of_pod, of_account, expected) in [
         (None, None, true),
@@ -62,20 +65,20 @@ fn the_pod_says_whether_it_wants_a_token_before_its_account_does() {
 }
 
 #[test]
-fn pull_secrets_are_lent_to_pods_without() {
+fn pods_without_pull_secrets_get_those_of_their_account() {
     let account = tree(r#"{"imagePullSecrets":[{"name":"a"}]}"#);
     for (spec, expected) in [
         ("{}", r#"[{"name":"a"}]"#),
         (r#"{"imagePullSecrets":[{"name":"b"}]}"#, r#"[{"name":"b"}]"#),
     ] {
         let mut pod = pod(spec);
-        lend_pull_secrets(&mut pod, &account);
+        default_pull_secrets(&mut pod, &account);
         assert_eq!(json::to_string(pod.at(&["spec", "imagePullSecrets"]).unwrap()), expected);
     }
 }
 
 #[test]
-fn mirror_pods_have_nothing_of_the_api() {
+fn mirror_pods_with_api_references_are_refused() {
     for (spec, expected) in [
         ("{}", Ok(())),
         (r#"{"serviceAccountName":"a"}"#, Err("a mirror pod may not reference service accounts")),
@@ -102,7 +105,7 @@ fn mirror_pods_have_nothing_of_the_api() {
 }
 
 #[test]
-fn accounts_may_limit_secrets() {
+fn enforced_accounts_refuse_other_secrets() {
     let account = |enforces: &str| {
         tree(&format!(
             r#"{{"metadata":{{"name":"x","annotations":{{"kubernetes.io/enforce-mountable-secrets":"{enforces}"}}}},
@@ -153,8 +156,12 @@ fn accounts_may_limit_secrets() {
         ),
     ];
     for (spec, expected) in rows {
-        // Of containers that are added later, only those themselves count.
-        let lists = if spec.contains("ephemeralContainers") { ADDED } else { NEW };
+        // An update checks only the ephemeral containers that it adds.
+        let lists = if spec.contains("ephemeralContainers") {
+            EPHEMERAL_CONTAINERS
+        } else {
+            INITIAL_CONTAINERS
+        };
         let limited = limit_secrets(&pod(spec), &account("true"), lists);
         assert_eq!(limited.err().as_deref(), expected, "{spec}");
         assert_eq!(limit_secrets(&pod(spec), &account("false"), lists), Ok(()));

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use pintle_meta::field::Error;
 use pintle_value::{Path, Value};
 
-use crate::strict::{self, Is};
+use crate::strict::{self, MemberType};
 
-/// The kubeconfig that a configuration names.
+/// Returns the kubeconfig that a configuration names.
 ///
 /// # Errors
-/// What is wrong with it, in upstream's words.
+/// Describes the invalid part in upstream's words.
 pub(crate) fn kubeconfig(configuration: &Value) -> Result<Option<PathBuf>, String> {
     const FILE: &str = "kubeConfigFile";
     const MANIFESTS: &str = "staticManifestsDir";
-    strict::check(configuration, &[(FILE, Is::Text), (MANIFESTS, Is::Text)])?;
+    strict::check(configuration, &[(FILE, MemberType::Text), (MANIFESTS, MemberType::Text)])?;
     let text = |name: &str| configuration.str_at(&[name]).unwrap_or_default();
     if !text(MANIFESTS).is_empty() {
         let why = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled";

@@ -1,4 +1,4 @@
-//! One webhook as its configuration says.
+//! A webhook, read from its configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ pub(super) struct Hook {
     pub(super) name: Str,
     /// The name of its configuration.
     pub(super) configuration: Str,
-    /// Tells it from all others.
+    /// Identifies the webhook among all webhooks.
     pub(super) key: String,
     pub(super) endpoint: Endpoint,
     pub(super) timeout: Duration,
-    /// A call that fails lets the write pass.
-    pub(super) lenient: bool,
-    /// It does nothing besides, or nothing where nothing is to come of the write.
-    dry_runs: bool,
-    /// It is to be asked again if others changed the object after it.
-    pub(super) again: bool,
-    /// `v1` or `v1beta1`; `None` where it knows neither.
+    /// True if the failure policy ignores failed calls.
+    pub(super) ignores_failures: bool,
+    /// True if the webhook has no side effects, or none in a dry run.
+    has_no_side_effects_in_dry_runs: bool,
+    /// True if the webhook is called wants_reinvocation when others change the object after it.
+    pub(super) wants_reinvocation: bool,
+    /// The version of AdmissionReview, `v1` or `v1beta1`; `None` if the webhook accepts neither.
     pub(super) version: Option<&'static str>,
     pub(super) matching: Matching,
     pub(super) conditions: Arc<Conditions>,
@@ -46,7 +46,7 @@ impl Hook {
         let text = |member| hook.str_at(&[member]).unwrap_or_default();
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).unwrap_or(10);
         let versions = texts(hook, "admissionReviewVersions");
-        let known = |said: &Str| ["v1", "v1beta1"].into_iter().find(|version| *said == *version);
+        let known = |version: &Str| ["v1", "v1beta1"].into_iter().find(|known| *version == **known);
         let seconds = u64::try_from(seconds).unwrap_or(10);
         let endpoint = Endpoint::of(hook.get("clientConfig").unwrap_or(&Value::Null));
         let conditions = match hook.get("matchConditions") {
@@ -59,18 +59,18 @@ impl Hook {
             key,
             endpoint: endpoint.within(seconds),
             timeout: Duration::from_secs(seconds),
-            lenient: text("failurePolicy") == "Ignore",
-            dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
-            again: text("reinvocationPolicy") == "IfNeeded",
+            ignores_failures: text("failurePolicy") == "Ignore",
+            has_no_side_effects_in_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
+            wants_reinvocation: text("reinvocationPolicy") == "IfNeeded",
             version: versions.iter().find_map(known),
             matching: Matching::of_webhook(hook),
             conditions: Arc::new(conditions),
         }
     }
 
-    /// Refuses a dry run if the webhook might do something all the same (DRY-07).
+    /// Refuses a dry run if the webhook may have side effects in it (DRY-07).
     pub(super) fn supports_dry_run(&self) -> Result<(), Status> {
-        if self.dry_runs {
+        if self.has_no_side_effects_in_dry_runs {
             return Ok(());
         }
         let why = format!("admission webhook {:?} does not support dry run", self.name);

@@ -1,4 +1,4 @@
-//! `AdmissionReview`: what a webhook is asked, and what of its answer is believed (WH-02, WH-03).
+//! `AdmissionReview`: the request to a webhook, and the checks of its response (WH-02, WH-03).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,33 +9,33 @@ use pintle_value::{Map, Str, Value, json};
 
 use crate::request::describe;
 
-/// What is asked about.
-pub(super) struct Inquiry<'a> {
+/// The request of a review.
+pub(super) struct Review<'a> {
     pub(super) uid: &'a str,
     /// `v1` or `v1beta1`
     pub(super) version: &'a str,
     pub(super) write: &'a Attributes<'a>,
-    /// The version of the resource that the webhook knows.
+    /// The version of the resource that the webhook matches.
     pub(super) resource: &'a Resource,
     pub(super) object: Option<&'a Value>,
     pub(super) old: Option<&'a Value>,
 }
 
-/// What a webhook says.
+/// The response of a webhook.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Verdict {
     pub(super) allowed: bool,
     /// A JSON patch.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
-    /// What it tells the audit log.
+    /// Annotations for the audit event.
     pub(super) annotations: Vec<(String, String)>,
-    /// A `Status`, as it came.
+    /// The `Status` of the response.
     pub(super) result: Value,
 }
 
-impl Inquiry<'_> {
-    /// The body of the request.
+impl Review<'_> {
+    /// Encodes the request.
     pub(super) fn body(&self) -> Vec<u8> {
         let mut request = self.request();
         request.insert("object", self.object.cloned().unwrap_or_default());
@@ -48,24 +48,24 @@ impl Inquiry<'_> {
         json::to_string(&review).into_bytes()
     }
 
-    /// What is asked, but for the objects.
+    /// Returns the request without the objects.
     pub(super) fn request(&self) -> Map {
         let mut request = describe(self.write, self.resource);
         request.insert("uid", self.uid);
         request
     }
 
-    /// Reads the answer; the error says why it cannot be believed.
+    /// Parses and checks the response.
     pub(super) fn verdict(&self, answer: &[u8]) -> Result<Verdict, String> {
         let answer = json::parse(answer).map_err(|error| error.to_string())?;
         let text = |path: &[&str]| answer.str_at(path).unwrap_or_default();
-        let wanted = format!("admission.k8s.io/{}", self.version);
+        let expected = format!("admission.k8s.io/{}", self.version);
         let (version, kind) = (text(&["apiVersion"]), text(&["kind"]));
-        let named = version == wanted && kind == "AdmissionReview";
-        // The older version was never asked to name itself.
-        if !named && (self.version == "v1" || !version.is_empty() || !kind.is_empty()) {
+        let is_typed = version == expected && kind == "AdmissionReview";
+        // Webhooks of v1beta1 may omit the type.
+        if !is_typed && (self.version == "v1" || !version.is_empty() || !kind.is_empty()) {
             return Err(format!(
-                "expected webhook response of {wanted}, Kind=AdmissionReview, got {version}, Kind={kind}"
+                "expected webhook response of {expected}, Kind=AdmissionReview, got {version}, Kind={kind}"
             ));
         }
         let Some(response) = answer.get("response").filter(|r| r.as_object().is_some()) else {
@@ -101,7 +101,7 @@ impl Inquiry<'_> {
     }
 }
 
-/// Bytes as Go reads them: from base64, and from a list of numbers, as kube-rs writes them.
+/// Reads bytes as Go does: from base64, or from a list of numbers as kube-rs writes them.
 pub(super) fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     let byte = |item: &Value| item.as_int().and_then(|item| u8::try_from(item).ok());
     let bytes = match value {
@@ -113,7 +113,7 @@ pub(super) fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     bytes.ok_or_else(|| "json: response.patch cannot be unmarshaled into bytes".to_owned())
 }
 
-/// The refusal that a webhook's verdict is (upstream: `webhookerrors.ToStatusErr`).
+/// Returns the refusal for a webhook's `Status` (upstream: `webhookerrors.ToStatusErr`).
 pub(super) fn denial(hook: &str, result: &Value) -> Status {
     let text = |member| result.str_at(&[member]).unwrap_or_default();
     let denied = format!("admission webhook {hook:?} denied the request");

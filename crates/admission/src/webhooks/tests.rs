@@ -1,13 +1,14 @@
-//! What configurations say of webhooks.
+//! Dry-run support of webhooks, and bytes in their responses.
 
 use pintle_value::{Value, json};
 
 use super::Hook;
 use super::review::bytes;
 
-/// DRY-07, DRY-08, DRY-09: of what is written now, only what does nothing is kept; of old, there are others.
+/// DRY-07, DRY-08, DRY-09. Validation allows only the first two values; older objects can have the
+/// others.
 #[test]
-fn who_might_do_something_refuses_a_dry_run() {
+fn webhooks_with_side_effects_refuse_dry_runs() {
     let refusal = "admission webhook \"a.example.com\" does not support dry run";
     for (effects, expected) in [
         ("None", Ok(())),
@@ -25,7 +26,7 @@ fn who_might_do_something_refuses_a_dry_run() {
 }
 
 #[test]
-fn bytes_come_in_base64_or_as_numbers() {
+fn bytes_are_read_from_base64_or_numbers() {
     for (text, expected) in [
         (r#""W10=""#, Some("[]")),
         (r#""""#, Some("")),

@@ -37,7 +37,7 @@ fn check(selectors: &str, expected: Option<&str>) {
 }
 
 #[test]
-fn rules_come_in_the_order_of_selectors_and_names_each_once() {
+fn rules_are_unique_and_ordered_by_selector_and_name() {
     // AUTHZ-04
     check("", None);
     check("[]", Some(""));

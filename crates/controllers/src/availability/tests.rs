@@ -14,7 +14,7 @@ const API_SERVICE: &str = r#"{"metadata":{"name":"v1.a.io"},"spec":{"group":"a.i
     "service":{"namespace":"n","name":"s","port":443}}}"#;
 
 #[tokio::test]
-async fn the_condition_says_why_an_api_service_is_unavailable() {
+async fn the_condition_has_the_reason_of_unavailability() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"n"}}"#).await.expect("created");
     cluster.create(API_SERVICES, API_SERVICE).await.expect("created");

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 
-/// The pauses before a failed server is asked again (upstream: the reflector's).
+/// The pauses between requests to a failed server (upstream: the reflector's).
 const DELAY_MIN: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(30);
 /// The most objects of a resource; one with more is not followed.
@@ -67,7 +67,7 @@ struct Follower {
 }
 
 impl Followers {
-    /// Makes followers of nothing; servers will be asked as `user`.
+    /// Returns an empty set of followers, which send requests as `user`.
     pub(crate) fn new(servers: Arc<dyn ExtensionServers>, user: User) -> Self {
         let (sender, receiver) = mpsc::channel(NEWS_MAX);
         let (by_resource, tasks) = (HashMap::new(), JoinSet::new());

@@ -28,7 +28,7 @@ async fn says(cluster: &Cluster, name: &str, status: &str) -> Value {
 
 /// APF-03
 #[tokio::test]
-async fn the_dangling_condition_says_whether_the_level_exists() {
+async fn the_dangling_condition_reports_a_missing_level() {
     let cluster = Cluster::start().await;
     cluster.create(SCHEMAS, &schema("before", "quiet")).await.expect("created");
     let environment = cluster.environment.clone();

@@ -1,4 +1,4 @@
-//! Decides what the garbage collector does with one object, from the present state of its owners
+//! Decides the action of the garbage collector for one object, from the present state of its owners
 //! and dependents.
 //!
 //! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike

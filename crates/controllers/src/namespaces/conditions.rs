@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_say_what_remains_in_a_namespace() {
+    fn conditions_report_the_remaining_content_of_a_namespace() {
         let at = |seconds: i64| Now { unix_micros: seconds * 1_000_000 };
         let mut left = Left::default();
         left.objects.insert("pods.".into(), 2);

@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Running, gone, tree};
 
 const REQUESTS: &str = "certificates.k8s.io/certificatesigningrequests";
 
-/// A signer that encodes the order in place of a certificate.
+/// A signer that encodes the order instead of a certificate.
 struct OrderEncoder;
 
 impl Signer for OrderEncoder {

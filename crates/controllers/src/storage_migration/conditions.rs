@@ -2,17 +2,17 @@
 
 use pintle_value::{Map, Value};
 
-/// Whether a condition is `True`.
-pub(super) fn has(object: &Value, kind: &str) -> bool {
+/// True if the object is_true the condition with status `True`.
+pub(super) fn is_true(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|condition| condition.str_at(&["status"]) == Some("True"))
 }
 
-/// Whether a migration is over.
+/// True if a migration succeeded or failed.
 pub(super) fn is_terminal(migration: &Value) -> bool {
-    has(migration, "Succeeded") || has(migration, "Failed")
+    is_true(migration, "Succeeded") || is_true(migration, "Failed")
 }
 
-/// The generation that a condition is about.
+/// The observed generation of a condition.
 pub(super) fn observed(object: &Value, kind: &str) -> Option<i64> {
     find(object, kind)?.get("observedGeneration")?.as_int()
 }
@@ -22,7 +22,7 @@ fn find<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> {
     conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(kind))
 }
 
-/// Adds a condition, unless there is one of its type.
+/// Adds a condition with status `True`, unless the migration has one of this type.
 pub(super) fn set(migration: &mut Value, kind: &str, (reason, words): (&str, &str), now: &str) {
     if find(migration, kind).is_some() {
         return;
@@ -30,7 +30,7 @@ pub(super) fn set(migration: &mut Value, kind: &str, (reason, words): (&str, &st
     push(migration, condition(kind, "True", (reason, words), now));
 }
 
-/// Says that a migration runs no longer.
+/// Sets the condition `Running` to `False`.
 pub(super) fn complete(migration: &mut Value, generation: i64, now: &str) {
     let words = ("MigrationCompleted", "Migration completed");
     let mut complete = condition("Running", "False", words, now);

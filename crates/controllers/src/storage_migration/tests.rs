@@ -1,6 +1,6 @@
 use pintle_value::Value;
 
-use super::conditions::has;
+use super::conditions::is_true;
 use crate::cluster::{Cluster, Running};
 
 const MIGRATIONS: &str = "storagemigration.k8s.io/storageversionmigrations";
@@ -31,11 +31,11 @@ fn conditions(migration: &Value) -> Vec<String> {
 }
 
 fn is_over(migration: &Value) -> bool {
-    super::is_terminal(migration) && !has(migration, "Running")
+    super::is_terminal(migration) && !is_true(migration, "Running")
 }
 
 #[tokio::test]
-async fn a_migration_runs_and_says_so() {
+async fn a_migration_succeeds_and_reports_its_conditions() {
     let cluster = Cluster::migrating().await;
     for name in ["a", "b"] {
         let class = format!(r#"{{"metadata":{{"name":"{name}"}},"value":1}}"#);
@@ -55,13 +55,13 @@ async fn a_migration_runs_and_says_so() {
     );
     let checkpoint = seen.str_at(&["status", "resourceVersion"]).unwrap_or_default();
     assert!(checkpoint.parse::<u64>().is_ok_and(|checkpoint| checkpoint > 0), "{checkpoint}");
-    // What is stored as it should be is not committed again, and nobody owns more than before.
+    // An object in the current form is not committed again, and its field owners are unchanged.
     assert_eq!(cluster.get(CLASSES, "", "a"), before);
     controller.stop().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_migrated_is_told() {
+async fn migrations_of_missing_and_unsupported_resources_fail() {
     let cluster = Cluster::migrating().await;
     cluster.create(MIGRATIONS, &migration("gone", "example.com", "things")).await.expect("created");
     cluster
@@ -88,7 +88,7 @@ async fn what_cannot_be_migrated_is_told() {
 }
 
 #[tokio::test]
-async fn one_of_a_resource_runs_at_a_time() {
+async fn migrations_of_a_resource_run_one_after_the_other() {
     let cluster = Cluster::migrating().await;
     for name in ["b", "a"] {
         cluster.create(MIGRATIONS, &migration(name, "apps", "deployments")).await.expect("created");

@@ -3,13 +3,13 @@
 //! If a ruling needs a webhook, the check is recorded, the result of the evaluation is discarded,
 //! and it is evaluated again with the ruling. So no thread waits for a webhook.
 //!
-//! Invariant: a result that was evaluated without a ruling is never used; [`Inquiry::awaited`]
+//! Invariant: a result that was evaluated without a ruling is never used; [`Inquiry::pending`]
 //! reports it.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use pintle_admission::Awaited;
+use pintle_admission::PendingRuling;
 use pintle_auth::{Attributes, Authorizer, OwnedAttributes, Ruling};
 
 /// The checks of one evaluation.
@@ -31,7 +31,7 @@ impl Inquiry {
         Self { authorizer: authorizer.clone(), questions: Mutex::default() }
     }
 
-    /// The ruling; `None` if it must be awaited.
+    /// The ruling; `None` while it is pending.
     pub(super) fn authorize(&self, attributes: &Attributes<'_>) -> Option<Ruling> {
         if let Some(ruling) = self.authorizer.authorize(attributes).ready() {
             return Some(ruling);
@@ -47,7 +47,7 @@ impl Inquiry {
     }
 
     /// The pending ruling, after which the evaluation must run again.
-    pub(super) fn awaited(&self) -> Option<Awaited<'_>> {
+    pub(super) fn pending(&self) -> Option<PendingRuling<'_>> {
         let question = self.questions.lock().open.take()?;
         Some(Box::pin(async move {
             let ruling = self.authorizer.authorize(&question.borrowed()).await;

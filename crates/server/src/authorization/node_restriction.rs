@@ -57,7 +57,7 @@ impl Admission for NodeRestriction {
             let inquiry = Inquiry::new(&self.authorizer);
             loop {
                 let decided = decide(node, write, registry, &inquiry);
-                match inquiry.awaited() {
+                match inquiry.pending() {
                     Some(answer) => answer.await,
                     None => return decided.map(|()| Vec::new()),
                 }

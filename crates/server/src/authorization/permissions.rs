@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pintle_admission::{Asked, Awaited, Permissions};
+use pintle_admission::{ExpressionAuthorizer, PendingRuling, Permissions};
 use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_cel::{Decision, Question};
 use pintle_meta::user::{service_account, service_account_groups};
@@ -21,7 +21,7 @@ struct About {
 }
 
 impl Permissions for Authorized {
-    fn of(&self, user: &User) -> Arc<dyn Asked> {
+    fn of(&self, user: &User) -> Arc<dyn ExpressionAuthorizer> {
         Arc::new(About { user: user.clone(), inquiry: Inquiry::new(&self.0) })
     }
 }
@@ -32,9 +32,9 @@ impl fmt::Debug for About {
     }
 }
 
-impl Asked for About {
-    fn awaited(&self) -> Option<Awaited<'_>> {
-        self.inquiry.awaited()
+impl ExpressionAuthorizer for About {
+    fn pending(&self) -> Option<PendingRuling<'_>> {
+        self.inquiry.pending()
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn chain(
         vec![Box::new(escalation), Box::new(validation)];
     let permissions: Arc<dyn pintle_admission::Permissions> =
         Arc::new(Authorized(authorizer.clone()));
-    chain.push(Box::new(pintle_admission::Sense));
+    chain.push(Box::new(pintle_admission::ExpressionValidation));
     let image_policy = image_policy(plugins, webhooks)?;
     let others = authorization::plugins(authorizer)
         .chain(image_policy.map(|plugin| (ImagePolicyWebhook::NAME, plugin)));

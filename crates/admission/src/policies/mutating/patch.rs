@@ -10,12 +10,12 @@ use pintle_value::{Value, json};
 use super::policy::Mutation;
 use crate::expressions::Evaluation;
 use crate::policies::head::Head;
-use crate::policies::seen::Seen;
+use crate::policies::input::PolicyInput;
 
 /// The cost limit of one mutation (upstream: `RuntimeCELCostBudget`).
 const COST_MAX: u64 = 10_000_000;
 
-/// Why an object was not changed.
+/// Why an object was not mutated.
 #[derive(Debug, PartialEq)]
 pub(super) enum Problem {
     /// The policy is wrong.
@@ -28,7 +28,7 @@ pub(super) enum Problem {
 pub(super) fn patched(
     policy: &Head,
     mutation: &Mutation,
-    seen: &Seen,
+    input: &PolicyInput,
     params: &Value,
     kind: Option<&GroupVersionKind>,
 ) -> Result<Value, Problem> {
@@ -38,26 +38,26 @@ pub(super) fn patched(
     if let Some(why) = expression.problem() {
         return Err(Problem::Policy(why.to_owned()));
     }
-    let typed = schema_of(seen, kind)?;
-    let evaluation = Evaluation::new(seen.facts(policy, params), &policy.variables);
-    let made = evaluation.of(expression, &mut Budget::new(COST_MAX));
-    let made = made.map_err(|why| Problem::Policy(why.into_text()))?;
+    let typed = schema_of(input, kind)?;
+    let evaluation = Evaluation::new(input.inputs(policy, params), &policy.variables);
+    let output = evaluation.of(expression, &mut Budget::new(COST_MAX));
+    let output = output.map_err(|why| Problem::Policy(why.into_text()))?;
     let mut object = match mutation {
-        Mutation::Apply(_) => apply(typed, &seen.object, made)?,
-        Mutation::Patch(_) => patch(typed, &seen.object, &made)?,
+        Mutation::Apply(_) => apply(typed, &input.object, output)?,
+        Mutation::Patch(_) => patch(typed, &input.object, &output)?,
     };
     if kind.is_none() {
-        seen.version.set_defaults(&mut object);
+        input.version.set_defaults(&mut object);
     }
     Ok(object)
 }
 
 /// The type of the object.
 fn schema_of<'s>(
-    seen: &'s Seen,
+    input: &'s PolicyInput,
     kind: Option<&GroupVersionKind>,
 ) -> Result<(&'s Schema, TypeId), Problem> {
-    let Some(kind) = kind else { return Ok((&seen.version.schema, seen.version.ty)) };
+    let Some(kind) = kind else { return Ok((&input.version.schema, input.version.ty)) };
     let ty = pintle_schema::builtin_kind(&kind.group_version().to_string(), &kind.kind);
     ty.map(|ty| (pintle_schema::builtin(), ty)).ok_or_else(|| {
         let version = kind.group_version();
@@ -69,15 +69,16 @@ fn schema_of<'s>(
     })
 }
 
-/// Applies a configuration to an object; the configuration has the object's kind, whatever it says.
+/// Applies a configuration to an object. The configuration gets the object's `apiVersion` and
+/// `kind`.
 pub(super) fn apply(
     (schema, ty): (&Schema, TypeId),
     object: &Value,
     mut configuration: Value,
 ) -> Result<Value, Problem> {
     for member in ["apiVersion", "kind"] {
-        if let Some(said) = object.get(member) {
-            configuration.make_object().insert(member, said.clone());
+        if let Some(value) = object.get(member) {
+            configuration.make_object().insert(member, value.clone());
         }
     }
     merge_unowned(schema, ty, object, &configuration)
@@ -97,7 +98,8 @@ pub(super) fn patch(
             Err(why) if why.to_string().ends_with("test failed") => return Ok(object.clone()),
             Err(why) => return Err(Problem::Policy(format!("JSON Patch: {why}"))),
         };
-    // Unknown fields are not the client's mistake; those of custom resources are pruned later.
+    // The policy made the unknown fields, not the client, so they are an internal error. Unknown
+    // fields of custom resources are pruned later.
     if !schema.is_structural(ty) {
         let unfit = conform(schema, ty, &mut patched)
             .map_err(|why| Problem::Request(Status::internal(why)))?;

@@ -1,10 +1,10 @@
-//! A MutatingAdmissionPolicy as it is kept: read once, with its expressions.
+//! A parsed MutatingAdmissionPolicy with its compiled expressions.
 
 use pintle_meta::field;
 use pintle_registry::{Object, Unreadable};
 use pintle_value::{Path, Value};
 
-use crate::expressions::{Expression, Wanted};
+use crate::expressions::{Expected, Expression};
 use crate::policies::head::{Head, items, problem, text};
 
 /// A MutatingAdmissionPolicy.
@@ -12,16 +12,16 @@ use crate::policies::head::{Head, items, problem, text};
 pub(crate) struct Policy {
     pub(super) head: Head,
     pub(super) mutations: Vec<Mutation>,
-    /// It is to be asked again if others changed the object after it.
-    pub(super) again: bool,
+    /// True if the policy is evaluated wants_reinvocation when others change the object after it.
+    pub(super) wants_reinvocation: bool,
 }
 
-/// A change, as an expression tells it.
+/// A mutation of a policy.
 #[derive(Debug)]
 pub(super) enum Mutation {
-    /// A configuration that is applied.
+    /// Evaluates to an apply configuration.
     Apply(Expression),
-    /// Operations of a JSON patch.
+    /// Evaluates to a list of JSON patch operations.
     Patch(Expression),
 }
 
@@ -37,22 +37,24 @@ impl Policy {
     }
 
     pub(crate) fn read(policy: &Value) -> Self {
-        let (head, (mutations, again)) = Head::read(policy, true, |spec, compiler| {
-            let expression = |mutation: &Value, member: &str, wanted| {
+        let (head, (mutations, wants_reinvocation)) = Head::read(policy, true, |spec, compiler| {
+            let expression = |mutation: &Value, member: &str, expected| {
                 let text = mutation.str_at(&[member, "expression"]).unwrap_or_default();
-                compiler.compile(text, wanted)
+                compiler.compile(text, expected)
             };
             let mutation = |mutation: &Value| match text(mutation, "patchType") {
-                "JSONPatch" => Mutation::Patch(expression(mutation, "jsonPatch", Wanted::Patches)),
-                _ => Mutation::Apply(expression(mutation, "applyConfiguration", Wanted::Object)),
+                "JSONPatch" => {
+                    Mutation::Patch(expression(mutation, "jsonPatch", Expected::Patches))
+                }
+                _ => Mutation::Apply(expression(mutation, "applyConfiguration", Expected::Object)),
             };
             let mutations = items(spec, "mutations").iter().map(mutation).collect();
             (mutations, text(spec, "reinvocationPolicy") == "IfNeeded")
         });
-        Self { head, mutations, again }
+        Self { head, mutations, wants_reinvocation }
     }
 
-    /// Everything that is wrong with its expressions.
+    /// Returns the errors of all expressions.
     pub(crate) fn problems(&self) -> field::Errors {
         let mut problems = self.head.problems();
         for (index, mutation) in self.mutations.iter().enumerate() {

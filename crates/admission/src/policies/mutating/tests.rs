@@ -6,22 +6,22 @@ use pintle_value::{Value, json};
 
 use super::patch::{Problem, apply, patch};
 use super::policy::Policy;
-use crate::expressions::{ANYTHING, Compiler, Evaluation, Facts, Variables, Wanted};
+use crate::expressions::{ANYTHING, Compiler, Evaluation, Expected, Inputs, Variables};
 use crate::permissions::strict;
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
 }
 
-/// What an expression makes of a Deployment, or why it makes nothing of it.
-fn made(expression: &str, wanted: Wanted, object: &Value) -> Result<Value, String> {
+/// Evaluates a mutation and applies it to a Deployment; returns the mutated object or the error.
+fn mutated(expression: &str, use_as: Expected, object: &Value) -> Result<Value, String> {
     let compiler = Compiler::of_policy(ANYTHING, None);
-    let expression = compiler.compile(expression, wanted);
+    let expression = compiler.compile(expression, use_as);
     if let Some(why) = expression.problem() {
         return Err(why.to_owned());
     }
     let variables = Variables::default();
-    let facts = Facts {
+    let inputs = Inputs {
         object,
         old: &tree(r#"{"spec":{"replicas":2}}"#),
         request: &Value::Null,
@@ -30,13 +30,13 @@ fn made(expression: &str, wanted: Wanted, object: &Value) -> Result<Value, Strin
         authorizer: &strict(),
         resource: &ResourceCheck::default(),
     };
-    let evaluation = Evaluation::new(facts, &variables);
-    let made = evaluation.of(&expression, &mut Budget::new(10_000_000));
-    let made = made.map_err(|why| why.into_text())?;
+    let evaluation = Evaluation::new(inputs, &variables);
+    let output = evaluation.of(&expression, &mut Budget::new(10_000_000));
+    let output = output.map_err(|why| why.into_text())?;
     let ty = builtin_kind("apps/v1", "Deployment").expect("a Deployment is built in");
-    let changed = match wanted {
-        Wanted::Object => apply((builtin(), ty), object, made),
-        _ => patch((builtin(), ty), object, &made),
+    let changed = match use_as {
+        Expected::Object => apply((builtin(), ty), object, output),
+        _ => patch((builtin(), ty), object, &output),
     };
     changed.map_err(|problem| match problem {
         Problem::Policy(why) => why,
@@ -44,7 +44,7 @@ fn made(expression: &str, wanted: Wanted, object: &Value) -> Result<Value, Strin
     })
 }
 
-/// A Deployment with this in place of what is in it.
+/// Returns a Deployment with these members.
 fn deployment(content: &str) -> Value {
     tree(&format!(r#"{{"apiVersion":"apps/v1","kind":"Deployment",{content}}}"#))
 }
@@ -64,10 +64,10 @@ fn typed(mut object: Value) -> Value {
     object
 }
 
-fn check(wanted: Wanted, expression: &str, before: &str, expected: Result<&str, &str>) {
-    let found = made(expression, wanted, &deployment(before));
+fn check(use_as: Expected, expression: &str, before: &str, expected: Result<&str, &str>) {
+    let found = mutated(expression, use_as, &deployment(before));
     match expected {
-        // What Go's types set by themselves is no part of the case.
+        // Both are compared in the form of Go's types, which set some fields themselves.
         Ok(after) => {
             assert_eq!(found.map(typed), Ok(typed(deployment(after))), "{expression}");
         }
@@ -79,7 +79,7 @@ fn check(wanted: Wanted, expression: &str, before: &str, expected: Result<&str, 
 }
 
 #[test]
-fn patches_are_applied() {
+fn json_patches_are_applied() {
     let labels = |all: &str| format!(r#""metadata":{{"labels":{all}}}"#);
     let replicas = |n: u8| format!(r#""spec":{{"replicas":{n}}}"#);
     let (a, x) = (r#"{"name":"a"}"#, r#"{"name":"x"}"#);
@@ -121,11 +121,11 @@ fn patches_are_applied() {
         ("op: 'add', path: '/spec/progressDeadlineSeconds', value: object.spec.replicas".to_owned(), replicas(3), r#""spec":{"progressDeadlineSeconds":3,"replicas":3}"#.to_owned()),
     ] {
         let expression = format!("[JSONPatch{{{operations}}}]");
-        check(Wanted::Patches, &expression, &before, Ok(&after));
+        check(Expected::Patches, &expression, &before, Ok(&after));
     }
 }
 
-/// Patches can be looked at, and compared.
+/// Expressions can read and compare patches and objects.
 #[test]
 fn patches_are_values() {
     for (expression, expected) in [
@@ -146,12 +146,12 @@ fn patches_are_values() {
             "[JSONPatch{{op: 'add', path: '/metadata', value: {{'name': string({expression})}}}}]"
         );
         let after = format!(r#""metadata":{{"name":"{expected}"}}"#);
-        check(Wanted::Patches, &expression, r#""spec":{}"#, Ok(&after));
+        check(Expected::Patches, &expression, r#""spec":{}"#, Ok(&after));
     }
 }
 
 #[test]
-fn what_cannot_be_patched_is_told() {
+fn errors_of_json_patches_are_reported() {
     let at = "/spec/template/spec/containers/-";
     for (operations, expected) in [
         (
@@ -173,12 +173,12 @@ fn what_cannot_be_patched_is_told() {
         ("op: object.none".to_owned(), "resulted in error: no such key: none"),
     ] {
         let expression = format!("[JSONPatch{{{operations}}}]");
-        check(Wanted::Patches, &expression, &containers(r#"[{"name":"a"}]"#), Err(expected));
+        check(Expected::Patches, &expression, &containers(r#"[{"name":"a"}]"#), Err(expected));
     }
 }
 
 #[test]
-fn configurations_are_applied() {
+fn apply_configurations_are_merged() {
     let volumes = |list: &str| format!(r#""spec":{{"template":{{"spec":{{"volumes":{list}}}}}}}"#);
     let replicas = |n: u8| format!(r#""spec":{{"replicas":{n}}}"#);
     let pod = |spec: &str| {
@@ -196,7 +196,7 @@ fn configurations_are_applied() {
         ("spec: Object.spec{replicas: 3}".to_owned(), format!(r#"{},"metadata":{{}}"#, env(r#"[{"name":"t","value":"a"},{"name":"t","value":"b"}]"#)), r#""metadata":{},"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"a","env":[{"name":"t","value":"a"},{"name":"t","value":"b"}]}]}}}"#.to_owned()),
         (pod("containers: [Object.spec.template.spec.containers{name: 'a', env: [Object.spec.template.spec.containers.env{name: 't', value: 'c'}]}]"), env(r#"[{"name":"t","value":"a"},{"name":"t","value":"b"},{"name":"f","value":"g"}]"#), env(r#"[{"name":"t","value":"c"},{"name":"f","value":"g"}]"#)),
     ] {
-        check(Wanted::Object, &format!("Object{{{configuration}}}"), &before, Ok(&after));
+        check(Expected::Object, &format!("Object{{{configuration}}}"), &before, Ok(&after));
     }
     for (expression, expected) in [
         (
@@ -218,12 +218,12 @@ fn configurations_are_applied() {
         ("'no'", "must evaluate to Object but got string"),
         ("Object.spec.metadata{}", "must evaluate to Object but got Object.spec.metadata"),
     ] {
-        check(Wanted::Object, expression, &replicas(1), Err(expected));
+        check(Expected::Object, expression, &replicas(1), Err(expected));
     }
 }
 
 #[test]
-fn expressions_must_make_patches() {
+fn expressions_must_have_the_type_of_their_mutation() {
     let apply = |text: &str| {
         format!(
             r#"{{"patchType":"ApplyConfiguration","applyConfiguration":{{"expression":"{text}"}}}}"#

@@ -1,13 +1,13 @@
-//! A ValidatingAdmissionPolicy as it is kept: read once, with its expressions.
+//! A parsed ValidatingAdmissionPolicy with its compiled expressions.
 
 use pintle_meta::{Reason, field};
 use pintle_registry::{Object, Unreadable};
 use pintle_value::{Str, Value};
 
-use crate::expressions::{Compiler, Expression, Wanted};
+use crate::expressions::{Compiler, Expected, Expression};
 use crate::policies::head::{Head, at, items, problem, text};
 
-/// The reasons that a validation may give besides the usual one.
+/// The reasons that a validation can set instead of `Invalid`.
 const REASONS: [Reason; 3] =
     [Reason::Forbidden, Reason::Unauthorized, Reason::RequestEntityTooLarge];
 
@@ -19,18 +19,18 @@ pub(crate) struct Policy {
     pub(super) annotations: Vec<Annotation>,
 }
 
-/// What is told the audit log.
+/// An audit annotation of a policy.
 #[derive(Debug)]
 pub(super) struct Annotation {
     pub(super) key: Str,
     pub(super) value: Expression,
 }
 
-/// What must hold.
+/// A validation of a policy.
 #[derive(Debug)]
 pub(super) struct Validation {
     pub(super) expression: Expression,
-    /// What to say where it does not; `""` for nothing in particular.
+    /// The message of a failure; `""` if the policy has none.
     pub(super) message: String,
     pub(super) message_expression: Option<Expression>,
     pub(super) reason: Reason,
@@ -51,7 +51,7 @@ impl Policy {
         let (head, (validations, annotations)) = Head::read(policy, false, |spec, compiler| {
             let annotation = |annotation: &Value| Annotation {
                 key: text(annotation, "key").into(),
-                value: compiler.compile(text(annotation, "valueExpression"), Wanted::TextOrNull),
+                value: compiler.compile(text(annotation, "valueExpression"), Expected::TextOrNull),
             };
             let validations = items(spec, "validations").iter();
             let validations = validations.map(|one| Validation::read(one, compiler)).collect();
@@ -60,14 +60,16 @@ impl Policy {
         Self { head, validations, annotations }
     }
 
-    /// Everything that is wrong with its expressions.
+    /// Returns the errors of all expressions.
     pub(crate) fn problems(&self) -> field::Errors {
         let mut problems = self.head.problems();
         for (index, validation) in self.validations.iter().enumerate() {
             let path = |member| at("validations", index, member);
             problems.extend(problem(&validation.expression, &path("expression")));
             let message = validation.message_expression.as_ref();
-            problems.extend(message.and_then(|said| problem(said, &path("messageExpression"))));
+            problems.extend(
+                message.and_then(|expression| problem(expression, &path("messageExpression"))),
+            );
         }
         for (index, annotation) in self.annotations.iter().enumerate() {
             let path = at("auditAnnotations", index, "valueExpression");
@@ -83,10 +85,10 @@ impl Validation {
         let word = text(validation, "reason");
         let reason = REASONS.into_iter().find(|reason| reason.word() == word);
         Self {
-            expression: compiler.compile(text(validation, "expression"), Wanted::Bool),
+            expression: compiler.compile(text(validation, "expression"), Expected::Bool),
             message: text(validation, "message").trim().to_owned(),
             message_expression: (!message.is_empty())
-                .then(|| compiler.compile(message, Wanted::Message)),
+                .then(|| compiler.compile(message, Expected::Message)),
             reason: reason.unwrap_or(Reason::Invalid),
         }
     }

@@ -3,9 +3,9 @@ use pintle_meta::Reason;
 use pintle_registry::admission::Operation;
 use pintle_value::{Value, json};
 
-use super::decision::{Weight, objections};
+use super::evaluation::{self, Effect};
 use super::policy::Policy;
-use crate::expressions::Facts;
+use crate::expressions::Inputs;
 use crate::measures::Measures;
 use crate::permissions::strict;
 
@@ -13,12 +13,12 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
 }
 
-/// What a policy with this spec says of an object `a` with two replicas, made by `jane`, its parameters
-/// being `{"max": 1}`.
-fn said(spec: &str) -> Vec<(String, Reason)> {
+/// Returns the failures of a policy with this spec, for the create of an object `a` with two replicas by `jane`,
+/// with the parameters `{"max": 1}`.
+fn failures(spec: &str) -> Vec<(String, Reason)> {
     let policy = Policy::read(&tree(&format!(r#"{{"metadata":{{"name":"p"}},"spec":{spec}}}"#)));
     let params = tree(r#"{"max":1}"#);
-    let facts = Facts {
+    let inputs = Inputs {
         object: &tree(
             r#"{"metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z"},
             "spec":{"replicas":2}}"#,
@@ -31,14 +31,14 @@ fn said(spec: &str) -> Vec<(String, Reason)> {
         resource: &ResourceCheck::default(),
     };
     let measures = Measures::default();
-    let mut found = objections(&policy, facts, (&measures, Operation::Create)).0;
-    found.retain(|objection| objection.weight != Weight::None);
-    found.into_iter().map(|objection| (objection.message, objection.reason)).collect()
+    let mut found = evaluation::failures(&policy, inputs, (&measures, Operation::Create)).0;
+    found.retain(|failure| failure.effect != Effect::Ignore);
+    found.into_iter().map(|failure| (failure.message, failure.reason)).collect()
 }
 
 fn check(spec: &str, expected: &[&str]) {
-    let said: Vec<String> = said(spec).into_iter().map(|(message, _)| message).collect();
-    assert_eq!(said, expected, "{spec}");
+    let failures: Vec<String> = failures(spec).into_iter().map(|(message, _)| message).collect();
+    assert_eq!(failures, expected, "{spec}");
 }
 
 fn validations(all: &str) -> String {
@@ -46,7 +46,7 @@ fn validations(all: &str) -> String {
 }
 
 #[test]
-fn validations_hold_or_say_why() {
+fn failed_validations_have_messages() {
     for (validation, expected) in [
         (r#"{"expression":"object.spec.replicas > 1"}"#, ""),
         (
@@ -82,23 +82,24 @@ fn validations_hold_or_say_why() {
 }
 
 #[test]
-fn what_is_not_known_is_told() {
+fn unknown_names_are_compilation_errors() {
     for (expression, expected) in [
         ("params.max > 1", "undeclared reference to 'params'"),
         ("request.none == ''", "undefined field 'none'"),
         ("variables.none == ''", "undeclared reference to 'variables'"),
     ] {
         let spec = validations(&format!(r#"{{"expression":"{expression}"}}"#));
-        let said = said(&spec);
-        let text = &said[0].0;
-        let is_told = text.starts_with("compilation error: compilation failed: ERROR: <input>:1:");
-        assert!(is_told && text.contains(expected), "{text}");
-        assert_eq!(said[0].1, Reason::Invalid);
+        let failures = failures(&spec);
+        let text = &failures[0].0;
+        let is_compilation_error =
+            text.starts_with("compilation error: compilation failed: ERROR: <input>:1:");
+        assert!(is_compilation_error && text.contains(expected), "{text}");
+        assert_eq!(failures[0].1, Reason::Invalid);
     }
 }
 
 #[test]
-fn who_may_do_what_is_asked() {
+fn expressions_authorize_users() {
     for (expression, expected) in [
         ("authorizer.path('/healthz').check('get').allowed()", ""),
         ("!authorizer.path('/healthz').check('post').allowed()", ""),
@@ -139,7 +140,7 @@ fn who_may_do_what_is_asked() {
         let expected: Vec<&str> = Some(expected).filter(|e| !e.is_empty()).into_iter().collect();
         check(&validations(&format!(r#"{{"expression":"{expression}"}}"#)), &expected);
     }
-    // Messages ask nobody, but may be made of what was asked for before.
+    // A message expression cannot use `authorizer`, but a variable that does.
     let asked = r#"{"name":"may","expression":"authorizer.path('/').check('get')"}"#;
     let spec = |message: &str| {
         format!(
@@ -159,9 +160,9 @@ fn who_may_do_what_is_asked() {
     );
 }
 
-/// What an expression comes to need not be data.
+/// The value of a variable need not be JSON data.
 #[test]
-fn variables_may_be_of_any_type() {
+fn variables_can_have_any_type() {
     for (variable, expression) in [
         ("quantity('1Ki')", "variables.a.isGreaterThan(quantity('1000'))"),
         ("url('http://a/b')", "variables.a.getHost() == 'a'"),
@@ -176,16 +177,16 @@ fn variables_may_be_of_any_type() {
         ("null", "variables.a == null"),
         ("object.none", "has(object.none) || true"),
     ] {
-        let said = said(&format!(
+        let failures = failures(&format!(
             r#"{{"variables":[{{"name":"a","expression":"{variable}"}}],
             "validations":[{{"expression":"{expression}"}}]}}"#
         ));
-        assert_eq!(said, [], "{variable}");
+        assert_eq!(failures, [], "{variable}");
     }
 }
 
 #[test]
-fn long_chains_of_variables_are_found() {
+fn long_chains_of_variables_are_bounded() {
     let chain: Vec<String> = (1..200)
         .map(|n| format!(r#"{{"name":"v{n}","expression":"variables.v{} + 1"}}"#, n - 1))
         .collect();
@@ -197,19 +198,19 @@ fn long_chains_of_variables_are_found() {
         ),
         &[],
     );
-    // Values of values of values are bounded.
+    // The depth of nested values is bounded.
     let deep: Vec<String> = (1..200)
         .map(|n| {
             format!(r#"{{"name":"v{n}","expression":"[[[[[[[[[[variables.v{}]]]]]]]]]]"}}"#, n - 1)
         })
         .collect();
-    let said = said(&format!(
+    let failures = failures(&format!(
         r#"{{"variables":[{{"name":"v0","expression":"0"}},{}],
         "validations":[{{"expression":"variables.v199 == []"}}]}}"#,
         deep.join(",")
     ));
-    assert!(said[0].0.contains("values are nested too deeply"), "{said:?}");
-    // A name that is given twice means the one before, and after it the last.
+    assert!(failures[0].0.contains("values are nested too deeply"), "{failures:?}");
+    // A second variable of the same name can use the first; later expressions use the second.
     check(
         r#"{"variables":[{"name":"a","expression":"1"},{"name":"a","expression":"variables.a + 1"}],
         "validations":[{"expression":"variables.a == 2"}]}"#,
@@ -218,7 +219,7 @@ fn long_chains_of_variables_are_found() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_when_it_is_written() {
+fn invalid_expressions_are_validation_errors() {
     for (spec, expected) in [
         (
             r#"{"validations":[{"expression":"true"},{"expression":"object.x"}]}"#,
@@ -243,13 +244,13 @@ fn what_makes_no_sense_is_refused_when_it_is_written() {
         (r#"{"validations":[{"expression":"authorizer.path('/').check('get').allowed()"}]}"#, &[]),
     ] {
         let policy = Policy::read(&tree(&format!(r#"{{"spec":{spec}}}"#)));
-        let said: Vec<String> = policy.problems().iter().map(ToString::to_string).collect();
-        assert_eq!(said, expected, "{spec}");
+        let failures: Vec<String> = policy.problems().iter().map(ToString::to_string).collect();
+        assert_eq!(failures, expected, "{spec}");
     }
 }
 
 #[test]
-fn reasons_are_chosen() {
+fn a_validation_can_set_its_reason() {
     for (reason, expected) in [
         ("Forbidden", Reason::Forbidden),
         ("Unauthorized", Reason::Unauthorized),
@@ -258,12 +259,12 @@ fn reasons_are_chosen() {
         ("", Reason::Invalid),
     ] {
         let validation = format!(r#"{{"expression":"false","reason":"{reason}"}}"#);
-        assert_eq!(said(&validations(&validation))[0].1, expected, "{reason}");
+        assert_eq!(failures(&validations(&validation))[0].1, expected, "{reason}");
     }
 }
 
 #[test]
-fn conditions_come_first() {
+fn match_conditions_are_evaluated_before_validations() {
     for (policy, conditions, expected) in [
         ("Fail", r#"{"expression":"object.metadata.name == 'b'"}"#, &[][..]),
         ("Fail", r#"{"expression":"object.metadata.name == 'a'"}"#, &["failed expression: false"]),
@@ -286,7 +287,7 @@ fn conditions_come_first() {
 }
 
 #[test]
-fn a_lenient_policy_lets_pass_what_it_cannot_judge() {
+fn errors_of_a_policy_that_ignores_failures_have_no_effect() {
     for (expression, expected) in
         [("object.none == 1", &[][..]), ("no CEL", &[]), ("false", &["failed expression: false"])]
     {
@@ -300,7 +301,7 @@ fn a_lenient_policy_lets_pass_what_it_cannot_judge() {
 }
 
 #[test]
-fn variables_are_found_when_they_are_wanted() {
+fn variables_are_evaluated_on_use() {
     for (variables, expression, expected) in [
         (r#"{"name":"a","expression":"object.spec.replicas + 1"}"#, "variables.a == 3", ""),
         (
@@ -337,10 +338,10 @@ fn variables_are_found_when_they_are_wanted() {
             "",
         ),
     ] {
-        let said = said(&format!(
+        let failures = failures(&format!(
             r#"{{"variables":[{variables}],"validations":[{{"expression":"{expression}"}}]}}"#
         ));
-        let text = said.first().map(|(message, _)| message.as_str()).unwrap_or_default();
+        let text = failures.first().map(|(message, _)| message.as_str()).unwrap_or_default();
         match variables.contains("1 + 'a'") {
             true => assert!(text.contains("composited variable \"a\" fails to compile"), "{text}"),
             false => assert_eq!(text, expected, "{variables} {expression}"),
@@ -349,7 +350,7 @@ fn variables_are_found_when_they_are_wanted() {
 }
 
 #[test]
-fn parameters_are_known_where_they_have_a_kind() {
+fn params_exist_only_with_a_parameter_kind() {
     let spec = |expression: &str| {
         format!(
             r#"{{"paramKind":{{"apiVersion":"v1","kind":"ConfigMap"}},
@@ -361,7 +362,7 @@ fn parameters_are_known_where_they_have_a_kind() {
 }
 
 #[test]
-fn annotations_that_cannot_be_written_are_objections() {
+fn errors_of_audit_annotations_are_failures() {
     for (value, policy, expected) in [
         ("'a'", "Fail", &[][..]),
         ("null", "Fail", &[]),
@@ -388,11 +389,11 @@ fn annotations_that_cannot_be_written_are_objections() {
 }
 
 #[test]
-fn what_costs_too_much_ends_it_all() {
+fn exhausting_the_budget_ends_the_evaluation() {
     let long = "[1,2,3,4,5,6,7,8,9,10]";
     let deep = (0..7).fold("true".to_owned(), |inner, i| format!("{long}.all(x{i}, {inner})"));
     let all = (0..12).map(|_| format!(r#"{{"expression":"{deep}"}}"#)).collect::<Vec<_>>();
-    let said = said(&validations(&all.join(",")));
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].0.starts_with("validation failed due to running out of cost budget"));
+    let failures = failures(&validations(&all.join(",")));
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].0.starts_with("validation failed due to running out of cost budget"));
 }

@@ -1,6 +1,6 @@
-//! Whether a policy's expressions fit the types of what they are about (VAP-02). What does not fit is told
-//! in the policy's status, and changes nothing else: the types may be others by the time that the policy is
-//! asked (upstream: `TypeChecker`).
+//! Checks a policy's expressions against the types of the resources that it matches (VAP-02,
+//! upstream: `TypeChecker`). Errors are warnings in the policy's status and change nothing else,
+//! because the types may differ when the policy is evaluated.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
 
 use crate::expressions::typed::declaration;
-use crate::expressions::{ANYTHING, Compiler, Wanted};
+use crate::expressions::{ANYTHING, Compiler, Expected};
 use crate::matching::texts;
 use crate::policies::head::{at, items, text};
 
-/// So many types are looked at, as upstream does.
+/// The number of types that are checked, as in upstream.
 const TYPES_MAX: usize = 10;
 
-/// Something that does not fit.
+/// A warning in the policy's status.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExpressionWarning {
     /// The path to the expression.
     pub field: String,
-    /// By type, what is wrong.
+    /// The errors, one line per type.
     pub warning: String,
 }
 
-/// What of a policy's validations does not fit.
+/// Checks the expressions of a policy's validations against each type.
 pub fn type_warnings(policy: &Value, registry: &Registry) -> Vec<ExpressionWarning> {
     let spec = policy.get("spec").unwrap_or(&Value::Null);
     let params = params(spec, registry);
     let compilers = types(spec, registry).into_iter().map(|(name, resource)| {
         let object = declaration(&resource.schema, resource.ty, &resource.kind);
         let mut compiler = Compiler::of_policy(object, params.clone());
-        compiler.compose();
+        compiler.declare_variables();
         for variable in items(spec, "variables") {
-            compiler.name(text(variable, "name"), text(variable, "expression"));
+            compiler.add_variable(text(variable, "name"), text(variable, "expression"));
         }
         (name, compiler)
     });
@@ -59,15 +59,15 @@ pub fn type_warnings(policy: &Value, registry: &Registry) -> Vec<ExpressionWarni
     warnings
 }
 
-/// What is wrong with an expression about one type.
+/// Returns the compilation error of an expression with the declarations of one type.
 fn wrong(name: &str, compiler: &Compiler, expression: &str) -> Option<String> {
-    let expression = compiler.compile(expression, Wanted::Anything);
+    let expression = compiler.compile(expression, Expected::Anything);
     let why = expression.problem()?;
     let why = why.strip_prefix("compilation failed: ").unwrap_or(why);
     Some(format!("{name}: {why}\n"))
 }
 
-/// What is known of a policy's parameters; `None` where it has none.
+/// Returns the declaration of a policy's parameters; `None` without a parameter kind.
 fn params(spec: &Value, registry: &Registry) -> Option<pintle_cel::Declaration> {
     let kind = spec.get("paramKind")?;
     let version = GroupVersion::parse(text(kind, "apiVersion"));
@@ -80,7 +80,8 @@ fn params(spec: &Value, registry: &Registry) -> Option<pintle_cel::Declaration> 
     Some(known.unwrap_or(ANYTHING))
 }
 
-/// The resources that a policy names one by one, by their kinds: of patterns nothing is known.
+/// Returns the resources that a policy names without wildcards, by the text that warnings use for
+/// them.
 fn types(spec: &Value, registry: &Registry) -> BTreeMap<String, std::sync::Arc<Resource>> {
     let mut found = BTreeMap::new();
     let rules = spec.at(&["matchConstraints", "resourceRules"]);

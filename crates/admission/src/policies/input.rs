@@ -10,28 +10,28 @@ use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
 
 use super::head::Head;
-use crate::expressions::{Evaluation, Facts};
+use crate::expressions::{Evaluation, Inputs};
 use crate::find;
 use crate::matching::is_namespace;
 use crate::measures::{Asker, Measures};
-use crate::permissions::{Asked, Permissions, resource_of};
-use crate::request::{describe, shown};
+use crate::permissions::{ExpressionAuthorizer, Permissions, resource_of};
+use crate::request::{describe, to_version};
 
-/// A write in the version of the resource that a policy matches.
-pub(super) struct Seen {
+/// The input: a write in the version of the resource that a policy matches.
+pub(super) struct PolicyInput {
     pub(super) version: Arc<Resource>,
     pub(super) object: Value,
     old: Value,
     request: Value,
     namespace: Value,
-    pub(super) asked: Arc<dyn Asked>,
+    pub(super) rulings: Arc<dyn ExpressionAuthorizer>,
     /// The authorizer that expressions call.
     authorizer: Arc<dyn Authorizer>,
     resource: ResourceCheck,
 }
 
-impl Seen {
-    /// A write of `object`, which has the stored form.
+impl PolicyInput {
+    /// Returns the input for a write of `object`, which has the stored form.
     pub(super) async fn of(
         write: &Attributes<'_>,
         object: Option<&Value>,
@@ -40,11 +40,11 @@ impl Seen {
         permissions: &dyn Permissions,
     ) -> Result<Self, Status> {
         let object = match object {
-            Some(object) => shown(object, write, version).await?,
+            Some(object) => to_version(object, write, version).await?,
             None => Value::Null,
         };
         let old = match write.old {
-            Some(old) => shown(old, write, version).await?,
+            Some(old) => to_version(old, write, version).await?,
             None => Value::Null,
         };
         let has_namespace = !write.namespace.is_empty() && !is_namespace(write.resource);
@@ -53,22 +53,22 @@ impl Seen {
             Some(name) => find(registry, ("", "namespaces"), "", name)?,
             None => None,
         };
-        let asked = permissions.of(write.user);
+        let rulings = permissions.of(write.user);
         Ok(Self {
             version: Arc::clone(version),
             object,
             old,
             request: describe(write, version).into(),
             namespace: namespace.unwrap_or_default(),
-            authorizer: asked.clone(),
-            asked,
+            authorizer: rulings.clone(),
+            rulings,
             resource: resource_of(write),
         })
     }
 
     /// The variables of a policy's expressions.
-    pub(super) fn facts<'a>(&'a self, policy: &Head, params: &'a Value) -> Facts<'a> {
-        Facts {
+    pub(super) fn inputs<'a>(&'a self, policy: &Head, params: &'a Value) -> Inputs<'a> {
+        Inputs {
             object: &self.object,
             old: &self.old,
             request: &self.request,
@@ -80,19 +80,19 @@ impl Seen {
     }
 }
 
-/// True if the operation and the match conditions of a policy match a write.
-pub(super) fn is_wanted(
+/// True if the match conditions of a policy match a write.
+pub(super) fn is_matched(
     policy: &Head,
-    facts: Facts<'_>,
+    inputs: Inputs<'_>,
     (measures, operation): (&Measures, Operation),
 ) -> Result<bool, String> {
     if policy.conditions.is_empty() {
         return Ok(true);
     }
     // Conditions are evaluated without the namespace.
-    let facts = Facts { namespace: &Value::Null, ..facts };
+    let inputs = Inputs { namespace: &Value::Null, ..inputs };
     let began = Instant::now();
-    let judged = policy.conditions.hold(&Evaluation::new(facts, &policy.variables));
-    measures.judged(Asker::Policy(&policy.name), operation, began.elapsed(), judged.is_err());
-    judged
+    let matched = policy.conditions.all_true(&Evaluation::new(inputs, &policy.variables));
+    measures.judged(Asker::Policy(&policy.name), operation, began.elapsed(), matched.is_err());
+    matched
 }

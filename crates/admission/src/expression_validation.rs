@@ -1,5 +1,5 @@
-//! Whether the expressions of policies and webhooks make sense, looked at when they are written (VAP-02).
-//! What was let in once may stay.
+//! Validates the CEL expressions of policies and webhooks when they are created or changed
+//! (VAP-02). An update that does not change the expressions is not refused for them.
 
 use pintle_meta::field::{Error, Errors};
 use pintle_registry::admission::{Admission, Attributes};
@@ -8,13 +8,13 @@ use pintle_value::Value;
 use crate::policies::{GROUP, MutatingPolicy, ValidatingPolicy};
 use crate::webhooks;
 
-/// Tells of expressions that make no sense. It is part of what is valid, and no plugin.
-pub struct Sense;
+/// Reports expressions that do not compile. This is a part of validation, not a plugin.
+pub struct ExpressionValidation;
 
-/// What is wrong with the expressions of an object, by its resource.
+/// Returns the errors of an object's expressions.
 type Problems = fn(&Value) -> Errors;
 
-/// The resources with expressions, where these are, and what is wrong with them.
+/// The resources with expressions, the member that has the expressions, and the check.
 const KINDS: [(&str, &str, Problems); 4] = [
     ("mutatingadmissionpolicies", "spec", |policy| MutatingPolicy::read(policy).problems()),
     ("mutatingwebhookconfigurations", "webhooks", webhooks::problems),
@@ -22,8 +22,8 @@ const KINDS: [(&str, &str, Problems); 4] = [
     ("validatingwebhookconfigurations", "webhooks", webhooks::problems),
 ];
 
-/// Lists with expressions, in the order in which upstream looks at them, with the members of their items in
-/// that order. What is in none of them comes before all, but for [`LAST`].
+/// Lists with expressions in upstream's order of validation, each with the members of its items in
+/// that order. Errors of other members come before all lists, except for those in [`LAST`].
 const LISTS: &[(&str, &[&str])] = &[
     ("matchConditions", &["expression", "name"]),
     ("variables", &["name", "expression"]),
@@ -32,10 +32,10 @@ const LISTS: &[(&str, &[&str])] = &[
     ("auditAnnotations", &["key", "valueExpression"]),
 ];
 
-/// What upstream looks at after the lists.
+/// Members that upstream validates after the lists.
 const LAST: &[&str] = &["reinvocationPolicy", "admissionReviewVersions"];
 
-impl Admission for Sense {
+impl Admission for ExpressionValidation {
     fn validate_fields(&self, write: &Attributes<'_>, errors: &mut Errors) {
         let of = &write.resource.resource;
         if of.group != GROUP || !write.subresource.is_empty() {
@@ -47,25 +47,25 @@ impl Admission for Sense {
             return;
         }
         for problem in problems(new) {
-            if !errors.iter().any(|error| makes_moot(error, &problem)) {
-                let at =
+            if !errors.iter().any(|error| hides(error, &problem)) {
+                let before =
                     errors.iter().rposition(|error| position_of(error) <= position_of(&problem));
-                errors.insert(at.map_or(0, |at| at + 1), problem);
+                errors.insert(before.map_or(0, |before| before + 1), problem);
             }
         }
     }
 }
 
-/// Whether an expression is not looked at, because of another error: it is not there, or it is none of the
-/// sort that its mutation says.
-fn makes_moot(error: &Error, problem: &Error) -> bool {
+/// True if upstream does not check an expression because of another error: the expression is
+/// missing, or the patch type of its mutation is wrong.
+fn hides(error: &Error, problem: &Error) -> bool {
     let mutation = || error.field.strip_suffix(".patchType");
     let below = problem.field.strip_prefix(error.field.as_str());
     below.is_some_and(|below| below.is_empty() || below.starts_with('.'))
         || mutation().is_some_and(|mutation| problem.field.starts_with(mutation))
 }
 
-/// Where upstream tells of an error: the webhook, the list, the item and its member.
+/// The position of an error in upstream's order: webhook, list, item, member.
 fn position_of(error: &Error) -> [usize; 4] {
     let mut position = [0; 4];
     let mut list = None;

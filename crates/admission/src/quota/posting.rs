@@ -1,4 +1,4 @@
-//! What one write takes of a quota or gives back, posted to the quota's status when the write is committed.
+//! The change that one write makes to a quota's usage, committed together with the write.
 
 use std::sync::Arc;
 
@@ -9,39 +9,41 @@ use pintle_value::Value;
 use super::Quota;
 use crate::pods::{Amounts, read};
 
-/// What a write takes of a quota or gives back.
+/// A change of a quota's usage.
 #[derive(Debug)]
-pub(super) struct Entry {
-    /// The quota that it was worked out for.
+pub(super) struct Posting {
+    /// The quota for which the change was computed.
     pub(super) quota: Arc<Quota>,
-    /// What is taken; less than nothing where it is given back.
-    pub(super) more: Amounts,
-    /// It may be refused; others are only counted.
+    /// The change by name; negative if usage is released.
+    pub(super) change: Amounts,
+    /// True if exceeding a limit refuses the write; otherwise the change is only counted.
     pub(super) is_limited: bool,
-    /// Somebody is about to count for the quota, and must hear of the write, whatever it takes.
-    pub(super) is_heard: bool,
+    /// True if the write must change the quota even without a change of usage, because the quota
+    /// controller has yet to count (see `quota`).
+    pub(super) needs_touch: bool,
 }
 
-impl Entry {
-    /// Posts it to the quota as it is when its turn has come, or says why the write must not be. What it
-    /// has of a quota with other terms, or of another one of that name, is to be worked out anew.
+impl Posting {
+    /// Applies the change to the current state of the quota, or returns why the write is refused.
+    /// If the quota was replaced, or its limits changed since, the change is outdated and must be
+    /// computed again.
     pub(super) fn post(&self, quota: &mut Value) -> Result<Posted, String> {
-        const TERMS: [&[&str]; 3] = [&["metadata", "uid"], &["spec"], &["status", "hard"]];
-        if TERMS.iter().any(|path| quota.at(path) != self.quota.tree.at(path)) {
+        const BASIS: [&[&str]; 3] = [&["metadata", "uid"], &["spec"], &["status", "hard"]];
+        if BASIS.iter().any(|path| quota.at(path) != self.quota.tree.at(path)) {
             return Ok(Posted::Outdated);
         }
-        // Only what is posted is read: a quota may limit much else.
+        // Only the changed members are read, because a quota may limit many others.
         let all_used = quota.at(&["status", "used"]);
         let used = |name: &str| {
             let amount = all_used.and_then(|all| all.get(name)).and_then(read);
             amount.unwrap_or(Quantity::ZERO)
         };
-        let mut after = Vec::with_capacity(self.more.len());
+        let mut after = Vec::with_capacity(self.change.len());
         let mut exceeded = Vec::new();
-        for (name, more) in &self.more {
-            let sum = used(name).checked_add(more).unwrap_or_else(|| used(name));
+        for (name, change) in &self.change {
+            let sum = used(name).checked_add(change).unwrap_or_else(|| used(name));
             let hard = self.quota.hard.get(name);
-            if self.is_limited && more.signum() > 0 && hard.is_some_and(|hard| sum > *hard) {
+            if self.is_limited && change.signum() > 0 && hard.is_some_and(|hard| sum > *hard) {
                 exceeded.push(name.as_str());
             }
             after.push((name, if sum.signum() < 0 { Quantity::ZERO } else { sum }));
@@ -50,7 +52,7 @@ impl Entry {
             return Err(self.refusal(&exceeded, &used));
         }
         if after.is_empty() {
-            return Ok(if self.is_heard { Posted::Changed } else { Posted::Unchanged });
+            return Ok(if self.needs_touch { Posted::Changed } else { Posted::Unchanged });
         }
         let used = quota.object_entry("status").entry_object("used");
         for (name, amount) in after {
@@ -69,7 +71,7 @@ impl Entry {
         format!(
             "exceeded quota: {}, requested: {}, used: {}, limited: {}",
             self.quota.name,
-            list(&|name| of(&self.more, name)),
+            list(&|name| of(&self.change, name)),
             list(used),
             list(&|name| of(&self.quota.hard, name)),
         )

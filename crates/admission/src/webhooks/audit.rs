@@ -1,4 +1,4 @@
-//! What the audit log is told of webhooks (upstream: `webhookAnnotator`).
+//! Audit annotations of webhook calls (upstream: `webhookAnnotator`).
 
 use pintle_registry::admission::Attributes;
 use pintle_value::{Value, json};
@@ -7,17 +7,17 @@ use super::hook::Hook;
 use crate::annotations::{annotate, ordered};
 use crate::measures::Step;
 
-/// A webhook that is asked about a write.
-pub(super) struct Told<'a> {
+/// The annotations of one call of a webhook.
+pub(super) struct AuditAnnotations<'a> {
     pub(super) write: &'a Attributes<'a>,
     pub(super) hook: &'a Hook,
-    /// 1 where webhooks are asked again.
+    /// 1 in the second round of webhooks, else 0.
     pub(super) round: u8,
     pub(super) index: usize,
 }
 
-impl Told<'_> {
-    /// It could not be asked, and the write passed without.
+impl AuditAnnotations<'_> {
+    /// The call failed and the write continued without it.
     pub(super) fn failed_open(&self, step: Step) {
         let sort = match step {
             Step::Admit => "mutation",
@@ -27,7 +27,7 @@ impl Told<'_> {
         annotate(self.write, &key, || self.hook.name.to_string());
     }
 
-    /// Whether it changed the object.
+    /// True in the annotation if the webhook changed the object.
     pub(super) fn mutation(&self, is_changed: bool) {
         annotate(self.write, &self.key("mutation"), || {
             ordered(&[
@@ -38,7 +38,7 @@ impl Told<'_> {
         });
     }
 
-    /// The JSON patch that it made, where the log is to have objects.
+    /// The JSON patch of the webhook, if the audit level includes objects.
     pub(super) fn patch(&self, patch: &[u8]) {
         if !self.write.recorder.is_some_and(|recorder| recorder.wants_objects()) {
             return;
