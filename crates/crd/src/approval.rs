@@ -22,20 +22,20 @@ pub(crate) fn is_protected(group: &str) -> bool {
 
 /// The approval state of a definition, and its message.
 pub(crate) fn approval_state(crd: &Value) -> (Approval, String) {
-    let said = crd.str_at(&["metadata", "annotations", APPROVED]).unwrap_or_default();
+    let given = crd.str_at(&["metadata", "annotations", APPROVED]).unwrap_or_default();
     let quoted = pintle_meta::quote::quote;
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let is_url = said.split_once("://").is_some_and(|(scheme, rest)| {
+    let is_url = given.split_once("://").is_some_and(|(scheme, rest)| {
         !scheme.is_empty() && rest.split('/').next().is_some_and(|host| !host.is_empty())
     });
-    if said.is_empty() {
+    if given.is_empty() {
         let words =
             format!("protected groups must have approval annotation {}, {see}", quoted(APPROVED));
         (Approval::Missing, words)
-    } else if said.starts_with("unapproved") {
-        (Approval::Bypassed, format!("not approved: {}", quoted(said)))
+    } else if given.starts_with("unapproved") {
+        (Approval::Bypassed, format!("not approved: {}", quoted(given)))
     } else if is_url {
-        (Approval::Approved, format!("approved in {said}"))
+        (Approval::Approved, format!("approved in {given}"))
     } else {
         let words = format!(
             "protected groups must have approval annotation {} with either a URL or a reason \

@@ -3,7 +3,7 @@
 //! Upstream stores custom objects apart from most built-in ones, and its built-in groups take
 //! precedence over custom ones. Here both are stored by group and plural name: a definition with
 //! the names of a built-in resource would take over its objects, and deleting the definition would
-//! delete them. So no definition is given such names, and no resource is created from one that
+//! delete them. So no definition gets such names, and no resource is created from one that
 //! claims them, whatever its status says: clients can write a status, and a store can be older than
 //! this rule.
 

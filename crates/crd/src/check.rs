@@ -90,8 +90,8 @@ fn approval(new: &Value, old: Option<&Value>) -> Option<Error> {
         Approval::Approved | Approval::Bypassed => None,
         Approval::Missing => Some(Error::required(&path, words)),
         Approval::Invalid => {
-            let said = new.at(&["metadata", "annotations", "api-approved.kubernetes.io"]);
-            Some(Error::invalid(&path, said.unwrap_or(&Value::Null), words))
+            let given = new.at(&["metadata", "annotations", "api-approved.kubernetes.io"]);
+            Some(Error::invalid(&path, given.unwrap_or(&Value::Null), words))
         }
     }
 }

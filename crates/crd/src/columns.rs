@@ -56,15 +56,15 @@ impl Columns {
             table.paths.extend(JsonPath::parse(".metadata.creationTimestamp"));
             return table;
         }
-        for said in columns {
-            let text = |key: &str| said.str_at(&[key]).unwrap_or_default();
+        for given in columns {
+            let text = |key: &str| given.str_at(&[key]).unwrap_or_default();
             let path = text("jsonPath");
             let Some(parsed) = JsonPath::parse(path) else { break };
             let description = match text("description") {
                 "" => format!("Custom resource definition column (in JSONPath format): {path}"),
                 accepted_map => accepted_map.to_owned(),
             };
-            let priority = said.get("priority").and_then(Value::as_int).unwrap_or(0);
+            let priority = given.get("priority").and_then(Value::as_int).unwrap_or(0);
             let priority = i32::try_from(priority).unwrap_or(i32::MAX);
             let shown =
                 column(text("name"), text("type"), text("format"), description.into(), priority);

@@ -76,12 +76,12 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes the schema of a version's objects with additional members.
-    fn object(&self, said: Option<&Value>, more: Vec<(&'static str, Value)>, out: &mut Vec<u8>) {
+    fn object(&self, given: Option<&Value>, more: Vec<(&'static str, Value)>, out: &mut Vec<u8>) {
         let bare = Map::from_iter([("type".into(), "object".into())]);
-        let said = said.and_then(Value::as_object);
+        let given = given.and_then(Value::as_object);
         // Clients of OpenAPI 2 would treat the declared members as all allowed ones.
-        let keeps = |said: &Map| said.get(PRESERVE).and_then(Value::as_bool) == Some(true);
-        let known = said.filter(|said| self.dialect == Dialect::V3 || !keeps(said));
+        let keeps = |given: &Map| given.get(PRESERVE).and_then(Value::as_bool) == Some(true);
+        let known = given.filter(|given| self.dialect == Dialect::V3 || !keeps(given));
         let mut node = self.node(known.unwrap_or(&bare));
         if known.is_some() {
             node.add_properties();
@@ -146,8 +146,8 @@ impl Writer<'_> {
     }
 
     /// A schema adapted to the OpenAPI version; schemas nested in it are not adapted yet.
-    fn node<'s>(&self, said: &'s Map) -> Node<'s> {
-        let mut node = Node::of(said);
+    fn node<'s>(&self, given: &'s Map) -> Node<'s> {
+        let mut node = Node::of(given);
         node.unfold();
         if self.dialect == Dialect::V2 {
             node.reduce();
@@ -156,8 +156,8 @@ impl Writer<'_> {
     }
 
     /// Writes a nested schema.
-    fn schema(&self, said: &Map, out: &mut Vec<u8>) {
-        let mut node = self.node(said);
+    fn schema(&self, given: &Map, out: &mut Vec<u8>) {
+        let mut node = self.node(given);
         // For those that keep unknown members, as in [`Self::object`].
         let is_object = node.flag("x-kubernetes-embedded-resource")
             && (self.dialect == Dialect::V3 || !keeps_unknown(&node));
@@ -183,18 +183,18 @@ impl Writer<'_> {
 
     /// Writes the schemas of an object's members; with `is_object`, including those of every
     /// object.
-    fn properties(&self, said: &Map, is_object: bool, out: &mut Vec<u8>) {
+    fn properties(&self, given: &Map, is_object: bool, out: &mut Vec<u8>) {
         let mut of_objects = Map::new();
         if is_object {
             of_objects.insert("metadata", self.metadata(OBJECT_META, LIKE_ALL));
             self.type_members(&mut of_objects);
         }
-        let own = said.iter().filter(|(name, _)| !of_objects.contains_key(name));
+        let own = given.iter().filter(|(name, _)| !of_objects.contains_key(name));
         let mut all: Vec<_> = own.map(|(name, value)| (name.as_str(), (value, false))).collect();
         all.extend(of_objects.iter().map(|(name, value)| (name.as_str(), (value, true))));
         all.sort_unstable_by_key(|(name, _)| *name);
         let each = |(_, (value, made)): &(&str, (&Value, bool)), out: &mut Vec<u8>| match value {
-            Value::Object(said) if !made => self.schema(said, out),
+            Value::Object(given) if !made => self.schema(given, out),
             value => json::write(value, out),
         };
         members(&all, each, out);
@@ -220,8 +220,8 @@ fn members<T>(all: &[(&str, T)], each: impl Fn(&(&str, T), &mut Vec<u8>), out: &
 struct Node<'s>(Vec<(&'s str, Cow<'s, Value>)>);
 
 impl<'s> Node<'s> {
-    fn of(said: &'s Map) -> Self {
-        let members = said.iter().filter(|(key, value)| is_significant(key, value));
+    fn of(given: &'s Map) -> Self {
+        let members = given.iter().filter(|(key, value)| is_significant(key, value));
         Self(members.map(|(key, value)| (key.as_str(), Cow::Borrowed(value))).collect())
     }
 
@@ -310,9 +310,10 @@ impl<'s> Node<'s> {
             let property = properties.zip(name.as_str()).and_then(|(all, name)| all.get(name));
             property.is_some_and(is_nullable)
         };
-        let said = self.list("required");
-        if said.iter().any(may_be_null) {
-            let required: Vec<_> = said.iter().filter(|name| !may_be_null(name)).cloned().collect();
+        let given = self.list("required");
+        if given.iter().any(may_be_null) {
+            let required: Vec<_> =
+                given.iter().filter(|name| !may_be_null(name)).cloned().collect();
             if required.is_empty() {
                 self.remove(&["required"]);
             } else {

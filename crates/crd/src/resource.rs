@@ -217,8 +217,8 @@ fn subresources(
     status.into_iter().chain(scale).collect()
 }
 
-fn scale(said: &Value) -> Option<Arc<ScalePaths>> {
-    let path = |key: &str| said.str_at(&[key]).filter(|path| !path.is_empty()).map(members);
+fn scale(given: &Value) -> Option<Arc<ScalePaths>> {
+    let path = |key: &str| given.str_at(&[key]).filter(|path| !path.is_empty()).map(members);
     Some(Arc::new(ScalePaths {
         spec_replicas: path("specReplicasPath")?,
         status_replicas: path("statusReplicasPath")?,
@@ -228,8 +228,8 @@ fn scale(said: &Value) -> Option<Arc<ScalePaths>> {
 }
 
 fn deprecation(crd: Crd<'_>, version: Version<'_>) -> String {
-    if let Some(said) = version.0.str_at(&["deprecationWarning"]) {
-        return said.to_owned();
+    if let Some(given) = version.0.str_at(&["deprecationWarning"]) {
+        return given.to_owned();
     }
     let (group, kind) = (crd.group(), crd.names().kind());
     let better = crd.versions().filter(|other| {

@@ -62,10 +62,10 @@ impl VersionConverter {
 
     /// Prunes and defaults a stored object by the current schema of its own version.
     fn refresh(&self, object: &mut Value) -> Result<(), Status> {
-        let said = object.str_at(&["apiVersion"]).unwrap_or_default();
-        let version = Str::from(said.rsplit('/').next().unwrap_or_default());
+        let given = object.str_at(&["apiVersion"]).unwrap_or_default();
+        let version = Str::from(given.rsplit('/').next().unwrap_or_default());
         if !self.schemas.has(&version) {
-            let why = format!("request to convert CR from an invalid group/version: {said}");
+            let why = format!("request to convert CR from an invalid group/version: {given}");
             return Err(Status::failure(Reason::Unknown, why));
         }
         self.prune(object, &version);

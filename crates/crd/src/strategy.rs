@@ -165,7 +165,7 @@ impl Strategy for Custom {
             } else {
                 let input = cel::evaluate(&rules, &schema, new, old);
                 errors.extend(input.errors);
-                warnings.extend(input.borne.iter().map(ToString::to_string));
+                warnings.extend(input.warnings.iter().map(ToString::to_string));
             }
         }
         errors

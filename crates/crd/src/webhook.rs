@@ -34,9 +34,10 @@ impl Webhook {
             return None;
         }
         let webhook = conversion.get("webhook")?;
-        let known = |said: &Value| ["v1", "v1beta1"].into_iter().find(|v| said.as_str() == Some(v));
-        let said = webhook.get("conversionReviewVersions").and_then(Value::as_array);
-        let review_version = said.unwrap_or_default().iter().find_map(known);
+        let known =
+            |given: &Value| ["v1", "v1beta1"].into_iter().find(|v| given.as_str() == Some(v));
+        let given = webhook.get("conversionReviewVersions").and_then(Value::as_array);
+        let review_version = given.unwrap_or_default().iter().find_map(known);
         let mut endpoint = Endpoint::of(webhook.get("clientConfig")?);
         if endpoint.ca_bundle.trim_ascii().is_empty() {
             endpoint.ca_bundle.clear(); // a bundle of white space counts as none
@@ -151,9 +152,9 @@ fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>
     if answer.get("response").and_then(Value::as_object).is_none() {
         return Err("no response provided".to_owned());
     }
-    let said = text(&["response", "uid"]);
-    if version == "v1" && said != uid {
-        return Err(format!("expected response.uid={uid:?}, got {said:?}"));
+    let given = text(&["response", "uid"]);
+    if version == "v1" && given != uid {
+        return Err(format!("expected response.uid={uid:?}, got {given:?}"));
     }
     let status = text(&["response", "result", "status"]);
     if status != "Success" {
@@ -223,15 +224,15 @@ fn keep_metadata(original: &Value, mut converted: Value, wanted: &str) -> Result
 }
 
 fn restored(original: &Value, converted: &Value) -> Result<Map, String> {
-    let said = match converted.get("metadata") {
+    let given = match converted.get("metadata") {
         None => return Err("missing metadata in converted object".to_owned()),
-        Some(Value::Object(said)) => said,
+        Some(Value::Object(given)) => given,
         Some(_) => return Err("invalid metadata of type in converted object".to_owned()),
     };
     let original = original.get("metadata").and_then(Value::as_object);
     let mut metadata = original.cloned().unwrap_or_default();
     for key in ["labels", "annotations"] {
-        match said.get(key) {
+        match given.get(key) {
             None | Some(Value::Null) => _ = metadata.remove(key),
             Some(Value::Object(texts)) => {
                 if let Some((name, _)) = texts.iter().find(|(_, text)| text.as_str().is_none()) {

@@ -101,7 +101,7 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
         let sent = body(&object);
         let (created, cost) = timed(registry.create(&collection, &sent, &options, &context)).await;
         creates.push(cost);
-        let mut changed = json::parse(&made(created).json()).expect("what is kept is JSON");
+        let mut changed = json::parse(&made(created).json()).expect("stored objects are JSON");
         changed.object_entry("metadata").entry_object("labels").insert("round", name.as_str());
         let (sent, one) = (body(&changed), target(&name));
         let (updated, cost) =

@@ -63,7 +63,7 @@ pub struct BootstrapObject {
     pub resource: GroupVersionResource,
     /// The desired state. A status in it must be written to `/status`, as a create drops it.
     pub object: Value,
-    /// What to do if the object exists.
+    /// How an existing object is reconciled.
     pub reconcile: Reconcile,
 }
 
@@ -88,10 +88,10 @@ pub enum Reconcile {
     WithMembers(&'static [&'static str]),
 }
 
-/// What to do with an object.
+/// The write that establishes the desired state of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It is as it should be.
+    /// The object has the desired state.
     Nothing,
     /// Create it.
     Create,
@@ -139,8 +139,8 @@ impl BootstrapObject {
         is_split.then_some("system:discovery")
     }
 
-    /// The object as it is created where that binding is there: what administrators changed of it holds for
-    /// this one, too.
+    /// Returns the object for a store that has that binding (`from`): it gets the binding's
+    /// subjects, labels and annotations, so that administrators' changes apply to it, too.
     pub fn split(&self, from: &Value) -> Value {
         let mut object = self.object.clone();
         let subjects = from.get("subjects").cloned().unwrap_or_default();
@@ -150,7 +150,7 @@ impl BootstrapObject {
         object
     }
 
-    /// Decides what to do with the object, given the stored one.
+    /// Returns the write for the object, given the stored one.
     pub fn step(&self, stored: Option<&Value>) -> Step {
         let Some(stored) = stored else { return Step::Create };
         let updated = match self.reconcile {

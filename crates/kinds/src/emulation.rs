@@ -1,19 +1,17 @@
-//! Which resources an earlier release did not have yet (`--emulated-version`).
-//!
-//! Upstream: apiserver/pkg/server/deleted_kinds.go; the releases are those of `APILifecycleIntroduced`.
+//! Resources that are newer than the emulated release (`--emulated-version`).
 
 /// The minor release of Kubernetes 1 that this program implements.
 pub const NEWEST_MINOR: u32 = 36;
 
-/// The release that a server acts as, and which resources of later ones it serves.
+/// The release that a server emulates, and which newer resources it serves nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emulation {
     /// A minor release of Kubernetes 1.
     pub minor: u32,
-    /// Whether a later version is served of a resource of which an earlier version is
-    /// (`--emulation-forward-compatible`). Alpha versions do not count.
+    /// True to serve newer versions of resources of which an older version is served
+    /// (`--emulation-forward-compatible`). Older alpha versions do not count.
     pub forward_compatible: bool,
-    /// Whether a later version is served that `--runtime-config` names
+    /// True to serve newer versions that `--runtime-config` names
     /// (`--runtime-config-emulation-forward-compatible`).
     pub runtime_config_forward_compatible: bool,
 }
@@ -28,8 +26,8 @@ impl Default for Emulation {
     }
 }
 
-/// The resources that are younger than the oldest release that can be emulated: the group, the version, the
-/// resource, and the minor release of Kubernetes 1 that introduced it.
+/// The resources that are newer than the oldest release that can be emulated: the group, the
+/// version, the resource, and the minor release of Kubernetes 1 that introduced it.
 const INTRODUCED: &[(&str, &str, &str, u32)] = &[
     ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", 36),
     ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", 36),
@@ -46,7 +44,7 @@ const INTRODUCED: &[(&str, &str, &str, u32)] = &[
     ("storagemigration.k8s.io", "v1beta1", "storageversionmigrations", 35),
 ];
 
-/// The release that introduced a resource, where that is later than the one that is emulated.
+/// The release that introduced a resource, if it is newer than the emulated one.
 pub(crate) fn introduced_later(
     emulation: Emulation,
     group: &str,
@@ -63,16 +61,22 @@ mod tests {
     use super::*;
     use crate::{RuntimeConfig, generated};
 
-    /// What is served of the young resources; or why the flags are refused.
-    fn young(runtime_config: &str, emulation: Emulation) -> Result<Vec<String>, String> {
+    /// Returns the served resources of `INTRODUCED`, or the error about the flags.
+    fn served_new_resources(
+        runtime_config: &str,
+        emulation: Emulation,
+    ) -> Result<Vec<String>, String> {
         let config = RuntimeConfig::parse([runtime_config]).unwrap();
         let config = config.with(crate::Feature::ALL.into_iter().collect()).emulating(emulation);
         config.check().map_err(|error| error.to_string())?;
-        let is_young = |row: &&generated::Resource| {
+        let is_new = |row: &&generated::Resource| {
             let mut rows = INTRODUCED.iter();
-            rows.any(|young| (young.0, young.1, young.2) == (row.group, row.version, row.plural))
+            rows.any(|served_new_resources| {
+                (served_new_resources.0, served_new_resources.1, served_new_resources.2)
+                    == (row.group, row.version, row.plural)
+            })
         };
-        let rows = generated::resources().iter().filter(is_young);
+        let rows = generated::resources().iter().filter(is_new);
         let on = rows.filter(|row| config.serves(row.group, row.version, row.plural, row.on));
         Ok(on.map(|row| format!("{}/{}/{}", row.group, row.version, row.plural)).collect())
     }
@@ -87,11 +91,12 @@ mod tests {
         }
     }
 
-    /// What a kube-apiserver v1.36.3 served with these flags.
+    /// The counts are those of a kube-apiserver v1.36.3 with these flags.
     #[test]
-    fn a_release_serves_what_it_had() {
+    fn an_emulated_release_serves_no_newer_resources() {
         let at = |minor| Emulation { minor, ..Emulation::default() };
-        let count = |flag, emulation| young(flag, emulation).map(|served| served.len());
+        let count =
+            |flag, emulation| served_new_resources(flag, emulation).map(|served| served.len());
         assert_eq!(count("", at(36)), Ok(7));
         assert_eq!(count("", at(35)), Ok(5));
         assert_eq!(count("", at(34)), Ok(5));
@@ -102,35 +107,36 @@ mod tests {
         let forward = Emulation { forward_compatible: true, ..at(34) };
         assert_eq!(count(policies, at(34)), Ok(7));
         assert_eq!(count(policies, forward), Ok(9));
-        // Nothing earlier is served of what alpha versions alone had.
+        // Resources that only had alpha versions are not served in newer ones.
         assert_eq!(count("resource.k8s.io/v1alpha3=true", forward), Ok(5));
     }
 
     #[test]
-    fn what_is_younger_can_be_named_where_that_is_allowed() {
+    fn runtime_config_can_name_newer_resources_if_forward_compatible() {
         let at = Emulation { minor: 34, ..Emulation::default() };
         let allowed = Emulation { runtime_config_forward_compatible: true, ..at };
         let rule = "resource.k8s.io/v1beta2/devicetaintrules";
-        let added = |flag| young(flag, allowed).map(|on| on.contains(&rule.to_owned()));
+        let added =
+            |flag| served_new_resources(flag, allowed).map(|on| on.contains(&rule.to_owned()));
         assert_eq!(added("resource.k8s.io/v1beta2/devicetaintrules=true"), Ok(true));
         assert_eq!(added("resource.k8s.io/v1beta2=true"), Ok(true));
         assert_eq!(added("api/beta=true"), Ok(false));
         assert_eq!(
-            young("resource.k8s.io/v1beta2/devicetaintrules=true", at),
+            served_new_resources("resource.k8s.io/v1beta2/devicetaintrules=true", at),
             Err("cannot enable resource resource.k8s.io/v1beta2, Resource=devicetaintrules in \
                  runtime-config because it is introduced at 1.36 after the current version 1.34. \
                  Consider setting --runtime-config-emulation-forward-compatible=true"
                 .to_owned())
         );
         assert_eq!(
-            young("storagemigration.k8s.io/v1beta1=true", at),
+            served_new_resources("storagemigration.k8s.io/v1beta1=true", at),
             Err("cannot enable version storagemigration.k8s.io/v1beta1 in runtime-config because \
                  all the resources have been introduced after the current version 1.34. Consider \
                  setting --runtime-config-emulation-forward-compatible=true"
                 .to_owned())
         );
-        // Some of its resources are older.
-        assert!(young("admissionregistration.k8s.io/v1=true", at).is_ok());
-        assert!(young("storagemigration.k8s.io/v1beta1=false", at).is_ok());
+        // Some resources of this version are older.
+        assert!(served_new_resources("admissionregistration.k8s.io/v1=true", at).is_ok());
+        assert!(served_new_resources("storagemigration.k8s.io/v1beta1=false", at).is_ok());
     }
 }

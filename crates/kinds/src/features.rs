@@ -1,4 +1,4 @@
-//! Features whose gate is off by default and that bring kinds, fields of other kinds, and rights.
+//! Features that are off by default and add kinds, fields of other kinds, and RBAC rules.
 
 /// A feature, under the name of its gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub struct Features {
     on: [bool; Feature::ALL.len()],
 }
 
-/// Which resources a feature brings (`pkg/registry/*/rest`); those of other kinds need none.
+/// The resources that a feature adds (`pkg/registry/*/rest`); resources of other kinds need no
+/// feature.
 const BROUGHT: &[(&str, &str, Feature)] = &[
     ("certificates.k8s.io", "clustertrustbundles", Feature::ClusterTrustBundle),
     ("certificates.k8s.io", "podcertificaterequests", Feature::PodCertificateRequest),
@@ -57,12 +58,12 @@ impl Features {
         self.on[feature as usize]
     }
 
-    /// Whether the gate of this name, of which there may be none here, is on.
+    /// True if the gate of this name is one of these features and is on.
     pub(crate) fn has_named(self, name: &str) -> bool {
         Feature::ALL.into_iter().any(|feature| feature.name() == name && self.has(feature))
     }
 
-    /// Whether there is such a resource, so that it can be served.
+    /// True if the resource needs no feature or its feature is on.
     pub(crate) fn bring(self, group: &str, resource: &str) -> bool {
         let row = BROUGHT.iter().find(|row| (row.0, row.1) == (group, resource));
         row.is_none_or(|row| self.has(row.2))

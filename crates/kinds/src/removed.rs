@@ -36,7 +36,7 @@ pub(crate) struct Removed {
     pub resource: &'static str,
     /// The type of its objects in that version.
     pub type_name: &'static str,
-    /// The group and version of the current resource; of a resource without one, its last version.
+    /// The group and version of the current resource; for a resource without one, its last version.
     pub today: (&'static str, &'static str),
     /// The version, with its conversions to and from the stored form.
     pub form: Form,
@@ -87,8 +87,7 @@ const ROWS: &[&[Removed]] = &[
     reviews::ROWS,
 ];
 
-/// A resource that no version of today has: what discovery said of its last version, and how its objects
-/// behave.
+/// A resource that v1.36 has in no version: the discovery of its last version, and its strategy.
 pub(crate) struct Gone {
     pub resource: Resource,
     pub kind: Kind,
@@ -116,7 +115,7 @@ impl Removed {
         Some((&gone.resource, &gone.kind))
     }
 
-    /// Whether it is the version in which its objects are kept, as no release serves a later one.
+    /// True if this is the last version of the resource, in which its objects are stored.
     pub(crate) fn is_last(&self) -> bool {
         self.today == (self.group, self.form.version)
     }
@@ -135,21 +134,22 @@ impl Removed {
 }
 
 /// Removes an annotation and parses it: it has the value of a member that other versions lack.
-fn annotation_taken(object: &mut Value, name: &str) -> Option<Value> {
+fn take_annotation(object: &mut Value, name: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
-    let taken = annotations.remove(name);
+    let value = annotations.remove(name);
     if annotations.is_empty() {
         metadata.remove("annotations");
     }
-    taken
+    value
 }
 
 fn annotate(object: &mut Value, name: &'static str, value: String) {
     object.object_entry("metadata").entry_object("annotations").insert(name, value);
 }
 
-/// The current rules without the errors that `forgives` names by field and message.
+/// Validates by the current rules, without the errors that `forgives` selects by field and
+/// message.
 fn lenient(
     (group, resource): (&str, &str),
     new: &Value,

@@ -12,7 +12,7 @@ pub enum Error {
     /// The key has no known form.
     #[error("runtime-config invalid key {0}")]
     Key(String),
-    /// The value is no truth value.
+    /// The value is not a boolean.
     #[error("invalid value of {key}: {value}, it must be true or false")]
     Value {
         /// The key.
@@ -20,10 +20,10 @@ pub enum Error {
         /// The value of the key.
         value: String,
     },
-    /// There is no such group.
+    /// The group does not exist.
     #[error("unknown api groups {0}")]
     Group(String),
-    /// The group exists and never had such a version.
+    /// The group exists, and never had this version.
     #[error("group version {0} that has not been registered")]
     Version(String),
     /// Resources are named in lower case.
@@ -37,7 +37,7 @@ pub enum Error {
         /// The resource in it.
         resource: String,
     },
-    /// A resource is named that the release does not have yet.
+    /// The resource is newer than the emulated release.
     #[error(
         "cannot enable resource {group_version}, Resource={resource} in runtime-config because it is \
          introduced at 1.{introduced} after the current version 1.{current}. Consider setting \
@@ -53,7 +53,7 @@ pub enum Error {
         /// The minor release that the server acts as.
         current: u32,
     },
-    /// A version is named of which the release does not have any resource yet.
+    /// All resources of the version are newer than the emulated release.
     #[error(
         "cannot enable version {group_version} in runtime-config because all the resources have been \
          introduced after the current version 1.{current}. Consider setting \
@@ -65,7 +65,7 @@ pub enum Error {
         /// The minor release that the server acts as.
         current: u32,
     },
-    /// No resource would be left.
+    /// No resource would be served.
     #[error("invalid runtime-config with only api/all=false")]
     Nothing,
 }
@@ -81,7 +81,7 @@ pub struct RuntimeConfig {
     versions: Vec<(String, String, bool)>,
     /// `group/version/resource`
     resources: Vec<(String, String, String, bool)>,
-    /// The enabled features: without its feature a resource is not served, whatever the flag says.
+    /// The enabled features. A resource of another feature is not served, whatever the flag says.
     features: Features,
     /// The release whose resources are served.
     emulation: Emulation,
@@ -104,19 +104,19 @@ impl RuntimeConfig {
         if config == only_all { Err(Error::Nothing) } else { Ok(config) }
     }
 
-    /// The same, with these features.
+    /// Returns the configuration with these features.
     #[must_use]
     pub fn with(self, features: Features) -> Self {
         Self { features, ..self }
     }
 
-    /// The same, for a server that acts as a release.
+    /// Returns the configuration for a server that emulates a release.
     #[must_use]
     pub fn emulating(self, emulation: Emulation) -> Self {
         Self { emulation, ..self }
     }
 
-    /// Refuses to switch on what the release that the server acts as does not have yet.
+    /// Returns an error if a setting enables a resource that is newer than the emulated release.
     pub fn check(&self) -> Result<(), Error> {
         let current = self.emulation.minor;
         for row in generated::resources() {
@@ -145,7 +145,7 @@ impl RuntimeConfig {
         Ok(())
     }
 
-    /// Whether a resource is served although the release does not have it yet.
+    /// True if a resource that is newer than the emulated release is served nevertheless.
     fn brings_forward(&self, row: &generated::Resource) -> bool {
         let Emulation { forward_compatible, runtime_config_forward_compatible, .. } =
             self.emulation;
@@ -234,7 +234,8 @@ impl RuntimeConfig {
         setting != Some(false) && row.is_some_and(|row| self.brings_forward(row))
     }
 
-    /// Whether a resource is served in a version that v1.36 serves no longer: stages do not bring it back.
+    /// True if a resource is served in a removed version. Keys for stages such as `api/beta` do
+    /// not enable removed versions.
     pub(crate) fn serves_removed(&self, group: &str, version: &str, resource: &str) -> bool {
         self.setting(group, version, resource).unwrap_or(self.legacy)
     }

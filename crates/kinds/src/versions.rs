@@ -1,4 +1,4 @@
-//! Objects in other versions, without a server: what `pintle convert` asks.
+//! Converts objects between versions without a server, for `pintle convert`.
 
 use pintle_meta::version;
 use pintle_registry::ResourceDefinition;
@@ -6,7 +6,7 @@ use pintle_value::{Map, Value};
 
 use crate::{Feature, RuntimeConfig, definition::definitions, deprecation, generated, removed};
 
-/// Every version of every built-in kind, also those that are served no longer.
+/// All versions of all built-in kinds, removed versions included.
 pub struct Versions {
     definitions: Vec<ResourceDefinition>,
 }
@@ -27,7 +27,7 @@ pub struct Life {
 pub struct Converted {
     /// The object.
     pub object: Value,
-    /// The members, as paths, that this version cannot say.
+    /// The paths of members that the other version lacks.
     pub lost: Vec<String>,
     /// The errors for which a server would refuse it; only for CustomResourceDefinitions, of which
     /// v1 requires more than v1beta1.
@@ -56,7 +56,7 @@ pub fn life(api_version: &str, kind: &str) -> Option<Life> {
 }
 
 impl Versions {
-    /// All of them.
+    /// Returns all versions, with all features.
     ///
     /// # Errors
     /// Never: the names of the versions are this crate's own.
@@ -66,7 +66,7 @@ impl Versions {
         Ok(Self { definitions: definitions(&config) })
     }
 
-    /// The newest version that objects of a kind have: the group and version. Nothing for other kinds.
+    /// Returns the newest group and version of a kind's objects; `None` for other kinds.
     pub fn newest(&self, api_version: &str, kind: &str) -> Option<String> {
         let own = self.find(api_version, kind)?;
         let stored = own.storage_kind.group.as_str();
@@ -74,7 +74,7 @@ impl Versions {
             is_same(own, other) && pintle_schema::is_builtin(&other.schema, other.ty)
         };
         let group = &own.resource.group;
-        // Events of both groups are the same objects, and each group is one of today.
+        // Events of both groups are the same objects, and both groups are current.
         let group =
             if pintle_schema::is_builtin(&own.schema, own.ty) { group.as_str() } else { stored };
         let all = || self.definitions.iter().filter(same);
@@ -83,7 +83,7 @@ impl Versions {
         newest.or_else(|| all().next()).map(ResourceDefinition::api_version)
     }
 
-    /// Whether the kind has that version, and `wanted`.
+    /// True if the kind has both versions.
     pub fn can_convert(&self, (api_version, kind): (&str, &str), wanted: &str) -> bool {
         let own = self.find(api_version, kind);
         own.is_some_and(|own| api_version != wanted && self.other(own, wanted).is_some())
@@ -97,7 +97,7 @@ impl Versions {
         let text = |member| object.str_at(&[member]).unwrap_or_default();
         let own = self.find(text("apiVersion"), text("kind"))?;
         let other = self.other(own, wanted)?;
-        let turned = |mut object: Value, from: &ResourceDefinition, to: &ResourceDefinition| {
+        let convert = |mut object: Value, from: &ResourceDefinition, to: &ResourceDefinition| {
             from.to_stored(&mut object);
             to.to_served(&mut object);
             object.make_object().insert("apiVersion", to.api_version());
@@ -105,13 +105,13 @@ impl Versions {
         };
         let mut whole = object.clone();
         own.set_defaults(&mut whole);
-        let whole = turned(whole, own, other);
-        let mut converted = turned(object.clone(), own, other);
+        let whole = convert(whole, own, other);
+        let mut converted = convert(object.clone(), own, other);
         let mut read = converted.clone();
         other.set_defaults(&mut read);
         state_defaults(converted.make_object(), &whole, &read);
         let mut lost = Vec::new();
-        let back = turned(converted.clone(), other, own);
+        let back = convert(converted.clone(), other, own);
         missing(object, &back, &mut String::new(), &mut lost);
         let mut refused = Vec::new();
         if other.kind == "CustomResourceDefinition"

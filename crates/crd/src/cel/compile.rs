@@ -72,16 +72,16 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
         Output::Bool => Ok(program),
         _ => Err("cel expression must evaluate to a bool".to_owned()),
     });
-    let said = &expression.message_expression;
-    let message = (!said.trim().is_empty()).then(|| {
+    let given = &expression.message_expression;
+    let message = (!given.trim().is_empty()).then(|| {
         let program =
-            self::program(&environment, said).map_err(|why| format!("messageExpression {why}"))?;
+            self::program(&environment, given).map_err(|why| format!("messageExpression {why}"))?;
         if *program.output_type() != Output::String {
             return Err("messageExpression must evaluate to a string".to_owned());
         }
         let cost_max = program.estimate().max;
         let program = match is_optional && program.uses("oldSelf") {
-            true => self::program(&with_old(declared.clone()), said).ok(),
+            true => self::program(&with_old(declared.clone()), given).ok(),
             false => Some(program),
         };
         Ok(Message { cost_max, program })
@@ -149,7 +149,7 @@ impl Checker<'_> {
     ) {
         self.rules(schema, is_object, path, repetition);
         let rules = schema.rules.as_deref();
-        let count = |said: Option<i64>| said.map(|said| u64::try_from(said).unwrap_or(0));
+        let count = |given: Option<i64>| given.map(|given| u64::try_from(given).unwrap_or(0));
         let within = match (schema.ty, schema.additional.as_deref()) {
             (Some(Type::Object), Some(Additional::Schema(_) | Additional::Any(_))) => {
                 count(rules.and_then(|rules| rules.max_properties))
@@ -233,10 +233,10 @@ impl Checker<'_> {
                 );
                 self.errors.push(Error::invalid(&at, &expression.rule.clone().into(), words));
             }
-        } else if let Some(said) = expression.optional_old_self {
+        } else if let Some(given) = expression.optional_old_self {
             let words = "may not be set if oldSelf is not used in rule";
             let at = path.field("optionalOldSelf");
-            self.errors.push(Error::invalid(&at, &Value::Bool(said), words));
+            self.errors.push(Error::invalid(&at, &Value::Bool(given), words));
         }
     }
 

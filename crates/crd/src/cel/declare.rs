@@ -33,7 +33,7 @@ pub(super) fn declare(schema: &Structural, is_object: bool) -> Option<Declared> 
 
 fn declare_plain(schema: &Structural, is_object: bool) -> Option<Declared> {
     let rules = schema.rules.as_deref();
-    let bound = |said: Option<i64>| said.map(|said| u64::try_from(said).unwrap_or(0));
+    let bound = |given: Option<i64>| given.map(|given| u64::try_from(given).unwrap_or(0));
     if schema.int_or_string {
         let length = bound(rules.and_then(|rules| rules.max_length)).map(|most| most * 4);
         let size_max = length.unwrap_or(REQUEST_BYTES_MAX - 2);

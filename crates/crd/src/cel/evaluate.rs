@@ -24,7 +24,7 @@ pub(crate) struct RuleResults {
     /// Errors.
     pub(crate) errors: Errors,
     /// Errors in parts that an update does not change; they become warnings.
-    pub(crate) borne: Errors,
+    pub(crate) warnings: Errors,
 }
 
 /// Evaluates the rules of a schema for a value; `old` is the value that an update replaces.
@@ -195,8 +195,8 @@ impl Evaluator {
                 self.ended = true;
                 Error::invalid(&at, &schema.ty.map_or("", Type::name).into(), why)
             }
-            Ok(said) => {
-                let words = said.unwrap_or_else(|| match expression.message.as_str() {
+            Ok(text) => {
+                let words = text.unwrap_or_else(|| match expression.message.as_str() {
                     "" => format!("failed rule: {}", expression.words()),
                     _ => expression.words().to_owned(),
                 });
@@ -204,9 +204,10 @@ impl Evaluator {
             }
         };
         // A failure in an unchanged value is not an error, unless it is that of a transition rule.
-        let is_borne = !compiled.uses_old_self && input.ratchet.is_some_and(Ratchet::is_same);
-        let told = if is_borne { &mut self.verdict.borne } else { &mut self.verdict.errors };
-        told.push(error);
+        let is_warning = !compiled.uses_old_self && input.ratchet.is_some_and(Ratchet::is_same);
+        let results =
+            if is_warning { &mut self.verdict.warnings } else { &mut self.verdict.errors };
+        results.push(error);
     }
 
     /// The text of the message expression, if it is usable. An error ends the evaluation.

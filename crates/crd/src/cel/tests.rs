@@ -19,7 +19,7 @@ fn input(schema: &str, new: &str, old: Option<&str>) -> [Vec<String>; 2] {
     let rules = Rules::of(&schema, true).expect("rules");
     let old = old.map(value);
     let verdict = evaluate(&rules, &schema, &value(new), old.as_ref());
-    [verdict.errors, verdict.borne].map(|list| list.iter().map(ToString::to_string).collect())
+    [verdict.errors, verdict.warnings].map(|list| list.iter().map(ToString::to_string).collect())
 }
 
 fn errors(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
@@ -170,7 +170,7 @@ fn unchanged_parts_are_ratcheted() {
     let unknown = r#","x-kubernetes-preserve-unknown-fields":true"#;
     let wrong = |i: usize| format!("l[{i}]: Invalid value: failed rule: self.v < 2");
     let old = r#"{"n":1,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#;
-    for (schema, new, old, expected, borne) in [
+    for (schema, new, old, expected, warnings) in [
         // A list whose items cannot be identified is compared as a whole.
         (
             schema("", ""),
@@ -210,14 +210,15 @@ fn unchanged_parts_are_ratcheted() {
             vec![],
         ),
     ] {
-        assert_eq!(input(&schema, new, Some(old)), [expected, borne], "{schema} {new}");
+        assert_eq!(input(&schema, new, Some(old)), [expected, warnings], "{schema} {new}");
     }
 }
 
 #[test]
 fn messages_are_checked_with_their_rules() {
-    let rule = |said: &str| of_spec(&format!(r#"{{"rule":"true","messageExpression":"{said}"}}"#));
-    for (said, expected) in [
+    let rule =
+        |given: &str| of_spec(&format!(r#"{{"rule":"true","messageExpression":"{given}"}}"#));
+    for (given, expected) in [
         ("'a is wrong'", None),
         ("self.a", Some("messageExpression must evaluate to a string")),
         (
@@ -234,12 +235,12 @@ fn messages_are_checked_with_their_rules() {
             ),
         ),
     ] {
-        let errors = checked(&value(&rule(said)));
+        let errors = checked(&value(&rule(given)));
         match expected {
-            None => assert_eq!(errors, Errors::new(), "{said}"),
+            None => assert_eq!(errors, Errors::new(), "{given}"),
             Some(words) => {
                 let found = errors.iter().any(|error| error.to_string().contains(words));
-                assert!(found && errors.len() == 1, "{said}: {errors:?}");
+                assert!(found && errors.len() == 1, "{given}: {errors:?}");
             }
         }
     }
@@ -259,7 +260,7 @@ fn estimated_costs_are_limited_per_rule_and_in_total() {
             bounds.0, bounds.1
         )
     };
-    let said = |message: &str| format!(r#"{{"rule":"true","messageExpression":"{message}"}}"#);
+    let given = |message: &str| format!(r#"{{"rule":"true","messageExpression":"{message}"}}"#);
     let ruled = |rule: &str| format!(r#"{{"rule":"{rule}"}}"#);
     let open = ("", "");
     let bounded = (r#","maxItems":5"#, r#","maxLength":5"#);
@@ -273,10 +274,10 @@ fn estimated_costs_are_limited_per_rule_and_in_total() {
     };
     let same_case = "self.all(x, self.exists_one(y, x.lowerAscii() == y.lowerAscii()))";
     for (schema, expected) in [
-        (list(open, &said(&eight)), &[message][..]),
+        (list(open, &given(&eight)), &[message][..]),
         // The size of a conversion's text is unknown, so the total is exceeded, too.
         (
-            list(open, &said("string(self[0]) + string(self[1]) + string(self[2])")),
+            list(open, &given("string(self[0]) + string(self[1]) + string(self[2])")),
             &[message, message, "s"],
         ),
         (list(bounded, &ruled(same_case)), &[]),
@@ -299,7 +300,7 @@ fn estimated_costs_are_limited_per_rule_and_in_total() {
         assert_eq!(fields, expected, "{schema}: {errors:?}");
     }
     // An update that does not change the schema is not subject to the limit of one rule.
-    let schema = value(&list(open, &said(&eight)));
+    let schema = value(&list(open, &given(&eight)));
     assert_eq!(validate(&Structural::read(&schema), true, &[], &Path::new("s")), Errors::new());
 }
 

@@ -118,15 +118,15 @@ fn check_service(service: &Value, path: &Path, errors: &mut Errors) {
         errors.push(Error::invalid(&path.field("port"), &Value::Int(port), words));
     }
     let at = path.field("path");
-    let said = text("path");
-    if said.is_empty() || said == "/" {
+    let given = text("path");
+    if given.is_empty() || given == "/" {
         return;
     }
-    if !said.starts_with('/') {
-        errors.push(Error::invalid(&at, &said.into(), "must start with a '/'"));
+    if !given.starts_with('/') {
+        errors.push(Error::invalid(&at, &given.into(), "must start with a '/'"));
     }
-    if said.contains("//") {
-        errors.push(Error::invalid(&at, &said.into(), "segment[0] may not be empty"));
+    if given.contains("//") {
+        errors.push(Error::invalid(&at, &given.into(), "segment[0] may not be empty"));
     }
 }
 

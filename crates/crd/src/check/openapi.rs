@@ -97,7 +97,7 @@ const UNSUPPORTED: &[&str] =
 
 /// Whether a schema has this keyword.
 fn has_keyword(schema: &Value, key: &str) -> bool {
-    schema.get(key).is_some_and(|said| match said {
+    schema.get(key).is_some_and(|given| match given {
         Value::Null => false,
         Value::String(text) => !text.is_empty() || key == "$ref",
         Value::Object(map) => matches!(key, "additionalItems" | "dependencies") || !map.is_empty(),
@@ -265,7 +265,7 @@ impl Checker {
             ("x-kubernetes-map-type", "object", &["atomic", "granular"][..]),
             ("x-kubernetes-list-type", "array", &["atomic", "set", "map"]),
         ] {
-            let Some(said) = schema.get(key).filter(|said| !said.is_null()) else { continue };
+            let Some(given) = schema.get(key).filter(|given| !given.is_null()) else { continue };
             if ty != wanted {
                 let words = format!("must be {wanted} if {key} is specified");
                 match ty {
@@ -273,8 +273,8 @@ impl Checker {
                     _ => self.invalid(&path.field("type"), &ty.into(), &words),
                 }
             }
-            if !said.as_str().is_some_and(|said| allowed.contains(&said)) {
-                self.errors.push(Error::not_supported(&path.field(key), said, allowed));
+            if !given.as_str().is_some_and(|given| allowed.contains(&given)) {
+                self.errors.push(Error::not_supported(&path.field(key), given, allowed));
             }
         }
     }
@@ -285,11 +285,11 @@ impl Checker {
         if !matches!(list_type, Some("set" | "map")) {
             return;
         }
-        let said = list_type.unwrap_or_default();
+        let given = list_type.unwrap_or_default();
         let Some(items) = items else { return };
         let at = path.field("items");
         let text = |key: &str| items.str_at(&[key]);
-        if said == "set" && schema.str_at(&["type"]) == Some("array") {
+        if given == "set" && schema.str_at(&["type"]) == Some("array") {
             let words = "must be atomic as item of a list with x-kubernetes-list-type=set";
             let (key, is_wrong) = match text("type") {
                 Some("array") => (
@@ -307,7 +307,7 @@ impl Checker {
             }
         }
         if items.get("nullable").and_then(Value::as_bool) == Some(true) {
-            let words = format!("cannot be nullable when x-kubernetes-list-type is {said}");
+            let words = format!("cannot be nullable when x-kubernetes-list-type is {given}");
             self.forbid(&at.field("nullable"), &words);
         }
     }
@@ -322,7 +322,7 @@ impl Checker {
             let at = path.field("x-kubernetes-list-type");
             match list_type {
                 None => self.require(&at, words),
-                Some(said) => self.invalid(&at, &said.into(), words),
+                Some(given) => self.invalid(&at, &given.into(), words),
             }
         }
         if list_type != Some("map") {
@@ -398,9 +398,9 @@ impl Checker {
         for (i, rule) in rules.unwrap_or_default().iter().enumerate() {
             let at = path.field("x-kubernetes-validations").index(i);
             let text = |key: &str| Str::from(rule.str_at(&[key]).unwrap_or_default());
-            let (said, message) = (text("rule"), text("message"));
+            let (given, message) = (text("rule"), text("message"));
             let breaks = |text: &str| text.contains(['\n', '\r']);
-            if said.trim().is_empty() {
+            if given.trim().is_empty() {
                 self.require(&at.field("rule"), "rule is not specified");
             } else if !message.is_empty() && message.trim().is_empty() {
                 let words = "must be non-empty if specified";
@@ -408,7 +408,7 @@ impl Checker {
             } else if breaks(message.trim()) {
                 let words = "must not contain line breaks";
                 self.invalid(&at.field("message"), &message.into(), words);
-            } else if breaks(said.trim()) && message.trim().is_empty() {
+            } else if breaks(given.trim()) && message.trim().is_empty() {
                 let words = "message must be specified if rule contains line breaks";
                 self.require(&at.field("message"), words);
             }
@@ -430,20 +430,20 @@ impl Checker {
     fn field_path(
         &mut self,
         schema: &LazyCell<Structural, impl FnOnce() -> Structural>,
-        said: &str,
+        given: &str,
         path: &Path,
     ) {
-        if said.is_empty() {
+        if given.is_empty() {
             return;
         }
-        let shown = Value::from(said);
-        if said.trim().is_empty() {
+        let shown = Value::from(given);
+        if given.trim().is_empty() {
             self.invalid(path, &shown, "must be non-empty if specified");
         }
-        if said.contains(['\n', '\r']) {
+        if given.contains(['\n', '\r']) {
             self.invalid(path, &shown, "must not contain line breaks");
         }
-        if crate::cel::field_path(schema, said).is_none() {
+        if crate::cel::field_path(schema, given).is_none() {
             self.invalid(path, &shown, "must be a valid path");
         }
     }

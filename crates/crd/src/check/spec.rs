@@ -166,14 +166,14 @@ impl<'a> Parts<'a> {
     /// A member of the versions, with the path of each.
     fn each(&self, member: &str, top: &str) -> Vec<(Path, Version<'a>, &'a Value)> {
         let all: Vec<Version<'a>> = self.crd.versions().collect();
-        let said = |version: &Version<'a>| version.0.get(member).filter(|v| !v.is_null());
+        let given = |version: &Version<'a>| version.0.get(member).filter(|v| !v.is_null());
         let Some(first) = all.first() else { return Vec::new() };
-        if let Some(value) = said(first).filter(|v| all.iter().all(|o| said(o) == Some(*v))) {
+        if let Some(value) = given(first).filter(|v| all.iter().all(|o| given(o) == Some(*v))) {
             return vec![(self.spec.field(top), *first, value)];
         }
         let versions = self.spec.field("versions");
         let each = all.into_iter().enumerate();
-        each.filter_map(|(i, v)| Some((versions.index(i).field(member), v, said(&v)?))).collect()
+        each.filter_map(|(i, v)| Some((versions.index(i).field(member), v, given(&v)?))).collect()
     }
 
     fn check(&self, errors: &mut Errors) {
@@ -183,24 +183,24 @@ impl<'a> Parts<'a> {
         let with_status = self.crd.versions().filter(|version| version.has_status());
         let with_status: BTreeSet<Ordered<&Value>> =
             with_status.filter_map(|version| version.schema()).map(Ordered).collect();
-        for (path, version, said) in self.each("schema", "validation") {
-            let Some(schema) = said.get("openAPIV3Schema").filter(|s| !s.is_null()) else {
+        for (path, version, given) in self.each("schema", "validation") {
+            let Some(schema) = given.get("openAPIV3Schema").filter(|s| !s.is_null()) else {
                 continue;
             };
             let old = before.get(version.name()).copied();
             let has_status = with_status.contains(&Ordered(schema));
             errors.extend(openapi::validate(schema, old, has_status, &path));
         }
-        for (path, _, said) in self.each("subresources", "subresources") {
-            check_scale(said, &path, errors);
+        for (path, _, given) in self.each("subresources", "subresources") {
+            check_scale(given, &path, errors);
         }
-        for (path, _, said) in self.each("additionalPrinterColumns", "additionalPrinterColumns") {
-            for (i, column) in said.as_array().unwrap_or_default().iter().enumerate() {
+        for (path, _, given) in self.each("additionalPrinterColumns", "additionalPrinterColumns") {
+            for (i, column) in given.as_array().unwrap_or_default().iter().enumerate() {
                 check_column(column, &path.index(i), errors);
             }
         }
-        for (path, version, said) in self.each("selectableFields", "selectableFields") {
-            let fields = said.as_array().unwrap_or_default();
+        for (path, version, given) in self.each("selectableFields", "selectableFields") {
+            let fields = given.as_array().unwrap_or_default();
             if fields.is_empty() {
                 continue;
             }
@@ -233,14 +233,14 @@ fn check_scale(subresources: &Value, path: &Path, errors: &mut Errors) {
         ),
     ] {
         let path = path.field("scale").field(key);
-        let said = scale.str_at(&[key]).unwrap_or_default();
-        if said.is_empty() {
+        let given = scale.str_at(&[key]).unwrap_or_default();
+        if given.is_empty() {
             errors.extend(required.then(|| Error::required(&path, "")));
-        } else if !said.starts_with('.') {
+        } else if !given.starts_with('.') {
             let words = "must be a simple json path starting with .";
-            errors.push(Error::invalid(&path, &said.into(), words));
-        } else if !roots.iter().any(|root| said.starts_with(root)) {
-            errors.push(Error::invalid(&path, &said.into(), words));
+            errors.push(Error::invalid(&path, &given.into(), words));
+        } else if !roots.iter().any(|root| given.starts_with(root)) {
+            errors.push(Error::invalid(&path, &given.into(), words));
         }
     }
 }
@@ -265,12 +265,12 @@ fn check_column(column: &Value, path: &Path, errors: &mut Errors) {
     if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
         errors.push(Error::invalid(&path.field("format"), &format.into(), one_of(COLUMN_FORMATS)));
     }
-    let (path, said) = (path.field("JSONPath"), text("jsonPath"));
-    if said.is_empty() {
+    let (path, given) = (path.field("JSONPath"), text("jsonPath"));
+    if given.is_empty() {
         errors.push(Error::required(&path, ""));
-    } else if !said.starts_with('.') {
+    } else if !given.starts_with('.') {
         let words = "must be a simple json path starting with .";
-        errors.push(Error::invalid(&path, &said.into(), words));
+        errors.push(Error::invalid(&path, &given.into(), words));
     }
 }
 
@@ -278,19 +278,19 @@ fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: 
     let mut seen: BTreeSet<Vec<Str>> = BTreeSet::new();
     for (i, field) in fields.iter().enumerate() {
         let path = path.index(i).field("jsonPath");
-        let said = field.str_at(&["jsonPath"]).unwrap_or_default();
-        if said.is_empty() {
+        let given = field.str_at(&["jsonPath"]).unwrap_or_default();
+        if given.is_empty() {
             errors.push(Error::required(&path, ""));
             continue;
         }
-        let mut invalid = |words: &str| errors.push(Error::invalid(&path, &said.into(), words));
-        if !said.starts_with(['.', '[']) {
-            let found = said.split(['.', '[']).next().unwrap_or_default();
+        let mut invalid = |words: &str| errors.push(Error::invalid(&path, &given.into(), words));
+        if !given.starts_with(['.', '[']) {
+            let found = given.split(['.', '[']).next().unwrap_or_default();
             invalid(&format!("is an invalid path: expected [ or . but got: {found}"));
             continue;
         }
-        let members = JsonPath::parse(said).and_then(|path| path.members());
-        let Some(members) = members.filter(|_| said.starts_with('.')) else {
+        let members = JsonPath::parse(given).and_then(|path| path.members());
+        let Some(members) = members.filter(|_| given.starts_with('.')) else {
             invalid("is an invalid path: does not refer to a valid field");
             continue;
         };
@@ -309,7 +309,7 @@ fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: 
             );
         }
         if !seen.insert(members) {
-            errors.push(Error::duplicate(&path, &said.into()));
+            errors.push(Error::duplicate(&path, &given.into()));
         }
     }
     if seen.len() > SELECTABLE_FIELDS_MAX {

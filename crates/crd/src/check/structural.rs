@@ -51,10 +51,10 @@ pub(super) fn unreadable(schema: &Value) -> Option<&'static str> {
             Some(Value::Object(map)) => key == "additionalItems" || !map.is_empty(),
             Some(_) => true,
         };
-        let said = UNSUPPORTED.iter().find(|(key, _)| is_said(key)).map(|(_, words)| *words);
+        let given = UNSUPPORTED.iter().find(|(key, _)| is_said(key)).map(|(_, words)| *words);
         let is_list = schema.get("items").is_some_and(|items| items.as_array().is_some());
         let listed = is_list.then_some("OpenAPIV3Schema 'items' must be a schema, but is an array");
-        found = found.or(said).or(listed);
+        found = found.or(given).or(listed);
     });
     found
 }
@@ -282,9 +282,9 @@ impl<'s> Checker<'s> {
         ] {
             let is_set = match schema.get(key) {
                 None | Some(Value::Null) => false,
-                Some(Value::Bool(said)) => *said,
-                Some(Value::String(said)) => !said.is_empty(),
-                Some(Value::Array(said)) => !said.is_empty(),
+                Some(Value::Bool(given)) => *given,
+                Some(Value::String(given)) => !given.is_empty(),
+                Some(Value::Array(given)) => !given.is_empty(),
                 Some(_) => true,
             };
             if is_set {

@@ -83,7 +83,7 @@ fn openapi_v2_schemas_are_reduced() {
         r#"{"type":"object","properties":{"foo":{"type":"string","oneOf":[{"pattern":"a"},{"pattern":"b"}]}}}"#,
         r#"{"foo":{"type":"string"}}"#,
     );
-    for said in [
+    for given in [
         format!(r#""anyOf":{EITHER}"#),
         format!(r#""allOf":[{{"anyOf":{EITHER}}},{{"anyOf":[{{"minimum":42.0}}]}}]"#),
         r#""anyOf":[{"minimum":42.0}],"allOf":[{"minimum":42.0}]"#.to_owned(),
@@ -91,7 +91,7 @@ fn openapi_v2_schemas_are_reduced() {
     ] {
         v2(
             &format!(
-                r#"{{"type":"object","properties":{{"a":{{"x-kubernetes-int-or-string":true,{said}}}}}}}"#
+                r#"{{"type":"object","properties":{{"a":{{"x-kubernetes-int-or-string":true,{given}}}}}}}"#
             ),
             r#"{"a":{"x-kubernetes-int-or-string":true}}"#,
         );
@@ -128,7 +128,7 @@ fn openapi_v3_schemas_are_complete() {
         &format!(r#"{{"type":"object","properties":{{"a":{{"type":"string",{rule}}}}}}}"#),
         &format!(r#"{{"a":{{"type":"string",{rule}}}}}"#),
     );
-    for (said, shown) in [
+    for (given, shown) in [
         (String::new(), format!(r#","anyOf":{EITHER}"#)),
         (format!(r#","anyOf":{EITHER}"#), format!(r#","anyOf":{EITHER}"#)),
         (
@@ -138,7 +138,7 @@ fn openapi_v3_schemas_are_complete() {
     ] {
         v3(
             &format!(
-                r#"{{"type":"object","properties":{{"a":{{"x-kubernetes-int-or-string":true{said}}}}}}}"#
+                r#"{{"type":"object","properties":{{"a":{{"x-kubernetes-int-or-string":true{given}}}}}}}"#
             ),
             &format!(r#"{{"a":{{"x-kubernetes-int-or-string":true{shown}}}}}"#),
         );
@@ -159,8 +159,8 @@ fn embedded_resources_have_object_members() {
 fn selectable_fields_are_published() {
     let others = r#","selectableFields":[{"jsonPath":".spec.field"}]"#;
     for (_, schema) in definitions(Dialect::V3, r#"{"type":"object"}"#, others) {
-        let told = schema.get("x-kubernetes-selectable-fields").map(json::to_string);
-        assert_eq!(told.as_deref(), Some(r#"[{"fieldPath":"spec.field"}]"#));
+        let fields = schema.get("x-kubernetes-selectable-fields").map(json::to_string);
+        assert_eq!(fields.as_deref(), Some(r#"[{"fieldPath":"spec.field"}]"#));
     }
 }
 

@@ -93,9 +93,9 @@ impl Structural {
         match value {
             Value::Object(members) => {
                 if self.embedded
-                    && let Some(Value::Object(said)) = members.get_mut("metadata")
+                    && let Some(Value::Object(given)) = members.get_mut("metadata")
                 {
-                    said.retain(|name, _| is_metadata_member(name));
+                    given.retain(|name, _| is_metadata_member(name));
                 }
                 for (name, member) in members.iter_mut() {
                     if let Some(schema) = self.member(name) {
@@ -118,8 +118,8 @@ impl Structural {
         else {
             return;
         };
-        if let Some(Value::Object(said)) = metadata.default.as_deref_mut() {
-            said.retain(|name, _| is_metadata_member(name));
+        if let Some(Value::Object(given)) = metadata.default.as_deref_mut() {
+            given.retain(|name, _| is_metadata_member(name));
         }
         for (_, member) in
             metadata.properties.iter_mut().filter(|(name, _)| !is_metadata_member(name))

@@ -40,7 +40,7 @@ impl Expression {
     pub(crate) fn shown(&self) -> String {
         let quoted = |text: &str| pintle_value::json::to_string(&text.into());
         let reason = if self.reason.is_empty() { "null".to_owned() } else { quoted(&self.reason) };
-        let optional = self.optional_old_self.map_or("null".to_owned(), |said| said.to_string());
+        let optional = self.optional_old_self.map_or("null".to_owned(), |given| given.to_string());
         format!(
             r#"{{"Rule":{},"Message":{},"MessageExpression":{},"Reason":{reason},"FieldPath":{},"OptionalOldSelf":{optional}}}"#,
             quoted(&self.rule),

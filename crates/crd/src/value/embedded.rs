@@ -40,12 +40,12 @@ fn check(value: &Value, path: &Path, errors: &mut Errors) {
         Some(Value::String(text)) if text.is_empty() => {
             errors.push(Error::invalid(&kind, &"".into(), "must not be empty"));
         }
-        Some(said @ Value::String(text)) => {
+        Some(given @ Value::String(text)) => {
             let wrong = names::dns1035_label(&text.to_lowercase());
             if !wrong.is_empty() {
                 let words =
                     format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
-                errors.push(Error::invalid(&kind, said, words));
+                errors.push(Error::invalid(&kind, given, words));
             }
         }
         Some(other) => errors.push(Error::invalid(&kind, other, "must be a string")),

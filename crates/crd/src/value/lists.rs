@@ -36,9 +36,9 @@ fn check_map(keys: &[Str], items: &[Value], path: &Path, errors: &mut Errors) {
         errors.push(Error::invalid(&path.index(i), item, words));
         return;
     }
-    let told_by: Vec<Value> = items.iter().map(|item| key_of(keys, item)).collect();
-    let repeated = repeated(told_by.iter().map(json::to_string));
-    errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &told_by[i])));
+    let key_values: Vec<Value> = items.iter().map(|item| key_of(keys, item)).collect();
+    let repeated = repeated(key_values.iter().map(json::to_string));
+    errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &key_values[i])));
 }
 
 /// The key members of an item.
@@ -50,7 +50,7 @@ fn key_of(keys: &[Str], item: &Value) -> Value {
 /// The index of the first repetition of each text.
 fn repeated(texts: impl Iterator<Item = String>) -> impl Iterator<Item = usize> {
     let mut seen = HashMap::<String, usize>::new();
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let found: Vec<usize> = texts
         .enumerate()
         .filter_map(|(i, text)| match seen.entry(text) {
@@ -59,7 +59,7 @@ fn repeated(texts: impl Iterator<Item = String>) -> impl Iterator<Item = usize> 
                 None
             }
             std::collections::hash_map::Entry::Occupied(first) => {
-                told.insert(*first.get()).then_some(i)
+                reported.insert(*first.get()).then_some(i)
             }
         })
         .collect();

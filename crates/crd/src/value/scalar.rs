@@ -20,7 +20,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Upstream tells the first of these that is wrong.
+    /// As in upstream, only the first error is reported.
     fn check_length_and_pattern(&mut self, rules: &Rules, text: &str) {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(most) = rules.max_length.filter(|most| length > *most) {

@@ -1,6 +1,6 @@
-//! By what other API servers of the cluster recognise clients: the ConfigMap
-//! `extension-apiserver-authentication`, in which each server puts what it believes (upstream:
-//! `pkg/controlplane/controller/clusterauthenticationtrust`).
+//! The ConfigMap `extension-apiserver-authentication`, from which extension API servers learn how
+//! to authenticate clients. Each API server of the cluster adds its certificates and headers
+//! (upstream: `pkg/controlplane/controller/clusterauthenticationtrust`).
 
 use pintle_value::{Map, Value, json};
 

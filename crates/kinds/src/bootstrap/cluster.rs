@@ -1,4 +1,4 @@
-//! The namespaces, priority classes, and what stands for the server itself.
+//! The namespaces, the priority classes, and the service of the API server.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -40,7 +40,7 @@ pub(super) fn priority_classes() -> Vec<BootstrapObject> {
     made.into()
 }
 
-/// The service `kubernetes`, behind which the server is, with what belongs to it.
+/// The service `kubernetes` for the API server, with its ServiceCIDR and endpoints.
 pub(super) fn service(settings: &Settings<'_>) -> Vec<BootstrapObject> {
     let mut made = Vec::new();
     if !settings.service_ranges.is_empty() {

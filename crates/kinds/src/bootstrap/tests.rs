@@ -35,7 +35,7 @@ fn find<'a>(all: &'a [BootstrapObject], resource: &str, name: &str) -> &'a Boots
 
 /// BOOT-01
 #[test]
-fn a_new_cluster_has_what_upstreams_has() {
+fn bootstrap_objects_equal_upstreams() {
     let all = made("");
     let counts = |resource: &str| all.iter().filter(|m| m.resource.resource == resource).count();
     for (resource, count) in [
@@ -90,7 +90,7 @@ fn the_objects_agree_with_the_facts() {
     take(&["apiServices", "objects"]);
     let ours: BTreeSet<String> = all.iter().map(|made| json::to_string(&made.object)).collect();
     for mut object in expected {
-        // Said by the engine, or empty.
+        // The engine sets these members, or they are empty.
         let members = object.make_object();
         members.remove("status");
         members.retain(|_, value| !value.is_null());
@@ -102,9 +102,9 @@ fn the_objects_agree_with_the_facts() {
     }
 }
 
-/// Roles and rules of a feature are there with it (upstream: `bootstrappolicy`).
+/// An enabled feature adds its roles and rules (upstream: `bootstrappolicy`).
 #[test]
-fn a_feature_brings_its_rights() {
+fn features_add_roles_and_rules() {
     let config = RuntimeConfig::everything();
     let all = with(&config);
     let without = made("api/all=true");
@@ -127,7 +127,7 @@ fn a_feature_brings_its_rights() {
 }
 
 #[test]
-fn the_server_is_a_service() {
+fn the_service_has_endpoints_of_the_server() {
     let all = made("");
     let service = find(&all, "services", "kubernetes");
     assert_eq!(service.object.str_at(&["spec", "clusterIP"]), Some("10.96.0.1"));
@@ -172,7 +172,7 @@ fn existing_objects_are_reconciled_by_kind() {
     let update = |text: &str| Step::Update(tree(text));
     for (reconcile, wanted, stored, expected) in [
         (Reconcile::CreateOnly, r#"{"a":1}"#, "{}", nothing.clone()),
-        // Rules are added to roles; what users added stays.
+        // Missing rules are added to roles; rules that users added stay.
         (
             Reconcile::AtLeast,
             ROLE,
@@ -200,7 +200,8 @@ fn existing_objects_are_reconciled_by_kind() {
             r#"{"roleRef":{"name":"b"}}"#,
             Step::Replace,
         ),
-        // Mandatory objects are restored; what the stored one has by default is no difference.
+        // Mandatory objects are restored; defaulted members of the stored object are not a
+        // difference.
         (
             Reconcile::Exactly,
             LEVEL,
@@ -218,7 +219,7 @@ fn existing_objects_are_reconciled_by_kind() {
                     "spec":{"type":"Limited"},"status":{"x":1}}"#,
             ),
         ),
-        // Suggested ones only while they are the server's.
+        // Suggested objects are restored only while the server owns them.
         (
             Reconcile::WhileOurs,
             LEVEL,
@@ -267,7 +268,7 @@ fn existing_objects_are_reconciled_by_kind() {
     }
 }
 
-/// Everything that is made agrees with itself, so that a restart changes nothing.
+/// Reconciling the objects with themselves changes nothing, so a restart commits nothing.
 #[test]
 fn a_restart_changes_nothing() {
     for made in made("api/all=true") {

@@ -84,7 +84,7 @@ const INGRESS: Strategy = Strategy {
 
 const IP_ADDRESS: Strategy = Strategy {
     name: NameRule::Custom(|name, _prefix| canonical_ip(name)),
-    // With something at its end it would be no address.
+    // Text after it would make it an invalid address.
     generates_names: false,
     validate: |new, old| {
         let mut wrong = errors(new, IP_ADDRESS_RULES);

@@ -357,7 +357,7 @@ fn check_topologies(class: &Field<'_>, errors: &mut Errors) {
                 errors.push(key.duplicate());
             }
         }
-        // Upstream compares a term with all before it, and with one empty term for each there is.
+        // Upstream compares a term with all terms before it, and with an empty term for each.
         let empty = if labels.is_empty() { count } else { 0 };
         let before = terms.iter().filter(|term| **term == labels).count();
         let expressions = term.get("matchLabelExpressions").path();
@@ -435,7 +435,7 @@ fn volume_error(error: &Field<'_>, errors: &mut Errors) {
     const MESSAGE_LENGTH_MAX: usize = 1024;
     let message = error.get("message");
     if message.text().len() > MESSAGE_LENGTH_MAX {
-        // Upstream tells the other bound.
+        // As in upstream, the message has the bound of another member.
         errors.push(Error::too_long(&message.path(), ATTACHMENT_LENGTH_MAX));
     }
     let code = error.get("errorCode");

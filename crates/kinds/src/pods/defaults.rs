@@ -1,4 +1,4 @@
-//! The defaults of pods, of pod templates, and of what is embedded in them (DEF-01).
+//! The defaults of pods, pod templates and the objects embedded in them (DEF-01).
 
 use pintle_value::{Map, Value};
 

@@ -34,7 +34,7 @@ pub(crate) fn quality(pod: &Value) -> &'static str {
     }
 }
 
-/// Adds the counted resources of one owner, and tells how many of them are above zero.
+/// Adds the counted resources of one owner. Returns how many of them are above zero.
 fn add(owner: &Value, list: &str, sums: &mut Sums) -> usize {
     let mut added = 0;
     for (name, sum) in COUNTED.iter().zip(sums) {

@@ -19,7 +19,7 @@ use crate::{
     rules::within,
 };
 
-/// Keeps what kubelets may not change, and what old kubelets do not know.
+/// Restores the members that kubelets must not change, and those that old kubelets omit.
 pub(crate) fn confine_status(new: &mut Value, old: &Value) {
     restore(new, old, &["metadata"], "ownerReferences");
     let unset = |status: &Value, member: &str| status.at(&["status", member]).is_none();
@@ -233,7 +233,7 @@ fn check_users(status: &Field<'_>, spec: &Field<'_>, list: &str, errors: &mut Er
 
 const CLAIM: &str = "claim:";
 
-/// The health of what a container was given is of things that it asked for.
+/// Checks that the resources with a reported health are resources that the container requested.
 fn check_allocations(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
     let lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
     for (list, containers) in lists {

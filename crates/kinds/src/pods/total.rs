@@ -67,8 +67,8 @@ pub(super) fn of_containers(spec: &Value, list: &str) -> Amounts {
     together(items(spec, &["containers"]), items(spec, &["initContainers"]), list)
 }
 
-/// Containers that run at once add up; init containers, which run before, need as much as the largest of
-/// them.
+/// Adds the containers, which run concurrently; init containers run before them, so the largest of
+/// these counts.
 fn together(containers: &[Value], starting: &[Value], list: &str) -> Amounts {
     let mut running = Amounts::new();
     for container in containers {

@@ -157,7 +157,7 @@ fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Members of the spec whose changes have been looked at.
+/// Members of the spec whose changes are checked elsewhere.
 const LOOKED_AT: &[&str] = &["activeDeadlineSeconds", "schedulingGates", "tolerations"];
 
 /// All other members are immutable.
@@ -194,10 +194,10 @@ fn check_gated(spec: &Field<'_>, old: &Value, munged: &mut Value, errors: &mut E
         "requiredDuringSchedulingIgnoredDuringExecution",
         "nodeSelectorTerms",
     ];
-    let old_place = Field::root(old);
+    let old_spec = Field::root(old);
     let selector = spec.get("nodeSelector");
     let has = |(key, value): (&str, Field<'_>)| selector.value().get(key) == Some(value.value());
-    if !old_place.get("nodeSelector").pairs().all(has) {
+    if !old_spec.get("nodeSelector").pairs().all(has) {
         let words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
         errors.push(selector.invalid(words));
     }

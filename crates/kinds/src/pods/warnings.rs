@@ -37,12 +37,12 @@ pub(crate) fn warn_of_claim(spec: &Field<'_>) -> Vec<String> {
     warnings.0
 }
 
-/// Which old sources a PersistentVolume has.
+/// Returns warnings about deprecated sources of a PersistentVolume.
 pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     // Upstream does not warn of the others.
-    let is_told = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
-    for (member, name, words) in OLD_VOLUMES.iter().filter(|(member, ..)| is_told(member)) {
+    let has_warning = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
+    for (member, name, words) in OLD_VOLUMES.iter().filter(|(member, ..)| has_warning(member)) {
         if spec.has(member) {
             warnings.add(&spec.get(name).path(), words);
         }

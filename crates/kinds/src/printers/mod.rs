@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// With columns that speak of the form that `form` gives to objects of any version.
+    /// With columns of the form that `form` returns for objects of any version.
     const fn with_form(self, form: fn(&Value) -> Cow<'_, Value>) -> Self {
         Self { form, ..self }
     }

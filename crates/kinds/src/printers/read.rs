@@ -9,7 +9,7 @@ pub(super) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(value, |node, key| node.get(key)).filter(|found| !found.is_null())
 }
 
-/// Whether something is at a path.
+/// True if the object has a value at a path.
 pub(super) fn has(value: &Value, path: &str) -> bool {
     at(value, path).is_some()
 }

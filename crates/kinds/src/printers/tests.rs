@@ -117,7 +117,7 @@ fn a_kind_has_one_entry() {
 }
 
 #[test]
-fn flow_schemas_are_in_the_order_of_their_precedence() {
+fn flow_schemas_are_sorted_by_precedence() {
     let order = printer("flowcontrol.apiserver.k8s.io", "FlowSchema").order().expect("an order");
     let schema = |name: &str, precedence: i64| {
         Value::from([
@@ -202,7 +202,7 @@ fn examples_of_the_facts_are_among_ours() {
     assert!(count > 200, "only {count} examples");
 }
 
-/// Names that printers look for, so that random objects have something in them.
+/// Names that printers read, so that random objects have values for the columns.
 const NAMES: &[&str] = &[
     "metadata",
     "spec",
@@ -297,7 +297,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An example with one of its nodes replaced by anything.
+/// An example in which a random value replaces one of the nodes.
 fn mutated() -> impl Strategy<Value = Value> {
     let objects: Vec<_> = examples().into_iter().map(|(_, object, _)| object).collect();
     let path = prop::collection::vec(any::<prop::sample::Index>(), 0..8);
@@ -345,9 +345,9 @@ proptest! {
     }
 }
 
-/// A misspelt field would be described by nothing.
+/// A misspelt field has no description.
 #[test]
-fn every_field_that_columns_speak_of_is_described() {
+fn every_field_that_columns_refer_to_has_a_description() {
     for kind in KINDS.iter().copied().flatten() {
         for (type_name, field) in kind.columns.iter().filter_map(Column::described_field) {
             assert!(

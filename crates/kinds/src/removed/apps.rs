@@ -7,7 +7,7 @@
 use pintle_meta::field::Errors;
 use pintle_value::{Map, Value};
 
-use super::{Removed, annotate, annotation_taken, lenient, members_at, same};
+use super::{Removed, annotate, lenient, members_at, same, take_annotation};
 use crate::{
     checks::IMMUTABLE,
     conversion::set_api_version,
@@ -133,7 +133,7 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn deployment_to_v1(deployment: &mut Value) {
     set_api_version(deployment, "apps/v1");
-    annotation_taken(deployment, ROLLBACK_TO);
+    take_annotation(deployment, ROLLBACK_TO);
     let rollback = members_at(deployment, &["spec"]).remove("rollbackTo");
     if let Some(rollback) = rollback.filter(|rollback| !rollback.is_null()) {
         let revision = rollback.get("revision").and_then(Value::as_int).unwrap_or(0);
@@ -144,7 +144,7 @@ fn deployment_to_v1(deployment: &mut Value) {
 fn deployment_from_v1(deployment: &mut Value, api_version: &'static str) {
     set_api_version(deployment, api_version);
     if let Some(revision) = number(deployment, ROLLBACK_TO) {
-        annotation_taken(deployment, ROLLBACK_TO);
+        take_annotation(deployment, ROLLBACK_TO);
         let rollback = members_at(deployment, &["spec"]).entry_object("rollbackTo");
         rollback.insert("revision", revision);
     }
@@ -160,12 +160,12 @@ fn daemon_set_to_v1(daemon_set: &mut Value) {
 fn daemon_set_from_v1(daemon_set: &mut Value) {
     set_api_version(daemon_set, "extensions/v1beta1");
     if let Some(generation) = number(daemon_set, TEMPLATE_GENERATION) {
-        annotation_taken(daemon_set, TEMPLATE_GENERATION);
+        take_annotation(daemon_set, TEMPLATE_GENERATION);
         members_at(daemon_set, &["spec"]).insert("templateGeneration", generation);
     }
 }
 
-/// v1beta1 tells a generation of zero from none, and v1 does not.
+/// Removes a zero generation, which v1beta1 distinguishes from an absent one and v1 does not.
 fn stateful_set_from_v1(stateful_set: &mut Value) {
     set_api_version(stateful_set, "apps/v1beta1");
     members_at(stateful_set, &["status"]).entry_or("observedGeneration", || Value::Int(0));
@@ -188,7 +188,7 @@ fn default(object: &mut Value, rows: Defaults) {
     set(object, rows);
 }
 
-/// The template's labels become the selector, and the object's own, where it has none.
+/// Defaults the selector and the object's labels to the template's labels.
 fn take_labels(object: &mut Map) {
     let template = object.get("spec").and_then(|spec| spec.at(&["template", "metadata", "labels"]));
     let Some(labels) = template.filter(|labels| labels.as_object().is_some()).cloned() else {
@@ -216,7 +216,7 @@ const DEPLOYMENT: Defaults = &[In(
                 At("rollingUpdate", &[Unset("maxUnavailable", Int(1)), Unset("maxSurge", Int(1))]),
             ],
         ),
-        // The largest number is as good as none.
+        // The largest number stands for "no limit".
         Unset("progressDeadlineSeconds", Int(i32::MAX as i64)),
         Unset("revisionHistoryLimit", Int(i32::MAX as i64)),
         TEMPLATE,

@@ -1,8 +1,8 @@
 //! Signing requests, in v1beta1 (MIG-24 … MIG-27).
 //!
-//! Who names no signer gets that of kubelets if the request is one of theirs, or else the legacy one, and
-//! what v1 added to the rules does not hold (upstream: `pkg/apis/certificates/v1beta1/defaults.go`, and
-//! `getValidationOptions` of v1.21).
+//! A request without a signer name gets a kubelet signer if it has the form of a kubelet's
+//! request, else the legacy signer. Rules that v1 added do not apply (upstream:
+//! `pkg/apis/certificates/v1beta1/defaults.go`, and `getValidationOptions` of v1.21).
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use pintle_meta::field::{Error, Errors};
@@ -68,15 +68,15 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// Writers of `status` who add or remove a verdict change no condition at all.
+/// Discards all changes of conditions if a write of `status` adds or removes a verdict.
 fn keep_verdict(new: &mut Value, old: &Value) {
     let verdicts = |object: &Value, kind: &str| {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array);
         let conditions = conditions.unwrap_or_default().iter();
         conditions.filter(|one| one.str_at(&["type"]) == Some(kind)).count()
     };
-    let is_kept = |kind| verdicts(new, kind) == verdicts(old, kind);
-    if is_kept("Approved") && is_kept("Denied") {
+    let is_unchanged = |kind| verdicts(new, kind) == verdicts(old, kind);
+    if is_unchanged("Approved") && is_unchanged("Denied") {
         return keep_approval(new, old);
     }
     let status = new.object_entry("status");
@@ -86,7 +86,8 @@ fn keep_verdict(new: &mut Value, old: &Value) {
     };
 }
 
-/// What v1beta1 takes: conditions of one type or of none, and any certificate at any time.
+/// Drops the errors that v1beta1 does not have: it allows duplicate conditions, conditions without
+/// a type, and any certificate at any time.
 fn forgiven(errors: Errors) -> Errors {
     let is_forgiven = |error: &Error| {
         let of_type = error.field.starts_with("status.conditions[")
@@ -112,9 +113,9 @@ fn name_signer(spec: &mut Map) {
     spec.insert("signerName", signer);
 }
 
-/// The signer of a kubelet's request, given its text in base64 and its usages, sorted (upstream:
-/// `pkg/apis/certificates/helpers.go`). The names that a request asks for are read no further than here:
-/// whoever signs it looks at all of it.
+/// Returns the signer for a request of a kubelet's form; `request` is base64, and `usages` are
+/// sorted (upstream: `pkg/apis/certificates/helpers.go`). The signer itself verifies the whole
+/// request.
 fn kubelet_signer(request: &str, usages: &[&str]) -> Option<&'static str> {
     let text = BASE64.decode(request).ok()?;
     let (_, pem) = parse_x509_pem(&text).ok().filter(|(_, pem)| pem.label == REQUEST)?;
@@ -125,8 +126,8 @@ fn kubelet_signer(request: &str, usages: &[&str]) -> Option<&'static str> {
     if organizations != [Ok("system:nodes")] || !name.starts_with("system:node:") {
         return None;
     }
-    let asked = request.requested_extensions().into_iter().flatten();
-    let names = asked.filter_map(|extension| match extension {
+    let requested = request.requested_extensions().into_iter().flatten();
+    let names = requested.filter_map(|extension| match extension {
         ParsedExtension::SubjectAlternativeName(names) => Some(&names.general_names),
         _ => None,
     });

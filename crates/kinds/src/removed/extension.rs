@@ -1,6 +1,6 @@
-//! Definitions of custom resources, and API services, in v1beta1 (MIG-13 … MIG-21).
+//! CustomResourceDefinitions and APIServices, in v1beta1 (MIG-13 … MIG-21).
 //!
-//! How definitions become those of v1 is `pintle-crd`'s matter: in etcd they are v1beta1 to this day
+//! `pintle-crd` converts definitions to v1. In etcd they are stored as v1beta1, also by v1.36
 //! (upstream: `apiextensions-apiserver/pkg/apis/apiextensions/v1beta1/defaults.go`).
 
 use pintle_meta::field::Errors;

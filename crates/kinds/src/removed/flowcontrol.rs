@@ -6,7 +6,7 @@
 
 use pintle_value::{Map, Value};
 
-use super::{Removed, annotate, annotation_taken, same};
+use super::{Removed, annotate, same, take_annotation};
 use crate::{
     conversion::set_api_version,
     defaults::{
@@ -128,7 +128,7 @@ fn assured_from_v1(level: &mut Value, api_version: &'static str) {
 
 fn nominal_to_v1(level: &mut Value) {
     set_api_version(level, "flowcontrol.apiserver.k8s.io/v1");
-    annotation_taken(level, ZERO_SHARES);
+    take_annotation(level, ZERO_SHARES);
     if let Some(limited) = limited(level) {
         limited.entry_or("nominalConcurrencyShares", || Value::Int(0));
     }

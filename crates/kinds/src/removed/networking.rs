@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Removed] = &[
         )
     },
     Removed {
-        // Upstream names the list.
+        // As in upstream, the replacement is the list kind.
         replacement: "networking.k8s.io/v1 IngressClassList",
         strategy: |today| Strategy { default: |_| {}, ..today.clone() },
         ..same!(
@@ -89,7 +89,7 @@ const INGRESS: Defaults = &[At(
     )],
 )];
 
-/// Unlike in v1, ports are given no protocol.
+/// Unlike in v1, ports have no default protocol.
 const NETWORK_POLICY: Defaults = &[In(
     "spec",
     &[
@@ -129,7 +129,7 @@ fn each_backend(spec: &mut Map, change: fn(&mut Map)) {
     }
 }
 
-/// `serviceName` and `servicePort`, a number or a name, become a service.
+/// Converts `serviceName` and `servicePort`, a number or a name, to a service.
 fn backend_to_v1(backend: &mut Map) {
     let name = backend.remove("serviceName").filter(|name| name.as_str() != Some(""));
     let port = backend.remove("servicePort").filter(|port| !port.is_null());

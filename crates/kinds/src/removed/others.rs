@@ -276,7 +276,7 @@ fn slice_to_v1(slice: &mut Value) {
         if let Some(zone) = topology.remove(ZONE) {
             endpoint.insert("zone", zone);
         }
-        // A host label is kept only if it differs from `nodeName`, which says the same.
+        // A host label equal to `nodeName` is redundant and dropped.
         if topology.get(HOST).is_some() && topology.get(HOST) == endpoint.get("nodeName") {
             topology.remove(HOST);
         }

@@ -1,6 +1,6 @@
-//! PodSecurityPolicies (MIG-05, MIG-41): objects that are kept and validated and have no effect, for the
-//! admission plugin that they were for is gone. Their last version was `policy/v1beta1`
-//! (upstream: `pkg/apis/policy` of v1.24).
+//! PodSecurityPolicies (MIG-05, MIG-41). They are stored and validated but have no effect, because
+//! their admission plugin was removed. Their last version was `policy/v1beta1` (upstream:
+//! `pkg/apis/policy` of v1.24).
 
 mod rules;
 
@@ -70,7 +70,7 @@ const POLICY: Strategy = Strategy {
     ..PLAIN
 };
 
-/// What every writer of a policy is told.
+/// The warning for each write of a policy.
 const WITHOUT_EFFECT: &str = "PodSecurityPolicy has no effect: no admission plugin enforces it; use Pod \
                               Security admission or an admission webhook";
 

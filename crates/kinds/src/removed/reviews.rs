@@ -1,5 +1,6 @@
-//! Reviews, in the versions before v1 (MIG-22, MIG-23). They are answered and not kept: the server reads
-//! them as they were posted, and v1beta1 of access reviews says `group` where v1 says `groups`.
+//! Reviews, in the versions before v1 (MIG-22, MIG-23). They are answered and not stored. The
+//! server reads them in the posted version; v1beta1 of access reviews has `group` instead of
+//! `groups`.
 
 use super::{Removed, same};
 

@@ -27,7 +27,7 @@ use pintle_value::{Value, yaml};
 
 use crate::{RuntimeConfig, definitions};
 
-/// There are at least so many rows; one that is lost on the way is missed.
+/// The minimum number of rows, so that a file which is not read fails the test.
 const ROWS_MIN: usize = 300;
 
 #[test]
@@ -104,7 +104,7 @@ fn check(
     }
 }
 
-/// An object as the engine has it before it is validated.
+/// Returns the object as the engine passes it to validation.
 fn created(definition: &ResourceDefinition, mut tree: Value) -> Value {
     complete(definition, &mut tree);
     for member in definition.strategy.reset_fields() {

@@ -39,7 +39,7 @@ fn events_of_both_groups_are_the_same() {
 }
 
 #[test]
-fn golden_objects_come_back() {
+fn golden_objects_round_trip() {
     for (file, resource, version) in [
         ("events.k8s.io.v1beta1.Event", "events.k8s.io/events", "v1"),
         ("resource.k8s.io.v1beta1.ResourceClaim", "resource.k8s.io/resourceclaims", "v1beta1"),
@@ -59,7 +59,7 @@ fn golden_objects_come_back() {
 }
 
 #[test]
-fn devices_are_nested_the_other_way_round() {
+fn devices_are_nested_differently_in_old_versions() {
     let beta = r#"{"apiVersion":"resource.k8s.io/v1beta1","spec":{"devices":{"requests":[
         {"name":"a","deviceClassName":"c","count":2},
         {"name":"b","deviceClassName":"","firstAvailable":[{"name":"s","deviceClassName":"d"}]}]}}}"#;
@@ -75,7 +75,7 @@ fn devices_are_nested_the_other_way_round() {
 }
 
 #[test]
-fn versions_of_one_shape_differ_in_their_name() {
+fn equal_versions_differ_only_in_api_version() {
     let beta = form("networking.k8s.io/servicecidrs", "v1beta1");
     let mut object = json(r#"{"apiVersion":"networking.k8s.io/v1beta1","spec":{"cidrs":["c"]}}"#);
     let before = object.clone();
@@ -85,9 +85,9 @@ fn versions_of_one_shape_differ_in_their_name() {
     assert_eq!(object, before);
 }
 
-/// The v1 form of a v2 object has the rest in annotations.
+/// The v1 form of a v2 object has the other members in annotations.
 #[test]
-fn autoscalers_keep_in_annotations_what_v1_cannot_say() {
+fn annotations_store_members_of_autoscalers_that_v1_lacks() {
     let mut autoscaler = json(
         r#"{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler",
             "metadata":{"name":"a","annotations":{"mine":"1"}},
@@ -262,9 +262,10 @@ fn is_cpu_use(metric: &Value) -> bool {
 }
 
 proptest! {
-    /// From v2 to v1 and back nothing is lost but the position of the CPU metric, which becomes the last.
+    /// A round trip from v2 to v1 and back loses only the position of the CPU metric, which
+    /// becomes the last.
     #[test]
-    fn autoscalers_come_back(
+    fn autoscalers_round_trip(
         metrics in prop::collection::vec(metric(true), 1..5)
             .prop_filter("one use of CPU", |m| m.iter().filter(|m| is_cpu_use(m)).count() < 2),
         current in prop::collection::vec(metric(false), 0..4),
@@ -296,9 +297,9 @@ proptest! {
         prop_assert_eq!(codec::to_string(&autoscaler), codec::to_string(&before));
     }
 
-    /// From v1 to v2 and back nothing is lost either.
+    /// A round trip from v1 to v2 and back loses nothing.
     #[test]
-    fn autoscalers_of_v1_come_back(target in 1..200_i64, current in prop::option::of(0..200_i64)) {
+    fn autoscalers_of_v1_round_trip(target in 1..200_i64, current in prop::option::of(0..200_i64)) {
         let mut autoscaler = object([
             ("apiVersion", "autoscaling/v1".into()),
             ("spec", object([("targetCPUUtilizationPercentage", target.into())])),

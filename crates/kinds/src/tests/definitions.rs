@@ -27,7 +27,7 @@ fn find<'a>(all: &'a [ResourceDefinition], name: &str) -> Option<&'a ResourceDef
 }
 
 #[test]
-fn every_resource_of_the_table_has_an_entry_and_the_other_way_round() {
+fn resources_of_the_table_equal_the_entries() {
     let rows: BTreeSet<_> = generated::resources().iter().map(|r| (r.group, r.plural)).collect();
     let kinds: Vec<_> = groups::all().map(|kind| (kind.group, kind.resource)).collect();
     assert_eq!(rows, kinds.iter().copied().collect());
@@ -137,7 +137,7 @@ fn subresources_behave_by_their_names() {
 }
 
 #[test]
-fn deprecated_resources_say_so() {
+fn deprecated_resources_have_warnings() {
     let all = everything();
     for (resource, expected) in [
         ("v1/pods", None),

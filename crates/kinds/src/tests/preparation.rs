@@ -5,7 +5,7 @@ use pintle_value::Value;
 
 use super::{json, strategy};
 
-/// Does what the engine does for a create: first it resets members that clients cannot set
+/// Prepares a create as the engine does: first it resets members that clients cannot set
 /// (META-11).
 fn created(resource: &str, input: &str) -> Value {
     let mut object = json(input);
@@ -114,10 +114,10 @@ fn the_template_generation_of_daemon_sets() {
         let path = &["metadata", "annotations", "deprecated.daemonset.template.generation"];
         object.str_at(path).map(ToOwned::to_owned)
     };
-    let set = |said: &str, image: &str| {
+    let set = |generation: &str, image: &str| {
         format!(
             r#"{{"metadata":{{"annotations":{{
-                "deprecated.daemonset.template.generation":"{said}"}}}},
+                "deprecated.daemonset.template.generation":"{generation}"}}}},
                 "spec":{{"template":{{"image":"{image}"}}}}}}"#
         )
     };
@@ -225,7 +225,7 @@ fn the_quality_of_service_of_pods() {
 
 /// DEL-07
 #[test]
-fn pods_end_gracefully_where_they_run() {
+fn pods_with_a_node_are_deleted_gracefully() {
     let graceful = strategy("pods").graceful.expect("pods end gracefully");
     for (pod, expected) in [
         (r#"{"spec":{"terminationGracePeriodSeconds":30}}"#, GracePeriod::Zero),
@@ -329,7 +329,8 @@ fn phases_of_volumes() {
     }
 }
 
-/// Since when a device has a taint, and that of a rule since when its effect is this.
+/// A taint's time of addition is set when the taint is added, and in a rule when its effect
+/// changes.
 #[test]
 fn times_of_taints() {
     let now = pintle_registry::request::Now { unix_micros: 1_000_000 };
@@ -358,7 +359,7 @@ fn times_of_taints() {
 
 /// The drivers' status of devices that a claim no longer has is dropped.
 #[test]
-fn devices_that_are_given_back() {
+fn released_devices_are_removed_from_the_status() {
     let status = |results: &str, devices: &str| {
         let allocation = format!(r#"{{"devices":{{"results":[{results}]}}}}"#);
         json(&format!(r#"{{"status":{{"allocation":{allocation},"devices":[{devices}]}}}}"#))

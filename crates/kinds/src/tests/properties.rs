@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::fact;
 use crate::groups;
 
-/// Names that the entries look for, so that random trees reach deep.
+/// Names that the entries read, so that random trees reach deep.
 const NAMES: &[&str] = &[
     "metadata",
     "spec",
@@ -128,7 +128,7 @@ fn trees() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Runs everything that entries have on a pair of objects.
+/// Calls all functions of an entry with a pair of objects.
 fn exercise(new: &Value, old: &Value) {
     for kind in groups::all() {
         let strategy = &kind.strategy;

@@ -1,4 +1,4 @@
-//! Versions that are served no longer, where they are asked for.
+//! Removed versions that `--runtime-config` enables.
 
 use pintle_registry::ResourceDefinition;
 use pintle_schema::{Format, decode, drop_empty, encode};
@@ -29,7 +29,7 @@ fn find<'d>(
 }
 
 #[test]
-fn every_row_has_a_definition_over_the_objects_of_today() {
+fn every_row_has_a_definition_in_the_collection_of_the_current_resource() {
     let all = served("api/legacy=true,api/all=true");
     for row in removed::all() {
         let name = format!("{}/{} {}", row.group, row.form.version, row.resource);
@@ -38,15 +38,15 @@ fn every_row_has_a_definition_over_the_objects_of_today() {
                 == (row.group, row.form.version, row.resource)
         });
         let definition = found.next().unwrap_or_else(|| panic!("no {name}"));
-        assert!(found.next().is_none(), "{name} stands twice");
+        assert!(found.next().is_none(), "{name} is defined twice");
         let list = definition.schema.find(&format!("{}List", row.type_name));
         assert!(list.is_some() || definition.storage.is_none(), "{name} has no list");
-        let (latest, kind) = row.latest().unwrap_or_else(|| panic!("{name}: nothing today"));
+        let (latest, kind) = row.latest().unwrap_or_else(|| panic!("{name}: no current resource"));
         assert_eq!(definition.kind, latest.kind, "{name}");
-        let is_kept = kind.collection != Collection::None;
-        assert_eq!(definition.storage.is_some(), is_kept, "{name}");
+        let is_stored = kind.collection != Collection::None;
+        assert_eq!(definition.storage.is_some(), is_stored, "{name}");
         let converts = definition.storage.as_ref().is_some_and(|s| s.conversion.is_some());
-        assert_eq!(converts, is_kept && !row.is_last(), "{name}");
+        assert_eq!(converts, is_stored && !row.is_last(), "{name}");
         let is_today = pintle_schema::builtin().find(latest.type_name).is_some();
         let stored = definition.stored_type();
         assert!(
@@ -59,7 +59,7 @@ fn every_row_has_a_definition_over_the_objects_of_today() {
 }
 
 #[test]
-fn they_are_off_unless_they_are_named() {
+fn removed_versions_are_served_only_if_named() {
     for flag in ["", "api/all=true", "api/beta=true,api/alpha=true", "api/legacy=false"] {
         assert!(names(flag).is_empty(), "{flag}: {:?}", names(flag));
     }
@@ -71,7 +71,7 @@ fn they_are_off_unless_they_are_named() {
 }
 
 #[test]
-fn they_say_when_they_went() {
+fn removed_versions_have_deprecation_warnings() {
     let all = served("api/legacy");
     for (api_version, kind, warning, release) in [
         (
@@ -115,17 +115,17 @@ const DEFINITIONS: &str = include_str!("../../testdata/definitions.jsonl");
 const AUTOSCALERS: &str = include_str!("../../testdata/autoscalers.jsonl");
 
 #[test]
-fn objects_become_what_upstream_makes_of_them() {
+fn objects_are_converted_and_defaulted_as_by_upstream() {
     compare(CONVERTED);
 }
 
 #[test]
-fn definitions_become_what_upstream_makes_of_them() {
+fn definitions_are_converted_as_by_upstream() {
     compare(DEFINITIONS);
 }
 
 #[test]
-fn autoscalers_become_what_upstream_made_of_them() {
+fn autoscalers_are_converted_as_by_upstream() {
     compare(AUTOSCALERS);
 }
 

@@ -95,7 +95,7 @@ const DEFAULTS: Defaults = &[In(
     ],
 )];
 
-/// Upstream's internal form cannot tell none from zero, whatever the type.
+/// Upstream's internal form does not distinguish an absent value from zero, whatever the type.
 pub(crate) const ROLLING_NUMBERS: Row =
     At("rollingUpdate", &[Unset("maxUnavailable", Int(0)), Unset("maxSurge", Int(0))]);
 

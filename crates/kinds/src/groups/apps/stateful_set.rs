@@ -77,7 +77,7 @@ pub(crate) const CLAIM_TEMPLATES: Row = Each(
     ],
 );
 
-/// Upstream's internal form cannot tell none from zero, whatever the type.
+/// Upstream's internal form does not distinguish an absent value from zero, whatever the type.
 pub(crate) const PARTITION: Row = At("rollingUpdate", &[Unset("partition", Int(0))]);
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {

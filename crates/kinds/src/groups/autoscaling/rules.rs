@@ -67,14 +67,14 @@ const STATUS: Rules =
 
 const REFERENCE: Rules = &[Named("kind", names::path_segment), Named("name", names::path_segment)];
 
-/// What the API version of a reference may omit.
+/// The check of a reference's API version.
 #[derive(Clone, Copy)]
 enum Group {
-    /// Nothing: it must name a group.
+    /// The version must have a group.
     Named,
-    /// The group.
+    /// The group may be absent.
     Optional,
-    /// The version is not looked at.
+    /// The version is not checked.
     Unchecked,
 }
 
@@ -159,14 +159,14 @@ fn check_policy(policy: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A sort of metric: its name, the member that tells of it, and its rules.
+/// A type of metric: its name, the member with its source, and the rules of the source.
 struct Source {
     name: &'static str,
     member: &'static str,
     rules: Rules,
 }
 
-/// In the order in which upstream looks at them.
+/// In upstream's order of validation.
 const SOURCES: &[Source] = &[
     Source { name: "Object", member: "object", rules: OBJECT },
     Source { name: "External", member: "external", rules: EXTERNAL },

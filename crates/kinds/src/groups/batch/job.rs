@@ -122,7 +122,7 @@ fn select_own_pods(job: &mut Value) {
     selector.entry_or(UID_LABEL, || uid.into());
 }
 
-/// The labels by which a job tells its pods.
+/// The labels that identify a job's pods.
 fn own_labels<'a>(name: &'a str, uid: &'a str) -> [(&'static str, &'a str); 4] {
     [(OLD_UID_LABEL, uid), (OLD_NAME_LABEL, name), (UID_LABEL, uid), (NAME_LABEL, name)]
 }
@@ -135,7 +135,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
     check_selecting_spec(&spec, old, &mut errors);
     check_hostname(&job, &mut errors);
     if let Some(old) = old {
-        // Upstream checks the spec of an update twice, and tells of it twice.
+        // Upstream checks the spec of an update twice, and reports its errors twice.
         check_selecting_spec(&spec, Some(old), &mut errors);
         check_changes(&spec, old, &mut errors);
     }

@@ -1,7 +1,5 @@
-//! The rules for CertificateSigningRequests, in upstream's order: what is asked for, who approves it
-//! (`approval`), and who issues the certificate (`status`).
-//!
-//! That a request is one of PKCS#10 and signed by its key is left to the signer.
+//! The rules for CertificateSigningRequests, in upstream's order: the request, its approval
+//! (`approval`), and its certificate (`status`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

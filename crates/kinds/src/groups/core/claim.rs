@@ -163,15 +163,15 @@ fn keep_class(claim: &Field<'_>, old: &Value, new: &mut Value, errors: &mut Erro
     let (was, is) = (annotation(old), annotation(claim.value()));
     let class = new.str_at(&["storageClassName"]).map(str::to_owned);
     let had_class = old.at(&["spec", "storageClassName"]).is_some_and(|class| !class.is_null());
-    let is_told = !had_class && class.is_some();
-    let is_moved = is_told && was.is_some() && class == was && (is.is_none() || is == was);
+    let is_set_now = !had_class && class.is_some();
+    let is_moved = is_set_now && was.is_some() && class == was && (is.is_none() || is == was);
     if !is_moved && is.as_deref().unwrap_or_default() != was.as_deref().unwrap_or_default() {
         let annotations = claim.get("metadata");
         let annotations = annotations.get("annotations");
         let annotation = annotations.key(CLASS_ANNOTATION);
         errors.push(annotation.invalid_as(is.as_deref().unwrap_or_default(), IMMUTABLE));
     }
-    if is_moved || (is_told && (was.is_none() || class == was)) {
+    if is_moved || (is_set_now && (was.is_none() || class == was)) {
         new.make_object().remove("storageClassName");
     }
 }

@@ -69,7 +69,8 @@ pub(super) const SECRET: Strategy = Strategy {
     ..PLAIN
 };
 
-/// Why the blocks of a certificate and those of its key are no pair. Whether the one fits the other is not looked at.
+/// Returns why the PEM blocks are not those of a certificate and a key. Whether the key belongs to
+/// the certificate is not checked.
 fn wrong_pair(certificate: &[&str], key: &[&str]) -> Option<String> {
     let is_key = |kind: &&str| *kind == "PRIVATE KEY" || kind.ends_with(" PRIVATE KEY");
     let among = |kinds: &[&str]| {

@@ -48,7 +48,7 @@ pub(super) const POD: Strategy = Strategy {
         Some(old) => pods::validate_update(new, old),
     },
     declared_rules: false,
-    // Pods are mostly updated by components, which nobody warns.
+    // No warnings on updates: most updates are made by components.
     warnings: |new, old| if old.is_none() { pods::warn_of_pod(new) } else { Vec::new() },
     parts: &[
         Part {

@@ -1,4 +1,4 @@
-//! Services. Their addresses and node ports are given to them elsewhere, before they are prepared.
+//! Services. Their addresses and node ports are allocated before the strategy prepares them.
 
 mod rules;
 mod types;

@@ -35,7 +35,7 @@ pub(super) const VOLUME: Strategy = Strategy {
         let mut errors = Errors::new();
         check_spec(&spec, name, old, &mut errors);
         if let Some(old) = old {
-            // Upstream checks an update as a volume and as an update, and tells of it twice.
+            // Upstream checks an update as a volume and as an update, and reports errors twice.
             check_spec(&spec, name, Some(old), &mut errors);
             check_changes(&volume, old, &mut errors);
         }
@@ -185,7 +185,7 @@ fn check_capacity(capacity: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Values that no node can have may stay where they are.
+/// Accepts unchanged values that no node can have.
 fn check_affinity(affinity: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let Some(required) = affinity.find("required") else {
         let words = "must specify required node constraints";

@@ -77,7 +77,7 @@ const RULE: Rules = &[
     Each("nonResourceRules", &[Do(check_url_rule)]),
 ];
 
-/// The kinds of subjects, each with the member that tells of it.
+/// The kinds of subjects, each with the member that has the subject.
 const SUBJECTS: &[(&str, &str)] =
     &[("User", "user"), ("ServiceAccount", "serviceAccount"), ("Group", "group")];
 

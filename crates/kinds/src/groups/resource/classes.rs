@@ -68,7 +68,7 @@ fn if_set(
     }
 }
 
-/// Checks a taint; an effect that was there before may stay.
+/// Checks a taint; an unchanged effect is accepted.
 pub(super) fn check_taint(taint: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
     key.all_invalid(names::qualified_name(key.text()), errors);

@@ -1,4 +1,4 @@
-//! How much of a device may be asked for, where it is shared.
+//! The request policies of shared device capacities.
 
 use std::collections::BTreeSet;
 

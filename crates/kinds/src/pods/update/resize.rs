@@ -76,7 +76,7 @@ pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// A kubelet that can resize tells the resources of running containers.
+/// True if the kubelet supports resizes: it then reports the resources of running containers.
 fn is_supported(pod: &Value) -> bool {
     let pod = Field::root(pod);
     let status = pod.get("status");

@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods: mirrors of static pods, deletion cost, and the old form of
+//! Annotations of pods with rules: mirrors of static pods, deletion cost, and the old form of
 //! seccomp and AppArmor profiles.
 
 use std::collections::BTreeSet;

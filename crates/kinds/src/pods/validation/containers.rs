@@ -45,7 +45,8 @@ pub(super) fn check_containers(spec: &Spec<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks `initContainers`. Those that restart always are sidecars, and may have what containers have.
+/// Checks `initContainers`. Those that always restart are sidecars, and may have the members of
+/// containers.
 pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
     let mut names: BTreeSet<&str> =
         spec.field.items("containers").map(|container| container.str("name")).collect();
@@ -110,7 +111,7 @@ pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
         }
         for member in NOT_EPHEMERAL {
             let field = container.get(member);
-            // Resources are a struct to Go, which is there with nothing in it.
+            // As in Go, absent resources are an empty struct.
             if field.is_set() && !(*member == "resources" && field.is_empty()) {
                 errors.push(field.forbidden(WORDS));
             }

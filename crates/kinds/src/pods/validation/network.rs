@@ -95,7 +95,7 @@ pub(super) fn check_host_aliases(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks `hostnameOverride`, which leaves nothing else to say about the pod's name.
+/// Checks `hostnameOverride`, which excludes other members for the pod's name.
 pub(super) fn check_hostname(spec: &Field<'_>, errors: &mut Errors) {
     let Some(name) = spec.find("hostnameOverride") else { return };
     for member in ["setHostnameAsFQDN", "hostNetwork"] {

@@ -1,4 +1,4 @@
-//! Resources: what containers, and pods as a whole, ask for and may have.
+//! Requests and limits of containers and pods.
 
 mod pod;
 
@@ -83,7 +83,8 @@ fn check_amount(name: &str, amount: &Field<'_>, rule: NameRule, errors: &mut Err
     }
 }
 
-/// A request may not be above its limit; what nobody can share must be requested in full.
+/// Checks that a request does not exceed its limit, and equals it for resources that cannot be
+/// overcommitted.
 fn check_within(
     name: &str,
     request: &Field<'_>,
@@ -141,7 +142,7 @@ impl Kinds {
     }
 }
 
-/// Checks that a container claims what its pod has claimed.
+/// Checks that a container refers to claims of its pod.
 fn check_claims(spec: &Spec<'_>, resources: &Field<'_>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     // How many requests of a claim were named.

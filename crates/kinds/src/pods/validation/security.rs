@@ -21,7 +21,7 @@ pub(super) use windows::check_host_process;
 /// User and group ids are those of the kernel.
 const ID_MAX: i64 = i32::MAX as i64;
 
-/// Checks a pod's `securityContext` and what of the host it shares.
+/// Checks a pod's `securityContext` and the namespaces that it shares with the host.
 pub(super) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
     let Some(context) = spec.field.find("securityContext") else { return };
     check(&context, IDS, errors);

@@ -1,5 +1,5 @@
-//! What is wrong with a PodSecurityPolicy, in upstream's order and words, which name some fields without
-//! the `spec` that they are in (`ValidatePodSecurityPolicy` of v1.24).
+//! The rules for PodSecurityPolicies, in upstream's order and words. Some paths lack the `spec`
+//! prefix, as in upstream (`ValidatePodSecurityPolicy` of v1.24).
 
 use std::collections::BTreeSet;
 
@@ -199,7 +199,7 @@ fn check_sysctls(spec: &Field<'_>, member: &str, errors: &mut Errors) {
 const SYSCTL_PATTERN: &str = "must have at most 253 characters and match regex \
     ([a-z0-9]([-_a-z0-9]*[a-z0-9])?\\.)*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]";
 
-/// Whether a text is the name of a kernel parameter, or the beginning of some and a star.
+/// True for the name of a kernel parameter, or a prefix of one with a star.
 fn is_sysctl_pattern(text: &str) -> bool {
     const LENGTH_MAX: usize = 253;
     let ends = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -262,7 +262,7 @@ fn check_runtime_class(class: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The annotations of times before there were fields, with profiles' names.
+/// Checks the annotations that preceded the fields; they contain names of profiles.
 fn check_annotations(annotations: &Field<'_>, errors: &mut Errors) {
     const APP_ARMOR: [(&str, bool); 2] = [
         ("apparmor.security.beta.kubernetes.io/defaultProfileName", false),
@@ -294,7 +294,7 @@ fn check_annotations(annotations: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The names in an annotation: one, or a list of some.
+/// The profiles in an annotation: one, or a comma-separated list.
 fn profiles<'a>(
     annotations: &Field<'a>,
     (annotation, is_list): (&str, bool),

@@ -34,17 +34,17 @@ pub(super) fn check_change(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether no pod of the job runs or is to be run.
+/// True if the job has no running pods and will start none.
 fn may_change(job: &Value) -> bool {
     let has_started = job.at(&["status", "startTime"]).is_some_and(|time| !time.is_null());
     let has_pods = job.at(&["status", "active"]).and_then(Value::as_int).unwrap_or(0) > 0;
     let conditions = job.at(&["status", "conditions"]).and_then(Value::as_array);
-    let is_told = conditions.unwrap_or_default().iter().any(|condition| {
+    let has_condition = conditions.unwrap_or_default().iter().any(|condition| {
         condition.str_at(&["type"]) == Some("Suspended")
             && condition.str_at(&["status"]) == Some("True")
     });
     let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
-    is_suspended && (!has_started || is_told) && !has_pods
+    is_suspended && (!has_started || has_condition) && !has_pods
 }
 
 fn take(to: &mut Value, from: &Value, path: &[&str]) {

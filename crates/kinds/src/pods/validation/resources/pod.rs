@@ -26,15 +26,16 @@ fn pod_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// A pod must request what its containers request together, and none may have more than the pod.
+/// Checks that a pod's requests are at least the sum of its containers' requests, and that no
+/// container's limit exceeds the pod's.
 fn check_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut Errors) {
     let requests = resources.get("requests");
     for (name, sum) in total::of_containers(spec.value(), "requests") {
-        let asked = requests.str(&name);
-        if parse(asked).is_some_and(|asked| sum > asked) {
+        let requested = requests.str(&name);
+        if parse(requested).is_some_and(|requested| sum > requested) {
             let words =
                 format!("must be greater than or equal to aggregate container requests of {sum}");
-            errors.push(requests.key(&name).invalid_as(asked, words));
+            errors.push(requests.key(&name).invalid_as(requested, words));
         }
     }
     for (i, container) in spec.items("containers").enumerate() {

@@ -44,7 +44,7 @@ const NOT_OF_WINDOWS_CONTAINERS: &[&str] = &[
 /// Members that are plain booleans, of which `false` is as good as absent.
 const PLAIN: &[&str] = &["hostPID", "hostIPC"];
 
-/// Checks `os` and what follows from it.
+/// Checks `os`, and the members that an OS forbids.
 pub(in crate::pods::validation) fn check_os(spec: &Spec<'_>, errors: &mut Errors) {
     let Some(os) = spec.field.find("os") else { return };
     let name = os.get("name");

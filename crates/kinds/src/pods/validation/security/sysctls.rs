@@ -56,7 +56,7 @@ const IPC: &[&str] = &[
     "kernel.shmmni",
 ];
 
-/// A pod may not set what it shares with the host.
+/// Forbids kernel parameters of a namespace that the pod shares with the host.
 pub(super) fn check_shared(spec: &Spec<'_>, name: &Field<'_>, errors: &mut Errors) {
     let plain = normal(name.text());
     let plain = plain.split('*').next().unwrap_or_default();
