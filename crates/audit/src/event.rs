@@ -66,7 +66,7 @@ impl Stage {
     }
 }
 
-/// What is known of a request when it is received; the same for all of its events.
+/// The properties of a request that are known when it is received; the same for all of its events.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The ID that the events of a request have in common.

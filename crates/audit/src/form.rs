@@ -1,8 +1,8 @@
-//! The forms in which backends write events, and what is left out of events that are too large.
+//! The formats of events in backends, and the truncation of events that are too large.
 
 use crate::{Event, Level, json};
 
-/// The annotation of an event whose objects were left out, as upstream names it.
+/// Upstream's annotation of an event whose objects were removed because it was too large.
 pub const TRUNCATED: &str = "audit.k8s.io/truncated";
 
 /// How an event is written.
@@ -17,8 +17,8 @@ pub enum Form {
 }
 
 impl Event<'_> {
-    /// Appends the event in a form. Where its JSON may have so many bytes only, its objects are left out of
-    /// an event that has more. `false`, and nothing is appended, if it has more without them, too.
+    /// Appends the event in a form. If its JSON would exceed `bytes_max`, its objects are removed.
+    /// Returns false and appends nothing if it is still too large.
     pub fn write(&self, form: Form, bytes_max: Option<usize>, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let mut fits = |event: &Event<'_>| {
@@ -55,7 +55,7 @@ impl Event<'_> {
         out.push(if form == Form::Item { b',' } else { b'\n' });
     }
 
-    /// How many bytes its JSON has, of which so many were written.
+    /// The length of the event's JSON, given the number of bytes that were written in this form.
     fn json_length(&self, form: Form, written: usize) -> usize {
         match form {
             Form::Json => written - 1,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn large_events_lose_their_objects() {
+    fn objects_are_removed_from_large_events() {
         let object = format!("\"{}\"", "x".repeat(1000));
         with_event(Level::Request, Some(object.as_bytes()), |event| {
             for form in [Form::Json, Form::Legacy, Form::Item] {

@@ -16,7 +16,7 @@ pub(crate) type Native = for<'a> fn(&mut Context, &[Val<'a>]) -> Eval<'a>;
 /// and signature. A signature that begins with a dot is that of a method.
 pub(crate) type Row = (&'static str, Guard, Native, &'static [(&'static str, &'static str)]);
 
-/// Who checks the types of arguments.
+/// The step that checks the types of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// The function itself.

@@ -40,7 +40,7 @@ pub fn load() -> Result<Descriptions, Error> {
     ZlibDecoder::new(COMPRESSED).read_to_string(&mut text)?;
     let ends = text.match_indices('\x1e').map(|(at, _)| at as u32 + 1);
     let mut records: Vec<u32> = std::iter::once(0).chain(ends).collect();
-    // There is nothing after the last separator.
+    // No text follows the last separator.
     records.pop();
     Ok(Descriptions { text, records })
 }

@@ -29,7 +29,7 @@ pub use services::{
     ip_address, is_for_services, ports_occupied,
 };
 
-/// What the effects depend on.
+/// The dependencies of the effects.
 #[derive(Clone, Debug)]
 pub struct Settings<'a> {
     /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.

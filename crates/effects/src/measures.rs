@@ -7,7 +7,7 @@ use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 pub static ALLOCATION_BOUNDS: [u64; 11] =
     nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 
-/// How something was chosen: by the client or by the server.
+/// Whether the client or the server chose a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Static,

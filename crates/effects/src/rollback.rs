@@ -1,5 +1,6 @@
-//! Rollbacks: a Deployment is told to take a former template again, which the controller of deployments
-//! does (upstream: `RollbackREST` of v1.15). Only versions that are served no longer have them.
+//! Rollbacks of Deployments (upstream: `RollbackREST` of v1.15). This action annotates the
+//! Deployment; the deployment controller then restores an earlier template. Only removed versions
+//! have this subresource.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use pintle_registry::answer::Answer;
 use pintle_registry::request::Target;
 use pintle_value::{Path, Value};
 
-/// Asks for a former template: `deployments/rollback`.
+/// The action `deployments/rollback`.
 pub(crate) struct Rollback {
-    /// The name of the type of what is posted.
+    /// The type of the posted object.
     pub type_name: &'static str,
 }
 
-/// Where `apps/v1`, in which deployments are kept, has the revision that is asked for.
+/// The annotation in which `apps/v1`, the stored version, has the requested revision.
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
 impl Action for Rollback {

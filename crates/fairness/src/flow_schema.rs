@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_cover_what_is_below_them() {
+    fn patterns_of_paths_match_by_prefix() {
         for (url, path, covered) in [
             ("*", "/x", true),
             ("/healthz", "/healthz", true),

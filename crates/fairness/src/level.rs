@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_borrows_what_others_do_not_use() {
+    fn a_level_borrows_unused_seats() {
         let levels = |demands: [usize; 8]| {
             let limits = suggested(600).into_iter().zip(demands);
             let of = |(index, (limits, wanted)): (usize, (Limits, usize))| {

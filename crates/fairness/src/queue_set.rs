@@ -71,7 +71,7 @@ pub enum Arrival {
 /// The reason of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rejection {
-    /// There is no free seat, and no queue.
+    /// No seat is free, and the level has no queues.
     ConcurrencyLimit,
     /// The queue is full.
     QueueFull,
@@ -327,8 +327,8 @@ impl<T> QueueSet<T> {
         let size = dealer.deal(flow_hash, &mut hand);
         let first = self.enqueued % size;
         self.enqueued += 1;
-        let turns = (0..size).map(|turn| hand[(first + turn) % size]);
-        turns.min_by_key(|index| self.queues[*index].work).unwrap_or(hand[0])
+        let candidates = (0..size).map(|n| hand[(first + n) % size]);
+        candidates.min_by_key(|index| self.queues[*index].work).unwrap_or(hand[0])
     }
 
     fn enqueue(&mut self, now: Duration, index: usize, arriving: Arriving<'_, T>) -> Ticket {

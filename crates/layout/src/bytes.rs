@@ -78,7 +78,7 @@ impl Kind {
         if protobuf::is_message(bytes) != is_message || bytes.starts_with(cbor::MAGIC) {
             return false;
         }
-        let said = match is_message {
+        let version = match is_message {
             true => protobuf::type_meta(bytes).map(|(api_version, _)| api_version).ok(),
             false => {
                 text(bytes).ok().and_then(|tree| Some(tree.str_at(&["apiVersion"])?.to_owned()))
@@ -88,7 +88,7 @@ impl Kind {
             Some(EtcdForm::Unserved(version)) => version.api_version.to_owned(),
             _ => self.stored.api_version().to_string(),
         };
-        said.is_none_or(|said| said == written)
+        version.is_none_or(|version| version == written)
     }
 
     /// Decodes an object in the version that its bytes name.
@@ -100,8 +100,8 @@ impl Kind {
             return Ok((version, tree.map_err(|error| error.to_string())?));
         }
         let mut tree = text(bytes)?;
-        let said = |member: &str| tree.str_at(&[member]).unwrap_or_default().to_owned();
-        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        let text = |member: &str| tree.str_at(&[member]).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
         let form = self.stored.storage.as_ref().map(|storage| storage.etcd.form);
         let version = match form {
             Some(EtcdForm::Unserved(unserved)) if unserved.api_version == api_version => {

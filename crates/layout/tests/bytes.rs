@@ -99,8 +99,8 @@ fn every_kind_has_a_sample() {
     let keys: Vec<Key> = samples().iter().filter_map(|s| layout.key(&s.path)).collect();
     for definition in pintle_kinds::stored(&RuntimeConfig::default()) {
         let storage = definition.storage.expect("it is stored");
-        let is_there = keys.iter().any(|key| key.collection == storage.collection);
-        assert!(is_there, "{}", storage.collection);
+        let has_sample = keys.iter().any(|key| key.collection == storage.collection);
+        assert!(has_sample, "{}", storage.collection);
     }
 }
 
@@ -140,9 +140,9 @@ fn other_versions_and_encodings_are_readable() {
     );
 }
 
-/// What a kube-apiserver v1.36.3 answers with the same bytes in etcd.
+/// The expected objects are responses of a kube-apiserver v1.36.3 with the same bytes in etcd.
 #[test]
-fn versions_that_are_served_no_longer_are_read() {
+fn removed_versions_are_decoded() {
     check(
         "networking.k8s.io/ingresses",
         br#"{"apiVersion":"extensions/v1beta1","kind":"Ingress","metadata":{"name":"a"},"spec":{
@@ -190,10 +190,10 @@ fn other_versions_and_encodings_are_not_current() {
     }
 }
 
-/// What kube-apiserver v1.21.14 stored in versions that are served no longer, and what v1.36.3 answered when
-/// it was asked for the same objects, on the same database, in versions of today.
+/// Values that kube-apiserver v1.21.14 stored in versions since removed, with the responses of
+/// v1.36.3 on the same database, in current versions.
 #[test]
-fn what_an_old_server_stored_is_read() {
+fn values_of_an_old_server_are_decoded() {
     let layout = layout();
     let rows = read(include_str!("stored_by_v1.21.jsonl"));
     assert_eq!(rows.len(), 6);
@@ -206,9 +206,9 @@ fn what_an_old_server_stored_is_read() {
     }
 }
 
-/// Versions that v1.36's own scheme lacks.
+/// Versions that v1.36's own scheme cannot decode.
 #[test]
-fn what_no_server_of_today_reads_is_read() {
+fn versions_that_upstream_no_longer_decodes_are_decoded() {
     let v2 = r#"{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"a"},
         "spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"minReplicas":1,"maxReplicas":3,
             "metrics":[{"type":"Pods","pods":{"metric":{"name":"m"},
@@ -231,9 +231,9 @@ fn what_no_server_of_today_reads_is_read() {
     );
 }
 
-/// Policies without effect are of no collection unless they are asked for.
+/// PodSecurityPolicies have a key only if `--runtime-config` enables them.
 #[test]
-fn pod_security_policies_are_read_where_they_are_served() {
+fn enabled_pod_security_policies_are_decoded() {
     let path = "podsecuritypolicy/a";
     assert_eq!(layout().key(path), None);
     let config = RuntimeConfig::parse(["policy/v1beta1=true"]).expect("a configuration");

@@ -170,11 +170,12 @@ fn check(ty: TypeId, tree: &Value) -> Result<(), TestCaseError> {
 /// a union type can hold any tree.
 fn has_message(name: &str, ty: TypeId) -> bool {
     let Shape::Struct { fields, .. } = &builtin().get(ty).shape else { return false };
-    let said = |field: &Field| field.tag != 0 || matches!(&*field.name, "kind" | "apiVersion");
-    !name.contains("apiextensions") && fields.iter().all(said)
+    let is_in_protobuf =
+        |field: &Field| field.tag != 0 || matches!(&*field.name, "kind" | "apiVersion");
+    !name.contains("apiextensions") && fields.iter().all(is_in_protobuf)
 }
 
-/// Removes what only the envelope of a message has; embedded objects have no envelope.
+/// Removes the members that only the envelope of a message has; embedded objects have no envelope.
 fn remove_kinds(ty: TypeId, value: &mut Value) {
     match (&builtin().get(ty).shape, value) {
         (Shape::Struct { fields, .. }, Value::Object(members)) => {

@@ -63,8 +63,8 @@ impl Channels {
         }
     }
 
-    /// The message that tells a client that the WebSocket is established, before any output: an
-    /// empty one on the lowest channel for output.
+    /// The first message, which shows a client that the WebSocket is established: an empty one on
+    /// the lowest channel for output.
     pub fn greeting(self) -> BytesMut {
         let lowest = [channel::STDOUT, channel::STDERR].into_iter().find(|c| self.has(*c));
         let mut out = BytesMut::new();
@@ -293,8 +293,8 @@ impl RemoteCommand {
             match self.events.read(&mut self.backend.incoming) {
                 Ok(Some(event)) => self.take_event(event),
                 Ok(None) if self.is_output_complete() => {
-                    let said = std::mem::take(&mut self.error);
-                    self.end(Outcome::Ended(said));
+                    let error = std::mem::take(&mut self.error);
+                    self.end(Outcome::Ended(error));
                 }
                 Ok(None) if self.backend.has_ended => {
                     self.end(Outcome::BrokenOff("the connection to the kubelet broke"));

@@ -175,7 +175,7 @@ impl Reader {
 }
 
 impl Payload {
-    /// The next piece, if there is one: everything that has arrived.
+    /// Returns all received bytes as the next piece; `None` if there are none.
     fn next(&mut self, buffer: &mut BytesMut) -> Option<Event> {
         if buffer.is_empty() && self.rest > 0 {
             return None;

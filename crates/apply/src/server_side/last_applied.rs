@@ -23,7 +23,7 @@ pub(super) fn is_recorded(object: &Value, manager: &str) -> bool {
     manager == MANAGER && annotation(object).is_some()
 }
 
-/// Returns the fields of the annotation's configuration that nobody has changed since.
+/// Returns the fields of the annotation's configuration that are unchanged since.
 pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<FieldSet> {
     let applied = json::parse(annotation(live)?.as_bytes()).ok()?;
     if applied.str_at(&["apiVersion"]) != Some(api_version) {

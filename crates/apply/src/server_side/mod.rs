@@ -43,7 +43,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The manager of requests that name none (SSAI-03).
 const UNKNOWN: &str = "unknown";
 
-/// Upstream's error where existing fields cannot be given to a manager.
+/// Upstream's error if a manager cannot own the existing fields.
 const NO_MANAGER: &str = "failed to create manager for existing fields";
 
 /// Tracks field ownership for one kind of write: to a resource or a subresource, in one version.
@@ -109,16 +109,16 @@ impl Ownership<'_> {
         }
         let is_new = live.is_none() && known.is_empty();
         let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
-        let who = self.identity(manager, Operation::Update);
+        let identity = self.identity(manager, Operation::Update);
         let change = (&*live, &*new);
         let (kind, version) = (self.kind_of_write(), self.api_version);
         if is_new && let Some(owned) = managers::create(kind, version, change, now_unix_micros) {
-            known.extend((!owned.is_empty()).then_some((who, owned)));
+            known.extend((!owned.is_empty()).then_some((identity, owned)));
             return managers::write(new, known);
         }
-        match managers::update(kind, version, change, &mut known, &who) {
+        match managers::update(kind, version, change, &mut known, &identity) {
             Ok(fields) => {
-                managers::grant(&mut known, who, version, fields, now_unix_micros);
+                managers::grant(&mut known, identity, version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
             }
             // As upstream: an object with items that cannot be identified has no managers.
@@ -148,16 +148,16 @@ impl Ownership<'_> {
         if known.is_empty() {
             self.record_existing_fields(&object, &mut known, now_unix_micros)?;
         }
-        let who = self.identity(manager, Operation::Apply);
+        let identity = self.identity(manager, Operation::Apply);
         let is_recorded = |object| last_applied::is_recorded(object, manager);
         let configuration = (is_recorded(&object) || is_recorded(applied)).then(|| applied.clone());
-        let outcome = self.merge(&mut object, (applied, fields), &mut known, &who, force);
+        let outcome = self.merge(&mut object, (applied, fields), &mut known, &identity, force);
         let changed = outcome.map_err(|failure| match failure {
             Failure::Conflict(conflicts) => conflicts.into_error(),
             Failure::Untyped => self.untyped(&object),
             Failure::Other(message) => Error::Unclassified(message),
         })?;
-        if let Some(owned) = known.get_mut(&who).filter(|_| changed) {
+        if let Some(owned) = known.get_mut(&identity).filter(|_| changed) {
             owned.unix_micros = Some(now_unix_micros);
         }
         managers::write(&mut object, known);
@@ -174,13 +174,13 @@ impl Ownership<'_> {
         live: &mut Value,
         applied: (&Value, FieldSet),
         known: &mut Managers,
-        who: &Identity,
+        identity: &Identity,
         force: bool,
     ) -> Result<bool, Failure> {
         let (kind, version) = (self.kind_of_write(), self.api_version);
-        let again = last_applied::is_recorded(live, &who.manager) && !force;
+        let again = last_applied::is_recorded(live, &identity.manager) && !force;
         let is_recorded = again.then(|| (live.clone(), applied.clone(), known.clone()));
-        let outcome = managers::apply(kind, version, live, applied, known, who, force);
+        let outcome = managers::apply(kind, version, live, applied, known, identity, force);
         let (Some((before, applied, owners)), Err(Failure::Conflict(conflicts))) =
             (is_recorded, &outcome)
         else {
@@ -193,7 +193,7 @@ impl Ownership<'_> {
             return Err(Failure::Conflict(conflicts));
         }
         (*live, *known) = (before, owners);
-        managers::apply(kind, version, live, applied, known, who, true)
+        managers::apply(kind, version, live, applied, known, identity, true)
     }
 
     /// Gives the existing fields to the manager [`BEFORE_FIRST_APPLY`].
@@ -204,13 +204,14 @@ impl Ownership<'_> {
         now_unix_micros: i64,
     ) -> Result<(), Error> {
         let change = (&self.empty(), live);
-        let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
-        let fields = managers::update(self.kind_of_write(), self.api_version, change, known, &who)
-            .map_err(|failure| match failure {
-                Failure::Untyped => self.untyped(live),
-                _ => Error::Unclassified(NO_MANAGER.into()),
-            })?;
-        managers::grant(known, who, self.api_version, fields, now_unix_micros);
+        let identity = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
+        let fields =
+            managers::update(self.kind_of_write(), self.api_version, change, known, &identity)
+                .map_err(|failure| match failure {
+                    Failure::Untyped => self.untyped(live),
+                    _ => Error::Unclassified(NO_MANAGER.into()),
+                })?;
+        managers::grant(known, identity, self.api_version, fields, now_unix_micros);
         Ok(())
     }
 

@@ -178,17 +178,17 @@ proptest! {
     /// A patched list has the patch's items in the patch's order; items that the patch does not
     /// name keep their order.
     #[test]
-    fn patched_lists_keep_both_orders(original in item(false), patch in item(false)) {
+    fn patched_lists_have_the_order_of_the_patch_then_of_the_list(original in item(false), patch in item(false)) {
         let text = json::to_string(&patch);
         let merged = patched("MergeItem", &original, text.as_bytes()).unwrap();
         let [before, wanted, after] =
             [&original, &patch, &merged].map(|item| names(item.get("mergingList")));
-        let kept = |list: &[&str], of: &[&str]| -> Vec<String> {
+        let retained = |list: &[&str], of: &[&str]| -> Vec<String> {
             list.iter().filter(|name| of.contains(name)).map(ToString::to_string).collect()
         };
-        prop_assert_eq!(kept(&after, &wanted), wanted.clone());
+        prop_assert_eq!(retained(&after, &wanted), wanted.clone());
         let others: Vec<&str> = before.iter().copied().filter(|n| !wanted.contains(n)).collect();
-        prop_assert_eq!(kept(&after, &others), others.clone());
+        prop_assert_eq!(retained(&after, &others), others.clone());
         prop_assert_eq!(after.len(), wanted.len() + others.len());
     }
 

@@ -220,7 +220,7 @@ impl Estimator<'_> {
         let sum = sum.plus(self.cost(&fold.result));
         self.locals.pop();
 
-        let turns = self.size_or_unknown(&fold.range);
+        let iterations = self.size_or_unknown(&fold.range);
         match &fold.init.kind {
             Kind::Literal(_) => {
                 if let Some(size) = self.size(&fold.init) {
@@ -228,14 +228,14 @@ impl Estimator<'_> {
                 }
             }
             Kind::List(_) | Kind::Map(_) => {
-                self.sizes.insert(expr.id, turns);
+                self.sizes.insert(expr.id, iterations);
                 if let Some(entries) = self.entries_of(&fold.step) {
                     self.entries.insert(expr.id, entries);
                 }
             }
             _ => {}
         }
-        sum.plus(turns.times(iterate))
+        sum.plus(iterations.times(iterate))
     }
 
     fn push_accu(&mut self, fold: &Comprehension) {

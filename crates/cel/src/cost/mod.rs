@@ -1,7 +1,7 @@
 //! The cost of evaluations: estimated from types and sizes, and computed exactly at run time.
 //!
 //! Both equal upstream's numbers: the estimate decides which expressions a definition may have, and
-//! any difference would make one server reject what the other accepts.
+//! any difference would make one server reject expressions that the other accepts.
 
 mod actual;
 mod call;

@@ -207,10 +207,10 @@ fn check<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }))
 }
 
-fn of<'a>(args: &[Val<'a>], told: impl FnOnce(&Decision) -> Val<'a>) -> Eval<'a> {
+fn of<'a>(args: &[Val<'a>], read: impl FnOnce(&Decision) -> Val<'a>) -> Eval<'a> {
     match args {
         [Val::Opaque(of)] => match &**of {
-            Opaque::Decision(decision) => Ok(told(decision)),
+            Opaque::Decision(decision) => Ok(read(decision)),
             _ => no_overload(),
         },
         _ => no_overload(),

@@ -328,8 +328,8 @@ fn sort_by<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         return Err(EvalError::new("list elements must have the same type"));
     }
     let text = |key: &Val<'_>| if let Val::String(text) = key { text.len() } else { 0 };
-    let turns = keys.len().ilog2() as usize + 1;
-    context.read(keys.iter().map(text).sum::<usize>().saturating_mul(turns))?;
+    let rounds = keys.len().ilog2() as usize + 1;
+    context.read(keys.iter().map(text).sum::<usize>().saturating_mul(rounds))?;
     let mut pairs: Vec<_> = keys.into_iter().zip(list).collect();
     pairs.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
     Ok(Val::list(pairs.into_iter().map(|(_, item)| item).collect()))

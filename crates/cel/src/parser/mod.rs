@@ -229,9 +229,9 @@ impl Parser<'_> {
             }
             _ if optional => {
                 let at = self.tokens[self.next].start;
-                let told = self.mismatch("{IDENTIFIER, ESC_IDENTIFIER}");
+                let error = self.mismatch("{IDENTIFIER, ESC_IDENTIFIER}");
                 self.issues.report(Some(at), "unsupported ident kind");
-                told
+                error
             }
             _ => self.no_alternative(self.previous().start),
         }

@@ -29,7 +29,7 @@ pub(crate) fn is_type(name: &str) -> bool {
     matches!(name, OBJECT | PATCH) || name.starts_with("Object.")
 }
 
-/// The common name of all types of a kind, where there is no value.
+/// The common name of all types of a kind, for errors without a value.
 pub(crate) fn kind(name: &str) -> &'static str {
     if name == PATCH { PATCH } else { OBJECT }
 }

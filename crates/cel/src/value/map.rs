@@ -125,7 +125,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// An arbitrary entry, if there is one.
+    /// Returns an arbitrary entry; `None` for an empty map.
     pub(crate) fn first(&self) -> Option<(Val<'a>, Val<'a>)> {
         let key = match self {
             Self::Tree { members, declared } => {

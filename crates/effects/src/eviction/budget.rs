@@ -11,7 +11,7 @@ const DISRUPTED_MAX: usize = 2000;
 const CAUSE: &str = "DisruptionBudget";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// What a budget requires for the eviction of a pod.
+/// The conditions of a budget for the eviction of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// One disruption is spent.

@@ -36,7 +36,7 @@ fn only_running_pods_are_guarded() {
 }
 
 #[test]
-fn a_budget_guards_what_it_selects() {
+fn a_budget_limits_evictions_of_selected_pods() {
     let pod = tree(r#"{"metadata":{"labels":{"a":"1"}}}"#);
     let rows = [
         (r#"{"selector":{"matchLabels":{"a":"1"}}}"#, true),

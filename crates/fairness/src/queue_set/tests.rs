@@ -32,7 +32,7 @@ fn order(set: &mut QueueSet<String>, mut executing: Vec<Ticket>, mut now: u64) -
 }
 
 #[test]
-fn flows_take_turns_however_many_requests_they_have() {
+fn flows_get_equal_shares_however_many_requests_they_have() {
     let discipline = Discipline::Queue { queues: 64, hand_size: 6, length_max: 50 };
     let mut set = QueueSet::new(discipline, 1, false, at(0));
     let Arrival::Executing(first) = set.arrive(at(0), request("elephant", 1)) else { panic!() };
@@ -49,7 +49,7 @@ fn flows_take_turns_however_many_requests_they_have() {
 }
 
 #[test]
-fn a_user_leaves_as_many_seats_as_it_has() {
+fn a_user_gets_at_most_half_of_the_free_seats() {
     let discipline = Discipline::Queue { queues: 64, hand_size: 6, length_max: 50 };
     let mut set = QueueSet::new(discipline, 16, true, at(0));
     let mut fill = |user: &str| {

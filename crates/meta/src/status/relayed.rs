@@ -38,14 +38,14 @@ const WORDS: &[(u16, Reason, Option<&str>)] = &[
 impl Status {
     /// The failure of another server's request about an object (upstream:
     /// `NewGenericServerResponse`).
-    pub fn relayed(code: u16, resource: &GroupResource, name: &str, said: &str) -> Self {
+    pub fn relayed(code: u16, resource: &GroupResource, name: &str, body: &str) -> Self {
         let known = WORDS.iter().find(|(known, ..)| *known == code);
         let (reason, words) = match known {
-            Some((_, reason, words)) => (*reason, words.unwrap_or(said).to_owned()),
+            Some((_, reason, words)) => (*reason, words.unwrap_or(body).to_owned()),
             None if code >= 500 => {
-                let said = quote(said);
+                let body = quote(body);
                 let words = format!(
-                    "an error on the server ({said}) has prevented the request from succeeding"
+                    "an error on the server ({body}) has prevented the request from succeeding"
                 );
                 (Reason::InternalError, words)
             }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn messages_of_codes_match_upstream() {
         let resource = GroupResource::new("", "pods/log");
-        for (code, said, expected) in [
+        for (code, body, expected) in [
             (404, "no", "the server could not find the requested resource ( pods/log p)"),
             (403, "no", "no ( pods/log p)"),
             (
@@ -102,7 +102,7 @@ mod tests {
                  ( pods/log p)",
             ),
         ] {
-            let status = Status::relayed(code, &resource, "p", said);
+            let status = Status::relayed(code, &resource, "p", body);
             assert_eq!((status.code, status.message.as_str()), (code, expected));
         }
     }

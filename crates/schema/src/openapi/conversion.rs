@@ -100,8 +100,8 @@ fn operation(operation: &Value) -> Value {
         converted.insert("parameters", parameters);
     }
     let produces = operation.get("produces");
-    let responses = members(operation.get("responses"), |code, said| {
-        if is_extension(code) { said.clone() } else { response(said, produces) }
+    let responses = members(operation.get("responses"), |code, given| {
+        if is_extension(code) { given.clone() } else { response(given, produces) }
     });
     converted.insert("responses", responses);
     converted.into()

@@ -25,7 +25,7 @@ fn data(id: u32, bytes: &[u8], ends: bool) -> Vec<u8> {
 }
 
 /// A message to the client.
-fn told(bytes: &[u8]) -> Vec<u8> {
+fn frame(bytes: &[u8]) -> Vec<u8> {
     let mut out = BytesMut::new();
     websocket::write(Opcode::Binary, bytes, &mut out);
     out.to_vec()
@@ -81,7 +81,7 @@ fn channels_map_to_streams() {
     from_client(&mut command, &[message(&[255, 0]), message(b"\0late")].concat());
     assert_eq!(command.backend.outgoing.split(), data(3, b"", true));
     from_backend(&mut command, &[data(5, b"out", false), data(7, b"err", false)].concat());
-    assert_eq!(command.client.outgoing.split(), [told(b"\x01out"), told(b"\x02err")].concat());
+    assert_eq!(command.client.outgoing.split(), [frame(b"\x01out"), frame(b"\x02err")].concat());
     from_client(&mut command, &[0x89, 0x81, 0, 0, 0, 0, b'x']);
     assert_eq!(&command.client.outgoing.split()[..], b"\x8a\x01x");
     assert!(!command.is_over());
@@ -95,7 +95,7 @@ fn a_session_ends_after_output_and_status() {
     assert!(!command.is_over(), "errors are not complete");
     from_backend(&mut command, &[data(1, b"tus\"}", false), reset(1)].concat());
     assert_eq!(command.outcome(), Some(Outcome::Ended(b"{\"status\"}".to_vec())));
-    assert_eq!(command.client.outgoing, told(b"\x01last words"));
+    assert_eq!(command.client.outgoing, frame(b"\x01last words"));
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn backpressure_is_propagated() {
 #[test]
 fn the_greeting_uses_the_lowest_output_channel() {
     let greeting = |stdout, stderr| Channels { stdout, stderr, ..Channels::default() }.greeting();
-    assert_eq!(greeting(true, true), told(&[1]));
-    assert_eq!(greeting(false, true), told(&[2]));
-    assert_eq!(greeting(false, false), told(&[3]));
+    assert_eq!(greeting(true, true), frame(&[1]));
+    assert_eq!(greeting(false, true), frame(&[2]));
+    assert_eq!(greeting(false, false), frame(&[3]));
 }
 
 proptest! {

@@ -85,16 +85,16 @@ pub fn with_nulls(json: &[u8], key: &str) -> Vec<u8> {
     // This text cannot occur within a string, where quotes are escaped.
     let name = format!("\"{key}\":");
     let finder = memmem::Finder::new(&name);
-    let (mut rest, mut kept) = (json, Vec::new());
+    let (mut rest, mut out) = (json, Vec::new());
     while let Some(at) = finder.find(rest) {
         let value = at + name.len();
         let Some(end) = value_end(rest, value) else { break };
-        kept.extend_from_slice(&rest[..value]);
-        kept.extend_from_slice(b"null");
+        out.extend_from_slice(&rest[..value]);
+        out.extend_from_slice(b"null");
         rest = &rest[end..];
     }
-    kept.extend_from_slice(rest);
-    kept
+    out.extend_from_slice(rest);
+    out
 }
 
 /// The offset after the string whose opening quote is at `at`.
@@ -221,8 +221,8 @@ mod tests {
             (r#"{"b":"\"a\":2","aa":1}"#, r#"{"b":"\"a\":2","aa":1}"#),
             ("{}", "{}"),
         ] {
-            let kept = with_nulls(json.as_bytes(), "a");
-            assert_eq!(String::from_utf8(kept).expect("text"), expected, "{json}");
+            let out = with_nulls(json.as_bytes(), "a");
+            assert_eq!(String::from_utf8(out).expect("text"), expected, "{json}");
         }
     }
 

@@ -19,7 +19,7 @@ const SELF: &str = ".";
 const BYTES_LIKELY: usize = 4096;
 
 impl FieldSet {
-    /// Decodes FieldsV1. Keys of an unknown sort are skipped.
+    /// Decodes FieldsV1. Keys of an unknown type are skipped.
     pub fn from_json(text: &str) -> Result<Self, String> {
         Ok(read(&mut Reader::new(text))?.1)
     }

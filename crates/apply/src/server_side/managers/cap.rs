@@ -12,37 +12,38 @@ const ANCIENT: &str = "ancient-changes";
 /// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One for
 /// each version remains, so there can be more.
 pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
-    let updaters = || managers.iter().filter(|(who, _)| who.operation == Operation::Update);
+    let updaters =
+        || managers.iter().filter(|(identity, _)| identity.operation == Operation::Update);
     let mut count = updaters().count();
     if count <= updaters_max {
         return;
     }
     let mut updaters: Vec<(i64, Identity)> = updaters()
-        .map(|(who, owned)| {
+        .map(|(identity, owned)| {
             let second = owned.unix_micros.map_or(0, |t| t.div_euclid(1_000_000));
-            (second, who.clone())
+            (second, identity.clone())
         })
         .collect();
     updaters.sort();
     let mut first_of = BTreeMap::<Str, Identity>::new();
-    for (_, who) in updaters {
+    for (_, identity) in updaters {
         if count <= updaters_max {
             return;
         }
-        let Some(owned) = managers.get(&who) else { continue };
+        let Some(owned) = managers.get(&identity) else { continue };
         let bucket = Identity::new(ANCIENT, Operation::Update, &owned.api_version, "");
         let Some(first) = first_of.get(&owned.api_version) else {
-            first_of.insert(owned.api_version.clone(), who);
+            first_of.insert(owned.api_version.clone(), identity);
             continue;
         };
-        if who == bucket {
+        if identity == bucket {
             continue;
         }
         if !managers.contains_key(&bucket) {
             let Some(owned) = managers.remove(first) else { continue };
             managers.insert(bucket.clone(), owned);
         }
-        let Some(owned) = managers.remove(&who) else { continue };
+        let Some(owned) = managers.remove(&identity) else { continue };
         if let Some(ancient) = managers.get_mut(&bucket) {
             ancient.change(|before| before.union(owned.fields().clone()));
             ancient.unix_micros = owned.unix_micros;

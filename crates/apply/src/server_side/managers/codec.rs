@@ -97,26 +97,27 @@ pub(crate) fn write(object: &mut Value, managers: Managers) {
     }
     let mut entries: Vec<_> = managers.into_iter().collect();
     entries.sort_by(|a, b| order(a).cmp(&order(b)));
-    let entries: Vec<Value> = entries.into_iter().map(|(who, owned)| entry(who, owned)).collect();
+    let entries: Vec<Value> =
+        entries.into_iter().map(|(identity, owned)| entry(identity, owned)).collect();
     metadata.insert("managedFields", entries);
 }
 
-fn order((who, owned): &(Identity, Owned)) -> impl Ord {
+fn order((identity, owned): &(Identity, Owned)) -> impl Ord {
     let second = owned.unix_micros.map_or(0, |t| t.div_euclid(1_000_000));
-    (who.operation, second, &who.manager, &owned.api_version, &who.subresource)
+    (identity.operation, second, &identity.manager, &owned.api_version, &identity.subresource)
 }
 
-fn entry(who: Identity, owned: Owned) -> Value {
+fn entry(identity: Identity, owned: Owned) -> Value {
     let (mut entry, unix_micros) = (Map::with_capacity(7), owned.unix_micros);
     entry.insert("apiVersion", owned.api_version.clone());
     entry.insert("fieldsType", FIELDS_TYPE);
     entry.insert("fieldsV1", Value::Raw(owned.into_json()));
-    if !who.manager.is_empty() {
-        entry.insert("manager", who.manager);
+    if !identity.manager.is_empty() {
+        entry.insert("manager", identity.manager);
     }
-    entry.insert("operation", who.operation.name());
-    if !who.subresource.is_empty() {
-        entry.insert("subresource", who.subresource);
+    entry.insert("operation", identity.operation.name());
+    if !identity.subresource.is_empty() {
+        entry.insert("subresource", identity.subresource);
     }
     if let Some(micros) = unix_micros {
         entry.insert("time", time::format(micros));

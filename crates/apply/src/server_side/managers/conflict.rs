@@ -20,7 +20,8 @@ pub(crate) struct Conflicts {
 impl Conflicts {
     /// The conflicts about fields that are not in the set.
     pub(crate) fn without(self, fields: &FieldSet) -> Self {
-        let rest = self.owners.into_iter().map(|(who, own)| (who, own.difference(fields)));
+        let rest =
+            self.owners.into_iter().map(|(identity, own)| (identity, own.difference(fields)));
         Self { owners: rest.filter(|(_, own)| !own.is_empty()).collect() }
     }
 
@@ -29,18 +30,18 @@ impl Conflicts {
     }
 
     fn for_each(&self, mut each: impl FnMut(&Identity, &[PathElement])) {
-        for (who, fields) in &self.owners {
-            fields.for_each(|path| each(who, path));
+        for (identity, fields) in &self.owners {
+            fields.for_each(|path| each(identity, path));
         }
     }
 
     /// The error with a cause for each field.
     pub(crate) fn into_error(self) -> Error {
         let mut causes = Vec::new();
-        self.for_each(|who, path| {
+        self.for_each(|identity, path| {
             causes.push(Cause {
                 reason: "FieldManagerConflict".to_owned(),
-                message: format!("conflict with {who}"),
+                message: format!("conflict with {identity}"),
                 field: show(path),
             });
         });
@@ -56,14 +57,14 @@ impl fmt::Display for Conflicts {
         } else {
             write!(f, "Apply failed with {count} conflicts: ")?;
         }
-        for (at, (who, fields)) in self.owners.iter().enumerate() {
+        for (at, (identity, fields)) in self.owners.iter().enumerate() {
             let mut paths = Vec::new();
             fields.for_each(|path| paths.push(show(path)));
             match &paths[..] {
-                [path] if count == 1 => write!(f, "conflict with {who}: {path}")?,
+                [path] if count == 1 => write!(f, "conflict with {identity}: {path}")?,
                 paths => {
                     let line = if at == 0 { "" } else { "\n" };
-                    write!(f, "{line}conflicts with {who}:\n- {}", paths.join("\n- "))?;
+                    write!(f, "{line}conflicts with {identity}:\n- {}", paths.join("\n- "))?;
                 }
             }
         }

@@ -108,7 +108,7 @@ impl Versions for UniformVersions<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Kind<'a> {
     pub(crate) versions: &'a dyn Versions,
-    /// The fields that a manager can come to own by this write.
+    /// The fields that a manager can get by this write.
     pub(crate) filter: &'a Filter,
 }
 

@@ -34,8 +34,8 @@ pub(super) fn prune(
         let Some(ty) = kind.typing(&version) else { continue };
         let mut all = convert(kind, Cow::Borrowed(&*merged), &last.api_version, &version)?;
         let part = convert(kind, pruned, &at, &version)?;
-        let kept = named(ty, &part).union(with_named_fields(fields, ty));
-        let went = named(ty, &all).difference(&kept);
+        let remaining = named(ty, &part).union(with_named_fields(fields, ty));
+        let went = named(ty, &all).difference(&remaining);
         remove(ty, all.to_mut(), &went);
         (pruned, at) = (Cow::Owned(all.into_owned()), version);
     }

@@ -26,10 +26,10 @@ impl ScaleOwnership<'_> {
             let path = self.path(&owned.api_version).flatten();
             path.is_some_and(|path| owned.fields().has(&elements(path)))
         });
-        let owners = owners.map(|(who, owned)| {
+        let owners = owners.map(|(identity, owned)| {
             let fields = FieldSet::from([&["spec", "replicas"][..]]);
             (
-                who.with_version(self.scale_version),
+                identity.with_version(self.scale_version),
                 Owned::new(self.scale_version.into(), fields, owned.unix_micros),
             )
         });
@@ -40,25 +40,25 @@ impl ScaleOwnership<'_> {
     pub fn to_object(&self, scale: &Value, object: &mut Value) {
         let mut of_scale = stored_managers(scale);
         let mut owners = Managers::new();
-        for (who, mut owned) in stored_managers(object) {
+        for (identity, mut owned) in stored_managers(object) {
             // Entries of versions that are not served any more are dropped.
             let Some(path) = self.path(&owned.api_version) else { continue };
             if let Some(path) = path
                 && owned.fields().has(&elements(path))
-                && of_scale.remove(&who.with_version(self.scale_version)).is_none()
+                && of_scale.remove(&identity.with_version(self.scale_version)).is_none()
             {
                 owned.change(|fields| fields.difference(&only(path)));
             }
             if !owned.is_empty() {
-                owners.insert(who, owned);
+                owners.insert(identity, owned);
             }
         }
         let count = only(self.path(self.api_version).flatten().unwrap_or_default());
-        for (who, owned) in of_scale {
+        for (identity, owned) in of_scale {
             if owned.fields().has(&[PathElement::field("spec"), PathElement::field("replicas")]) {
                 // As upstream: an entry that comes from the Scale has no time.
-                let who = who.with_version(self.api_version);
-                owners.insert(who, Owned::new(self.api_version.into(), count.clone(), None));
+                let identity = identity.with_version(self.api_version);
+                owners.insert(identity, Owned::new(self.api_version.into(), count.clone(), None));
             }
         }
         write(object, owners);

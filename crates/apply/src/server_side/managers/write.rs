@@ -12,7 +12,7 @@ use super::{Conflicts, FieldSet, Identity, Kind, Managers, Owned, prune};
 use crate::server_side::fieldset::{Filter, order};
 use crate::server_side::typed::{self, Comparison, Exclusions};
 
-/// The fields that nobody owns, whoever sets them (SSAI-05).
+/// The fields that no manager can own (SSAI-05).
 static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::from([
         &["apiVersion"][..],
@@ -42,13 +42,13 @@ pub(crate) enum Failure {
 }
 
 /// Removes the fields that differ between two objects of `api_version` from their managers. Returns
-/// the fields that the write of `who` set and will own.
+/// the fields that the write of `identity` set and will own.
 pub(crate) fn update(
     kind: Kind<'_>,
     api_version: &str,
     (live, new): (&Value, &Value),
     managers: &mut Managers,
-    who: &Identity,
+    identity: &Identity,
 ) -> Result<FieldSet, Failure> {
     refresh_entries(kind, managers);
     let mut changes = Changes { kind, api_version, live, new, by_version: Vec::new() };
@@ -59,7 +59,7 @@ pub(crate) fn update(
     let set = modified.union(added).difference(&UNTRACKED);
     // Fields that the writer already owns stay with it.
     let contains_all = |own: &Owned| own.api_version == api_version && own.contains_all(&set);
-    let spared = managers.get(who).is_some_and(contains_all).then_some(who);
+    let spared = managers.get(identity).is_some_and(contains_all).then_some(identity);
     take_changed(&mut changes, managers, spared, true)?;
     take_removed(&mut changes, managers, None)?;
     Ok(set)
@@ -82,7 +82,7 @@ pub(crate) fn create(
 /// Adds fields to a manager's.
 pub(crate) fn grant(
     managers: &mut Managers,
-    who: Identity,
+    identity: Identity,
     api_version: &str,
     fields: FieldSet,
     unix_micros: i64,
@@ -90,8 +90,8 @@ pub(crate) fn grant(
     if fields.is_empty() {
         return;
     }
-    let Some(owned) = managers.get_mut(&who) else {
-        managers.insert(who, Owned::new(api_version.into(), fields, Some(unix_micros)));
+    let Some(owned) = managers.get_mut(&identity) else {
+        managers.insert(identity, Owned::new(api_version.into(), fields, Some(unix_micros)));
         return;
     };
     owned.unix_micros = Some(unix_micros);
@@ -101,7 +101,7 @@ pub(crate) fn grant(
 }
 
 /// Merges a checked configuration of `api_version` with the given `fields` into the live object of
-/// that version. Removes the fields that `me` applied before and does not apply now. Returns
+/// that version. Removes the fields that `writer` applied before and does not apply now. Returns
 /// whether anything changed; after a failure the object must not be used.
 pub(crate) fn apply(
     kind: Kind<'_>,
@@ -109,13 +109,13 @@ pub(crate) fn apply(
     live: &mut Value,
     (applied, fields): (&Value, FieldSet),
     managers: &mut Managers,
-    me: &Identity,
+    writer: &Identity,
     force: bool,
 ) -> Result<bool, Failure> {
     let Some(ty) = kind.typing(api_version) else { return Err(unknown(api_version)) };
     refresh_entries(kind, managers);
     check_versions(kind, api_version, live, managers)?;
-    let last = managers.remove(me);
+    let last = managers.remove(writer);
     let fields = kind.filter.retain(fields);
     let untracked = fields.intersection(&UNTRACKED);
     let mut owned = Owned::new(api_version.into(), fields.difference(&UNTRACKED), None);
@@ -141,7 +141,7 @@ pub(crate) fn apply(
             owned = last;
         }
     }
-    managers.insert(me.clone(), owned);
+    managers.insert(writer.clone(), owned);
     let changed = match &before {
         None => merged.changed_object(),
         Some(before) => !order::same(before, live),
@@ -153,8 +153,8 @@ pub(crate) fn apply(
         if before.is_none() {
             changes.add(api_version, merged.change);
         }
-        take_changed(&mut changes, managers, Some(me), force)?;
-        take_removed(&mut changes, managers, Some(me))?;
+        take_changed(&mut changes, managers, Some(writer), force)?;
+        take_removed(&mut changes, managers, Some(writer))?;
     }
     managers.retain(|_, owned| !owned.is_empty());
     Ok(changed)
@@ -195,16 +195,16 @@ fn reconcile<'o>(kind: Kind<'_>, managers: impl IntoIterator<Item = &'o mut Owne
     }
 }
 
-/// Removes changed fields from all managers but `me`. Exclusions `force`, an owner of a changed field
+/// Removes changed fields from all managers but `writer`. Exclusions `force`, an owner of a changed field
 /// is a conflict.
 fn take_changed(
     changes: &mut Changes<'_>,
     managers: &mut Managers,
-    me: Option<&Identity>,
+    writer: Option<&Identity>,
     force: bool,
 ) -> Result<(), Failure> {
     let mut conflicts = Conflicts::default();
-    for (who, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
+    for (identity, owned) in managers.iter_mut().filter(|(identity, _)| Some(*identity) != writer) {
         let kind = changes.kind;
         let Comparison { added, modified, removed, .. } = changes.at(&owned.api_version)?;
         if ![&*added, modified, removed].iter().any(|fields| owned.may_intersect(fields)) {
@@ -214,27 +214,27 @@ fn take_changed(
         let own = owned.fields();
         let changed = own.intersection(modified).union(own.intersection(added));
         if !changed.is_empty() {
-            conflicts.owners.push((who.clone(), changed));
+            conflicts.owners.push((identity.clone(), changed));
         }
     }
     if !force && !conflicts.is_empty() {
         return Err(Failure::Conflict(conflicts));
     }
-    for (who, fields) in conflicts.owners {
-        if let Some(owned) = managers.get_mut(&who) {
+    for (identity, fields) in conflicts.owners {
+        if let Some(owned) = managers.get_mut(&identity) {
             owned.change(|before| before.difference(&fields));
         }
     }
     Ok(())
 }
 
-/// Removes fields that the object no longer has from all managers but `me`.
+/// Removes fields that the object no longer has from all managers but `writer`.
 fn take_removed(
     changes: &mut Changes<'_>,
     managers: &mut Managers,
-    me: Option<&Identity>,
+    writer: Option<&Identity>,
 ) -> Result<(), Failure> {
-    for (_, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
+    for (_, owned) in managers.iter_mut().filter(|(identity, _)| Some(*identity) != writer) {
         let removed = &changes.at(&owned.api_version)?.removed;
         if owned.may_intersect(removed) && owned.fields().intersects(removed) {
             owned.change(|before| before.difference(removed));

@@ -105,31 +105,32 @@ impl State {
         let duplicates = sort == "update";
         check(ty, &object, duplicates).map_err(|e| Failure::Other(e.to_string()))?;
         // Upstream's cases do not distinguish appliers from updaters of the same name.
-        let who = Identity::new(manager, Operation::Apply, "", "");
+        let identity = Identity::new(manager, Operation::Apply, "", "");
         if sort == "update" {
-            let fields = update(kind, version, (&self.live, &object), &mut self.managers, &who)?;
-            grant(&mut self.managers, who, version, fields, 0);
+            let fields =
+                update(kind, version, (&self.live, &object), &mut self.managers, &identity)?;
+            grant(&mut self.managers, identity, version, fields, 0);
             self.live = object;
             return Ok(());
         }
         if sort == "extract" {
-            let own = self.managers.get(&who).map(|owned| owned.fields().clone().leaves());
+            let own = self.managers.get(&identity).map(|owned| owned.fields().clone().leaves());
             let mut extracted = extract(ty, &self.live, &own.unwrap_or_default());
             merge(ty, &mut extracted, &object).map_err(|e| Failure::Other(e.to_string()))?;
             object = extracted;
         }
         let (mut managers, mut live) = (self.managers.clone(), self.live.clone());
         let applied = (&object, field_set(ty, &object));
-        apply(kind, version, &mut live, applied, &mut managers, &who, sort != "apply")?;
+        apply(kind, version, &mut live, applied, &mut managers, &identity, sort != "apply")?;
         (self.managers, self.live) = (managers, live);
         Ok(())
     }
 
     /// The version and fields of each manager.
     fn managed(&self) -> Value {
-        let managed = self.managers.iter().map(|(who, owned)| {
+        let managed = self.managers.iter().map(|(identity, owned)| {
             let fields = Value::from(owned.fields().to_json());
-            (who.manager.clone(), vec![Value::from(owned.api_version.clone()), fields].into())
+            (identity.manager.clone(), vec![Value::from(owned.api_version.clone()), fields].into())
         });
         Value::Object(managed.collect::<Map>())
     }

@@ -361,10 +361,10 @@ fn kubectl_migrates_from_client_side_apply() {
     object.try_apply("other", "data: {x: '2'}", false).expect_err("only kubectl may");
     object.apply("kubectl", "data: {x: '2', w: '1'}");
     assert_eq!(object.at(&["data", "x"]), r#""2""#);
-    let kept = object.live().str_at(&["metadata", "annotations", ANNOTATION]);
+    let annotation = object.live().str_at(&["metadata", "annotations", ANNOTATION]);
     let expected =
         "{\"apiVersion\":\"v1\",\"data\":{\"w\":\"1\",\"x\":\"2\"},\"kind\":\"ConfigMap\"}\n";
-    assert_eq!(kept, Some(expected));
+    assert_eq!(annotation, Some(expected));
 
     let mut object = Object::new(CONFIG_MAP);
     object.update("kubectl-client-side-apply", &body("1"));
@@ -405,7 +405,8 @@ fn entries_of_unserved_versions_are_dropped() {
     let v1 = write(None, "v1", ["v1", "v2"]);
     let v2 = write(Some(&v1), "v2", ["v1", "v2"]);
     let v3 = write(Some(&v2), "v3", ["v2", "v3"]);
-    let managers: Vec<_> = stored_managers(&v3).into_keys().map(|who| who.manager).collect();
+    let managers: Vec<_> =
+        stored_managers(&v3).into_keys().map(|identity| identity.manager).collect();
     assert_eq!(managers, ["v2", "v3"]);
 }
 
@@ -421,8 +422,8 @@ fn entries_are_sorted_as_upstream() {
         ("z", managers::Operation::Update, "v1", "", 4),
         ("y", managers::Operation::Apply, "v1", "", 9),
     ] {
-        let who = Identity::new(manager, operation, version, subresource);
-        managers::grant(&mut known, who, version, fields.clone(), second * 1_000_000);
+        let identity = Identity::new(manager, operation, version, subresource);
+        managers::grant(&mut known, identity, version, fields.clone(), second * 1_000_000);
     }
     let mut object = Value::object();
     managers::write(&mut object, known);

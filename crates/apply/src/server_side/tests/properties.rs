@@ -152,21 +152,21 @@ impl World {
         Typing::new(&self.schema, self.ty)
     }
 
-    fn step(&mut self, (who, value, is_update, force): Step) -> Result<(), Failure> {
+    fn step(&mut self, (writer, value, is_update, force): Step) -> Result<(), Failure> {
         let versions = UniformVersions(&self.schema, self.ty);
         let kind = Kind { versions: &versions, filter: &Filter::ALL };
         let operation = if is_update { Operation::Update } else { Operation::Apply };
-        let who = Identity::new(["x", "y", "z"][who], operation, "v1", "");
+        let writer = Identity::new(["x", "y", "z"][writer], operation, "v1", "");
         if is_update {
             let change = (&self.live, &value);
-            let fields = update(kind, "v1", change, &mut self.managers, &who)?;
-            grant(&mut self.managers, who, "v1", fields, 0);
+            let fields = update(kind, "v1", change, &mut self.managers, &writer)?;
+            grant(&mut self.managers, writer, "v1", fields, 0);
             self.live = value;
             return Ok(());
         }
         let (mut managers, mut live) = (self.managers.clone(), self.live.clone());
         let applied = (&value, field_set(self.typing(), &value));
-        let changed = apply(kind, "v1", &mut live, applied, &mut managers, &who, force)?;
+        let changed = apply(kind, "v1", &mut live, applied, &mut managers, &writer, force)?;
         assert_eq!(changed, !order::same(&self.live, &live), "it says whether anything changed");
         // A real object never loses all of its members.
         self.live = if live.is_null() { Value::object() } else { live };
@@ -223,17 +223,17 @@ proptest! {
             prop_assert_eq!(check(ty, &world.live, false), Ok(field_set(ty, &world.live)));
             let nobody = world.managers.values().find(|owned| owned.is_empty());
             prop_assert!(nobody.is_none(), "no manager owns nothing");
-            let (who, value, is_update, _) = step.clone();
-            let who = ["x", "y", "z"][who];
+            let (writer, value, is_update, _) = step.clone();
+            let writer = ["x", "y", "z"][writer];
             for (other, owned) in &world.managers {
-                if is_update || other.manager != who {
+                if is_update || other.manager != writer {
                     let absent = absent(ty, &world.live, owned.fields());
                     prop_assert!(absent.is_empty(), "{other} owns what is not there: {absent}");
                 }
             }
             // A value that an applier empties becomes null, and empty again at the next apply.
             if !is_update {
-                let mine = Identity::new(who, Operation::Apply, "v1", "");
+                let mine = Identity::new(writer, Operation::Apply, "v1", "");
                 let fields = world.managers.get(&mine).map(|owned| owned.fields().clone());
                 prop_assert_eq!(fields.unwrap_or_default(), field_set(ty, &value));
             }
@@ -337,21 +337,21 @@ proptest! {
     /// content, are removed. Fields of others stay, unless they are in a value that was the
     /// applier's own.
     #[test]
-    fn an_applier_removes_fields_that_no_other_manager_owns((root, steps) in histories(), who in 0..3usize) {
+    fn an_applier_removes_fields_that_no_other_manager_owns((root, steps) in histories(), writer in 0..3usize) {
         let mut world = World::new(&root);
         // An empty list has no owner, so a field that contains only such lists belongs to no other
         // manager.
         for step in steps.into_iter().filter(|(_, value, ..)| !has_empty(value)) {
             let _ = world.step(step);
         }
-        let me = Identity::new(["x", "y", "z"][who], Operation::Apply, "v1", "");
+        let me = Identity::new(["x", "y", "z"][writer], Operation::Apply, "v1", "");
         let mine = world.managers.get(&me).map(|owned| owned.fields().clone()).unwrap_or_default();
         let mut others = FieldSet::new();
-        for (_, owned) in world.managers.iter().filter(|(who, _)| **who != me) {
+        for (_, owned) in world.managers.iter().filter(|(writer, _)| **writer != me) {
             others = others.union(owned.fields().clone());
         }
         let before = compare(world.typing(), &Value::object(), &world.live).added;
-        world.step((who, Value::object(), false, false)).expect("nobody is in the way");
+        world.step((writer, Value::object(), false, false)).expect("no other manager conflicts");
         let after = compare(world.typing(), &Value::object(), &world.live).added;
         let mut of_others = Vec::new();
         others.for_each(|path| of_others.push(path.to_vec()));

@@ -109,7 +109,7 @@ fn the_replica_count_has_the_owners_of_the_scale() {
         owners(|owners| owners.to_object(&object(of_scale), &mut object_));
         assert_eq!(entries(&object_), expected, "{of_object:?} and {of_scale:?}");
     };
-    // The owner is whoever wrote the Scale, under any name and by any operation.
+    // The owner is the writer of the Scale, with any name and operation.
     check(
         &["test Apply apps/v1 replicas selector"],
         &["scale/scale Update autoscaling/v1 replicas"],
