@@ -78,16 +78,16 @@ impl Answer {
     }
 
     /// A value by its path: `metadata.name`, `items.0.kind`, a JSON pointer, or `header Name`.
-    pub(crate) fn find(&self, place: &str) -> Result<Value> {
-        let lost = || anyhow!("there is nothing at {place} to save");
-        if let Some(name) = place.strip_prefix("header ") {
+    pub(crate) fn find(&self, path: &str) -> Result<Value> {
+        let lost = || anyhow!("there is nothing at {path} to save");
+        if let Some(name) = path.strip_prefix("header ") {
             return self.head.get(name).map(|value| json!(value)).ok_or_else(lost);
         }
         let tree = self.tree.as_ref().ok_or_else(lost)?;
-        let found = if place.starts_with('/') || place.is_empty() {
-            tree.pointer(place)
+        let found = if path.starts_with('/') || path.is_empty() {
+            tree.pointer(path)
         } else {
-            tree.pointer(&format!("/{}", place.replace('.', "/")))
+            tree.pointer(&format!("/{}", path.replace('.', "/")))
         };
         found.cloned().ok_or_else(lost)
     }

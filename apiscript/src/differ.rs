@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::Target;
-use crate::run::Heard;
+use crate::run::Exchange;
 pub use compare::{Class, Difference};
 use known::Known;
 use scenario::Scenario;
@@ -81,9 +81,9 @@ impl Finding {
             .differences
             .iter()
             .zip(&self.known)
-            .map(|(Difference { class, place, reference, ours }, known)| {
+            .map(|(Difference { class, path, reference, ours }, known)| {
                 let class = class.to_string();
-                json!({"class": class, "place": place, "reference": reference, "ours": ours, "known": known})
+                json!({"class": class, "path": path, "reference": reference, "ours": ours, "known": known})
             })
             .collect();
         let (scenario, question) = (&self.scenario, &self.question);
@@ -101,10 +101,10 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LIMIT: usize = 8;
         write!(f, "[{}] {}", self.scenario, self.question)?;
-        for Difference { class, place, reference, ours } in self.differences.iter().take(LIMIT) {
+        for Difference { class, path, reference, ours } in self.differences.iter().take(LIMIT) {
             let (reference, ours) =
                 (summary::shown(reference, ours), summary::shown(ours, reference));
-            write!(f, "\n  {class}: {place}\n    reference {reference}\n    ours      {ours}")?;
+            write!(f, "\n  {class}: {path}\n    reference {reference}\n    ours      {ours}")?;
         }
         match self.differences.len() {
             count if count > LIMIT => write!(f, "\n  and {} more", count - LIMIT),
@@ -206,7 +206,7 @@ impl Run<'_> {
         let mut findings = Vec::new();
         let mut is_open = vec![false; ours.len()];
         for (number, differences) in different {
-            let question = ours.get(number).map_or("", |heard| &heard.question);
+            let question = ours.get(number).map_or("", |exchange| &exchange.question);
             let question = question.replace(&unique, "$unique");
             let row = |found| self.known.row(name, &question, found);
             let known = differences.iter().map(row).collect();
@@ -224,7 +224,7 @@ impl Run<'_> {
 }
 
 /// The differences between the responses to the same requests, by the request's number.
-fn compared(reference: &[Heard], ours: &[Heard]) -> Vec<(usize, Vec<Difference>)> {
+fn compared(reference: &[Exchange], ours: &[Exchange]) -> Vec<(usize, Vec<Difference>)> {
     let mut found = Vec::new();
     for (number, (theirs, our)) in reference.iter().zip(ours).enumerate() {
         let differences = compare::answers(&our.question, &theirs.answer, &our.answer);

@@ -27,7 +27,7 @@ use generate::Generator;
 /// After how many responses the campaign checks that the server is alive.
 const LOOK: u64 = 200;
 /// How long a response is read; the head of a watch is enough.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The beginnings of messages with which a kube-apiserver responds 500, though the client is at
 /// fault.
@@ -170,7 +170,7 @@ fn send(
                 Some(open) => open,
                 None => target.connect(false)?,
             };
-            open.set_read_timeout(Some(PATIENCE))?;
+            open.set_read_timeout(Some(TIMEOUT))?;
             let mut request = request.clone();
             request.headers.extend(target.authorization());
             let head = open.start(&request).context("the connection is lost")?;

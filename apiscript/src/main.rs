@@ -222,7 +222,7 @@ fn main() -> ExitCode {
         None => run(&program.run),
     };
     result.unwrap_or_else(|error| {
-        let _ = writeln!(std::io::stderr(), "apiscript: {error:#}"); // nowhere else to say it
+        let _ = writeln!(std::io::stderr(), "apiscript: {error:#}"); // there is no other channel for the error
         ExitCode::FAILURE
     })
 }

@@ -21,7 +21,7 @@ pub enum Extent {
 
 /// Every difference between an expectation and a body, each as a line with its path.
 pub fn differences(expected: &Value, actual: Option<&Value>, extent: Extent) -> Vec<String> {
-    let mut comparison = Comparison { extent, place: String::new(), found: Vec::new() };
+    let mut comparison = Comparison { extent, path: String::new(), found: Vec::new() };
     comparison.value(expected, actual);
     comparison.found
 }
@@ -33,7 +33,7 @@ pub fn text_matches(expected: &Value, actual: &str) -> bool {
 
 struct Comparison {
     extent: Extent,
-    place: String,
+    path: String,
     found: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Comparison {
                 Ok(pattern) => {
                     actual.is_some_and(|value| pattern.is_match(&as_text(value)) == matches)
                 }
-                Err(error) => return self.found.push(format!("{}: {error}", self.place)),
+                Err(error) => return self.found.push(format!("{}: {error}", self.path)),
             },
             Word::Literal => actual.is_some_and(|value| value.as_str() == Some(expected)),
         };
@@ -136,16 +136,16 @@ impl Comparison {
     }
 
     fn within(&mut self, step: &str, inner: impl FnOnce(&mut Self)) {
-        let length = self.place.len();
-        self.place.push_str(step);
+        let length = self.path.len();
+        self.path.push_str(step);
         inner(self);
-        self.place.truncate(length);
+        self.path.truncate(length);
     }
 
     fn differ(&mut self, expected: &str, actual: &str) {
-        let place = self.place.trim_start_matches('.');
-        let place = if place.is_empty() { "body" } else { place };
-        self.found.push(format!("{place}: expected {expected}, got {actual}"));
+        let path = self.path.trim_start_matches('.');
+        let path = if path.is_empty() { "body" } else { path };
+        self.found.push(format!("{path}: expected {expected}, got {actual}"));
     }
 }
 

@@ -25,7 +25,7 @@ use crate::request;
 use documents::Document;
 
 /// How long a definition may take to be established or to be deleted.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The paths of a project's definitions and samples.
@@ -176,7 +176,7 @@ impl Session<'_> {
     }
 
     fn established(&mut self, name: &str) -> Result<Option<Value>> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let path = format!("{DEFINITIONS}/{name}");
         loop {
             let (_, definition) = self.ask("GET", &path, None)?;
@@ -317,7 +317,7 @@ impl Session<'_> {
         {
             metadata.insert("name".to_owned(), json!("sample"));
         }
-        Some((format!("{}: {} {name}", document.place, id.1), kind, object))
+        Some((format!("{}: {} {name}", document.source, id.1), kind, object))
     }
 
     fn refuse(
@@ -356,7 +356,7 @@ impl Session<'_> {
             let delete = request::delete(self.target, &format!("{DEFINITIONS}/{name}"));
             self.connection.exchange(&delete)?;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         for name in names {
             while self.ask("GET", &format!("{DEFINITIONS}/{name}"), None)?.0 != 404 {
                 if Instant::now() > deadline {

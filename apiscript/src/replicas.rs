@@ -68,8 +68,8 @@ impl World<'_> {
     }
 
     /// Prints progress.
-    fn tell(&self, what: &str) {
-        let _ = writeln!(std::io::stderr(), "{what}"); // nobody may be listening
+    fn print(&self, what: &str) {
+        let _ = writeln!(std::io::stderr(), "{what}"); // stderr may be closed
     }
 
     fn path(&self) -> String {
@@ -78,7 +78,7 @@ impl World<'_> {
 }
 
 /// How long the watches may take to report the last change.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause before a client uses servers again after a failure.
 const BROKEN_PAUSE: Duration = Duration::from_millis(50);
 /// The object that is written last.
@@ -103,7 +103,7 @@ pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
             .map(|number| {
                 let watcher = Watcher::new(&world, number, since);
                 let is_over = &is_over;
-                scope.spawn(move || watcher.run(is_over, PATIENCE))
+                scope.spawn(move || watcher.run(is_over, TIMEOUT))
             })
             .collect();
         let clients: Vec<_> = (0..campaign.clients)
@@ -118,11 +118,11 @@ pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
         }
         is_over.store(true, Ordering::SeqCst);
         client::write_last(&world)?;
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         for watcher in watchers {
-            told.push(watcher.join().map_err(|_| anyhow::anyhow!("a watcher panicked"))??);
+            reports.push(watcher.join().map_err(|_| anyhow::anyhow!("a watcher panicked"))??);
         }
-        let (history, mut wrong) = History::of(told);
+        let (history, mut wrong) = History::of(reports);
         wrong.extend(history.judge(&answers));
         Ok(Summary {
             answered: answers.iter().filter(|answer| !answer.is_unknown()).count(),
@@ -136,7 +136,7 @@ pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
 
 /// Creates the namespace and returns its revision, before which nothing happened in it.
 fn make_namespace(world: &World<'_>) -> Result<u64> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match try_make_namespace(world) {
             Err(_) if world.may_fail && Instant::now() < deadline => thread::sleep(BROKEN_PAUSE),

@@ -26,9 +26,9 @@ use crate::watch::Watch;
 pub(crate) use histories::Histories;
 
 /// How long an event or the end of a watch may take, unless the script says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a response may take in a comparison, where a missing response is a result, too.
-const PATIENCE_LISTENING: Duration = Duration::from_secs(20);
+const TIMEOUT_OF_COMPARISON: Duration = Duration::from_secs(20);
 /// Scripts state times for an idle machine; on a busy one everything may take so many times as
 /// long. Only failures wait that long.
 const SLACK: u32 = 6;
@@ -53,18 +53,21 @@ pub(crate) fn run(script: &Script, target: &Target) -> Outcome {
 
 /// Runs one script and records the responses, without its expectations; `$unique` is among the
 /// variables.
-pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<Heard> {
+pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<Exchange> {
     if target.lacks(&script.requires).is_some() {
         return Vec::new();
     }
-    let mut run = Run { heard: Some(Vec::new()), ..Run::new(target, variables) };
+    let mut run = Run { exchanges: Some(Vec::new()), ..Run::new(target, variables) };
     let result = run.begin(script).and_then(|()| run.steps(&script.steps, &Row::new()));
     run.finish(script);
-    let mut heard = run.heard.take().unwrap_or_default();
+    let mut exchanges = run.exchanges.take().unwrap_or_default();
     if let Err(error) = result {
-        heard.push(Heard { question: "the script".to_owned(), answer: Err(format!("{error:#}")) });
+        exchanges.push(Exchange {
+            question: "the script".to_owned(),
+            answer: Err(format!("{error:#}")),
+        });
     }
-    heard
+    exchanges
 }
 
 /// Sends requests one after the other, in their own namespace, `$ns`. After the create of an object
@@ -74,10 +77,10 @@ pub(crate) fn ask(
     settled: &Value,
     target: &Target,
     variables: Row,
-) -> Vec<Heard> {
+) -> Vec<Exchange> {
     let mut run = Run::new(target, variables);
     let begun = run.begin_namespace();
-    let heard = questions.iter().map(|(question, request)| {
+    let exchanges = questions.iter().map(|(question, request)| {
         let answer = begun.as_ref().map_err(|error| format!("{error:#}"));
         let answer = answer.and_then(|()| run.send(request, false).map_err(|e| format!("{e:#}")));
         if let Ok(answer) = &answer
@@ -86,15 +89,15 @@ pub(crate) fn ask(
         {
             run.settle(&request.target, &answer.body(), settled);
         }
-        Heard { question: question.clone(), answer }
+        Exchange { question: question.clone(), answer }
     });
-    let heard = heard.collect();
+    let exchanges = exchanges.collect();
     run.leave_namespace();
-    heard
+    exchanges
 }
 
 /// A request, and its response.
-pub(crate) struct Heard {
+pub(crate) struct Exchange {
     pub(crate) question: String,
     pub(crate) answer: Result<Answer, String>,
 }
@@ -106,7 +109,7 @@ struct Run<'a> {
     variables: Row,
     watches: BTreeMap<String, Watch>,
     /// The responses so far, if the run records them.
-    heard: Option<Vec<Heard>>,
+    exchanges: Option<Vec<Exchange>>,
 }
 
 /// The variables of a row, which shadow those of the run.
@@ -128,7 +131,7 @@ pub(crate) fn namespace(unique: &str) -> String {
 
 impl<'a> Run<'a> {
     const fn new(target: &'a Target, variables: Row) -> Self {
-        Self { target, connection: None, variables, watches: BTreeMap::new(), heard: None }
+        Self { target, connection: None, variables, watches: BTreeMap::new(), exchanges: None }
     }
 
     fn begin(&mut self, script: &Script) -> Result<()> {
@@ -197,10 +200,10 @@ impl<'a> Run<'a> {
         for step in steps {
             let Err(error) = self.step(&step.value, row) else { continue };
             let line = step.referenced.line();
-            if let Some(heard) = &mut self.heard {
+            if let Some(exchanges) = &mut self.exchanges {
                 let answer = Err(format!("{error:#}"));
-                heard.push(Heard { question: format!("line {line}"), answer });
-                continue; // what follows may still tell something
+                exchanges.push(Exchange { question: format!("line {line}"), answer });
+                continue; // later steps may still be informative
             }
             let ids = step.value.ids.join(" ");
             bail!("line {line} {ids}\n{error:#}");
@@ -236,9 +239,9 @@ impl<'a> Run<'a> {
     }
 
     fn once(&mut self, step: &Step, row: &Row) -> Result<()> {
-        let slack = if self.heard.is_some() { 1 } else { SLACK };
+        let slack = if self.exchanges.is_some() { 1 } else { SLACK };
         let limit = step.within.as_deref().map(duration).transpose()?.map(|limit| limit * slack);
-        let deadline = Instant::now() + limit.unwrap_or(PATIENCE);
+        let deadline = Instant::now() + limit.unwrap_or(TIMEOUT);
         if !step.steps.is_empty() {
             return self.steps(&step.steps, row);
         }
@@ -265,7 +268,7 @@ impl<'a> Run<'a> {
         if let Some(count) = step.race {
             return self.race(step, row, count);
         }
-        if self.heard.is_some() {
+        if self.exchanges.is_some() {
             return self.hear(step, row, limit.map(|_| deadline));
         }
         loop {
@@ -292,15 +295,15 @@ impl<'a> Run<'a> {
             std::thread::sleep(PAUSE);
         };
         if let Ok(answer) = &answer {
-            for (name, place) in &step.save {
-                if let Ok(value) = answer.find(place) {
+            for (name, path) in &step.save {
+                if let Ok(value) = answer.find(path) {
                     self.variables.insert(name.clone(), value);
                 }
             }
         }
         let question = request::in_words(&request);
         let answer = answer.map_err(|error| format!("{error:#}"));
-        self.heard.get_or_insert_default().push(Heard { question, answer });
+        self.exchanges.get_or_insert_default().push(Exchange { question, answer });
         Ok(())
     }
 
@@ -330,8 +333,8 @@ impl<'a> Run<'a> {
     }
 
     fn save(&mut self, step: &Step, answer: &Answer) -> Result<()> {
-        for (name, place) in &step.save {
-            self.variables.insert(name.clone(), answer.find(place)?);
+        for (name, path) in &step.save {
+            self.variables.insert(name.clone(), answer.find(path)?);
         }
         Ok(())
     }
@@ -345,8 +348,8 @@ impl<'a> Run<'a> {
             Some(connection) => connection,
             None => self.target.connect(false)?,
         };
-        if self.heard.is_some() {
-            connection.set_read_timeout(Some(PATIENCE_LISTENING))?;
+        if self.exchanges.is_some() {
+            connection.set_read_timeout(Some(TIMEOUT_OF_COMPARISON))?;
         }
         let response = connection
             .exchange(request)

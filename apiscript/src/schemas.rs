@@ -45,13 +45,13 @@ pub(crate) enum Form {
 }
 
 /// A part of a kind that can be made large.
-pub(crate) struct Place {
+pub(crate) struct LargeField {
     pub(crate) path: Vec<Step>,
     pub(crate) form: Form,
     pub(crate) schema: Value,
 }
 
-impl Place {
+impl LargeField {
     /// Formats the path: `spec.containers[].env`.
     pub(crate) fn name(&self) -> String {
         let mut name = String::new();
@@ -93,14 +93,14 @@ impl Schemas {
     }
 
     /// The fields of a kind, without types and fields that were `seen`.
-    pub(crate) fn places(
+    pub(crate) fn large_fields(
         &self,
         kind: &Kind,
         mut seen: Option<&mut BTreeSet<String>>,
-    ) -> Vec<Place> {
-        let mut places = Vec::new();
-        self.walk(&kind.schema, &mut Vec::new(), &mut Vec::new(), &mut seen, &mut places);
-        places
+    ) -> Vec<LargeField> {
+        let mut large_fields = Vec::new();
+        self.walk(&kind.schema, &mut Vec::new(), &mut Vec::new(), &mut seen, &mut large_fields);
+        large_fields
     }
 
     fn walk<'s>(
@@ -109,7 +109,7 @@ impl Schemas {
         path: &mut Vec<Step>,
         above: &mut Vec<&'s str>,
         seen: &mut Option<&mut BTreeSet<String>>,
-        places: &mut Vec<Place>,
+        large_fields: &mut Vec<LargeField>,
     ) {
         let (schema, name) = self.resolved(schema);
         if path.len() > DEPTH_MAX || name.is_some_and(|name| above.contains(&name)) {
@@ -118,7 +118,7 @@ impl Schemas {
         let depth = above.len();
         above.extend(name);
         let mut found = |form, path: &[Step]| {
-            places.push(Place { path: path.to_vec(), form, schema: schema.clone() });
+            large_fields.push(LargeField { path: path.to_vec(), form, schema: schema.clone() });
         };
         match type_of(schema) {
             "array" => found(Form::List, path),
@@ -141,7 +141,7 @@ impl Schemas {
                 continue;
             }
             path.push(step);
-            self.walk(part, path, above, seen, places);
+            self.walk(part, path, above, seen, large_fields);
             path.pop();
         }
         above.truncate(depth);

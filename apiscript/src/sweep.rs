@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::Target;
 use crate::http::Request;
 use crate::request;
-use crate::schemas::{Form, Kind, Place, Schemas, Step, kinds};
+use crate::schemas::{Form, Kind, LargeField, Schemas, Step, kinds};
 use fill::{Filler, Filling};
 use meter::{Answer, Bystander, Meter, get};
 
@@ -103,7 +103,7 @@ pub fn run(
             bystander: &bystander,
             summary: Summary::default(),
             each,
-            places: 0,
+            large_fields: 0,
             objects: 0,
         };
         let done = sweep.all();
@@ -127,7 +127,7 @@ struct Sweep<'a> {
     summary: Summary,
     each: &'a mut dyn FnMut(&str, u16, Duration),
     /// The number of fields.
-    places: usize,
+    large_fields: usize,
     /// The number of created objects; each gets a number.
     objects: usize,
 }
@@ -198,21 +198,23 @@ impl Sweep<'_> {
         object["kind"] = json!(kind.kind);
         let mut subject: Option<Subject> = None;
         let mut is_refused = !kind.is_stored;
-        for place in schemas.places(kind, seen) {
-            let name = format!("{} {} {}", kind.api_version, kind.kind, place.name());
-            self.places += 1;
-            if !self.is_wanted(&name) || !self.places.is_multiple_of(self.campaign.one_in.max(1)) {
+        for field in schemas.large_fields(kind, seen) {
+            let name = format!("{} {} {}", kind.api_version, kind.kind, field.name());
+            self.large_fields += 1;
+            if !self.is_wanted(&name)
+                || !self.large_fields.is_multiple_of(self.campaign.one_in.max(1))
+            {
                 continue;
             }
-            for filling in self.fillings(&place) {
+            for filling in self.fillings(&field) {
                 let name = format!("{name} {filling:?}");
-                let large = |bytes, first| filler.large(&place, filling, bytes, first);
+                let large = |bytes, first| filler.large(&field, filling, bytes, first);
                 let mut whole = object.clone();
                 whole["metadata"]["name"] = json!("large");
                 filler.put(
                     &mut whole,
                     &kind.schema,
-                    &place.path,
+                    &field.path,
                     large(self.campaign.body_bytes, 0),
                 );
                 let create = format!("{}?dryRun=All", kind.collection);
@@ -222,7 +224,7 @@ impl Sweep<'_> {
                     is_refused = subject.is_none();
                 }
                 if let Some(there) = subject.take() {
-                    subject = self.update(kind, &filler, &place, filling, &name, there)?;
+                    subject = self.update(kind, &filler, &field, filling, &name, there)?;
                 }
             }
         }
@@ -237,14 +239,14 @@ impl Sweep<'_> {
         only.is_empty() || only.iter().any(|word| name.contains(word.as_str()))
     }
 
-    fn fillings(&self, place: &Place) -> Vec<Filling> {
-        match place.form {
+    fn fillings(&self, field: &LargeField) -> Vec<Filling> {
+        match field.form {
             Form::Text if self.campaign.everywhere => {
                 PIECES.iter().map(|piece| Filling::Repeated(piece)).collect()
             }
             // Texts are filled with a few of the pieces, so that all of them are tried somewhere.
             Form::Text => {
-                let first = place.name().len() % PIECES.len();
+                let first = field.name().len() % PIECES.len();
                 vec![Filling::Repeated(PIECES[first])]
             }
             Form::Lists => vec![Filling::Equal, Filling::Distinct],
@@ -279,12 +281,12 @@ impl Sweep<'_> {
         &mut self,
         kind: &Kind,
         filler: &Filler<'_>,
-        place: &Place,
+        field: &LargeField,
         filling: Filling,
         name: &str,
         mut subject: Subject,
     ) -> Result<Option<Subject>> {
-        let in_status = matches!(place.path.first(), Some(Step::Field(field)) if field == "status");
+        let in_status = matches!(field.path.first(), Some(Step::Field(field)) if field == "status");
         let never = NEVER_STORED.iter().any(|group| kind.api_version.starts_with(group));
         let path = format!(
             "{}{}",
@@ -293,12 +295,12 @@ impl Sweep<'_> {
         );
         let query = if never { "?dryRun=All" } else { "" };
         let bytes = self.campaign.body_bytes / STORED_SHARE;
-        let large = |first| filler.large(place, filling, bytes, first);
+        let large = |first| filler.large(field, filling, bytes, first);
         let count = large(0).as_array().map_or(0, Vec::len);
         let mut changed = false;
         for first in [0, count / 2] {
             let mut whole = subject.object.clone();
-            filler.put(&mut whole, &kind.schema, &place.path, large(first));
+            filler.put(&mut whole, &kind.schema, &field.path, large(first));
             let request = json_request("PUT", &format!("{path}{query}"), &whole);
             let answer = self.measure(&format!("{name} put"), &request)?;
             if answer.status == 200 && !never {
@@ -310,7 +312,7 @@ impl Sweep<'_> {
         }
         let mut patch = json!({"apiVersion": kind.api_version, "kind": kind.kind});
         patch["metadata"]["name"] = subject.object["metadata"]["name"].clone();
-        filler.put(&mut patch, &kind.schema, &place.path, large(count / 4));
+        filler.put(&mut patch, &kind.schema, &field.path, large(count / 4));
         for (verb, media, query) in [
             ("strategic merge patch", "application/strategic-merge-patch+json", "dryRun=All"),
             ("merge patch", "application/merge-patch+json", "dryRun=All"),
@@ -352,9 +354,9 @@ impl Sweep<'_> {
         if answer.processor > self.campaign.processor_max {
             summary.failures.push(format!("{} ms for {name}", answer.processor.as_millis()));
         }
-        let place = summary.slowest.partition_point(|(time, ..)| *time >= answer.processor);
-        if place < SLOWEST {
-            summary.slowest.insert(place, (answer.processor, name.to_owned(), status));
+        let position = summary.slowest.partition_point(|(time, ..)| *time >= answer.processor);
+        if position < SLOWEST {
+            summary.slowest.insert(position, (answer.processor, name.to_owned(), status));
             summary.slowest.truncate(SLOWEST);
         }
         Ok(answer)

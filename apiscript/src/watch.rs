@@ -50,7 +50,7 @@ impl Watch {
                 Ok(()) => Item::End,
                 Err(error) => Item::Broken(format!("{error:#}")),
             };
-            let _ = sender.send(last); // nobody may be listening any more
+            let _ = sender.send(last); // the receiver may be gone
         });
         Ok(Self { items, closer })
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const CLIENTS: usize = 64;
 /// How long a step may take; only failing tests wait that long.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
@@ -55,7 +55,7 @@ impl World {
 
     /// Waits for the service account: pods wait for it for a second only.
     fn await_account(&self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let account = "/api/v1/namespaces/default/serviceaccounts/default";
         while self.ask("GET", account, &Value::Null)?.0 != 200 {
             ensure!(Instant::now() < deadline, "there is no account");
@@ -221,7 +221,7 @@ fn quotas_are_not_exceeded_and_count_everything() -> Result<()> {
     world.must("POST", "/api/v1/namespaces", &json!({"metadata": {"name": "team"}}))?;
     // The controller creates one ConfigMap in the namespace, which must not interfere.
     let root = format!("{MAPS}/kube-root-ca.crt");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while world.ask("GET", &root, &Value::Null)?.0 != 200 {
         ensure!(Instant::now() < deadline, "there is no root authority");
     }

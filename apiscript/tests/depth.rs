@@ -63,12 +63,12 @@ impl World {
     fn read_everywhere(&self, collection: &str, name: &str, is_built_in: bool) -> Result<()> {
         let whole = json::parse(&self.get(&format!("{collection}/{name}"), "application/json")?)?;
         ensure!(whole.str_at(&["metadata", "name"]) == Some(name), "{name} is nobody");
-        for place in ["", "?labelSelector=depth", "?fieldSelector=metadata.name%3D"] {
-            let is_list = !place.is_empty();
-            let path = match place {
+        for query in ["", "?labelSelector=depth", "?fieldSelector=metadata.name%3D"] {
+            let is_list = !query.is_empty();
+            let path = match query {
                 "" => format!("{collection}/{name}"),
-                "?labelSelector=depth" => format!("{collection}{place}"),
-                _ => format!("{collection}{place}{name}"),
+                "?labelSelector=depth" => format!("{collection}{query}"),
+                _ => format!("{collection}{query}{name}"),
             };
             for (accept, parse) in [
                 (

@@ -12,7 +12,7 @@ use pintle_testing::etcd::Database;
 use pintle_testing::{Config, EncryptionFile, TestServer};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An EncryptionConfiguration whose providers are these keys, the first for writing.
 fn configuration(keys: &[char]) -> String {
@@ -46,27 +46,27 @@ fn ask(target: &Target, method: &str, path: &str, body: &str) -> Result<(u16, St
 
 fn create(target: &Target, name: &str) -> Result<()> {
     let secret = format!(r#"{{"metadata":{{"name":"{name}"}},"stringData":{{"a":"{name}"}}}}"#);
-    let (code, said) = ask(target, "POST", SECRETS, &secret)?;
-    ensure!(code == 201, "{code} {said}");
+    let (code, body) = ask(target, "POST", SECRETS, &secret)?;
+    ensure!(code == 201, "{code} {body}");
     Ok(())
 }
 
 /// Retries until the response has this code.
 fn await_code(target: &Target, path: &str, expected: u16) -> Result<String> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        let (code, said) = ask(target, "GET", path, "")?;
+        let (code, body) = ask(target, "GET", path, "")?;
         if code == expected {
-            return Ok(said);
+            return Ok(body);
         }
-        ensure!(Instant::now() < deadline, "{path} stays {code}: {said}");
+        ensure!(Instant::now() < deadline, "{path} stays {code}: {body}");
     }
 }
 
 /// A value that cannot be decrypted is an error, alone and in a list. When the configuration has
 /// its key again, the value is served, and a watch resumes from a list.
 #[test]
-fn a_value_is_served_again_when_its_key_is_back() -> Result<()> {
+fn a_value_can_be_read_again_after_its_key_is_restored() -> Result<()> {
     let Some(database) = Database::find()? else { return Ok(()) };
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("encryption.yaml");
@@ -85,8 +85,8 @@ fn a_value_is_served_again_when_its_key_is_back() -> Result<()> {
     let lost = await_code(&target, &format!("{SECRETS}/first"), 500)?;
     ensure!(lost.contains("cannot be read") && lost.contains("\"code\":500"), "{lost}");
     await_code(&target, SECRETS, 500)?;
-    let (code, said) = ask(&target, "GET", &format!("{SECRETS}/second"), "")?;
-    ensure!(code == 200, "the other value can be read: {code} {said}");
+    let (code, body) = ask(&target, "GET", &format!("{SECRETS}/second"), "")?;
+    ensure!(code == 200, "the other value can be read: {code} {body}");
 
     let next = directory.path().join("next.yaml");
     fs::write(&next, configuration(&['b', 'a']))?;

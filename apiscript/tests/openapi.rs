@@ -158,11 +158,11 @@ fn parameter(parameter: &Value) -> String {
 
 fn operations(paths: &Value) -> BTreeMap<String, Value> {
     let operations = object(paths).iter().map(|(path, item)| {
-        let said = methods(item).map(|(method, operation)| {
-            let said = ["operationId", "x-kubernetes-action", KINDS];
-            (method.clone(), said.iter().map(|key| operation[*key].clone()).collect::<Value>())
+        let operations = methods(item).map(|(method, operation)| {
+            let members = ["operationId", "x-kubernetes-action", KINDS];
+            (method.clone(), members.iter().map(|key| operation[*key].clone()).collect::<Value>())
         });
-        (path.clone(), Value::Object(said.collect()))
+        (path.clone(), Value::Object(operations.collect()))
     });
     operations.collect()
 }
@@ -187,7 +187,7 @@ fn types(definitions: &Value) -> BTreeMap<String, Value> {
     facts.collect()
 }
 
-/// What a field is.
+/// The type of a field.
 fn shape(field: &Value) -> Value {
     let reference = match &field["allOf"] {
         Value::Array(all) => all.first().map_or(&Value::Null, |first| &first["$ref"]),
@@ -228,23 +228,23 @@ fn compare(
 }
 
 /// Finds the differences of two trees.
-fn difference(expected: &Value, found: &Value, place: &str, differences: &mut Vec<String>) {
+fn difference(expected: &Value, found: &Value, path: &str, differences: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
             for key in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
-                let place = format!("{place} {key}");
-                difference(&expected[key], &found[key], &place, differences);
+                let path = format!("{path} {key}");
+                difference(&expected[key], &found[key], &path, differences);
             }
         }
         // The suffix that makes a parameter's name unique is upstream's own.
-        (Value::String(a), Value::String(b)) if place.contains(" query ") && same_name(a, b) => {}
+        (Value::String(a), Value::String(b)) if path.contains(" query ") && same_name(a, b) => {}
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                difference(a, b, &format!("{place} {i}"), differences);
+                difference(a, b, &format!("{path} {i}"), differences);
             }
         }
         (a, b) if a == b => {}
-        (a, b) => differences.push(format!("{place}: expected {a}, found {b}")),
+        (a, b) => differences.push(format!("{path}: expected {a}, found {b}")),
     }
 }
 

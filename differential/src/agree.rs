@@ -1,4 +1,4 @@
-//! Compares one expression after another.
+//! Compares Pintle's results with those of another implementation.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::known::KNOWN;
 use crate::make::Made;
 use crate::plain::{Outcome, Plain};
 
-/// What was found so far.
+/// The results so far.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Expressions and parts of them that both did alike.
+    /// The number of expressions, and of their parts, with equal results.
     pub alike: usize,
-    /// How often each known departure was met, by its place.
+    /// The number of occurrences of each known deviation, by its index.
     pub known: BTreeMap<usize, usize>,
-    /// How many were not compared, for their types don't fit.
+    /// The number of expressions that do not type-check.
     pub refused: usize,
-    /// What differs for no known reason.
+    /// Differences that match no known deviation.
     pub unknown: Vec<String>,
 }
 
-/// Compares this project with another.
+/// Compares Pintle with another implementation.
 pub struct Judge<E> {
     ours: Pintle,
     other: E,
@@ -30,7 +30,8 @@ pub struct Judge<E> {
     pub tally: Tally,
 }
 
-/// Of a part that differs, nothing more can be said of what it is in.
+/// A part differs and has no literal to replace it, so the expression around it cannot be
+/// compared.
 struct Lost;
 
 impl<E: Evaluator> Judge<E> {
@@ -41,7 +42,7 @@ impl<E: Evaluator> Judge<E> {
         Self { ours: Pintle::default(), other, known, tally: Tally::default() }
     }
 
-    /// Compares an expression; if it differs, its parts.
+    /// Compares an expression; if the results differ, compares its parts.
     pub fn judge(&mut self, made: &Made) {
         let text = made.text();
         let ours = self.ours.evaluate(&text);
@@ -54,7 +55,7 @@ impl<E: Evaluator> Judge<E> {
         }
     }
 
-    /// The first of the known departures that an expression shows, if both do it differently.
+    /// Returns the first known deviation that an expression shows, if the results differ.
     pub fn shown_by(&self, text: &str) -> Option<usize> {
         let (ours, others) = (self.ours.evaluate(text), self.other.evaluate(text));
         if ours.is(&others) { None } else { self.known(&shown(text, &ours, &others)) }
@@ -64,7 +65,7 @@ impl<E: Evaluator> Judge<E> {
         self.known.iter().find(|(_, pattern)| pattern.is_match(shown)).map(|(at, _)| *at)
     }
 
-    /// The expression's text with each part that is known to differ replaced by its value.
+    /// Returns the expression's text with each known deviation replaced by Pintle's value.
     fn settle(&mut self, made: &Made) -> Result<String, Lost> {
         let mut lost = false;
         let text = made.text_with(&mut |part| {

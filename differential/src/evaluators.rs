@@ -1,4 +1,4 @@
-//! Those who evaluate.
+//! The evaluators: Pintle and other implementations.
 
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
@@ -9,7 +9,7 @@ use pintle_value::{Value, json};
 use crate::VARIABLES;
 use crate::plain::{Outcome, Plain, Type};
 
-/// Evaluates expressions over the variables.
+/// Evaluates expressions over [`VARIABLES`].
 pub trait Evaluator {
     fn name(&self) -> &'static str;
 
@@ -22,7 +22,7 @@ fn values() -> impl Iterator<Item = (&'static str, Value)> {
         .map(|(name, _, text)| (*name, json::parse(text.as_bytes()).expect("variables are JSON")))
 }
 
-/// This project's.
+/// Pintle's evaluator.
 pub struct Pintle {
     environment: Environment,
     values: Vec<Value>,
@@ -71,13 +71,13 @@ impl Evaluator for Pintle {
     }
 }
 
-/// Another's panic is an error, of which the terminal needs no word.
+/// Turns a panic of another implementation into an error, without a message on the terminal.
 fn caught(evaluate: impl FnOnce() -> Outcome) -> Outcome {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if !info.location().is_some_and(|place| place.file().contains("/registry/")) {
+            if !info.location().is_some_and(|location| location.file().contains("/registry/")) {
                 before(info);
             }
         }));
@@ -207,7 +207,7 @@ fn to_rscel(value: &Value) -> rscel::CelValue {
     }
 }
 
-/// An error within a value is one of the whole.
+/// An error within a value is the result of the whole expression.
 fn of_rscel(value: &rscel::CelValue) -> Result<Plain, String> {
     use rscel::CelValue;
     Ok(match value {

@@ -1,7 +1,7 @@
-//! Where others are known to depart from what Kubernetes v1.36 does.
+//! Known deviations of other implementations from Kubernetes v1.36.
 
-/// A departure: whose, a regular expression for the least expressions that show it with both outcomes
-/// (`expression => theirs, not ours`), one that does, and why it is no fault of Pintle's.
+/// A deviation: the implementation, a regular expression for minimal expressions with both results
+/// (`expression => theirs, not ours`), an example, and the difference.
 #[derive(Debug)]
 pub struct Known {
     pub of: &'static str,
@@ -22,14 +22,14 @@ const fn known(
 const CEL_RUST: &str = "cel-rust";
 const RSCEL: &str = "rscel";
 
-const FOLDED: &str = "evaluates what is reached; Kubernetes folds constants, and an error in them is one of the whole";
+const FOLDED: &str = "does not fold constants; in Kubernetes an error in a constant part fails the whole expression";
 const DOUBLES: &str =
-    "writes doubles without exponents; Kubernetes has one beyond 1e21, and where it is shorter";
-const INFINITY: &str = "writes infinity in another way";
-const EMPTY: &str = "evaluates what is looked for in an empty list";
-const TEXT_KEYS: &str = "has maps by text alone";
+    "formats doubles without exponents; Kubernetes uses one beyond 1e21, and where it is shorter";
+const INFINITY: &str = "formats infinity differently";
+const EMPTY: &str = "evaluates the left operand of `in` for an empty list";
+const TEXT_KEYS: &str = "supports only string keys of maps";
 
-/// Of several that fit, the first counts.
+/// The first match is used.
 #[rustfmt::skip]
 pub const KNOWN: &[Known] = &[
     known(CEL_RUST, r"not error: constant: ", "on ? 1 : int('a')", FOLDED),
@@ -39,19 +39,19 @@ pub const KNOWN: &[Known] = &[
         CEL_RUST,
         r"indexOf\(.*, .*index out of range: .*not (-1|\[)",
         "'a'.indexOf('b', 7)",
-        "has no place behind a text's end; cel-go v0.26 finds nothing there, and later versions err",
+        "rejects an offset beyond the end; cel-go v0.26 finds nothing there, and later versions fail",
     ),
     known(
         CEL_RUST,
         r"indexOf\(.*, .* => (\d+|error: .*index out of range: -\d+), not -?\d+$",
         "'a'.indexOf('', 7)",
-        "finds an empty text within a text only; cel-go v0.26 wherever it is looked for",
+        "finds an empty string only within the text; cel-go v0.26 at any offset",
     ),
     known(
         CEL_RUST,
         r"lists\.range\(.*size must be non-negative.*not \[\]",
         "lists.range(-1)",
-        "has no negative ranges, which are empty for cel-go",
+        "rejects negative ranges, which are empty in cel-go",
     ),
     known(CEL_RUST, r"in \[\] => error.*not false", "ports[9] in []", EMPTY),
     known(RSCEL, r"not error: constant: ", "on ? 1 : int('a')", FOLDED),
@@ -64,7 +64,7 @@ pub const KNOWN: &[Known] = &[
         TEXT_KEYS,
     ),
     known(RSCEL, r"0x[0-9A-F]+.*Syntax Error", "0x1F", "has no hexadecimal numbers"),
-    known(RSCEL, r"'''.*Syntax Error", "'''x'y'''", "has no texts in three quotes"),
+    known(RSCEL, r"'''.*Syntax Error", "'''x'y'''", "has no triple-quoted strings"),
     known(
         RSCEL,
         r#"size\(\) expects exactly one argument|field: "size""#,
@@ -75,34 +75,34 @@ pub const KNOWN: &[Known] = &[
         RSCEL,
         r#"size\(.*(Invalid op .*"uint"|not true)"#,
         "size(name) - 9",
-        "gives sizes as unsigned numbers",
+        "returns sizes as unsigned integers",
     ),
     known(
         RSCEL,
         r"size\(.*=> \d+, not \d+",
         "size(text)",
-        "counts the bytes of texts, not the characters",
+        "counts the bytes of strings, not the characters",
     ),
     known(
         RSCEL,
         r#"string\(\) invalid for Type\("bool"\)"#,
         "string(on)",
-        "makes no text of booleans",
+        "does not convert booleans to strings",
     ),
-    known(RSCEL, r"error: panic", "-9223372036854775808", "checks no bounds of numbers"),
+    known(RSCEL, r"error: panic", "-9223372036854775808", "does not check for integer overflow"),
     known(
         RSCEL,
         r#"(all|exists|exists_one|filter|map)\(\) only available|field: "(all|exists)""#,
         "labels.all(v, v != '')",
-        "has macros over lists alone",
+        "has macros only for lists",
     ),
     known(
         RSCEL,
         r"int\(.*, not error: (constant: )?(unsigned )?integer overflow",
         "int(ratio * 9.3e30)",
-        "brings doubles that are too great within bounds",
+        "clamps doubles that are out of range",
     ),
-    known(RSCEL, r"(\S+) > (\S+) => true, not false", "3 > 3", "takes what is equal for greater"),
+    known(RSCEL, r"(\S+) > (\S+) => true, not false", "3 > 3", "considers equal values greater"),
     known(
         RSCEL,
         r"(\d+u|uint\().*[<>].*=> (true|false), not",
@@ -113,31 +113,31 @@ pub const KNOWN: &[Known] = &[
         RSCEL,
         r"&&.* => error.*not false|\|\|.* => error.*not true|exists\(.* => error.*not true",
         "ports[9] == 1 && false",
-        "errs where another operand or item decides",
+        "fails where another operand or item determines the result",
     ),
     known(
         RSCEL,
         r"\.(all|exists|exists_one|map|filter)\(.*not error: ",
         "hosts.all(v, ports[9] == 1)",
-        "takes errors in macros for false",
+        "considers errors in macros false",
     ),
     known(
         RSCEL,
         r"\.\w+\(v\d*, .*\{.*=> (true|false|\[.*), not",
         "hosts.all(v, {v: 1}.exists(k, on))",
-        "takes errors in macros for false, as that there are none over maps",
+        "considers errors in macros false, such as the lack of macros for maps",
     ),
     known(
         RSCEL,
         r"\[.*, not error: (index out of bounds|no such key|type conversion|division|modulus)",
         "[ports[9], 1][1]",
-        "keeps errors as items of lists, where they hurt only if they are used",
+        "stores errors as list items, which fail only if they are used",
     ),
     known(RSCEL, r"in \[\] => error.*not false", "ports[9] in []", EMPTY),
     known(
         RSCEL,
         r"=> (true|false), not error: NaN values cannot be ordered",
         "ratio < 0.0 / 0.0",
-        "orders what is no number",
+        "orders NaN",
     ),
 ];

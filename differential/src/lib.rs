@@ -1,8 +1,8 @@
-//! Random well-typed expressions, and what Pintle and others make of them.
+//! Random well-typed expressions, evaluated by Pintle and by other implementations of CEL.
 //!
-//! An expression that two do differently is looked at part by part, until the least part is found that
-//! differs. Either that is a known fault of the other ([`known`]), and the part is replaced by its right
-//! value and the rest is compared, or it is told.
+//! If two results differ, the parts of the expression are compared until the smallest differing
+//! part is found. If that part shows a known deviation ([`known`]), Pintle's value replaces it and
+//! the comparison continues; otherwise the difference is reported.
 
 mod agree;
 mod evaluators;
@@ -17,7 +17,7 @@ pub use known::{KNOWN, Known};
 pub use make::{Made, Maker};
 pub use plain::{Outcome, Plain, Type};
 
-/// The variables that expressions may use: name, type, and value as JSON.
+/// The variables of expressions: name, type, and value as JSON.
 pub const VARIABLES: &[(&str, &str, &str)] = &[
     ("count", "int", "3"),
     ("name", "string", r#""web-0""#),

@@ -1,4 +1,4 @@
-//! Makes well-typed expressions by the rows.
+//! Generates well-typed expressions from the rows.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use crate::VARIABLES;
 use crate::plain::Type;
 use crate::rows::{LITERALS, Part, ROWS, Row};
 
-/// An expression and what it is made of.
+/// An expression with its parts.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub parts: Vec<Piece>,
     pub t: Type,
-    /// How tightly it binds.
+    /// The precedence of its operator.
     pub tight: u8,
-    /// Whether it uses local variables of what it is in.
+    /// True if it uses local variables of an enclosing expression.
     pub is_open: bool,
 }
 
@@ -24,7 +24,7 @@ pub enum Piece {
 }
 
 impl Made {
-    /// The expression, with `write` in charge of its parts.
+    /// Returns the expression's text; `write` returns the text of each part.
     pub fn text_with(&self, write: &mut impl FnMut(&Made) -> String) -> String {
         let pieces = self.parts.iter().map(|piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -39,7 +39,7 @@ impl Made {
     }
 }
 
-/// Makes one expression after another, always the same ones from the same seed.
+/// Generates a sequence of expressions that the seed determines.
 #[derive(Debug)]
 pub struct Maker {
     state: u64,
@@ -53,7 +53,7 @@ impl Maker {
         Self { state: seed, extensions, locals: Vec::new(), names: 0 }
     }
 
-    /// An expression of any type.
+    /// Generates an expression of a random type.
     pub fn make(&mut self) -> Made {
         self.names = 0;
         let t = self.any('T');
@@ -74,7 +74,7 @@ impl Maker {
         (self.next() % end as u64) as usize
     }
 
-    /// A type for a parameter: `K` is of keys, `N` of what has an order.
+    /// Chooses a type for a parameter: `K` is a type of map keys, `N` an ordered type.
     fn any(&mut self, parameter: char) -> Type {
         let (all, ends) = match parameter {
             'K' => (&["string", "string", "int", "bool"][..], true),
@@ -174,7 +174,7 @@ impl Maker {
         made
     }
 
-    /// Whether a part uses local variables that were there before this expression's own.
+    /// True if a part uses local variables that were declared outside of this expression.
     fn is_outer(&self, inner: &Made, visible: usize) -> bool {
         inner.parts.iter().any(|piece| match piece {
             Piece::Text(text) => self.locals[..visible].iter().any(|(name, _)| name == text),
@@ -183,13 +183,13 @@ impl Maker {
     }
 }
 
-/// Where the next hole or declaration is: a `<` before a letter is no comparison.
+/// The offset of the next hole or declaration; a `<` before a letter is not a comparison.
 fn hole(text: &str) -> Option<usize> {
     let mut signs = text.match_indices(['<', '@']);
     signs.find_map(|(at, _)| text[at + 1..].starts_with(char::is_alphabetic).then_some(at))
 }
 
-/// How tightly an expression must bind to stand in a hole without parentheses.
+/// The minimum precedence of an expression that needs no parentheses in a hole.
 fn least(tight: u8, before: &str, is_first: bool, behind: &str) -> u8 {
     match (tight, behind.chars().next()) {
         (_, Some('.' | '[')) => 8,

@@ -1,11 +1,11 @@
-//! Types and values that all implementations share.
+//! The common types and values of all implementations.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use pintle_value::Value;
 
-/// A type of expressions. Parameters stand for any type in rows.
+/// A type of expressions. In rows, parameters stand for any type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
     Int,
@@ -19,7 +19,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Reads `list int`, `map string T`.
+    /// Parses `list int` or `map string T`.
     pub fn read(text: &str) -> Self {
         let mut words = text.split(' ');
         let found = Self::words(&mut words);
@@ -43,7 +43,7 @@ impl Type {
         }
     }
 
-    /// What the parameters must be for this to be `other`.
+    /// Binds the parameters so that the type equals `other`; returns false if that is impossible.
     pub fn unify(&self, other: &Self, bound: &mut BTreeMap<char, Self>) -> bool {
         match (self, other) {
             (Self::Parameter(name), other) => {
@@ -55,7 +55,7 @@ impl Type {
         }
     }
 
-    /// The type with its parameters replaced; those that are not bound yet are bound by `choose`.
+    /// Replaces the parameters; `choose` binds those that are unbound.
     pub fn with(
         &self,
         bound: &mut BTreeMap<char, Self>,
@@ -72,7 +72,7 @@ impl Type {
     }
 }
 
-/// A value. Signed and unsigned numbers are one; keys of maps are their texts.
+/// A value. Signed and unsigned integers are not distinguished; map keys are strings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plain {
     Null,
@@ -82,21 +82,21 @@ pub enum Plain {
     String(String),
     List(Vec<Plain>),
     Map(BTreeMap<String, Plain>),
-    /// What is none of these.
+    /// A value of another kind, as text.
     Other(String),
 }
 
-/// What an evaluation led to.
+/// The result of an evaluation.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Value(Plain),
     Error(String),
-    /// The types don't fit: an empty list says nothing of its items' type.
+    /// The expression does not type-check, for example because of the item type of an empty list.
     Refused,
 }
 
 impl Outcome {
-    /// Whether both are errors, or the same value.
+    /// True if both are errors or the same value.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Value(a), Self::Value(b)) => a.to_string() == b.to_string(),
@@ -124,7 +124,7 @@ impl From<&Value> for Plain {
 }
 
 impl Plain {
-    /// The value as an expression of type `t`, if it can be written.
+    /// Formats the value as an expression of type `t`, if possible.
     pub fn literal(&self, t: &Type) -> Option<String> {
         Some(match (self, t) {
             (Self::Bool(b), Type::Bool) => b.to_string(),
@@ -164,10 +164,10 @@ impl fmt::Display for Plain {
         match self {
             Self::Null => f.write_str("null"),
             Self::Bool(b) => write!(f, "{b}"),
-            // As JSON has it, which is what Pintle gives.
+            // In JSON, as Pintle returns it.
             Self::Int(n) if *n > i64::MAX.into() => Self::Double(*n as f64).fmt(f),
             Self::Int(n) => write!(f, "{n}"),
-            // Doubles with and without a fraction are told from one another by their type alone.
+            // Only the type distinguishes an integer from a double without a fraction.
             Self::Double(n) if n.fract() == 0.0 && n.abs() < 9e18 => write!(f, "{}", *n as i128),
             Self::Double(n) if n.is_nan() => f.write_str("\"NaN\""),
             Self::Double(n) if n.is_infinite() => {

@@ -1,19 +1,19 @@
-//! What expressions are made of.
+//! The rows from which expressions are generated.
 
-/// Who understands a row.
+/// The implementations that support a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part {
-    /// Everybody: the language itself.
+    /// All of them: the row is part of the language itself.
     Language,
-    /// The string and list extensions, which some have.
+    /// Those with the string and list extensions.
     Extensions,
 }
 
 use Part::{Extensions as E, Language as L};
 
-/// A row: who understands it, how tightly it binds (1 a conditional … 8 a member or a call), the type
-/// of its value, and its text. In it, `<type>` is an expression, `@T` declares a new local variable of
-/// type `T` for the expressions behind it.
+/// A row: the implementations that support it, its precedence (1 a conditional … 8 a member or a
+/// call), the type of its value, and its text. In the text, `<type>` is an expression, and `@T`
+/// declares a new local variable of type `T` for the expressions after it.
 pub type Row = (Part, u8, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -121,7 +121,7 @@ pub const ROWS: &[Row] = &[
     (E, 8, "list int", "lists.range(<int> % 5)"),
 ];
 
-/// Literals by type.
+/// The literals of each type.
 pub const LITERALS: &[(&str, &[&str])] = &[
     (
         "int",

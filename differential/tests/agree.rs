@@ -1,4 +1,4 @@
-//! `EXPRESSIONS` says how many are made (3,000), `SEED` which (1).
+//! `EXPRESSIONS` sets the number of expressions (3,000), `SEED` the seed (1).
 
 use pintle_differential::{CelRust, Evaluator, Judge, KNOWN, Maker, Rscel};
 
@@ -24,7 +24,7 @@ fn agrees(other: impl Evaluator, extensions: bool) {
     assert!(tally.unknown.is_empty(), "{} differ:\n{shown}", tally.unknown.len());
 }
 
-/// What is mended there must not stay in the list.
+/// Each known deviation must still occur, so that fixed ones are removed from the list.
 fn is_known(other: impl Evaluator) {
     let name = other.name();
     let judge = Judge::new(other);

@@ -1,6 +1,6 @@
-//! What holds for any bytes that are read as an object. A panic is a finding.
+//! Invariants of decoding arbitrary bytes as an object. A panic is a finding.
 
-// A target uses one of these, the replay of the corpus all.
+// A fuzz target calls one of these functions; the replay of the corpus calls all.
 #![allow(dead_code)]
 
 use pintle_schema::{
@@ -9,7 +9,8 @@ use pintle_schema::{
 };
 use pintle_value::json;
 
-/// The first two bytes choose the type, the third the format; the rest is the body.
+/// Decodes a body: the first two bytes choose the type, the third the format, and the rest is the
+/// body.
 pub(crate) fn decode(bytes: &[u8]) {
     let [low, high, format, body @ ..] = bytes else { return };
     let schema = builtin();
@@ -31,8 +32,8 @@ pub(crate) fn decode(bytes: &[u8]) {
     validate::validate(schema, *ty, &decoded.value, Some(&normal));
 }
 
-/// Bytes as a message of the kind that they name. What is read is normal, and is written so that it
-/// reads back the same.
+/// Decodes a Protobuf message of the kind that it names. A decoded object is normalized, and
+/// encoding and decoding it again returns the same object.
 pub(crate) fn protobuf(bytes: &[u8]) {
     let Ok((api_version, kind)) = message::type_meta(bytes) else { return };
     let Some(ty) = builtin_kind(&api_version, &kind) else { return };

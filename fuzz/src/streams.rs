@@ -1,14 +1,15 @@
-//! What holds for any bytes that clients and kubelets send on streams. A panic is a finding.
+//! Invariants of translating arbitrary bytes from clients and kubelets on streams. A panic is a finding.
 
 #![allow(dead_code)]
 
 use pintle_streams::remote_command::{Channels, RemoteCommand};
 use pintle_streams::{Coupling, Tunnel};
 
-/// What waits to be sent has a bound, whatever comes: what one side has room for, and a piece.
+/// The bound of the output buffer: the room of one side, and one piece.
 const WAITING_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes in pieces, each from the client or the kubelet: a byte says from whom and how much.
+/// Sends the bytes in pieces. A byte before each piece is its sender, client or kubelet, and its
+/// length.
 pub(crate) fn streams(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let is = |bit: u8| first >> bit & 1 == 1;

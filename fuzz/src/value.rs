@@ -1,11 +1,11 @@
-//! What holds for any bytes that are read as JSON, YAML or CBOR. A panic is a finding.
+//! Invariants of parsing arbitrary bytes as JSON, YAML or CBOR. A panic is a finding.
 
-// A target uses one of these, the replay of the corpus all.
+// A fuzz target calls one of these functions; the replay of the corpus calls all.
 #![allow(dead_code)]
 
 use pintle_value::{Value, cbor, json, yaml};
 
-/// What is accepted is written so that it reads back the same.
+/// Accepted JSON round-trips.
 pub(crate) fn json(bytes: &[u8]) {
     let Ok(value) = json::parse(bytes) else { return };
     assert_eq!(json::parse(json::to_string(&value).as_bytes()).as_ref(), Ok(&value));
@@ -14,7 +14,7 @@ pub(crate) fn json(bytes: &[u8]) {
     assert_eq!(json::parse(&pretty), Ok(value));
 }
 
-/// What is accepted is written so that it reads back the same, as YAML and as JSON.
+/// Accepted YAML round-trips, as YAML and as JSON.
 pub(crate) fn yaml(bytes: &[u8]) {
     let Ok(documents) = yaml::parse_documents(bytes) else { return };
     for value in &documents {
@@ -26,8 +26,7 @@ pub(crate) fn yaml(bytes: &[u8]) {
     assert_eq!(json::parse(json::to_string(&all).as_bytes()), Ok(all));
 }
 
-/// What is accepted is written so that it reads back the same, as CBOR and as JSON; and however it is
-/// cut, it is not whole.
+/// Accepted CBOR round-trips, as CBOR and as JSON; and each proper prefix of it is incomplete.
 pub(crate) fn cbor(bytes: &[u8]) {
     let Ok(value) = cbor::parse(bytes) else { return };
     let mut written = Vec::new();

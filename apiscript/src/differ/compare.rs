@@ -80,7 +80,7 @@ pub struct Difference {
     /// Its class.
     pub class: Class,
     /// `status`, `header Vary`, `body spec.ports[0].port`.
-    pub place: String,
+    pub path: String,
     /// The reference's value.
     pub reference: String,
     /// Pintle's value.
@@ -102,9 +102,9 @@ pub(super) fn answers(
                 Ok(answer) => answer.status().to_string(),
                 Err(error) => error.clone(),
             };
-            let place = "answer".to_owned();
+            let path = "answer".to_owned();
             let (reference, ours) = (shown(reference), shown(ours));
-            return vec![Difference { class: Class::Lost, place, reference, ours }];
+            return vec![Difference { class: Class::Lost, path, reference, ours }];
         }
     };
     let status = reference.status();
@@ -116,7 +116,7 @@ pub(super) fn answers(
         let (reference, ours) = (shown(reference), shown(ours));
         return vec![Difference {
             class: Class::Status,
-            place: "status".to_owned(),
+            path: "status".to_owned(),
             reference,
             ours,
         }];
@@ -126,18 +126,18 @@ pub(super) fn answers(
     found.values("body", "", &reference.body(), &ours.body());
     let is_document =
         ["/openapi", "/api ", "/apis ", "/.well-known"].iter().any(|w| question.contains(w));
-    let classify = |(place, reference, ours): (String, String, String)| {
-        let class = match &*place {
+    let classify = |(path, reference, ours): (String, String, String)| {
+        let class = match &*path {
             "header Warning" => Class::Warning,
-            _ if place.starts_with("header") => Class::Header,
-            _ if place.contains("managedFields") => Class::ManagedFields,
+            _ if path.starts_with("header") => Class::Header,
+            _ if path.contains("managedFields") => Class::ManagedFields,
             "body message" if status >= 400 => Class::Text,
-            _ if status >= 400 && place.ends_with(".message") => Class::Text,
+            _ if status >= 400 && path.ends_with(".message") => Class::Text,
             _ if status >= 400 => Class::Causes,
             _ if is_document => Class::Document,
             _ => Class::Body,
         };
-        Difference { class, place, reference, ours }
+        Difference { class, path, reference, ours }
     };
     found.0.into_iter().map(classify).collect()
 }
@@ -147,9 +147,9 @@ pub(super) fn answers(
 struct Found(Vec<(String, String, String)>);
 
 impl Found {
-    fn add(&mut self, place: &str, a: Option<&Value>, b: Option<&Value>) {
+    fn add(&mut self, path: &str, a: Option<&Value>, b: Option<&Value>) {
         let shown = |value: Option<&Value>| value.map_or("absent".to_owned(), Value::to_string);
-        self.0.push((place.to_owned(), shown(a), shown(b)));
+        self.0.push((path.to_owned(), shown(a), shown(b)));
     }
 
     fn headers(&mut self, a: &Answer, b: &Answer) {
@@ -175,31 +175,30 @@ impl Found {
         }
     }
 
-    fn values(&mut self, place: &str, key: &str, a: &Value, b: &Value) {
+    fn values(&mut self, path: &str, key: &str, a: &Value, b: &Value) {
         if a == b {
             return;
         }
         match (a, b) {
-            (Value::Object(a), Value::Object(b)) => self.objects(place, a, b),
-            (Value::Array(a), Value::Array(b)) => self.lists(place, key, a, b),
+            (Value::Object(a), Value::Object(b)) => self.objects(path, a, b),
+            (Value::Array(a), Value::Array(b)) => self.lists(path, key, a, b),
             (Value::String(x), Value::String(y)) => match (alike::claims(x), alike::claims(y)) {
-                (Some(x), Some(y)) => self.values(&format!("{place}(claims)"), key, &x, &y),
+                (Some(x), Some(y)) => self.values(&format!("{path}(claims)"), key, &x, &y),
                 _ if alike::texts(key, x, y) => {}
-                _ => self.add(place, Some(a), Some(b)),
+                _ => self.add(path, Some(a), Some(b)),
             },
             (Value::Number(_), Value::Number(_)) if alike::numbers(key, a, b) => {}
-            _ => self.add(place, Some(a), Some(b)),
+            _ => self.add(path, Some(a), Some(b)),
         }
     }
 
-    fn objects(&mut self, place: &str, a: &Map<String, Value>, b: &Map<String, Value>) {
+    fn objects(&mut self, path: &str, a: &Map<String, Value>, b: &Map<String, Value>) {
         let (a, b) = (&named_alike(a, b), &named_alike(b, a));
         let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         for key in keys {
             let simple = key.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_$".contains(&c));
-            let dot = if place == "body" { " " } else { "." };
-            let part =
-                if simple { format!("{place}{dot}{key}") } else { format!("{place}[{key}]") };
+            let dot = if path == "body" { " " } else { "." };
+            let part = if simple { format!("{path}{dot}{key}") } else { format!("{path}[{key}]") };
             if BUILD.contains(&&**key) {
                 continue;
             }
@@ -211,10 +210,10 @@ impl Found {
         }
     }
 
-    fn lists(&mut self, place: &str, key: &str, a: &[Value], b: &[Value]) {
+    fn lists(&mut self, path: &str, key: &str, a: &[Value], b: &[Value]) {
         if WITHOUT_ORDER.contains(&key) {
             let (a, b) = (in_order(a), in_order(b));
-            return self.pairs(place, key, &a, &b);
+            return self.pairs(path, key, &a, &b);
         }
         let names = |list: &[Value]| -> Option<Vec<String>> {
             list.iter().map(|item| Some(item["name"].as_str()?.to_owned())).collect()
@@ -227,19 +226,19 @@ impl Found {
             let by_name = |names: &[String], list: &[Value]| -> Map<String, Value> {
                 names.iter().cloned().zip(list.iter().cloned()).collect()
             };
-            return self.objects(place, &by_name(&m, a), &by_name(&n, b));
+            return self.objects(path, &by_name(&m, a), &by_name(&n, b));
         }
         let first = self.0.len();
-        self.pairs(place, key, a, b);
+        self.pairs(path, key, a, b);
         if self.0.len() > first && a.len() == b.len() && in_order(a) == in_order(b) {
             self.0.truncate(first);
-            self.add(&format!("{place}(order)"), Some(&json!(a)), Some(&json!(b)));
+            self.add(&format!("{path}(order)"), Some(&json!(a)), Some(&json!(b)));
         }
     }
 
-    fn pairs(&mut self, place: &str, key: &str, a: &[Value], b: &[Value]) {
+    fn pairs(&mut self, path: &str, key: &str, a: &[Value], b: &[Value]) {
         for i in 0..a.len().max(b.len()) {
-            let part = format!("{place}[{i}]");
+            let part = format!("{path}[{i}]");
             match (a.get(i), b.get(i)) {
                 (Some(x), Some(y)) => self.values(&part, key, x, y),
                 (x, y) => self.add(&part, x, y),
@@ -290,7 +289,7 @@ mod tests {
     fn places(a: &Value, b: &Value) -> Vec<String> {
         let mut found = Found::default();
         found.values("body", "", a, b);
-        found.0.into_iter().map(|(place, ..)| place).collect()
+        found.0.into_iter().map(|(path, ..)| path).collect()
     }
 
     #[test]

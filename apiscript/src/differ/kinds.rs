@@ -24,18 +24,18 @@ pub(super) struct Written {
     rich: Value,
     /// A merge patch that changes the complete object.
     change: Value,
-    /// What an object matches when the server has completed it.
+    /// The expectation for an object that the server has completed.
     #[serde(default = "anything")]
     pub(super) settled: Value,
-    /// What the changed complete object matches then.
+    /// The expectation for the object after its change.
     #[serde(default = "anything")]
     changed: Value,
-    /// What a deleted object matches that a finalizer holds.
+    /// The expectation for a deleted object with a finalizer.
     #[serde(default = "anything")]
     held: Value,
 }
 
-/// The expectation if a row has none: anything.
+/// The expectation of a row without one: any object.
 fn anything() -> Value {
     json!({})
 }
@@ -55,7 +55,7 @@ pub(super) struct Kind {
     pub(super) small: Value,
     pub(super) rich: Value,
     pub(super) change: Value,
-    /// What objects match when the server has completed them: created, changed, and being deleted.
+    /// The expectations for objects: created, changed, and being deleted.
     settled: [(&'static str, Value); 3],
 }
 

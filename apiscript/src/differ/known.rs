@@ -22,7 +22,7 @@ struct Written {
     #[serde(default)]
     question: String,
     #[serde(default)]
-    place: String,
+    path: String,
     #[serde(default)]
     reference: String,
     #[serde(default)]
@@ -42,13 +42,13 @@ impl Known {
         let rows: Vec<Written> = serde_saphyr::from_str(&text)
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
         let compiled = |row: Written| -> Result<Row> {
-            let Written { reason, scenario, question, place, reference, ours } = row;
+            let Written { reason, scenario, question, path, reference, ours } = row;
             let pattern =
                 |text: String| Regex::new(&text).with_context(|| format!("in {reason:?}"));
             let patterns = [
                 pattern(scenario)?,
                 pattern(question)?,
-                pattern(place)?,
+                pattern(path)?,
                 pattern(reference)?,
                 pattern(ours)?,
             ];
@@ -59,7 +59,7 @@ impl Known {
 
     /// The number of the row that matches a difference.
     pub(super) fn row(&self, scenario: &str, question: &str, found: &Difference) -> Option<usize> {
-        let texts = [scenario, question, &found.place, &found.reference, &found.ours];
+        let texts = [scenario, question, &found.path, &found.reference, &found.ours];
         let fits = |row: &Row| row.patterns.iter().zip(texts).all(|(p, text)| p.is_match(text));
         self.0.iter().position(fits)
     }

@@ -24,7 +24,7 @@ const QUESTION_LENGTH: usize = 160;
 const PAIRS_ONE_IN: usize = 10;
 
 /// The path of a part of an object: `spec`, `ports`, `0`.
-pub(super) type Place = Vec<Part>;
+pub(super) type FieldPath = Vec<Part>;
 
 /// A step into an object.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,15 +41,15 @@ pub(super) fn mutants(kind: &Kind) -> Vec<Question> {
     let mut questions = Vec::new();
     let mut seen = BTreeSet::new();
     for object in [&kind.rich, &kind.small] {
-        for (place, value) in inside(object) {
-            let name = name(&place);
+        for (field_path, value) in inside(object) {
+            let name = name(&field_path);
             if name.starts_with("metadata.labels.") || !seen.insert(name.clone()) {
                 continue;
             }
             let post = |value: Option<Value>| {
                 let shown = value.as_ref().map_or("absent".to_owned(), Value::to_string);
                 let mut mutant = object.clone();
-                set(&mut mutant, &place, value);
+                set(&mut mutant, &field_path, value);
                 create(kind, &format!("POST {name} = {shown}"), "&fieldValidation=Strict", &mutant)
             };
             questions.push(post(None));
@@ -64,14 +64,14 @@ pub(super) fn updates(kind: &Kind) -> Vec<Question> {
     let path = format!("{}/{}", kind.collection, kind.name);
     let mut questions =
         vec![request(kind, "POST the object", "POST", &kind.collection, None, &kind.rich)];
-    for (place, value) in inside(&kind.rich) {
-        if matches!(&place[0], Part::Member(name) if ["apiVersion", "kind", "metadata", "status"].contains(&&**name))
+    for (field_path, value) in inside(&kind.rich) {
+        if matches!(&field_path[0], Part::Member(name) if ["apiVersion", "kind", "metadata", "status"].contains(&&**name))
         {
             continue;
         }
-        let pointer: String = place.iter().map(|part| format!("/{}", escaped(part))).collect();
+        let pointer: String = field_path.iter().map(|part| format!("/{}", escaped(part))).collect();
         for other in others(value) {
-            let question = format!("PATCH {} = {}", name(&place), other);
+            let question = format!("PATCH {} = {}", name(&field_path), other);
             let patch = json!([{"op": "replace", "path": pointer, "value": other}]);
             let path = format!("{path}?dryRun=All");
             let media = Some("application/json-patch+json");
@@ -87,7 +87,7 @@ pub(super) fn updates(kind: &Kind) -> Vec<Question> {
 }
 
 /// A value to insert at a path.
-pub(super) type Graft = (Place, Value);
+pub(super) type Graft = (FieldPath, Value);
 
 /// Every field of a schema with valid and invalid values for its type. Deep fields only if their
 /// type was not `seen` yet.
@@ -101,12 +101,12 @@ pub(super) fn grafts(schemas: &Schemas, schema: &Value, seen: &mut BTreeSet<Stri
 pub(super) fn fields(kind: &Kind, grafts: &[Graft], seed: u64) -> Vec<Question> {
     let ask = |question: String, some: &[&Graft]| {
         let mut object = kind.small.clone();
-        for (place, value) in some {
-            set(&mut object, place, Some(value.clone()));
+        for (field_path, value) in some {
+            set(&mut object, field_path, Some(value.clone()));
         }
         create(kind, &question, "", &object)
     };
-    let one = |(place, value): &Graft| format!("{} = {value}", name(place));
+    let one = |(field_path, value): &Graft| format!("{} = {value}", name(field_path));
     let mut questions: Vec<Question> =
         grafts.iter().map(|graft| ask(format!("POST {}", one(graft)), &[graft])).collect();
     let mut random = Random::of(seed, grafts.len() as u64);
@@ -120,13 +120,13 @@ pub(super) fn fields(kind: &Kind, grafts: &[Graft], seed: u64) -> Vec<Question> 
 fn walk<'s>(
     schemas: &'s Schemas,
     schema: &'s Value,
-    place: &mut Place,
+    field_path: &mut FieldPath,
     above: &mut Vec<&'s str>,
     seen: &mut BTreeSet<String>,
-    found: &mut Vec<(Place, Value)>,
+    found: &mut Vec<(FieldPath, Value)>,
 ) {
     let (schema, type_name) = schemas.resolved(schema);
-    if place.len() > DEPTH_MAX || type_name.is_some_and(|name| above.contains(&name)) {
+    if field_path.len() > DEPTH_MAX || type_name.is_some_and(|name| above.contains(&name)) {
         return;
     }
     let depth = above.len();
@@ -135,12 +135,12 @@ fn walk<'s>(
         let next = match step {
             Step::Field(field) => {
                 let skipped = ["apiVersion", "kind", "metadata", "status"].contains(&&*field);
-                if place.is_empty() && skipped {
+                if field_path.is_empty() && skipped {
                     continue;
                 }
                 let key = format!("{} {field}", type_name.unwrap_or_default());
                 let is_new = type_name.is_none() || seen.insert(key);
-                if !is_new && place.len() > EVERY_KIND_DEPTH {
+                if !is_new && field_path.len() > EVERY_KIND_DEPTH {
                     continue;
                 }
                 Part::Member(field)
@@ -149,13 +149,13 @@ fn walk<'s>(
             Step::Entry => continue,
         };
         let is_field = matches!(next, Part::Member(_));
-        place.push(next);
+        field_path.push(next);
         if is_field {
             let values = schema_values(schemas, part);
-            found.extend(values.into_iter().map(|value| (place.clone(), value)));
+            found.extend(values.into_iter().map(|value| (field_path.clone(), value)));
         }
-        walk(schemas, part, place, above, seen, found);
-        place.pop();
+        walk(schemas, part, field_path, above, seen, found);
+        field_path.pop();
     }
     above.truncate(depth);
 }
@@ -228,17 +228,21 @@ fn others(value: &Value) -> Vec<Value> {
 }
 
 /// All paths in a tree, with their values.
-fn inside(tree: &Value) -> Vec<(Place, &Value)> {
-    fn visit<'v>(value: &'v Value, place: &mut Place, found: &mut Vec<(Place, &'v Value)>) {
+fn inside(tree: &Value) -> Vec<(FieldPath, &Value)> {
+    fn visit<'v>(
+        value: &'v Value,
+        field_path: &mut FieldPath,
+        found: &mut Vec<(FieldPath, &'v Value)>,
+    ) {
         let members = value.as_object().into_iter().flatten();
         let members = members.map(|(name, value)| (Part::Member(name.clone()), value));
         let items = value.as_array().into_iter().flatten().take(ITEMS).enumerate();
         let items = items.map(|(i, value)| (Part::Item(i), value));
         for (part, value) in members.chain(items) {
-            place.push(part);
-            found.push((place.clone(), value));
-            visit(value, place, found);
-            place.pop();
+            field_path.push(part);
+            found.push((field_path.clone(), value));
+            visit(value, field_path, found);
+            field_path.pop();
         }
     }
     let mut found = Vec::new();
@@ -247,8 +251,8 @@ fn inside(tree: &Value) -> Vec<(Place, &Value)> {
 }
 
 /// Sets the value at a path, and creates missing parents; `None` removes it.
-fn set(tree: &mut Value, place: &[Part], value: Option<Value>) {
-    let Some((part, rest)) = place.split_first() else { return };
+fn set(tree: &mut Value, field_path: &[Part], value: Option<Value>) {
+    let Some((part, rest)) = field_path.split_first() else { return };
     let last = rest.is_empty();
     match part {
         Part::Member(name) => {
@@ -283,9 +287,9 @@ fn set(tree: &mut Value, place: &[Part], value: Option<Value>) {
 }
 
 /// Formats a path: `spec.ports[0].name`.
-fn name(place: &[Part]) -> String {
+fn name(field_path: &[Part]) -> String {
     let mut name = String::new();
-    for part in place {
+    for part in field_path {
         match part {
             Part::Member(member) if name.is_empty() => name.push_str(member),
             Part::Member(member) => name.push_str(&format!(".{member}")),
@@ -339,7 +343,7 @@ mod tests {
             Ok(index) => Part::Item(index),
             Err(_) => Part::Member(text.to_owned()),
         };
-        for (before, place, value, after) in [
+        for (before, field_path, value, after) in [
             (json!({}), "a.b", Some(json!(1)), json!({"a": {"b": 1}})),
             (json!({}), "a.0.b", Some(json!(1)), json!({"a": [{"b": 1}]})),
             (json!({"a": [1, 2]}), "a.0", None, json!({"a": [2]})),
@@ -347,8 +351,8 @@ mod tests {
             (json!({"a": 7}), "a.b", Some(json!(1)), json!({"a": {"b": 1}})),
         ] {
             let mut tree = before;
-            let place: Place = place.split('.').map(part).collect();
-            set(&mut tree, &place, value);
+            let field_path: FieldPath = field_path.split('.').map(part).collect();
+            set(&mut tree, &field_path, value);
             assert_eq!(tree, after);
         }
     }

@@ -14,7 +14,7 @@ use super::{histories, rights, versions};
 use crate::Target;
 use crate::http::Request;
 use crate::request;
-use crate::run::{self, Heard, Histories};
+use crate::run::{self, Exchange, Histories};
 use crate::schemas::Schemas;
 use crate::script::{self, Row, Script};
 
@@ -30,7 +30,7 @@ pub(super) struct Scenario {
     values: Arc<Row>,
 }
 
-/// What a scenario asks.
+/// The content of a scenario.
 enum Asks {
     Script(Script),
     /// A script for one kind.
@@ -69,7 +69,7 @@ pub(super) enum Questions<'a> {
 
 impl Questions<'_> {
     /// Sends the requests to a server and returns its responses.
-    pub(super) fn ask(&self, target: &Target) -> Vec<Heard> {
+    pub(super) fn ask(&self, target: &Target) -> Vec<Exchange> {
         match self {
             Self::Script { script, variables, able } => {
                 let target = able.iter().fold(target.clone(), |target, a| target.able(a));
@@ -89,7 +89,7 @@ impl Scenario {
         let mut variables = Row::clone(&self.values);
         variables.insert("unique".to_owned(), json!(unique));
         let net = format!("10.{}.{}", 100 + number / 250 % 100, number % 250);
-        variables.insert("net".to_owned(), json!(net)); // for what is named after an address
+        variables.insert("net".to_owned(), json!(net)); // for objects that are named after an address
         variables.insert("ns".to_owned(), json!(run::namespace(unique)));
         let kind = |row: &Written| Kind::new(row, &variables);
         let requests = match &self.asks {

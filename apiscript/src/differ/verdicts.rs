@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::alike;
 use super::compare::{Class, Difference};
 use crate::answer::Answer;
-use crate::run::Heard;
+use crate::run::Exchange;
 
 /// The verdicts of a scenario.
 #[derive(Debug, Deserialize)]
@@ -53,10 +53,10 @@ pub(super) fn of(question: &str, answer: &Answer) -> String {
     let mut fields: Vec<String> = causes.map(|cause| text(&cause["field"])).collect();
     fields.sort_unstable();
     // Most causes have the path that the request is about.
-    let place = question.split(' ').nth(1).unwrap_or_default();
+    let path = question.split(' ').nth(1).unwrap_or_default();
     for field in fields {
-        let field = match field.strip_prefix(place) {
-            Some(rest) if !place.is_empty() => format!("@{rest}"),
+        let field = match field.strip_prefix(path) {
+            Some(rest) if !path.is_empty() => format!("@{rest}"),
             _ => field,
         };
         let _ = write!(verdict, " {field}"); // into a string
@@ -65,15 +65,15 @@ pub(super) fn of(question: &str, answer: &Answer) -> String {
 }
 
 /// A checksum (FNV-1a) of requests, without the names of the run.
-pub(super) fn sum(heard: &[Heard], unique: &str) -> String {
+pub(super) fn sum(exchanges: &[Exchange], unique: &str) -> String {
     let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
-    for heard in heard {
-        let question = alike::normal(&constant(&heard.question).replace(unique, ""));
+    for exchange in exchanges {
+        let question = alike::normal(&constant(&exchange.question).replace(unique, ""));
         for byte in question.bytes().chain([b'\n']) {
             sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    format!("{} {sum:016x}", heard.len())
+    format!("{} {sum:016x}", exchanges.len())
 }
 
 /// The part of a request's name that is the same in every run: for a script its method and path,
@@ -88,18 +88,23 @@ fn constant(question: &str) -> String {
 
 /// The verdicts to record: those on which both servers agree, or from which Pintle differs on
 /// purpose.
-pub(super) fn record(scenario: &str, unique: &str, heard: &[Heard], is_open: &[bool]) -> Recorded {
+pub(super) fn record(
+    scenario: &str,
+    unique: &str,
+    exchanges: &[Exchange],
+    is_open: &[bool],
+) -> Recorded {
     let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (number, (heard, is_open)) in heard.iter().zip(is_open).enumerate() {
-        if let (Ok(answer), false) = (&heard.answer, is_open) {
-            let verdict = of(&heard.question, answer).replace(unique, "");
+    for (number, (exchange, is_open)) in exchanges.iter().zip(is_open).enumerate() {
+        if let (Ok(answer), false) = (&exchange.answer, is_open) {
+            let verdict = of(&exchange.question, answer).replace(unique, "");
             numbers.entry(verdict).or_default().push(number);
         }
     }
     let verdicts = numbers.into_iter().map(|(verdict, numbers)| (verdict, ranges(&numbers)));
     Recorded {
         scenario: scenario.to_owned(),
-        questions: sum(heard, unique),
+        questions: sum(exchanges, unique),
         verdicts: verdicts.collect(),
     }
 }
@@ -108,24 +113,24 @@ pub(super) fn record(scenario: &str, unique: &str, heard: &[Heard], is_open: &[b
 pub(super) fn replay(
     recorded: &Recorded,
     unique: &str,
-    heard: &[Heard],
+    exchanges: &[Exchange],
 ) -> Vec<(usize, Difference)> {
     let mut found = Vec::new();
     let mut differs = |number, class, reference: &str, ours: String| {
-        let place = "verdict".to_owned();
-        found.push((number, Difference { class, place, reference: reference.to_owned(), ours }));
+        let path = "verdict".to_owned();
+        found.push((number, Difference { class, path, reference: reference.to_owned(), ours }));
     };
-    let sum = sum(heard, unique);
+    let sum = sum(exchanges, unique);
     if sum != recorded.questions {
         differs(0, Class::Lost, &recorded.questions, format!("{sum}: record the verdicts again"));
         return found;
     }
     for (verdict, numbers) in &recorded.verdicts {
         for number in numbers_of(numbers) {
-            let Some(heard) = heard.get(number) else { continue };
-            match &heard.answer {
+            let Some(exchange) = exchanges.get(number) else { continue };
+            match &exchange.answer {
                 Ok(answer) => {
-                    let ours = of(&heard.question, answer).replace(unique, "");
+                    let ours = of(&exchange.question, answer).replace(unique, "");
                     if ours != *verdict {
                         let same = ours.split(' ').next() == verdict.split(' ').next();
                         let class = if same { Class::Causes } else { Class::Status };

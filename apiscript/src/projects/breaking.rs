@@ -125,8 +125,8 @@ impl Breaker<'_> {
 
     fn put(&mut self, at: &str, what: &str, change: impl FnOnce(&mut Value)) {
         let mut object = self.object.clone();
-        if let Some(place) = object.pointer_mut(at) {
-            change(place);
+        if let Some(value) = object.pointer_mut(at) {
+            change(value);
             self.found.push((format!("{what} at {at}"), object));
         }
     }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn typed_values_may_come_back_in_canonical_form() {
+    fn canonical_forms_of_typed_values_are_equal() {
         let sent = json!({"spec": {"cpu": 0.5, "memory": "1024Mi", "none": [], "l": [{"k": 1}]}});
         let got = json!({"spec": {"cpu": "500m", "memory": "1Gi", "l": [{"k": 1}, {"k": 2}]}});
         assert_eq!(lost(&sent, &got, true, true), None);

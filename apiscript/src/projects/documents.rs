@@ -9,25 +9,25 @@ use serde_json::Value;
 /// One document of a file.
 pub(super) struct Document {
     /// The file's path in the project's folder.
-    pub(super) place: String,
+    pub(super) source: String,
     pub(super) tree: Value,
 }
 
 /// Every object in the named files and folders, in order of their names.
-pub(super) fn read(root: &Path, places: &[String]) -> Result<Vec<Document>> {
+pub(super) fn read(root: &Path, sources: &[String]) -> Result<Vec<Document>> {
     let mut files = Vec::new();
-    for place in places {
-        let path = root.join(place);
+    for source in sources {
+        let path = root.join(source);
         ensure!(path.exists(), "there is no {}", path.display());
         collect(&path, &mut files)?;
     }
     let mut documents = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        let source = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         for part in parts(&text) {
             if let Ok(tree @ Value::Object(_)) = serde_saphyr::from_str::<Value>(part) {
-                documents.extend(items(tree).map(|tree| Document { place: place.clone(), tree }));
+                documents.extend(items(tree).map(|tree| Document { source: source.clone(), tree }));
             }
         }
     }

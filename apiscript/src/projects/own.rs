@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_followed_as_far_as_the_object_goes() {
+    fn references_are_followed_to_the_depth_of_the_object() {
         let document = json!({"components": {"schemas": {
             "a.Tree": {
                 "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Tree"}],

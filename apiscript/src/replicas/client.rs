@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::history::{Answer, Outcome, revision, writer};
-use super::{BROKEN_PAUSE, LAST, PATIENCE, World};
+use super::{BROKEN_PAUSE, LAST, TIMEOUT, World};
 use crate::http::{Connection, Request, Response};
 use crate::random::Random;
 
@@ -26,7 +26,7 @@ pub(super) struct Client<'a> {
     seen: HashMap<String, u64>,
 }
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Copy, Debug)]
 enum Verb {
     Create,
@@ -182,7 +182,7 @@ impl<'a> Client<'a> {
 /// Writes the object that marks the end for watchers.
 pub(super) fn write_last(world: &World<'_>) -> Result<()> {
     let object = json!({"metadata": {"name": LAST}, "spec": {"holderIdentity": LAST}});
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let mut client = Client::new(world, 0, usize::MAX);
         let body = Some(("application/json", &object));

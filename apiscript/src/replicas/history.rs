@@ -98,9 +98,9 @@ pub(super) struct History {
 
 impl History {
     /// The history that the watches report, and where they report different ones.
-    pub(super) fn of(told: Vec<(String, Vec<Change>)>) -> (Self, Vec<String>) {
+    pub(super) fn of(reported: Vec<(String, Vec<Change>)>) -> (Self, Vec<String>) {
         let mut wrong = Vec::new();
-        let mut all = told.into_iter();
+        let mut all = reported.into_iter();
         let (first, changes) = all.next().unwrap_or_default();
         if !changes.is_sorted_by(|one, next| one.revision < next.revision) {
             wrong.push(format!("{first}: its changes are not in order"));
@@ -144,10 +144,10 @@ impl History {
         let Answer { name, newest_before, .. } = answer;
         match &answer.outcome {
             Outcome::State { revision, writer, uid, is_write } => {
-                let at = self.find(name, *revision).ok_or("no watch told this state")?;
+                let at = self.find(name, *revision).ok_or("no watch reported this state")?;
                 let change = &self.changes[at];
                 if change.writer != *writer || change.kind == "DELETED" {
-                    return Err(format!("the watches told {change:?}"));
+                    return Err(format!("the watches reported {change:?}"));
                 }
                 if !is_write && is_gone(uid) {
                     return Err("it was deleted before".to_owned());
@@ -162,7 +162,7 @@ impl History {
             Outcome::Deleted { uid } => {
                 let is_it = |change: &Change| change.kind == "DELETED" && change.uid == *uid;
                 let found = self.changes_of(name).any(is_it);
-                if found { Ok(()) } else { Err("no watch told the deletion".to_owned()) }
+                if found { Ok(()) } else { Err("no watch reported the deletion".to_owned()) }
             }
             Outcome::Absent => self.was(name, *newest_before, false),
             Outcome::Present => self.was(name, *newest_before, true),
@@ -216,8 +216,9 @@ impl History {
                 wrong.push(format!("{writer} was written {count} times"));
             }
             if !allowed.contains_key(writer) && *writer != super::LAST {
-                wrong
-                    .push(format!("{writer} was written, and the client was told that it was not"));
+                wrong.push(format!(
+                    "{writer} was written, and the client was reported that it was not"
+                ));
             }
         }
         wrong

@@ -43,13 +43,13 @@ impl<'a> Watcher<'a> {
             match self.listen(server, goes_around, &mut changes) {
                 Ok(true) => return Ok((name, changes)),
                 Ok(false) => {}
-                Err(why) if self.world.may_fail => self.world.tell(&format!("{name}: {why:#}")),
+                Err(why) if self.world.may_fail => self.world.print(&format!("{name}: {why:#}")),
                 Err(why) => return Err(why.context(name)),
             }
             if is_over.load(Ordering::SeqCst) {
                 let deadline = deadline.get_or_insert_with(|| Instant::now() + patience);
                 if Instant::now() > *deadline {
-                    bail!("{name} was not told the last change: {} changes", changes.len());
+                    bail!("{name} was not sent the last change: {} changes", changes.len());
                 }
             }
             if goes_around || self.world.may_fail {
@@ -80,12 +80,12 @@ impl<'a> Watcher<'a> {
             bail!("a watch at {since}: {}", head.status);
         }
         let watch = Watch::read(connection, Framing::Lines)?;
-        let mut heard = 0;
-        while !leaves_soon || heard < STAY {
+        let mut received = 0;
+        while !leaves_soon || received < STAY {
             let Some(event) = watch.next(Instant::now() + Duration::from_secs(30))? else { break };
             let Some(change) = Change::of(&event) else { bail!("a watch at {since}: {event}") };
             self.since = change.revision;
-            heard += 1;
+            received += 1;
             let is_last = change.name == LAST;
             changes.push(change);
             if is_last {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Value, json};
 
-use super::{Heard, PATIENCE_LISTENING, Run};
+use super::{Exchange, Run, TIMEOUT_OF_COMPARISON};
 use crate::answer::Answer;
 use crate::http::{Head, Request};
 use crate::script::Row;
@@ -32,28 +32,31 @@ impl Histories {
     /// The responses to the writers, and the history of each object in each watch: in watches that
     /// are open from the beginning, and in those that begin at the end and read the same events
     /// again.
-    pub(crate) fn listen(&self, target: &Target, variables: Row) -> Vec<Heard> {
+    pub(crate) fn listen(&self, target: &Target, variables: Row) -> Vec<Exchange> {
         let mut run = Run::new(target, variables.clone());
         let begun = run.begin_namespace();
-        let heard = begun.and_then(|()| self.told(&mut run, &variables));
+        let exchanges = begun.and_then(|()| self.responses(&mut run, &variables));
         run.leave_namespace();
-        heard.unwrap_or_else(|error| {
-            vec![Heard { question: "the histories".to_owned(), answer: Err(format!("{error:#}")) }]
+        exchanges.unwrap_or_else(|error| {
+            vec![Exchange {
+                question: "the histories".to_owned(),
+                answer: Err(format!("{error:#}")),
+            }]
         })
     }
 
-    fn told(&self, run: &mut Run<'_>, variables: &Row) -> Result<Vec<Heard>> {
+    fn responses(&self, run: &mut Run<'_>, variables: &Row) -> Result<Vec<Exchange>> {
         let begin = run.send(&get(&self.collection, "application/json"), false)?;
         let begin = begin.find("metadata.resourceVersion")?;
         let begin = begin.as_str().context("a list has a version")?;
         let early = self.open(run.target, "early", begin)?;
-        let mut heard = self.written(run.target, variables)?;
+        let mut exchanges = self.written(run.target, variables)?;
         run.send(&self.last, false)?;
         let late = self.open(run.target, "late", begin)?;
         for (name, watch) in early.into_iter().chain(late) {
-            heard.extend(history(&name, &watch)?);
+            exchanges.extend(history(&name, &watch)?);
         }
-        Ok(heard)
+        Ok(exchanges)
     }
 
     fn open(&self, target: &Target, when: &str, begin: &str) -> Result<Vec<(String, Watch)>> {
@@ -71,30 +74,31 @@ impl Histories {
     }
 
     /// Runs all writers at once; returns their responses one writer after the other.
-    fn written(&self, target: &Target, variables: &Row) -> Result<Vec<Heard>> {
+    fn written(&self, target: &Target, variables: &Row) -> Result<Vec<Exchange>> {
         std::thread::scope(|scope| {
             let write = |requests: &[(String, Request)]| {
                 let mut run = Run::new(target, variables.clone());
                 let ask = |(question, request): &(String, Request)| {
                     let answer = run.send(request, false).map_err(|error| format!("{error:#}"));
-                    Heard { question: question.clone(), answer }
+                    Exchange { question: question.clone(), answer }
                 };
                 requests.iter().map(ask).collect::<Vec<_>>()
             };
             let hands: Vec<_> =
                 self.writers.iter().map(|requests| scope.spawn(move || write(requests))).collect();
-            let heard = hands.into_iter().map(|hand| hand.join().map_err(|_| anyhow!("a panic")));
-            Ok(heard.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+            let exchanges =
+                hands.into_iter().map(|hand| hand.join().map_err(|_| anyhow!("a panic")));
+            Ok(exchanges.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
         })
     }
 }
 
 /// The events of each object in a watch, up to the last write; and whether resource versions
 /// increase.
-fn history(watch_name: &str, watch: &Watch) -> Result<Vec<Heard>> {
+fn history(watch_name: &str, watch: &Watch) -> Result<Vec<Exchange>> {
     let mut objects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let (mut newest, mut in_order, mut is_over) = (0, true, false);
-    let deadline = Instant::now() + PATIENCE_LISTENING;
+    let deadline = Instant::now() + TIMEOUT_OF_COMPARISON;
     while !is_over {
         let event = watch.next(deadline).with_context(|| watch_name.to_owned())?;
         let event = event.with_context(|| format!("{watch_name}: the watch ended"))?;
@@ -108,14 +112,14 @@ fn history(watch_name: &str, watch: &Watch) -> Result<Vec<Heard>> {
             objects.entry(name).or_default().push(event);
         }
     }
-    let heard = |question: String, told: Vec<Value>| {
-        let answer = Ok(Answer::of_events(Head::default(), told));
-        Heard { question, answer }
+    let exchange = |question: String, events: Vec<Value>| {
+        let answer = Ok(Answer::of_events(Head::default(), events));
+        Exchange { question, answer }
     };
-    let mut told = vec![heard(format!("the order of {watch_name}"), vec![json!(in_order)])];
-    let history = |(name, events)| heard(format!("the history of {name}, {watch_name}"), events);
-    told.extend(objects.into_iter().map(history));
-    Ok(told)
+    let mut responses = vec![exchange(format!("the order of {watch_name}"), vec![json!(in_order)])];
+    let history = |(name, events)| exchange(format!("the history of {name}, {watch_name}"), events);
+    responses.extend(objects.into_iter().map(history));
+    Ok(responses)
 }
 
 impl Histories {

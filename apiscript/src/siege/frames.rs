@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn long_blocks_go_on_in_continuation() {
+    fn long_header_blocks_use_continuation_frames() {
         let mut out = Vec::new();
         frame(Kind::Headers, END_HEADERS | END_STREAM, 1, &[0; 16 * 1024 + 1], &mut out);
         assert_eq!(out[..9], [0, 0x40, 0, 1, END_STREAM, 0, 0, 0, 1]);

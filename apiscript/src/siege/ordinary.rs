@@ -23,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The namespace of a campaign, and the accounts in it.
 pub(super) struct Fixture {
     namespace: String,
-    /// The token of the ordinary user, who may read and write config maps there.
+    /// The token of the ordinary user, who may read and write config maps in the namespace.
     resident: String,
-    /// The token of one who may do the same, and is hostile.
+    /// The token of a hostile user with the same rights.
     pub(super) insider: String,
     /// The token of a user without any rights of its own.
     pub(super) nobody: String,
@@ -34,9 +34,9 @@ pub(super) struct Fixture {
 /// The request that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// A get over a connection that is kept.
+    /// A get over a persistent connection.
     Get,
-    /// A write over a connection that is kept.
+    /// A write over a persistent connection.
     Write,
     /// A get over a new connection each time.
     NewConnection,

@@ -57,7 +57,7 @@ pub(super) enum Identity {
     Insider,
 }
 
-/// Something to send, and how often; exactly one of the first members is set.
+/// Bytes to send, and how often; exactly one of the first members is set.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_of_every_row_sends_something() {
+    fn every_step_sends_bytes() {
         for row in all().unwrap() {
             let mut stream = 1;
             for step in row.steps.iter().chain(&row.again) {

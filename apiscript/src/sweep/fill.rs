@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::schemas::{Form, Place, Schemas, Step, parts, type_of};
+use crate::schemas::{Form, LargeField, Schemas, Step, parts, type_of};
 
 /// How deep required members are made.
 const DEPTH_MAX: usize = 8;
@@ -29,12 +29,12 @@ impl Filler<'_> {
     /// A value of about so many bytes; the numbers of its items begin with `first`.
     pub(super) fn large(
         &self,
-        place: &Place,
+        field: &LargeField,
         filling: Filling,
         bytes: usize,
         first: usize,
     ) -> Value {
-        self.of_schema(&place.schema, place.form, filling, bytes, first)
+        self.of_schema(&field.schema, field.form, filling, bytes, first)
     }
 
     fn of_schema(

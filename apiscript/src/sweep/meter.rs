@@ -17,7 +17,7 @@ use crate::http::{Connection, Request, Response};
 /// How often `/livez` is requested.
 const PERIOD: Duration = Duration::from_millis(20);
 /// How long a response may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A response.
 pub(super) struct Answer {
@@ -54,7 +54,7 @@ impl<'t> Meter<'t> {
             Some(connection) => connection,
             None => self.target.connect(false)?,
         };
-        connection.set_read_timeout(Some(PATIENCE))?;
+        connection.set_read_timeout(Some(TIMEOUT))?;
         let mut request = request.clone();
         request.headers.extend(self.target.authorization());
         let response = connection.exchange(&request)?;

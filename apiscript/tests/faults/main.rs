@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 const BROKEN: Duration = Duration::from_millis(400);
 const WELL: Duration = Duration::from_millis(400);
 /// How long a server may take to recover.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long HTTP/2's keep-alive takes to detect a dead connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(9);
 /// How often a recovering server is probed.
@@ -132,7 +132,7 @@ fn faults_of_one_etcd_leave_one_history() -> Result<()> {
 
 /// Both servers compact as often as they can, in turns, without errors for clients.
 #[test]
-fn servers_compact_in_turns() -> Result<()> {
+fn servers_compact_alternately() -> Result<()> {
     let Some(member) = Member::start(&[])? else { return Ok(()) };
     let mut world = World::start(vec![member], Some(Duration::from_millis(100)))?;
     let campaign = Campaign { seed: 1, clients: 6, requests: 120, may_fail: false };
@@ -158,15 +158,15 @@ fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
     let maps = "/api/v1/namespaces/default/configmaps";
     let map = |name: &str, bytes: usize| json!({"metadata": {"name": name}, "data": {"a": "x".repeat(bytes)}});
     let mut stored = 0;
-    let (status, told) = loop {
+    let (status, body) = loop {
         ensure!(stored < 100, "etcd takes more than its quota");
         match ask(target, "POST", maps, Some(&map(&format!("m{stored}"), 500_000)))? {
             (201, _) => stored += 1,
             refusal => break refusal,
         }
     };
-    let message = told["message"].as_str().unwrap_or_default();
-    ensure!(status == 500 && message.contains("database space exceeded"), "{status} {told}");
+    let message = body["message"].as_str().unwrap_or_default();
+    ensure!(status == 500 && message.contains("database space exceeded"), "{status} {body}");
     for target in &world.targets()? {
         let (status, list) = ask(target, "GET", maps, None)?;
         let is_large = |map: &&Value| map["data"]["a"].is_string();
@@ -175,8 +175,8 @@ fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
     }
     // Deletions need no space.
     for number in 0..stored {
-        let (status, told) = ask(target, "DELETE", &format!("{maps}/m{number}"), None)?;
-        ensure!(status == 200, "{status} {told}");
+        let (status, body) = ask(target, "DELETE", &format!("{maps}/m{number}"), None)?;
+        ensure!(status == 200, "{status} {body}");
     }
     let member = &world.members[0];
     let status: Value = body_of(&member.call("maintenance/status", "{}")?)?;
@@ -194,11 +194,11 @@ fn a_full_etcd_refuses_writes_and_serves_reads() -> Result<()> {
         let answer = member.call(method, request)?;
         ensure!(answer.starts_with("HTTP/1.1 200"), "{method}: {answer}");
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match ask(target, "POST", maps, Some(&map("after", 1)))? {
             (201, _) => return Ok(()),
-            (status, told) => ensure!(Instant::now() < deadline, "{status} {told}"),
+            (status, body) => ensure!(Instant::now() < deadline, "{status} {body}"),
         }
     }
 }
@@ -251,7 +251,7 @@ fn a_hanging_member_is_replaced_soon() -> Result<()> {
     let since = Instant::now();
     let is_left = AtomicBool::new(false);
     let took = thread::scope(|scope| {
-        while !is_left.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
+        while !is_left.load(Ordering::SeqCst) && since.elapsed() < TIMEOUT {
             scope.spawn(|| {
                 if serves("POST", Some(&map)) && serves("GET", None) {
                     is_left.store(true, Ordering::SeqCst);

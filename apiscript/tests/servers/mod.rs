@@ -16,7 +16,7 @@ use pintle_testing::{
 use pintle_value::yaml;
 
 /// How long a compaction may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// A configuration of a server, and its abilities: scripts that require one of them run against it.
 struct Kind {
     abilities: &'static [&'static str],
@@ -62,10 +62,11 @@ const KINDS: [Kind; 6] = [
     Kind {
         abilities: &["strict-admission", "bootstrap-tokens", "nodes"],
         config: || {
-            let told = yaml::parse(include_bytes!("admission.yaml"))?;
+            let file = yaml::parse(include_bytes!("admission.yaml"))?;
             let none = |name: &str| Err(format!("{name} is not to be read"));
-            let (told, _) = AdmissionConfiguration::read(&told, &none).map_err(Error::msg)?;
-            let admission_plugins = Plugins::parse(STRICT, [])?.configured(told)?;
+            let (configuration, _) =
+                AdmissionConfiguration::read(&file, &none).map_err(Error::msg)?;
+            let admission_plugins = Plugins::parse(STRICT, [])?.configured(configuration)?;
             Ok(Config {
                 admission_plugins,
                 authorization_modes: vec![Mode::Node, Mode::Rbac],
@@ -153,7 +154,7 @@ fn target(server: &TestServer) -> Result<Target> {
 /// Writes until a server with a short history has compacted its first version.
 fn forget(target: &Target) -> Result<()> {
     let mut connection = target.connect(false)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for number in 0.. {
         let object =
             format!("{{\"metadata\":{{\"name\":\"forget\",\"labels\":{{\"n\":\"{number}\"}}}}}}");

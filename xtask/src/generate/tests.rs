@@ -96,7 +96,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What the front end for upstream's files reads from Pintle's own document.
+/// The facts that the front end for upstream's files reads from Pintle's own document.
 fn read_back(document: &[u8], name: &str) -> Sources {
     let file = Scratch::new(name, document);
     let mut sources = Sources::default();
@@ -137,7 +137,7 @@ fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
                 parameters(operation).into_iter().chain(parameters(item)).collect();
             let codes: BTreeSet<&String> =
                 operation["responses"].as_object().expect("responses").keys().collect();
-            let told = serde_json::json!({
+            let own = serde_json::json!({
                 "action": action,
                 "kind": operation["x-kubernetes-group-version-kind"],
                 "query": query,
@@ -145,7 +145,7 @@ fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
                 "consumes": operation["consumes"],
                 "produces": operation["produces"],
             });
-            all.insert((path.clone(), method.clone()), told);
+            all.insert((path.clone(), method.clone()), own);
         }
     }
     all
@@ -159,12 +159,12 @@ fn published_operations() -> BTreeMap<(String, String), Value> {
     let mut all = BTreeMap::new();
     for (path, item) in facts["paths"].as_object().expect("paths") {
         for (method, operation) in item["ops"].as_object().expect("operations") {
-            let mut told = operation.clone();
+            let mut own = operation.clone();
             let query = operation["query"].as_array().expect("parameters");
             let plain: BTreeSet<&str> =
                 query.iter().filter_map(Value::as_str).map(without_hash).collect();
-            told["query"] = serde_json::json!(plain);
-            all.insert((path.clone(), method.clone()), told);
+            own["query"] = serde_json::json!(plain);
+            all.insert((path.clone(), method.clone()), own);
         }
     }
     all

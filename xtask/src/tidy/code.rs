@@ -1,5 +1,5 @@
-//! Rust text without what is not code: the searches for forbidden words must not stumble over
-//! comments, strings and tests.
+//! Rust text without comments, literals and tests, so that searches for forbidden words match only
+//! code.
 
 /// The text with comments and the insides of literals blanked; lines stay where they are.
 pub(crate) fn without_comments_and_literals(text: &str) -> String {
@@ -50,7 +50,8 @@ pub(crate) fn without_tests(code: &str) -> String {
     out
 }
 
-/// The lines in which `word` stands, from 1. A word that begins or ends with a letter stands alone.
+/// The lines that contain `word`, from 1. If the word begins or ends with a letter, its neighbour
+/// must not be one.
 pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
     let stands = |line: &str| {
         line.match_indices(word).any(|(at, _)| {

@@ -11,7 +11,7 @@ const LIST: &str = "docs/requirements.md";
 /// Where ids are cited, by the ends of names.
 const CITING: [&str; 7] = ["rs", "yaml", "go", "py", "mjs", "java", "md"];
 
-/// The ids that are cited and have no row, and the rows that are there twice.
+/// Reports cited ids without a row, and rows that occur twice.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let list = fs::read_to_string(root.join(LIST)).context(LIST)?;
     let mut rows = BTreeSet::new();
@@ -34,12 +34,12 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(offences)
 }
 
-/// The id that a line of the list is about.
+/// The id of a row.
 fn row(line: &str) -> Option<&str> {
     line.strip_prefix("| ")?.split(' ').next().filter(|word| ids(word).next() == Some(*word))
 }
 
-/// The ids of a text that have no row, though others of their family have.
+/// The ids in a text that have no row, although their family has rows.
 pub(crate) fn unknown<'a>(text: &'a str, rows: &BTreeSet<&str>) -> BTreeSet<&'a str> {
     let is_family = |family: &str| {
         rows.iter().any(|row| row.strip_prefix(family).is_some_and(|rest| rest.starts_with('-')))
@@ -53,7 +53,7 @@ fn family(id: &str) -> &str {
     id.split('-').next().unwrap_or_default()
 }
 
-/// What is of the form of an id: two to six capital letters, a hyphen, two or more digits.
+/// True for the form of an id: two to six capital letters, a hyphen, two or more digits.
 fn ids(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     text.split(move |c| !is_part(c)).filter(|word| {

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-/// Which crates alone may depend on what.
+/// Dependencies that only these crates may have.
 const RESERVED: &[(&[&str], &[&str])] = &[
     (&["pintle-server", "pintle-etcd"], &["hyper", "hyper-util", "rustls", "tokio-rustls"]),
     (&["pintle-server", "pintle-etcd", "pintle-encryption"], &["prost"]),
@@ -35,7 +35,7 @@ struct Dependency {
     kind: Option<String>,
 }
 
-/// What is wrong with the workspace's manifests.
+/// Returns the offences in the workspace's manifests.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let packages = packages(root)?;
     let page = fs::read_to_string(root.join("docs/architecture.md"))?;
@@ -53,7 +53,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         }
         let used = package.dependencies.iter().filter(|d| d.kind.as_deref() != Some("dev"));
         let used = used.map(|d| d.name.as_str());
-        offences.extend(used.filter_map(|d| wrong(&order, &package.name, d)));
+        offences.extend(used.filter_map(|d| offence(&order, &package.name, d)));
     }
     let known = |name: &str| packages.iter().any(|p| p.name == name);
     let unknown = order.keys().filter(|name| !known(name));
@@ -61,10 +61,10 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(offences)
 }
 
-/// What is wrong with a crate's dependency on another. Crates outside the code map are tools.
-fn wrong(order: &BTreeMap<&str, usize>, name: &str, dependency: &str) -> Option<String> {
-    let place = order.get(name)?;
-    if order.get(dependency).is_some_and(|d| d <= place) {
+/// Returns the offence of a crate's dependency on another. Crates outside the code map are tools.
+fn offence(order: &BTreeMap<&str, usize>, name: &str, dependency: &str) -> Option<String> {
+    let position = order.get(name)?;
+    if order.get(dependency).is_some_and(|d| d <= position) {
         return Some(format!("{name}: depends on {dependency}, which is not below it"));
     }
     let reserved = RESERVED.iter().find(|(_, names)| names.contains(&dependency));
@@ -73,11 +73,11 @@ fn wrong(order: &BTreeMap<&str, usize>, name: &str, dependency: &str) -> Option<
     Some(format!("{name}: depends on {dependency}, which is for {owners} alone"))
 }
 
-/// The crates of the code map and their places in it, from the top.
+/// The crates of the code map and their positions in it, from the top.
 fn code_map(page: &str) -> BTreeMap<&str, usize> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
     let crates = rows.map(|(name, _)| name).filter(|name| name.starts_with("pintle"));
-    crates.enumerate().map(|(place, name)| (name, place)).collect()
+    crates.enumerate().map(|(position, name)| (name, position)).collect()
 }
 
 /// The crate with its own lints, because one of its blocks is unsafe:
@@ -119,7 +119,7 @@ Beside them: `xtask`.
     fn dependencies_point_down() {
         let order = code_map(PAGE);
         let check = |name, dependency, expected: Option<&str>| {
-            assert_eq!(wrong(&order, name, dependency).as_deref(), expected);
+            assert_eq!(offence(&order, name, dependency).as_deref(), expected);
         };
         check("pintle", "pintle-server", None);
         check("pintle-server", "pintle-store", None);

@@ -102,7 +102,7 @@ fn at(lines: Vec<usize>, word: &str) -> impl Iterator<Item = String> {
     lines.into_iter().map(move |line| format!(":{line}: {word}"))
 }
 
-/// Tests, and what tests and measurements are made of.
+/// Tests, and the code that only tests and measurements use.
 fn is_test(parts: &[&str]) -> bool {
     let folders = ["tests", "benches", "examples"];
     let workspaces = ["fuzz", "differential"];

@@ -12,7 +12,7 @@ const GLOSSARY: &str = "docs/glossary.md";
 /// A word that the project no longer uses.
 struct Retired {
     word: &'static str,
-    /// The word of the field that takes its place.
+    /// The field's word to use instead.
     instead: &'static str,
     scope: Scope,
 }
@@ -48,7 +48,7 @@ const RETIRED: &[Retired] = &[
     name("whereabouts", "location"),
 ];
 
-/// Reports retired words in Rust files, and what the glossary names that is not there.
+/// Reports retired words in Rust files, and paths and names of the glossary that do not exist.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = Vec::new();
     for path in super::files(root, "rs")? {
@@ -110,7 +110,8 @@ fn parts(name: &str) -> impl Iterator<Item = String> {
     parts.into_iter()
 }
 
-/// What the glossary names and the code has not. `read` gives the text of a path below `crates/`, if it exists.
+/// Reports paths and names of the glossary that do not exist. `read` returns the text of a path
+/// below `crates/`, if it exists.
 pub(crate) fn missing(glossary: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let mut offences = Vec::new();
     // The text of the paths that the section names before its table.
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_glossary_names_must_exist() {
+    fn paths_and_names_of_the_glossary_must_exist() {
         let read = |path: &str| match path {
             "store/src/lib.rs" => Some("pub trait Follower {}".to_owned()),
             "store" => Some("struct Record;".to_owned()),

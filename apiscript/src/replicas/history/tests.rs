@@ -17,9 +17,9 @@ fn history() -> History {
         uid: uid.to_owned(),
         writer: writer.to_owned(),
     });
-    let told = [("one", changes.clone()), ("other", changes)];
-    let told = told.map(|(name, changes)| (name.to_owned(), changes.to_vec()));
-    let (history, wrong) = History::of(told.into());
+    let reported = [("one", changes.clone()), ("other", changes)];
+    let reported = reported.map(|(name, changes)| (name.to_owned(), changes.to_vec()));
+    let (history, wrong) = History::of(reported.into());
     assert_eq!(wrong, Vec::<String>::new());
     history
 }
@@ -63,31 +63,32 @@ fn responses_that_the_history_explains_are_accepted() {
 fn contradictions_to_the_history_are_reported() {
     let history = history();
     for (name, newest_before, outcome, why) in [
-        ("a", 0, state(6, "w9", "u1", true), "no watch told"),
-        ("a", 0, state(5, "w1", "u1", true), "the watches told"),
+        ("a", 0, state(6, "w9", "u1", true), "no watch reported"),
+        ("a", 0, state(5, "w1", "u1", true), "the watches reported"),
         ("a", 5, state(3, "w1", "u1", false), "stale"),
         ("b", 4, Outcome::Absent, "always there"),
         ("c", 0, Outcome::Present, "never there"),
         ("b", 0, Outcome::Conflict { expected: 4 }, "nobody else wrote"),
-        ("b", 0, Outcome::Deleted { uid: "u2".to_owned() }, "no watch told"),
+        ("b", 0, Outcome::Deleted { uid: "u2".to_owned() }, "no watch reported"),
         ("", 7, list(6, &[("a", 5), ("b", 4)]), "stale"),
         ("", 0, list(6, &[("a", 3), ("b", 4)]), "at that revision"),
     ] {
         let answer = answer(name, newest_before, outcome);
-        let told = history.check(&answer, &|_| false).expect_err("it does not fit");
-        assert!(told.contains(why), "{answer:?}: {told}");
+        let error = history.check(&answer, &|_| false).expect_err("it does not fit");
+        assert!(error.contains(why), "{answer:?}: {error}");
     }
     let read = answer("a", 5, state(5, "w3", "u1", false));
-    let told = history.check(&read, &|uid| uid == "u1").expect_err("it was deleted before");
-    assert!(told.contains("deleted"), "{told}");
+    let error = history.check(&read, &|uid| uid == "u1").expect_err("it was deleted before");
+    assert!(error.contains("deleted"), "{error}");
 }
 
 #[test]
 fn every_change_has_one_writer_that_got_a_success() {
     let history = history();
-    let told = |revision, writer| answer("a", 0, state(revision, writer, "u", true));
+    let acknowledged = |revision, writer| answer("a", 0, state(revision, writer, "u", true));
     let unknown = answer("a", 0, Outcome::Unknown { writer: "w4".to_owned() });
-    let mut all = vec![told(3, "w1"), told(4, "w2"), told(5, "w3"), unknown];
+    let mut all =
+        vec![acknowledged(3, "w1"), acknowledged(4, "w2"), acknowledged(5, "w3"), unknown];
     assert_eq!(history.unexplained(&all), Vec::<String>::new());
     all.remove(2);
     let wrong = history.unexplained(&all);
@@ -100,12 +101,12 @@ fn watches_with_different_histories_are_reported() {
     for (other, why) in
         [(whole[..4].to_vec(), "None"), ([&whole[..2], &whole[3..]].concat(), "DELETED")]
     {
-        let told = vec![("one".to_owned(), whole.clone()), ("other".to_owned(), other)];
-        let (_, wrong) = History::of(told);
+        let reported = vec![("one".to_owned(), whole.clone()), ("other".to_owned(), other)];
+        let (_, wrong) = History::of(reported);
         assert!(wrong.len() == 1 && wrong[0].contains(why), "{wrong:?}");
     }
     let mut twice = whole.clone();
     twice.insert(2, whole[1].clone());
     let (_, wrong) = History::of(vec![("one".to_owned(), twice)]);
-    assert_eq!(wrong.len(), 1, "a change that is told twice is out of order");
+    assert_eq!(wrong.len(), 1, "a change that is reported twice is out of order");
 }

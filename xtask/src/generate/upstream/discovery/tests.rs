@@ -29,7 +29,7 @@ fn names_and_stored_forms_are_read() {
     read(&folder, &mut sources).expect("readable documents");
     fs::remove_dir_all(&folder).expect("removable");
 
-    let told: Vec<_> =
+    let facts: Vec<_> =
         sources.named.iter().map(|((g, r), n)| (g.as_str(), r.as_str(), n)).collect();
     let stored_as_core = Some((String::new(), "v1".to_owned()));
     let named = |short: &[&str], storage| Named {
@@ -39,7 +39,7 @@ fn names_and_stored_forms_are_read() {
         storage,
     };
     assert_eq!(
-        told,
+        facts,
         [
             ("", "bindings", &named(&[], None)),
             ("", "endpoints", &named(&["ep"], stored_as_core.clone())),
