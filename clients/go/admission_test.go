@@ -291,7 +291,7 @@ func (v *validator) times(name string) int {
 	return len(v.asked[name])
 }
 
-// Registers it for config maps in a namespace, and waits until it is called.
+// Registers the webhook for config maps in a namespace, and waits until it is called.
 func (v *validator) register(t *testing.T, c *kubernetes.Clientset, server *httptest.Server, namespace string) {
 	webhook := webhookFor(server, namespace)
 	_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -445,8 +445,8 @@ func newValidator(t *testing.T) (*validator, *httptest.Server) {
 	return v, server
 }
 
-// After test/integration/apiserver/admissionwebhook/client_auth_test.go: credentials by host; one plugin's are not
-// another's; those of a host with a port are nobody else's.
+// After test/integration/apiserver/admissionwebhook/client_auth_test.go: credentials by host. Each
+// plugin has its own credentials, and those of a host with a port apply to that port only.
 func TestWebhooksAreShownCredentials(t *testing.T) {
 	place := t.TempDir()
 	certificate, key := writeClientCertificate(t, place, "first")

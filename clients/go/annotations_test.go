@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Adds data to config maps, with audit annotations, one of them with an invalid key.
+// A webhook that adds data to config maps, with audit annotations, one of them with an invalid key.
 func annotator(w http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {

@@ -86,7 +86,7 @@ func auditEvents(t *testing.T, text string) (events []auditEvent) {
 	return events
 }
 
-// The events of a test in a file, by its namespace or another mark.
+// Returns the events of a test in a file, which contain its namespace or another mark.
 func eventsOf(t *testing.T, file, mark string) []auditEvent {
 	text, err := os.ReadFile(file)
 	if err != nil {

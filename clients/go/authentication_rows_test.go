@@ -30,7 +30,7 @@ func authenticators(t *testing.T, all ...tree) string {
 	return string(text)
 }
 
-// The authenticator of a provider: users have a prefix, and what `more` says besides.
+// The authenticator of a provider; it adds a prefix to user names. `more` has further members.
 func authenticator(p *provider, prefix string, more tree) tree {
 	mappings := tree{"username": tree{"expression": "'" + prefix + "-' + claims.sub"}}
 	maps.Copy(mappings, mappingsOf(more))
@@ -49,7 +49,7 @@ func mappingsOf(more tree) tree {
 	return mappings
 }
 
-// Whether the server has counted something.
+// True if the server's metrics have counted an event.
 func hasCounted(t *testing.T, config *rest.Config, metric, label string) func() bool {
 	return func() bool {
 		metrics, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())

@@ -36,7 +36,8 @@ const (
 	podsOfNs = "/api/v1/namespaces/NS/pods"
 )
 
-// What is asked, in this order, and which code answers whoever may do it. NS is the namespace.
+// The requests, in order, each with the code of its response if it is allowed. NS is the
+// namespace.
 var everyRequest = []struct {
 	verb, path, body string
 	code             int
@@ -124,7 +125,7 @@ func send(t *testing.T, config *rest.Config, token, impersonated, verb, path, bo
 	return answer.StatusCode, string(text)
 }
 
-// Sends every request; each is answered as `is` says.
+// Sends every request and checks its response with `is`.
 func sendAll(t *testing.T, config *rest.Config, token, impersonated, namespace string, is func(code, usual int) bool) {
 	t.Helper()
 	for _, request := range everyRequest {
@@ -240,7 +241,8 @@ func TestAuthorizationAttributeDetermination(t *testing.T) {
 	}
 }
 
-// Who may what, by one attribute of the request; a row is a method, a path and its code.
+// The users that are allowed by one attribute of the request; a row is a method, a path and the
+// expected code.
 func testAuthorizationBy(t *testing.T, allows func(spec authorizationv1.SubjectAccessReviewSpec) bool, namespaces []string, rows []string) {
 	config, _ := serveWithRule(t, allows)
 	for _, name := range namespaces {
@@ -305,7 +307,7 @@ func TestReadOnlyAuthorization(t *testing.T) {
 	})
 }
 
-// A certificate whose alternative names are no such names is a user's all the same.
+// A certificate with invalid alternative names authenticates its user.
 func TestSloppySANCertificates(t *testing.T) {
 	directory := t.TempDir()
 	issue := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {

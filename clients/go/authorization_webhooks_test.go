@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Authorization webhooks that are asked one after the other, and how often each was.
+// Authorization webhooks in the order of the configuration, with the number of calls of each.
 type webhookChain struct {
 	mutex sync.Mutex
 	asked map[string]int
 	last  *authorizationv1.ResourceAttributes
 }
 
-// How often each webhook was asked since the last call.
+// Returns the number of calls of each webhook since the last call of this method.
 func (c *webhookChain) take() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -33,7 +33,7 @@ func (c *webhookChain) take() map[string]int {
 	return asked
 }
 
-// Starts a webhook; it returns the kubeconfig of it.
+// Starts a webhook and returns its kubeconfig.
 func (c *webhookChain) listen(t *testing.T, name string, rule func(w http.ResponseWriter, review *authorizationv1.SubjectAccessReview) bool) string {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		var review authorizationv1.SubjectAccessReview
@@ -86,7 +86,7 @@ func TestAuthorizationByWebhooks(t *testing.T) {
 	head := "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 	writeFile(t, file, head+
 		chained("error", "Deny", "5s", chain.listen(t, "error", malformed), hasResource, toFail, `request.resourceAttributes.name == "error"`)+
-		// Without the first condition: requests for no resource are errors here.
+		// Without the first condition, requests without a resource are evaluation errors.
 		chained("timeout", "Deny", "1s", chain.listen(t, "timeout", func(_ http.ResponseWriter, _ *authorizationv1.SubjectAccessReview) bool {
 			time.Sleep(2 * time.Second)
 			return true
@@ -128,7 +128,8 @@ func TestAuthorizationByWebhooks(t *testing.T) {
 	review("no opinion, and a failure that is open, pass on", about("allow", ""), true, map[string]int{"noopinion": 1, "failopen": 1, "allow": 1})
 	review("a condition that fails denies", authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "list"}}, false, map[string]int{})
 
-	// Selectors of requests come sorted; those of reviews come as they are, raw ones parsed.
+	// Selectors of requests are sorted; those of reviews keep their order, and raw selectors are
+	// parsed.
 	fields, labels := "spec.nodeName=mynode,metadata.name!=b,metadata.name!=a", "testselector in (b,a),allow=true"
 	field := func(key string, operator metav1.FieldSelectorOperator, value string) metav1.FieldSelectorRequirement {
 		return metav1.FieldSelectorRequirement{Key: key, Operator: operator, Values: []string{value}}
@@ -174,7 +175,7 @@ func TestAuthorizationByWebhooks(t *testing.T) {
 		selectors(what, row[1])
 	}
 
-	// What makes no sense changes nothing; another configuration counts soon.
+	// An invalid configuration changes nothing; a valid one takes effect soon.
 	writeFile(t, file, "apiVersion: apiserver.config.k8s.io")
 	eventually(t, "a failure is counted", hasCounted(t, config, "apiserver_authorization_config_controller_automatic_reloads_total", `status="failure"`))
 	review("the chain before", about("allow", ""), true, map[string]int{"noopinion": 1, "failopen": 1, "allow": 1})

@@ -98,7 +98,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// TestTables asks as kubectl does.
+// TestTables requests Tables as kubectl does.
 func TestTables(t *testing.T) {
 	config := config(t)
 	c, err := kubernetes.NewForConfig(config)

@@ -31,7 +31,7 @@ type vault struct {
 	// The number of further calls that fail, and the duration of each call.
 	failures int
 	pause    time.Duration
-	// What was sealed last.
+	// The last plaintext that was encrypted.
 	sealed []byte
 }
 
@@ -178,7 +178,7 @@ resources:
 	}
 	stop()
 
-	// Another start has another seed, and has the first one decrypted once.
+	// Each start creates another seed, and has the plugin decrypt the first one once.
 	config, stop = start(t, flags...)
 	checkSecret(t, config, "one", "the-launch-code")
 	if plugin.encryption != 2 || plugin.decryption != 1 {
@@ -186,7 +186,7 @@ resources:
 	}
 	stop()
 
-	// A slow plugin has a new key: everything is rewritten with it.
+	// A slow plugin has a new key, and the server rewrites all values with it.
 	plugin.set(func() { plugin.key, plugin.pause = "second", 300*time.Millisecond })
 	config, stop = start(t, flags...)
 	checkSecret(t, config, "two", "another")

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// A part of an etcd in which servers keep their objects, read and written without them through etcd's gateway
-// for JSON.
+// A key prefix in etcd in which servers store objects. The tests read and write it through etcd's
+// JSON gateway.
 type etcdPart struct {
 	t      *testing.T
 	url    string
 	prefix string
 }
 
-// The test is skipped where PINTLE_TEST_ETCD names no etcd (see ../with-etcd).
+// Skips the test if PINTLE_TEST_ETCD names no etcd (see ../with-etcd).
 func newEtcdPart(t *testing.T) etcdPart {
 	url := os.Getenv("PINTLE_TEST_ETCD")
 	if url == "" {
@@ -28,7 +28,7 @@ func newEtcdPart(t *testing.T) etcdPart {
 	return etcdPart{t, strings.TrimSuffix(url, "/"), "/" + unique("registry")}
 }
 
-// The flags of a server that keeps its objects in this part.
+// The flags of a server that stores its objects under this prefix.
 func (p etcdPart) flags(more ...string) []string {
 	own := []string{"--data-dir=" + filepath.Join(p.t.TempDir(), "data"), "--etcd-servers=" + p.url, "--etcd-prefix=" + p.prefix}
 	return append(own, more...)
@@ -59,7 +59,7 @@ func (p etcdPart) call(method string, request etcdPair) (pairs []etcdPair) {
 	return found.Kvs
 }
 
-// What is stored below a path, by key.
+// Returns the stored values below a path, by key.
 func (p etcdPart) values(below string) map[string][]byte {
 	p.t.Helper()
 	begin := p.prefix + below
@@ -71,7 +71,7 @@ func (p etcdPart) values(below string) map[string][]byte {
 	return values
 }
 
-// What is stored under a path.
+// Returns the value that is stored under a path.
 func (p etcdPart) value(path string) []byte {
 	p.t.Helper()
 	pairs := p.call("range", etcdPair{Key: []byte(p.prefix + path)})

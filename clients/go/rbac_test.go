@@ -118,7 +118,7 @@ func TestRBAC(t *testing.T) {
 			bind(t, config, "", "ClusterRole limitranges", "limitrange-writer")
 			createNamespace(t, config, "limitrange-namespace")
 			path := " /api/v1/namespaces/limitrange-namespace/limitranges/a "
-			// What is not there yet is created by it: that takes another verb.
+			// A write of a missing object creates it, which needs another verb.
 			checkRows(t, config, []string{
 				"limitrange-writer " + method + path + "403",
 				"- " + method + path + "201",
@@ -148,7 +148,7 @@ func testJobsAndBindings(t *testing.T) {
 	checkRows(t, config, []string{
 		"user-with-no-permissions POST" + here + " 403",
 		"user-with-no-permissions GET" + here + "/pi 403",
-		// One who writes jobs in one namespace does so in no other.
+		// A user who may write jobs in one namespace may not do so in another.
 		"job-writer-namespace GET" + there + " 403",
 		"job-writer-namespace GET" + there + "/pi 403",
 		"job-writer-namespace POST" + there + " 403",
@@ -160,7 +160,7 @@ func testJobsAndBindings(t *testing.T) {
 		"job-writer-namespace GET" + here + "/pi 404",
 		"job-writer-namespace POST" + here + " 201",
 		"job-writer-namespace GET" + here + "/pi 200",
-		// A role is bound by who has what it grants, there or everywhere, or may bind it.
+		// A user may bind a role if the user has its permissions in that scope, or the verb bind.
 		"user-with-no-permissions POST" + bindingsHere + " 403",
 		"any-rolebinding-writer-namespace POST" + bindingsThere + " 403",
 		"job-writer-namespace POST" + bindingsThere + " 403",
@@ -200,8 +200,8 @@ func TestBootstrapping(t *testing.T) {
 	}
 }
 
-// What the administrators changed of the bindings for discovery stands at the next start, and a binding that
-// came later takes over what they said of the one before.
+// Changes of administrators to the discovery bindings survive a restart, and the binding that a
+// later release added takes over the subjects of the earlier one.
 func TestDiscoveryUpgradeBootstrapping(t *testing.T) {
 	flag := "--data-dir=" + filepath.Join(t.TempDir(), "data")
 	config, stop := start(t, flag)
@@ -239,7 +239,8 @@ func TestDiscoveryUpgradeBootstrapping(t *testing.T) {
 	}
 }
 
-// Upstream asks its authorizer with several contexts; here a review is asked for in several namespaces.
+// Upstream calls its authorizer with several contexts; here reviews are created in several
+// namespaces.
 func TestRBACContextContamination(t *testing.T) {
 	config := serve(t)
 	createNamespace(t, config, "pod-namespace")
@@ -307,7 +308,7 @@ func TestMonitoringURLs(t *testing.T) {
 	}
 }
 
-// A webhook that says of dave what sarAuthorizer of upstream's accessreview_test.go does.
+// A webhook that decides about dave as sarAuthorizer of upstream's accessreview_test.go does.
 func serveWithoutDave(t *testing.T) *rest.Config {
 	config, webhook := serveWithRule(t, func(authorizationv1.SubjectAccessReviewSpec) bool { return true })
 	webhook.set(func(spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, int) {
@@ -319,9 +320,9 @@ func serveWithoutDave(t *testing.T) *rest.Config {
 	return config
 }
 
-// After test/integration/auth/accessreview_test.go: TestSubjectAccessReview, TestSelfSubjectAccessReview and
-// TestLocalSubjectAccessReview, row by row. Upstream's test has an authorizer of its own; what a webhook says of
-// errors in its evaluation no server passes on.
+// After test/integration/auth/accessreview_test.go: TestSubjectAccessReview,
+// TestSelfSubjectAccessReview and TestLocalSubjectAccessReview, row by row. Upstream's test has
+// its own authorizer; a server does not pass on a webhook's evaluation errors.
 func TestSubjectAccessReviews(t *testing.T) {
 	config := serveWithoutDave(t)
 	const base = "/apis/authorization.k8s.io/v1/"

@@ -43,8 +43,8 @@ func TestBootstrapTokenAuth(t *testing.T) {
 	}
 }
 
-// Asks for tokens of a service account as k8s.io/controller-manager's DynamicClientBuilder does: it creates the
-// account where there is none, and asks again when a token is refused.
+// Requests tokens of a service account as k8s.io/controller-manager's DynamicClientBuilder does:
+// it creates a missing account, and requests another token when one is rejected.
 type accountTokens struct {
 	t        *testing.T
 	admin    *kubernetes.Clientset
@@ -92,8 +92,8 @@ func (a *accountTokens) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 }
 
-// After test/integration/auth/dynamic_client_test.go: a client goes on after its account was deleted and made
-// again.
+// After test/integration/auth/dynamic_client_test.go: a client continues to work after its account
+// was deleted and created again.
 func TestDynamicClientBuilder(t *testing.T) {
 	config := serve(t, "--service-account-issuer=https://foo.bar.example.com", "--api-audiences=api", "--authorization-mode=AlwaysAllow",
 		"--service-account-max-token-expiration=1h")
@@ -149,7 +149,7 @@ func TestGetsSelfAttributes(t *testing.T) {
 	}
 }
 
-// Who shows nothing that holds is told nothing.
+// A self-subject review without valid credentials is unauthorized.
 func TestGetsSelfAttributesError(t *testing.T) {
 	config := rest.AnonymousClientConfig(serve(t, "--anonymous-auth=false"))
 	for _, token := range []string{"", "wrong"} {

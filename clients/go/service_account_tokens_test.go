@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The warnings that a client was given.
+// The warnings that a client received.
 type warnings struct {
 	mutex sync.Mutex
 	texts []string
@@ -41,7 +41,7 @@ func (w *warnings) check(t *testing.T, want ...string) {
 	w.texts = nil
 }
 
-// What the tests read of a token.
+// The claims that the tests read.
 type tokenPayload struct {
 	Sub        string
 	Aud        []string
@@ -79,7 +79,7 @@ func (s *tokenServer) ask(t *testing.T, request *authenticationv1.TokenRequest) 
 	return s.client.CoreV1().ServiceAccounts("myns").CreateToken(t.Context(), "test-svcacct", request, metav1.CreateOptions{})
 }
 
-// A token that is given, with what it says.
+// An issued token with its claims.
 func (s *tokenServer) given(t *testing.T, request *authenticationv1.TokenRequest, warnings ...string) (*authenticationv1.TokenRequest, tokenPayload) {
 	t.Helper()
 	answer, err := s.ask(t, request)
@@ -107,7 +107,7 @@ func (s *tokenServer) refused(t *testing.T, what string, request *authentication
 	s.warnings.check(t)
 }
 
-// Waits until a review of a token says whether it holds; returns whose it is.
+// Waits until a token review has the expected result; returns the reviewed user.
 func (s *tokenServer) holds(t *testing.T, token string, want bool) authenticationv1.UserInfo {
 	t.Helper()
 	var status authenticationv1.TokenReviewStatus
@@ -130,7 +130,7 @@ func (s *tokenServer) holds(t *testing.T, token string, want bool) authenticatio
 	return status.User
 }
 
-// Creates objects of the test; what is returned deletes one.
+// Creates objects of the test; the returned function deletes them.
 func (s *tokenServer) account(t *testing.T) (types.UID, func()) {
 	t.Helper()
 	accounts := s.client.CoreV1().ServiceAccounts("myns")
@@ -342,7 +342,8 @@ func tokenOfOtherPod(t *testing.T, s *tokenServer) {
 	s.refused(t, "a pod of another account", boundTo("Pod", "other-test-pod", ""), "cannot bind token")
 }
 
-// A pod's token for the API of the length that kubelets ask for holds for a year; one for others does not.
+// A pod's token for the API server with the lifetime that kubelets request is valid for a year; a
+// token for another audience is not.
 func extendedToken(t *testing.T, s *tokenServer) {
 	_, remove := s.account(t)
 	defer remove()

@@ -128,7 +128,7 @@ func TestCommandsReturnOutputAndExitCodes(t *testing.T) {
 	})
 }
 
-// bytesEachWay is what PINTLE_TEST_BYTES says, or 8 MiB.
+// bytesEachWay returns PINTLE_TEST_BYTES, or 8 MiB.
 func bytesEachWay(t *testing.T) int {
 	said := os.Getenv("PINTLE_TEST_BYTES")
 	if said == "" {

@@ -27,7 +27,7 @@ func sha256Of(text string) []byte {
 	return sum[:]
 }
 
-// EncryptedObject of k8s.io/apiserver's kmsv2: what is stored behind the prefix.
+// EncryptedObject of k8s.io/apiserver's kmsv2: the stored bytes after the prefix.
 type encryptedObject struct {
 	data       []byte
 	keyID      string
@@ -35,7 +35,7 @@ type encryptedObject struct {
 	sourceType uint64
 }
 
-// Reads what KMS v2 stored under a path.
+// Reads the value that KMS v2 stored under a path.
 func (p etcdPart) encryptedObject(path, provider string) (object encryptedObject) {
 	p.t.Helper()
 	rest, is := bytes.CutPrefix(p.value(path), []byte("k8s:enc:kms:v2:"+provider+":"))
@@ -70,7 +70,7 @@ func (p etcdPart) encryptedObject(path, provider string) (object encryptedObject
 	return object
 }
 
-// Opens what is stored under a key of etcd with the seed that a plugin was given.
+// Decrypts a value of etcd with the seed that a plugin received.
 func (o encryptedObject) open(t *testing.T, seed []byte, path string) []byte {
 	t.Helper()
 	info, nonce, sealed := o.data[:32], o.data[32:44], o.data[44:]
@@ -98,7 +98,7 @@ func createPod(t *testing.T, config *rest.Config, name string) (*corev1.Pod, err
 	return kubernetes.NewForConfigOrDie(config).CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 }
 
-// Starts a server that encrypts resources by a plugin; pods need no account.
+// Starts a server that encrypts resources with a plugin; its pods need no service account.
 func (p etcdPart) serveWith(resources string, providers ...string) (*rest.Config, func()) {
 	file := encryptionFile(p.t, encryptionOf(append([]string{resources}, providers...)))
 	return start(p.t, p.flags("--encryption-provider-config="+file, "--disable-admission-plugins=ServiceAccount")...)
@@ -146,7 +146,8 @@ func TestKMSv2Provider(t *testing.T) {
 	}
 }
 
-// Upstream's steps 6 and 7, in which the clock moves on, are in crates/server (`plugin.rs`).
+// Upstream's steps 6 and 7, in which the clock advances, are tested in crates/server
+// (`plugin.rs`).
 func TestKMSv2ProviderKeyIDStaleness(t *testing.T) {
 	t.Parallel()
 	part := newEtcdPart(t)
@@ -157,7 +158,7 @@ func TestKMSv2ProviderKeyIDStaleness(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods := kubernetes.NewForConfigOrDie(config).CoreV1().Pods("default")
-	// Writes the pod as it is; says whether it has a new version.
+	// Updates the pod without a change; returns true if its resource version changed.
 	writeAgain := func() bool {
 		t.Helper()
 		before := pod.ResourceVersion
@@ -180,7 +181,7 @@ func TestKMSv2ProviderKeyIDStaleness(t *testing.T) {
 	if writeAgain() {
 		t.Error("it is written once")
 	}
-	// While the plugin fails, its last seed serves.
+	// While the plugin fails, the last seed is used.
 	plugin.set(func() { plugin.failures = 1 << 30 })
 	awaitPlugins(t, config, "kms-provider-0: ")
 	if pod, err = createPod(t, config, "next"); err != nil {
@@ -196,7 +197,7 @@ func TestKMSv2ProviderKeyIDStaleness(t *testing.T) {
 	}
 }
 
-// Waits until the health of the plugins is told with a part; "" for being well.
+// Waits until the health check of the plugins has a text; "" means healthy.
 func awaitPlugins(t *testing.T, config *rest.Config, part string) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(config).RESTClient()
@@ -264,7 +265,8 @@ func TestKMSv2Healthz(t *testing.T) {
 	}
 }
 
-// One plugin serves the resources of all three servers that a kube-apiserver is made of: it is asked for one seed.
+// One plugin encrypts the resources of all three servers that a kube-apiserver consists of; it
+// receives one seed.
 func TestKMSv2SingleService(t *testing.T) {
 	part := newEtcdPart(t)
 	plugin, provider := listening(t, "kms-provider-single-service")
@@ -282,7 +284,7 @@ func TestKMSv2SingleService(t *testing.T) {
 	}
 }
 
-// What one server encrypted is read by the next one.
+// The next server decrypts the values of the first one.
 func TestKMSv2FeatureFlag(t *testing.T) {
 	part := newEtcdPart(t)
 	_, provider := listening(t, "kms-provider-feature-flag")

@@ -26,7 +26,7 @@ func (p etcdPart) awaitPrefix(config *rest.Config, prefix string) {
 	})
 }
 
-// Writes every secret and config map as it is.
+// Updates every secret and config map without a change.
 func migrate(t *testing.T, config *rest.Config) {
 	t.Helper()
 	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(config).CoreV1()
@@ -167,8 +167,8 @@ func TestEncryptionConfigHotReloadFilePolling(t *testing.T) {
 	}
 }
 
-// Whatever is found in place of the file while it is replaced, the configuration before stands; requests are
-// answered throughout, and nothing is stored plainly.
+// Invalid states of the file during a replacement leave the previous configuration active;
+// requests succeed throughout, and nothing is stored unencrypted.
 func TestEncryptionFileRaces(t *testing.T) {
 	part := newEtcdPart(t)
 	one, other := keyed("aesgcm"), strings.ReplaceAll(keyed("secretbox"), transformationKey, "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=")

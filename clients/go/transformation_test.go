@@ -31,12 +31,12 @@ import (
 
 const transformationKey = "c2VjcmV0IGlzIHNlY3VyZQ==" // "secret is secure"
 
-// A provider of a method with the key.
+// A provider with the test's key.
 func keyed(method string) string {
 	return fmt.Sprintf("%s: {keys: [{name: key1, secret: %s}]}", method, transformationKey)
 }
 
-// An EncryptionConfiguration of rules: resources, then their providers.
+// An EncryptionConfiguration with rules: resources, then their providers.
 func encryptionOf(rules ...[]string) string {
 	text := "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n"
 	for _, rule := range rules {
@@ -52,7 +52,7 @@ func encryptionFile(t *testing.T, text string) string {
 	return file
 }
 
-// What aescbc stored.
+// Decrypts a value that aescbc stored.
 func openCBC(t *testing.T, sealed []byte, _ string) []byte {
 	key, _ := base64.StdEncoding.DecodeString(transformationKey)
 	block, err := aes.NewCipher(key)
@@ -64,7 +64,7 @@ func openCBC(t *testing.T, sealed []byte, _ string) []byte {
 	return open[:len(open)-int(open[len(open)-1])]
 }
 
-// What aesgcm stored under a key of etcd.
+// Decrypts a value that aesgcm stored under a key of etcd.
 func openGCM(t *testing.T, sealed []byte, path string) []byte {
 	key, _ := base64.StdEncoding.DecodeString(transformationKey)
 	block, err := aes.NewCipher(key)
@@ -82,7 +82,8 @@ func openGCM(t *testing.T, sealed []byte, path string) []byte {
 	return open
 }
 
-// Checks what is stored under a path: its prefix, and what another program finds in it by the key.
+// Checks the value under a path: its prefix, and the plaintext that another implementation
+// decrypts with the key.
 func (p etcdPart) checkSealed(path, prefix, content string, open func(*testing.T, []byte, string) []byte) {
 	p.t.Helper()
 	sealed, is := bytes.CutPrefix(p.value(path), []byte(prefix))
@@ -168,7 +169,7 @@ func TestSecretsShouldBeTransformed(t *testing.T) {
 	}
 }
 
-// A plugin that listens, and the provider that is it.
+// A listening plugin, and its provider in the configuration.
 func listening(t *testing.T, name string) (*vault, string) {
 	directory, err := os.MkdirTemp("", "kms") // the path of a socket must be short
 	if err != nil {
@@ -209,7 +210,8 @@ func TestEncryptAllWithWildcard(t *testing.T) {
 	}
 }
 
-// What no client may write is no REST resource, and is not encrypted, as nobody could write it again.
+// Resources that no client can write are not encrypted, because a migration could not rewrite
+// them.
 var neverEncrypted = []string{"/masterleases/", "/peerserverleases/", "/ranges/"}
 
 func TestEncryptAll(t *testing.T) {
@@ -241,7 +243,7 @@ func TestEncryptAll(t *testing.T) {
 	}
 }
 
-// Resources whose keys have another name.
+// Resources whose keys in etcd have another name.
 var storedAs = map[string]string{"nodes": "minions", "replicationcontrollers": "controllers", "ingresses": "ingress"}
 
 // Creates a small object of each kind that scripts/ knows, and returns their resources.
@@ -291,7 +293,7 @@ func createOneOfEach(t *testing.T, config *rest.Config) (plurals []string) {
 	return plurals
 }
 
-// A request for a certificate, as an object has it.
+// A certificate signing request in PEM, base64-encoded.
 func newSigningRequest(t *testing.T) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

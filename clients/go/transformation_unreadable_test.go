@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The tests of this file are those of test/integration/controlplane/transformation with the same names. Why an
-// object cannot be read is told in words of this server's own.
+// The tests of this file are those of test/integration/controlplane/transformation with the same
+// names. Pintle's errors about unreadable objects have other words.
 
 var (
 	secretsOfV1 = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -40,7 +40,7 @@ func named(resource schema.GroupVersionResource, name string, finalizers ...stri
 	return object
 }
 
-// Lets a user do what verbs say with a resource in the default namespace.
+// Allows a user these verbs on a resource in the default namespace.
 func allow(t *testing.T, config *rest.Config, user string, resource schema.GroupVersionResource, verbs ...string) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(config)
@@ -56,13 +56,14 @@ func allow(t *testing.T, config *rest.Config, user string, resource schema.Group
 	}
 }
 
-// How a stored object becomes one that cannot be read.
+// The ways in which a stored object becomes unreadable.
 type breaking struct {
 	provider string
 	with     func(part etcdPart, path string)
 }
 
-// Upstream takes the key out of the configuration. Here a server that has read a value goes on to serve it then.
+// Upstream removes the key from the configuration. Pintle continues to serve values that it has
+// read, so the stored value gets the prefix of another provider instead.
 func ofOtherProvider(part etcdPart, path string) {
 	value := part.value(path)
 	part.put(path, bytes.Replace(value, []byte(":aesgcm:"), []byte(":aescbc:"), 1))
@@ -240,8 +241,8 @@ func testListUnreadable(t *testing.T, resource schema.GroupVersionResource) {
 	}
 }
 
-// What is stored is read as what it was stored for, or not at all: under another key, cut anywhere, by another
-// name of its provider.
+// A stored value is decrypted only under its own key: a moved value, a truncated one, and one with
+// another provider's prefix are errors.
 func TestValuesThatWereMoved(t *testing.T) {
 	for method, refuses := range map[string]bool{"aescbc": false, "aesgcm": true, "secretbox": false, "kms": true} {
 		t.Run(method, func(t *testing.T) {
@@ -279,7 +280,7 @@ func TestValuesThatWereMoved(t *testing.T) {
 			if refuses {
 				check("a value of another key", "two")
 			} else {
-				// Neither aescbc nor secretbox binds a value to its key, as upstream has it.
+				// As in upstream, aescbc and secretbox do not bind a value to its key.
 				eventually(t, "the value of another key is read", func() bool {
 					value, err := read("two")
 					return err == nil && value == "value-of-one"

@@ -67,7 +67,7 @@ func life[T object, L runtime.Object](t *testing.T, kind string, client client[T
 			t.Errorf("created: %v", created)
 		}
 		var updated T
-		// A controller may have written meanwhile: a quota's status follows its creation.
+		// A controller may have written the object: a quota's status follows its creation.
 		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			got, err := client.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {

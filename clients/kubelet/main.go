@@ -189,7 +189,7 @@ func main() {
 	log.Fatal(http.Serve(tls.NewListener(second, config), modern{streaming.Addr().String()}))
 }
 
-// identity is a serving certificate that nobody vouches for.
+// identity is a self-signed serving certificate.
 func identity() *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,7 +15,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 /// How long a command in the background may take to print its output.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The abilities of the server.
 const ABILITIES: [&str; 1] = ["protobuf"];
 /// The oldest kubectl whose output the session expects.
@@ -188,7 +188,7 @@ fn here() -> &'static Path {
 
 /// Waits until a file has the expected contents.
 fn await_output(file: &Path, expected: &str) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let text = std::fs::read_to_string(file)?;
         if matches(expected, &text) {
@@ -247,7 +247,7 @@ fn minor_version(kubectl: &Path) -> Option<u32> {
 }
 
 #[test]
-fn expectations_match_what_they_should() {
+fn expectations_match_patterns() {
     for (expected, text, fits) in [
         ("", "", true),
         ("", "x", false),

@@ -133,8 +133,8 @@ async fn mutating_webhooks_run_in_order() -> Result<()> {
     ensure!(made.labels()["first"] == "was-here", "{:?}", made.labels());
     ensure!(made.labels()["heard"] == "second", "the first was asked again: {:?}", made.labels());
     ensure!(webhook.asked().len() == 3);
-    let kept = api.get("a").await?;
-    ensure!(kept.labels() == made.labels());
+    let unchanged = api.get("a").await?;
+    ensure!(unchanged.labels() == made.labels());
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use kube::{Api, Client, ResourceExt as _};
 use pintle_testing::TestServer;
 use serde_json::json;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 const DEFINITION: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -95,7 +95,7 @@ fn says(text: &str) -> impl Fn(Option<&ConfigMap>) -> bool + '_ {
 }
 
 async fn soon<T>(future: impl Future<Output = T>) -> Result<T> {
-    Ok(tokio::time::timeout(PATIENCE, future).await?)
+    Ok(tokio::time::timeout(TIMEOUT, future).await?)
 }
 
 #[tokio::test]

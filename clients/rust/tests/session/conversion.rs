@@ -347,13 +347,13 @@ async fn a_watch_ends_with_an_error_when_a_conversion_fails() -> Result<()> {
     let things = Things::start().await?;
     let start = things.within("v2").list(&ListParams::default()).await?;
     let from = start.metadata.resource_version.context("no version")?;
-    let mut told = things.within("v1").watch(&WatchParams::default(), &from).await?.boxed();
+    let mut events = things.within("v1").watch(&WatchParams::default(), &from).await?.boxed();
     let mut events = things.within("v2").watch(&WatchParams::default(), &from).await?.boxed();
     things.answers(|_| Value::Null);
     things.create("v1", "a", json!({"host": "h", "port": 1})).await?;
     let event = events.try_next().await?;
     ensure!(matches!(&event, Some(WatchEvent::Error(e)) if e.code == 500), "{event:?}");
-    let event = told.try_next().await?;
+    let event = events.try_next().await?;
     ensure!(matches!(&event, Some(WatchEvent::Added(_))), "{event:?}");
     Ok(())
 }

@@ -25,7 +25,7 @@ use pintle_testing::TestServer;
 use serde_json::json;
 
 /// How long a step may take; only failing tests wait that long.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A server for one test, and a client of it.
 struct World {
@@ -53,7 +53,7 @@ impl World {
             }
             anyhow::Ok(())
         };
-        tokio::time::timeout(PATIENCE, made).await??;
+        tokio::time::timeout(TIMEOUT, made).await??;
         Ok(world)
     }
 

@@ -304,8 +304,8 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
     let wanted = Patch::Merge(json!({"spec": {"replicas": 9}}));
     let scaled = deployments.patch_scale("d", &merge, &wanted).await?;
     ensure!(scaled.spec.and_then(|spec| spec.replicas) == Some(3), "the webhook's word counts");
-    let kept = deployments.get("d").await?;
-    ensure!(kept.spec.and_then(|spec| spec.replicas) == Some(3));
+    let unchanged = deployments.get("d").await?;
+    ensure!(unchanged.spec.and_then(|spec| spec.replicas) == Some(3));
     let asked = webhook.asked_about_the_test();
     ensure!(asked.len() == 2, "the whole is not asked about: {asked:?}");
     let review = &asked[1];

@@ -1,7 +1,7 @@
 //! Programs that connect to pods: exec, logs, ports. They use the kubelets that
 //! `clients/with-kubelet` starts; without them the tests are skipped, and say so.
 
-#![expect(clippy::print_stderr, reason = "who runs the tests is told what is not tried")]
+#![expect(clippy::print_stderr, reason = "skipped tests are reported on the terminal")]
 
 use anyhow::{Context, Result};
 use futures_util::AsyncBufReadExt;
@@ -103,9 +103,9 @@ async fn many_bytes_are_copied_both_ways() -> Result<()> {
     let count = std::env::var("PINTLE_TEST_BYTES").map_or(Ok(8 << 20), |count| count.parse())?;
     // No two pieces are equal, so a lost or swapped one is noticed.
     let sent: Vec<u8> = (0..count / 8_u64).flat_map(u64::to_le_bytes).collect();
-    let place = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     for pod in PODS {
-        let file = place.path().join(pod).display().to_string();
+        let file = directory.path().join(pod).display().to_string();
         let params = AttachParams::default().container("c").stdin(true).stderr(false);
         let write = ["sh", "-c", &format!("cat >{file}")];
         let mut process = world.api::<Pod>().exec(pod, write, &params).await?;

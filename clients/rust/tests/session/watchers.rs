@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt as _};
 use pintle_testing::{Config, TestServer};
 use serde_json::json;
 
-use crate::{PATIENCE, World, object};
+use crate::{TIMEOUT, World, object};
 
 async fn make(api: &Api<Secret>, name: &str) -> Result<Secret> {
     let secret = object(json!({"metadata": {"name": name}}))?;
@@ -40,7 +40,7 @@ where
 {
     let mut seen = Vec::new();
     while seen.len() < count {
-        let event = tokio::time::timeout(PATIENCE, stream.try_next())
+        let event = tokio::time::timeout(TIMEOUT, stream.try_next())
             .await
             .with_context(|| format!("nothing after {seen:?}"))??;
         seen.push(words(&event.context("the watcher ended")?));
@@ -85,11 +85,11 @@ async fn a_reflector_mirrors() -> Result<()> {
     let configuration = watcher::Config::default().streaming_lists();
     let stream = watcher(api.clone(), configuration).default_backoff();
     let mut stream = pin!(reflector(writer, stream).applied_objects());
-    let first = tokio::time::timeout(PATIENCE, stream.try_next()).await??;
+    let first = tokio::time::timeout(TIMEOUT, stream.try_next()).await??;
     ensure!(first.is_some_and(|secret| secret.name_any() == "a"));
     for number in 0..20 {
         make(&api, &format!("s{number}")).await?;
-        tokio::time::timeout(PATIENCE, stream.try_next()).await??.context("it ended")?;
+        tokio::time::timeout(TIMEOUT, stream.try_next()).await??.context("it ended")?;
     }
     ensure!(reader.state().len() == 21);
     Ok(())
@@ -100,7 +100,7 @@ async fn a_compacted_version_is_an_error_event_and_a_watcher_lists_again() -> Re
     let config = Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() };
     let world = World::of(TestServer::start_with(config)?).await?;
     let api = world.api::<Secret>();
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     for number in 0.. {
         make(&api, &format!("s{number}")).await?; // something has to happen for time to pass
         let mut events = pin!(api.watch(&WatchParams::default(), "1").await?);
@@ -134,5 +134,5 @@ async fn a_compacted_version_is_an_error_event_and_a_watcher_lists_again() -> Re
             }
         }
     };
-    tokio::time::timeout(PATIENCE, come).await.context("it never comes")?
+    tokio::time::timeout(TIMEOUT, come).await.context("it never comes")?
 }

@@ -14,7 +14,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// The response to a request, given its path: the `response`, whose uid is the request's unless it
 /// has one; a text, which is the whole body; a number, which is the status, with the body `no`; or
@@ -90,7 +90,7 @@ fn converse(
     answer: &Answer,
     asked: &Mutex<Vec<Value>>,
 ) -> Result<()> {
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     let mut stream = StreamOwned::new(ServerConnection::new(config)?, socket);
     loop {
         let (path, review) = read(&mut stream)?;
