@@ -7,6 +7,7 @@
 //! lowest pin.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -17,7 +18,7 @@ use tokio::time::timeout;
 #[derive(Debug)]
 pub(crate) struct Horizon {
     /// The head is the newest revision that all followers have.
-    readable: store::Horizon,
+    readable: Arc<store::Horizon>,
     awaited: Mutex<Awaited>,
     /// Notified when a revision is wanted that followers do not have.
     pub(crate) wanted: Notify,
@@ -41,10 +42,18 @@ pub(crate) struct Pin<'a> {
     pub(crate) revision: Revision,
 }
 
+/// A reader that holds its revision as long as it lives, whatever borrows the horizon.
+#[derive(Debug)]
+pub(crate) struct LastingPin {
+    horizon: Arc<Horizon>,
+    pin: Option<store::LastingPin>,
+    pub(crate) revision: Revision,
+}
+
 impl Horizon {
     pub(crate) fn new(floor: Revision, head: Revision) -> Self {
         Self {
-            readable: store::Horizon::new(floor, head),
+            readable: Arc::new(store::Horizon::new(floor, head)),
             awaited: Mutex::default(),
             wanted: Notify::new(),
             unpinned: Notify::new(),
@@ -131,6 +140,12 @@ impl Horizon {
         Pin { horizon: self, revision: pin.revision, pin: Some(pin) }
     }
 
+    /// Pins the head for a reader that outlives the caller's borrow.
+    pub(crate) fn pin_head(self: &Arc<Self>) -> LastingPin {
+        let pin = self.readable.pin_head();
+        LastingPin { horizon: self.clone(), revision: pin.revision, pin: Some(pin) }
+    }
+
     /// Waits until no reader reads below `floor`.
     pub(crate) async fn unpinned_below(&self, floor: Revision) {
         loop {
@@ -144,6 +159,13 @@ impl Horizon {
 }
 
 impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.pin = None;
+        self.horizon.unpinned.notify_waiters();
+    }
+}
+
+impl Drop for LastingPin {
     fn drop(&mut self) {
         self.pin = None;
         self.horizon.unpinned.notify_waiters();

@@ -10,6 +10,7 @@
 //!   followers, in all servers, see the same order.
 
 mod assembly;
+mod backup;
 mod channel;
 mod client;
 mod compaction;

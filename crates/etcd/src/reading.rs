@@ -156,7 +156,7 @@ impl Reading {
 }
 
 /// Returns how many keys the page after this one should have.
-fn page_keys(page: &[KeyValue]) -> i64 {
+pub(crate) fn page_keys(page: &[KeyValue]) -> i64 {
     let bytes: usize = page.iter().map(|stored| stored.value.len()).sum();
     let keys = PAGE_BYTES.saturating_mul(page.len()) / bytes.max(1);
     i64::try_from(keys).unwrap_or(i64::MAX).clamp(1, PAGE_KEYS_MAX)

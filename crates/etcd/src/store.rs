@@ -1,17 +1,19 @@
 //! [`EtcdStore`]: the store's contract on a database with other writers.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, Layout, Opening, Record, Revision, Store,
-    Transformer,
+    StoredState, Transformer,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::assembly::{Progress, progress_of};
+use crate::backup::EtcdState;
 use crate::client::{Client, Etcd};
 use crate::compaction;
 use crate::error::Error as EtcdError;
@@ -111,6 +113,14 @@ impl EtcdOpening {
         let expired = || Err(EtcdError::Unreachable(format!("no answer in {OPEN_TIMEOUT:?}")));
         let (progress, floor, header) = begun.unwrap_or_else(|_| expired())?;
         Ok(Self { reading, options, progress, floor, header })
+    }
+
+    /// Returns the newest state for a backup, without a store. Other servers' compactions may take
+    /// it away while it is read; then reading fails.
+    pub fn stored_state(self) -> Box<dyn StoredState> {
+        let head = crate::translation::revision(self.header.revision);
+        let horizon = Arc::new(Horizon::new(self.floor.min(head), head));
+        Box::new(EtcdState::new(self.reading, self.options.transformer, horizon.pin_head()))
     }
 
     /// Starts the tasks of the store, which needs a runtime.
@@ -289,6 +299,12 @@ impl Store for EtcdStore {
             let followed = following::follow(reading, *progress, horizon, jobs, follower).await;
             followed.map_err(|error| Error::Failed { reason: error.to_string() })
         })
+    }
+
+    fn stored_state(&self) -> BoxFuture<'_, Result<Box<dyn StoredState>, Error>> {
+        let transformer = self.reading.translation.transformer();
+        let state = EtcdState::new(self.reading.clone(), transformer, self.horizon.pin_head());
+        Box::pin(ready(Ok(Box::new(state) as Box<dyn StoredState>)))
     }
 
     fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>> {

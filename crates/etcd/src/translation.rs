@@ -29,6 +29,30 @@ impl Translation {
         Self { layout, transformer, prefix: format!("/{}/", prefix.trim_matches('/')).into() }
     }
 
+    /// Returns what encrypts values, if they are encrypted.
+    pub(crate) fn transformer(&self) -> Option<Arc<dyn Transformer>> {
+        self.transformer.clone()
+    }
+
+    /// Decodes the record of a stored key as one that was written at `revision`; `None` for a key
+    /// that is not the store's.
+    ///
+    /// # Errors
+    /// If the bytes cannot be decrypted or decoded.
+    pub(crate) fn record_at(
+        &self,
+        stored: &KeyValue,
+        revision: Revision,
+    ) -> Result<Option<Record>, Mismatch> {
+        let Some(key) = self.key(&stored.key) else { return Ok(None) };
+        let plain = self.plain(&key, stored);
+        let (plain, _) = plain.map_err(|TransformError(why)| Mismatch { key: key.clone(), why })?;
+        let bytes = self.layout.decode(&key, &plain, revision)?;
+        let is_new = stored.create_revision == stored.mod_revision;
+        let kind = if is_new { Kind::Created } else { Kind::Updated };
+        Ok(Some(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None }))
+    }
+
     /// Returns the range of all keys of the store: its first key and its end.
     pub(crate) fn everything(&self) -> (Bytes, Bytes) {
         let first = Bytes::copy_from_slice(self.prefix.as_bytes());

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use imbl::OrdMap;
 use pintle_meta::{GroupVersionResource, Status};
-use pintle_store::{Opening, Revision, Store};
+use pintle_store::{Opening, Revision, Store, StoredState};
 use pintle_value::Value;
 
 use crate::admission::{Admission, Waited};
@@ -204,6 +204,11 @@ impl Registry {
     /// Returns the size of each collection and counters of its reads, for metrics.
     pub fn stored(&self) -> Vec<Stored> {
         self.cache.stored()
+    }
+
+    /// Returns the newest stored state, for a backup.
+    pub async fn stored_state(&self) -> Result<Box<dyn StoredState>, pintle_store::Error> {
+        self.store.stored_state().await
     }
 
     /// Returns the store's size on disk, if it is on disk.

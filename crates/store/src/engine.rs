@@ -12,7 +12,7 @@
 
 mod cipher;
 mod conversion;
-mod directory;
+pub(crate) mod directory;
 mod disk;
 mod memory;
 mod rewrite;
@@ -64,6 +64,10 @@ pub(crate) trait Engine: Send + Sync {
     /// must be quick, because writers may wait for it.
     fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure>;
 
+    /// Like [`Self::scan`], but the values are in the form in which the medium stores them: nothing
+    /// is decrypted.
+    fn scan_stored(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure>;
+
     /// Returns the floor that was committed last.
     fn floor(&self) -> Result<Revision, Failure>;
 
@@ -112,6 +116,9 @@ pub(crate) trait Location: Debug + Send + Sync {
     /// Replaces the database by the replacement, which is complete and on disk. A crash leaves one
     /// of them.
     fn replace(&self) -> Result<(), Failure>;
+
+    /// Names the format of a database whose values may be encrypted.
+    fn mark_encrypted(&self) -> Result<(), Failure>;
 
     /// Removes a replacement that a crash left.
     fn discard_replacement(&self) -> Result<(), Failure>;

@@ -9,6 +9,7 @@
 //! Invariants: floor ≤ head, and both only grow, except by a reset.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -32,6 +33,14 @@ struct State {
 #[derive(Debug)]
 pub struct Pin<'a> {
     horizon: &'a Horizon,
+    /// The pinned revision.
+    pub revision: Revision,
+}
+
+/// A reader that holds its revision as long as it lives, whatever borrows the horizon.
+#[derive(Debug)]
+pub struct LastingPin {
+    horizon: Arc<Horizon>,
     /// The pinned revision.
     pub revision: Revision,
 }
@@ -117,20 +126,38 @@ impl Horizon {
         self.add_pin(&mut state, floor)
     }
 
+    /// Pins the head for a reader that outlives the caller's borrow.
+    pub fn pin_head(self: &Arc<Self>) -> LastingPin {
+        let mut state = self.state.lock();
+        let revision = state.head;
+        *state.pins.entry(revision).or_insert(0) += 1;
+        LastingPin { horizon: self.clone(), revision }
+    }
+
     fn add_pin(&self, state: &mut State, revision: Revision) -> Pin<'_> {
         *state.pins.entry(revision).or_insert(0) += 1;
         Pin { horizon: self, revision }
+    }
+
+    fn remove_pin(&self, revision: Revision) {
+        let mut state = self.state.lock();
+        if let Some(count) = state.pins.get_mut(&revision) {
+            *count -= 1;
+            if *count == 0 {
+                state.pins.remove(&revision);
+            }
+        }
     }
 }
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        let mut state = self.horizon.state.lock();
-        if let Some(count) = state.pins.get_mut(&self.revision) {
-            *count -= 1;
-            if *count == 0 {
-                state.pins.remove(&self.revision);
-            }
-        }
+        self.horizon.remove_pin(self.revision);
+    }
+}
+
+impl Drop for LastingPin {
+    fn drop(&mut self) {
+        self.horizon.remove_pin(self.revision);
     }
 }

@@ -172,6 +172,12 @@ impl Index {
         garbage
     }
 
+    /// Returns the number of keys that have a value at the newest revision.
+    pub(crate) fn count(&self) -> usize {
+        let items = self.collections.values().flat_map(BTreeMap::values);
+        items.filter(|version| version.live()).count()
+    }
+
     /// Returns the oldest revision whose state is known.
     pub(crate) fn base(&self) -> Revision {
         self.base

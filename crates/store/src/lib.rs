@@ -40,10 +40,14 @@ mod local;
 mod opening;
 mod record;
 mod replay;
+mod restoration;
 mod shared;
+mod stopped;
+mod stored_state;
 mod template;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod transformer;
 
 use std::future::Future;
@@ -51,10 +55,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use damage::is_guarded;
-pub use horizon::{Horizon, Pin};
+pub use horizon::{Horizon, LastingPin, Pin};
 pub use layout::{Layout, Mismatch};
 pub use opening::LocalOpening;
 pub use record::{Key, Kind, Record, Revision};
+pub use restoration::{Restoration, refuse_unfinished};
+pub use stopped::stopped_state;
+pub use stored_state::{StoredState, sealed, unsealed};
 pub use template::Template;
 pub use transformer::{TransformError, Transformed, Transformer, undecryptable, why_undecryptable};
 
@@ -96,6 +103,7 @@ pub enum Durability {
 
 /// Opens the store in a directory, or creates one. Only one process can have it open.
 pub fn open(options: &Options) -> Result<LocalOpening, Error> {
+    restoration::refuse_unfinished(&options.dir)?;
     damage::guard(|| {
         let (dir, transformer) = (&options.dir, options.transformer.clone());
         let engine = engine::DiskEngine::open(dir, options.durability, transformer)?;
@@ -253,6 +261,10 @@ pub trait Store: Send + Sync {
     /// it), then every later write. Returns when it has all that is committed now.
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// Returns the state at the head for a backup. Its records stay until it is dropped, and
+    /// compaction waits.
+    fn stored_state(&self) -> BoxFuture<'_, Result<Box<dyn StoredState>, Error>>;
+
     /// Drops states before `floor` and frees their space.
     fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>>;
 
@@ -336,6 +348,29 @@ pub enum Error {
         found: u32,
         /// The newest format that this version reads.
         supported: u32,
+    },
+    /// A restore to the directory did not end.
+    #[error(
+        "{path} is what an interrupted restore left; run `pintle snapshot restore` again with the same \
+         --data-dir, or remove {path} to begin without any objects"
+    )]
+    Unfinished {
+        /// What the restore left.
+        path: String,
+    },
+    /// A restore needs an empty directory.
+    #[error("{path} is not empty: it has {entry}; restore to a new directory")]
+    NotEmpty {
+        /// The directory.
+        path: String,
+        /// What it has.
+        entry: String,
+    },
+    /// There is no store in the directory.
+    #[error("{path} has no store")]
+    Absent {
+        /// The directory.
+        path: String,
     },
     /// The medium failed before, or the database does not respond: the write is not committed.
     #[error("the store takes no writes: {reason}")]

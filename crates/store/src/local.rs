@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
-use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::committer::{Committer, Job, Log, QueuedGroup, Writer};
 use crate::engine::Engine;
-use crate::horizon::Horizon;
 use crate::index::Index;
-use crate::shared::{Shared, Status};
+use crate::shared::Shared;
+use crate::stored_state::{LocalState, StoredState};
+use crate::threads::{on_thread, spawn};
 use crate::{At, BoxFuture, Error, Follower, Group, Grouping, Key, Record, Revision, Store, Write};
 
 /// The bound on queued writes, in KiB; a write counts at least one. So 64 MiB of values or 65,536
@@ -50,12 +50,7 @@ impl Local {
         log: Log,
         followers: Vec<Arc<dyn Follower>>,
     ) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
-            horizon: Horizon::new(index.base(), index.newest()),
-            index: RwLock::new(index),
-            engine,
-            status: Mutex::new(Status::Open),
-        });
+        let shared = Arc::new(Shared::new(engine, index));
         shared.horizon.raise_floor(log.floor)?;
         let (jobs, queue) = mpsc::channel();
         let committer = Committer::new(shared.clone(), queue, log, followers);
@@ -152,6 +147,10 @@ impl Store for Local {
         })
     }
 
+    fn stored_state(&self) -> BoxFuture<'_, Result<Box<dyn StoredState>, Error>> {
+        Box::pin(ready(Ok(Box::new(LocalState::at_head(&self.shared)) as Box<dyn StoredState>)))
+    }
+
     fn check(&self) -> Result<(), Error> {
         self.shared.writable()
     }
@@ -200,22 +199,4 @@ fn follow(shared: &Shared, follower: Arc<dyn Follower>, jobs: &Sender<Job>) -> R
     let answer = answer.blocking_recv();
     drop(pin);
     answer.unwrap_or_else(|_| Err(shared.stopped()))
-}
-
-/// Starts a thread of the store.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map_err(|e| Error::Failed { reason: format!("no thread for {name}: {e}") })
-}
-
-/// Runs work on a separate thread, so that it does not block the caller's other requests.
-pub(crate) async fn on_thread<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let (reply, answer) = oneshot::channel();
-    spawn(name, move || drop(reply.send(work())))?;
-    answer.await.unwrap_or_else(|_| Err(Error::Failed { reason: format!("{name} stopped") }))
 }

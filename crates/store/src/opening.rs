@@ -15,8 +15,9 @@ use crate::committer::Log;
 use crate::engine::{Engine, Failure};
 use crate::history::History;
 use crate::index::Index;
-use crate::local::{Local, on_thread};
+use crate::local::Local;
 use crate::replay::Portion;
+use crate::threads::on_thread;
 use crate::{BoxFuture, Error, Follower, Opening, Record, Revision, Store, damage, encoding};
 
 /// An embedded store of this process whose log is not read yet.
@@ -38,16 +39,7 @@ impl LocalOpening {
     }
 
     fn recover(self, follower: Option<Arc<dyn Follower>>) -> Result<Arc<dyn Store>, Error> {
-        let mut recovery = Recovery {
-            floor: self.floor,
-            index: Index::new(self.floor),
-            log: Log {
-                leftover: Vec::new(),
-                record_bytes: 0,
-                history: History::new(self.history_bytes_max),
-                floor: self.floor,
-            },
-        };
+        let mut recovery = Recovery::new(self.floor, self.history_bytes_max);
         let mut portion = Portion::default();
         self.engine.scan(Revision(0), &mut |mut record| {
             recovery.take(&mut record)?;
@@ -94,7 +86,27 @@ struct Recovery {
     log: Log,
 }
 
+/// Reads the log for its index only. Values are not decrypted, so no key is needed.
+pub(crate) fn stored_index(engine: &dyn Engine) -> Result<Index, Failure> {
+    let mut recovery = Recovery::new(engine.floor()?, u64::MAX);
+    engine.scan_stored(Revision(0), &mut |mut record| {
+        recovery.take(&mut record)?;
+        Ok(true)
+    })?;
+    Ok(recovery.index)
+}
+
 impl Recovery {
+    fn new(floor: Revision, history_bytes_max: u64) -> Self {
+        let log = Log {
+            leftover: Vec::new(),
+            record_bytes: 0,
+            history: History::new(history_bytes_max),
+            floor,
+        };
+        Self { floor, index: Index::new(floor), log }
+    }
+
     /// Adds the next record; its key becomes that of the index.
     fn take(&mut self, record: &mut Record) -> Result<(), Failure> {
         let bytes = encoding::size(record) as u64;

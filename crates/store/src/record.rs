@@ -59,6 +59,17 @@ impl Record {
     pub fn value(&self) -> Bytes {
         self.bytes.slice(self.body.clone())
     }
+
+    /// Returns the data that an encrypted value is bound to.
+    pub(crate) fn path(&self) -> Vec<u8> {
+        format!("{}/{}@{}", self.key.collection, self.key.item, self.revision).into_bytes()
+    }
+}
+
+/// Whether a stored value has the prefix of upstream's encrypted values. Plain values are JSON and
+/// never begin with it.
+pub(crate) fn is_encrypted(stored: &[u8]) -> bool {
+    stored.starts_with(b"k8s:enc:")
 }
 
 impl fmt::Debug for Record {

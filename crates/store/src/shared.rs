@@ -1,6 +1,8 @@
 //! The state that the committer and the readers share: the medium, the index, the horizon, and
 //! whether the store takes writes.
 
+use std::sync::Arc;
+
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 
@@ -17,7 +19,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) struct Shared {
     pub(crate) engine: Box<dyn Engine>,
     pub(crate) index: RwLock<Index>,
-    pub(crate) horizon: Horizon,
+    pub(crate) horizon: Arc<Horizon>,
     pub(crate) status: Mutex<Status>,
 }
 
@@ -30,6 +32,16 @@ pub(crate) enum Status {
 }
 
 impl Shared {
+    /// Makes the state of a medium whose log was read.
+    pub(crate) fn new(engine: Box<dyn Engine>, index: Index) -> Self {
+        Self {
+            horizon: Arc::new(Horizon::new(index.base(), index.newest())),
+            index: RwLock::new(index),
+            engine,
+            status: Mutex::new(Status::Open),
+        }
+    }
+
     /// Returns an error with the reason if the store takes no writes.
     pub(crate) fn writable(&self) -> Result<(), Error> {
         match &*self.status.lock() {
@@ -99,7 +111,7 @@ impl Shared {
     }
 
     /// Returns why the medium cannot be read: the store is closed, or the medium's failure.
-    fn unreadable(&self, failure: Failure) -> Error {
+    pub(crate) fn unreadable(&self, failure: Failure) -> Error {
         match &*self.status.lock() {
             Status::Closed => Error::Closed,
             Status::Open | Status::Failed(_) => failure.into(),

@@ -10,7 +10,7 @@ use pintle_meta::{Status, object};
 use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions};
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, LocalOpening, Opening, Record, Revision,
-    Store,
+    Store, StoredState,
 };
 use pintle_value::Value;
 
@@ -123,6 +123,10 @@ impl Store for SharedStore {
         at: At,
     ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         self.store.list(collection, prefix, at)
+    }
+
+    fn stored_state(&self) -> BoxFuture<'_, Result<Box<dyn StoredState>, Error>> {
+        self.store.stored_state()
     }
 
     fn is_current(&self, _: &Key) -> BoxFuture<'_, Result<bool, Error>> {

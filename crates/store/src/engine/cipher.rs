@@ -9,10 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Failure;
+use crate::record::is_encrypted;
 use crate::{Record, Revision, Transformer, encoding};
-
-/// The prefix of upstream's encrypted values. Plain values are JSON and never begin with it.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// Encodes records to the medium's bytes and decodes them.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ impl Cipher {
         let Some(transformer) = &self.transformer else {
             return encoding::encode(record, &record.bytes[record.body.clone()]);
         };
-        let stored = transformer.to_storage(&record.key, &path(record), record.value());
+        let stored = transformer.to_storage(&record.key, &record.path(), record.value());
         let stored = stored.map_err(|why| {
             Failure(format!("the value of {} cannot be encrypted: {why}", named(record)))
         })?;
@@ -69,12 +67,12 @@ impl Cipher {
             ))
         };
         let Some(transformer) = &self.transformer else {
-            if record.bytes.starts_with(ENCRYPTED) {
+            if is_encrypted(&record.bytes) {
                 return Err(undecryptable("no encryption is configured"));
             }
             return Ok((record, false));
         };
-        let plain = transformer.to_value(&record.key, &path(&record), record.bytes.clone());
+        let plain = transformer.to_value(&record.key, &record.path(), record.bytes.clone());
         let plain = plain.map_err(|why| undecryptable(&why.0))?;
         if plain.is_stale {
             self.found_stale.store(true, Ordering::Relaxed);
@@ -82,11 +80,6 @@ impl Cipher {
         (record.body, record.bytes) = (0..plain.value.len(), plain.value);
         Ok((record, plain.is_stale))
     }
-}
-
-/// Returns the data that a value is bound to.
-fn path(record: &Record) -> Vec<u8> {
-    format!("{}/{}@{}", record.key.collection, record.key.item, record.revision).into_bytes()
 }
 
 fn named(record: &Record) -> String {

@@ -55,7 +55,7 @@ const OURS: [&str; 6] =
     [LOCK, UNFINISHED_FORMAT_FILE, DATABASE, UNFINISHED_DATABASE, CLOSED, PROBE];
 
 /// A file system creates this in a new directory by itself.
-const LOST_AND_FOUND: &str = "lost+found";
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
 /// A directory that this process has locked until this is released or dropped.
 #[derive(Debug)]
@@ -192,11 +192,15 @@ impl Location for Directory {
     }
 
     fn replace(&self) -> Result<(), Failure> {
+        self.mark_encrypted()?;
+        self.rename(UNFINISHED_DATABASE, DATABASE)
+    }
+
+    fn mark_encrypted(&self) -> Result<(), Failure> {
         // The format changes before the first encrypted value, so that an older version refuses the
         // directory instead of reading encrypted values as plain ones.
         self.write_format(ENCRYPTED_FORMAT)?;
-        self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
-        self.rename(UNFINISHED_DATABASE, DATABASE)
+        self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)
     }
 
     fn discard_replacement(&self) -> Result<(), Failure> {
@@ -302,8 +306,13 @@ impl Medium for DatabaseFile {
     }
 }
 
+/// Whether a directory has a store, though maybe one whose creation was not finished.
+pub(crate) fn has_store(path: &Path) -> bool {
+    [FORMAT_FILE, DATABASE].iter().any(|name| path.join(name).exists())
+}
+
 /// Creates a directory for this user only, because it will hold secrets.
-fn make(path: &Path) -> Result<(), io::Error> {
+pub(crate) fn make(path: &Path) -> Result<(), io::Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -18,7 +18,7 @@ use super::conversion::convert;
 use super::directory::Directory;
 use super::rewrite::{Medium, rewrite};
 use super::{Batch, Engine, Failure, Location, Moved, Visitor};
-use crate::{Durability, Error, Record, Revision, Transformer};
+use crate::{Durability, Error, Record, Revision, Transformer, encoding};
 
 /// The records by revision.
 pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
@@ -51,6 +51,9 @@ pub(crate) struct DiskEngine {
     /// The file's [`ENCRYPTION`] number.
     encryption: AtomicU64,
 }
+
+/// Receives encoded records; returns whether it wants more.
+type RowVisitor<'a> = dyn FnMut(Revision, &[u8]) -> Result<bool, Failure> + 'a;
 
 /// An open database.
 #[derive(Debug)]
@@ -91,6 +94,26 @@ impl DiskEngine {
         let mut open = self.database.write();
         let Open { database, .. } = open.as_mut().ok_or_else(not_open)?;
         database.compact().map_err(failure)?;
+        Ok(())
+    }
+
+    /// Names the format of a database whose values may be encrypted.
+    pub(crate) fn mark_encrypted(&self) -> Result<(), Failure> {
+        self.location.mark_encrypted()
+    }
+
+    /// Calls the visitor with the encoded records after a revision, in order, until it returns
+    /// false.
+    fn scan_rows(&self, after: Revision, visitor: &mut RowVisitor<'_>) -> Result<(), Failure> {
+        let later = (Bound::Excluded(after.0), Bound::Unbounded);
+        let database = self.database()?;
+        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
+        for row in log.range::<u64>(later).map_err(failure)? {
+            let (revision, bytes) = row.map_err(failure)?;
+            if !visitor(Revision(revision.value()), bytes.value())? {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -202,17 +225,14 @@ impl Engine for DiskEngine {
     }
 
     fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
-        let later = (Bound::Excluded(after.0), Bound::Unbounded);
-        let database = self.database()?;
-        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
-        for row in log.range::<u64>(later).map_err(failure)? {
-            let (revision, bytes) = row.map_err(failure)?;
-            let (record, _) = self.cipher.decode(Revision(revision.value()), bytes.value())?;
-            if !visitor(record)? {
-                break;
-            }
-        }
-        Ok(())
+        self.scan_rows(after, &mut |revision, bytes| {
+            let (record, _) = self.cipher.decode(revision, bytes)?;
+            visitor(record)
+        })
+    }
+
+    fn scan_stored(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+        self.scan_rows(after, &mut |revision, bytes| visitor(encoding::decode(revision, bytes)?))
     }
 
     fn floor(&self) -> Result<Revision, Failure> {

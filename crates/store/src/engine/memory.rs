@@ -52,6 +52,10 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
+    fn scan_stored(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+        self.scan(after, visitor)
+    }
+
     fn floor(&self) -> Result<Revision, Failure> {
         Ok(self.log.read().floor)
     }

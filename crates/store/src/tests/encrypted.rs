@@ -14,7 +14,7 @@ use crate::{TransformError, Transformed, Transformer};
 
 /// Writes with one key and reads with several. Key 0 leaves values plain.
 #[derive(Debug)]
-struct Keyed {
+pub(super) struct Keyed {
     writes: u8,
     reads: &'static [u8],
 }
@@ -23,7 +23,7 @@ const PREFIX: &[u8] = b"k8s:enc:";
 
 impl Keyed {
     /// Returns it as the engine takes it.
-    fn transformer(writes: u8, reads: &'static [u8]) -> Option<Arc<dyn Transformer>> {
+    pub(super) fn transformer(writes: u8, reads: &'static [u8]) -> Option<Arc<dyn Transformer>> {
         Some(Arc::new(Self { writes, reads }))
     }
 }

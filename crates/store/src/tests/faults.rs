@@ -59,6 +59,10 @@ impl Engine for Faulty {
         self.medium.scan(after, visitor)
     }
 
+    fn scan_stored(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+        self.medium.scan_stored(after, visitor)
+    }
+
     fn floor(&self) -> Result<Revision, Failure> {
         self.medium.floor()
     }

@@ -8,8 +8,10 @@
 //!   synchronisations.
 //! - `encrypted`: the same while a store is encrypted in place and changes its key.
 //! - `crash`: a process that is killed while 64 threads write.
+//! - `backup`: states as they are stored, and stores that are made of them.
 //! - `directory`: who may open a directory.
 
+mod backup;
 mod crash;
 mod directory;
 mod embedded;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    At, BoxFuture, Error, Expect, Follower, Group, Grouping, Key, Record, Revision, Store, Write,
+    At, BoxFuture, Error, Expect, Follower, Group, Grouping, Key, Record, Revision, Store,
+    StoredState, Write,
 };
 
 /// A store whose head at the start is shown as revision 0.
@@ -162,6 +163,10 @@ impl Store for Rebased {
             let compacted = self.store.compact(self.base.inner(floor)).await;
             compacted.map_err(|e| self.base.error(e))
         })
+    }
+
+    fn stored_state(&self) -> BoxFuture<'_, Result<Box<dyn StoredState>, Error>> {
+        self.store.stored_state()
     }
 
     fn check(&self) -> Result<(), Error> {
