@@ -49,6 +49,7 @@ use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::request_log::RequestLog;
 use crate::respond::{self, Response, add_warnings};
+use crate::snapshots::Snapshots;
 use crate::target;
 use crate::token_issuer::TokenIssuer;
 
@@ -71,6 +72,7 @@ pub(crate) struct Api {
     /// Priority and fairness; `None` where only [`Self::limits`] bounds the requests in flight.
     pub(crate) fairness: Option<Arc<Fairness>>,
     pub(crate) compute: Compute,
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) lifecycle: Lifecycle,
     /// `None` without an audit policy or without a backend.
     pub(crate) audit: Option<Arc<Audit>>,

@@ -69,10 +69,10 @@ pub(crate) trait Pieces: Send {
     fn takes_work(&mut self) -> bool;
 }
 
-/// The backend broke off its response. This server breaks off its own, too, so that the client
-/// notices.
+/// The backend broke off its response, or the rest of a response cannot be made. This server breaks
+/// off its own, too, so that the client notices.
 #[derive(Debug, thiserror::Error)]
-#[error("the backend did not send the rest of its answer: {0}")]
+#[error("the rest of the answer is missing: {0}")]
 pub(crate) struct Broken(pub(crate) String);
 
 /// Pieces that exist already.
@@ -121,7 +121,7 @@ fn cut(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
 
 /// The frames of a watch.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
-/// The pieces of a backend's response, which may break off.
+/// The pieces of a response that may break off: a backend's, or a snapshot.
 pub(crate) type Relayed = Pin<Box<dyn Stream<Item = Result<Bytes, Broken>> + Send>>;
 /// The session of an upgraded connection; it runs after the response 101.
 pub(crate) type UpgradedSession = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -10,6 +10,7 @@ mod extensions;
 mod kubelets;
 mod proxies;
 mod serving;
+mod snapshots;
 mod tls;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,6 +38,7 @@ pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
 pub use serving::NamedServingFiles;
+pub use snapshots::SnapshotSchedule;
 pub use tls::TlsParameters;
 
 /// The configuration of a server. [`Config::default`] is the program without flags.
@@ -55,6 +57,8 @@ pub struct Config {
     pub encryption: Option<EncryptionFile>,
     /// Writes are on disk before they are acknowledged.
     pub fsync: bool,
+    /// The snapshots that the server takes at intervals.
+    pub snapshots: Option<SnapshotSchedule>,
     /// The path of the administrator's kubeconfig. By default it is `admin.kubeconfig` in the data
     /// directory, or in a temporary one.
     pub kubeconfig: Option<PathBuf>,
@@ -165,6 +169,7 @@ impl Default for Config {
             encryption: None,
             storage_media_type: MediaType::default(),
             fsync: true,
+            snapshots: None,
             kubeconfig: None,
             bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             secure_port: 6443,

@@ -9,6 +9,7 @@ pub(crate) mod connect;
 mod delete;
 mod read;
 mod review;
+pub(crate) mod snapshot;
 mod token;
 mod watch;
 mod write;

@@ -55,6 +55,7 @@ mod request_log;
 mod respond;
 mod runtime;
 mod server;
+mod snapshots;
 mod target;
 mod tls;
 mod token_issuer;
@@ -68,7 +69,8 @@ pub use config::{
     AuditDelivery, AuditFormat, AuditLog, AuditMode, AuditOptions, AuditTruncation, AuditWebhook,
     AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls,
     EncryptionFile, Extensions, ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags,
-    ProxiedAddresses, RequestHeader, ServiceAccounts, TlsParameters, TokenWebhook, Transport,
+    ProxiedAddresses, RequestHeader, ServiceAccounts, SnapshotSchedule, TlsParameters,
+    TokenWebhook, Transport,
 };
 pub use cors::Cors;
 pub use effective_version::EffectiveVersion;
@@ -86,5 +88,6 @@ pub use pintle_layout::MediaType;
 pub use pintle_store::is_guarded;
 pub use pki::{Credentials, ListedCertificate, Signer, list_certificates, read_authorities};
 pub use runtime::runtime;
-pub use server::{Running, Server};
+pub use server::{BackupEtcd, Running, Server, store_directory};
+pub use snapshots::Download;
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

@@ -19,6 +19,7 @@ mod process;
 mod requests;
 mod route;
 mod server;
+mod snapshots;
 mod stored;
 mod streams;
 
@@ -42,6 +43,7 @@ use crate::authorization::{self, GraphMeasures};
 use crate::encryption;
 use crate::fairness::Fairness;
 use crate::limits::Limits;
+use crate::snapshots::Snapshots;
 use crate::webhooks::Webhooks;
 use access::Access;
 use families as f;
@@ -123,6 +125,7 @@ pub(crate) struct Live<'a> {
     pub(crate) limits: &'a Limits,
     /// `None` where priority and fairness are off.
     pub(crate) fairness: Option<&'a Fairness>,
+    pub(crate) snapshots: &'a Snapshots,
     /// The release that the server acts as.
     pub(crate) version: EffectiveVersion,
 }
@@ -225,6 +228,7 @@ impl Metrics {
         page.single(&f::TLS_ERRORS, self.tls_errors.get());
         server::write(live, &mut page);
         live.fairness.iter().for_each(|fairness| fairness::write(fairness, &mut page));
+        snapshots::write(live.snapshots, &mut page);
         stored::write(live.registry, self.sources.etcd.is_some(), &mut page);
         if let Some(measures) = &self.sources.etcd {
             etcd::write(measures, &mut page);

@@ -11,11 +11,12 @@ use serde::Serialize;
 
 use crate::body::Body;
 use crate::discovery::{Tagged, api_versions, type_name};
-use crate::handlers::Call;
+use crate::handlers::{self, Call};
 use crate::health::{self, Health};
 use crate::metrics::Live;
 use crate::negotiation::{Encodings, Form, Forms, Negotiated, Route, media_type};
 use crate::openapi::OpenApi;
+use crate::request_info::SNAPSHOT;
 use crate::respond::{Response, document, object, page};
 use crate::token_issuer;
 use crate::version;
@@ -69,6 +70,10 @@ async fn at_one_path(call: &Call<'_>, path: &str) -> Result<Response, Status> {
     match path {
         "/" | "/index.html" => root(call),
         "/metrics" => Ok(metrics(metrics_page(call))),
+        SNAPSHOT => {
+            get_only(call)?;
+            handlers::snapshot::answer(call).await
+        }
         "/metrics/slis" => Ok(metrics(call.api.metrics.slis())),
         _ if path.starts_with(FAIRNESS_PAGES) => {
             fairness_page(call).ok_or_else(Status::no_such_path)
@@ -184,7 +189,8 @@ fn root(call: &Call<'_>) -> Result<Response, Status> {
     plain(call, json)
 }
 
-/// The paths besides discovery, OpenAPI and health that always exist.
+/// The paths besides discovery, OpenAPI and health that always exist. As upstream: that of snapshots is
+/// Pintle's own.
 const OTHERS: [&str; 5] = ["/apis/", "/metrics", "/metrics/slis", "/openapi/v3/", "/version"];
 /// The paths that exist if the token issuer is a URL.
 const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
@@ -210,6 +216,7 @@ fn metrics_page(call: &Call<'_>) -> String {
         tokens: &api.authentication.tokens,
         limits: &api.limits,
         fairness: api.fairness.as_deref(),
+        snapshots: &api.snapshots,
         version: api.settings.version,
     })
 }

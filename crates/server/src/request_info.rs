@@ -61,6 +61,9 @@ const NAMESPACE_SUBRESOURCES: &[&str] = &["status", "finalize"];
 /// long-running subresources).
 pub(crate) const CONNECTIONS: &[&str] = &["log", "exec", "portforward", "attach", "proxy"];
 
+/// The path of a snapshot of all objects, which only Pintle has.
+pub(crate) const SNAPSHOT: &str = "/pintle/v1/snapshot";
+
 impl RequestInfo {
     /// Parses method, path and query.
     pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Result<Self, InvalidPath> {
@@ -103,9 +106,10 @@ impl RequestInfo {
         !self.path.starts_with("//") && !self.path.starts_with("/apis//")
     }
 
-    /// True if the response lasts as long as the client or the backend wants it to.
+    /// True if the response lasts as long as the client or the backend wants it to, or has a
+    /// deadline of its own, as a snapshot has.
     pub(crate) fn long_running(&self) -> bool {
-        self.verb.is(Verb::Watch) || self.connects()
+        self.verb.is(Verb::Watch) || self.connects() || self.path == SNAPSHOT
     }
 
     /// True if the subresource connects the client to a backend.

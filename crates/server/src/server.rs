@@ -2,6 +2,7 @@
 
 mod admission;
 mod background;
+mod backup_etcd;
 mod bootstrap;
 mod certificates;
 mod compaction;
@@ -46,12 +47,15 @@ use crate::machine::{now, random};
 use crate::metrics::{Measured, Metrics, Sources};
 use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
+use crate::snapshots::{self, Snapshots};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
 use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection, runtime};
 use background::Background;
+pub use backup_etcd::BackupEtcd;
 use certificates::{Certificates, Kubeconfig};
+pub use store::store_directory;
 
 /// The memory limit of the encoding cache.
 const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -107,7 +111,7 @@ impl Server {
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_target)?;
         // First, as an address in use is the most frequent reason why a start fails.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
-        store::warn_of_losses(&config);
+        store::check_directories(&config)?;
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
         let ways = Ways::new(&config.egress)?;
         let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
@@ -307,6 +311,7 @@ fn spawn_background(
     encryption: Option<Encryption>,
 ) {
     background.spawn(authorization.run());
+    background.spawn(snapshots::run(api.registry.clone(), api.snapshots.clone()));
     if let Some(fairness) = api.fairness.clone() {
         background.spawn(fairness.run());
     }
@@ -413,6 +418,7 @@ fn api(
             config.connections.sessions_max,
         ),
         compute: Compute::new(runtime::compute_slots()),
+        snapshots: Arc::new(Snapshots::new(config)),
         lifecycle: Lifecycle::new(),
         audit,
         audit_ids: AuditIds::new(u64::from_le_bytes(seed)),

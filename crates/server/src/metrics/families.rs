@@ -11,6 +11,7 @@ mod effects;
 mod fairness;
 mod requests;
 mod server;
+mod snapshots;
 mod storage;
 mod streams;
 
@@ -35,6 +36,7 @@ pub(crate) use effects::*;
 pub(crate) use fairness::*;
 pub(crate) use requests::*;
 pub(crate) use server::*;
+pub(crate) use snapshots::*;
 pub(crate) use storage::*;
 pub(crate) use streams::*;
 
@@ -49,6 +51,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
         fairness::ALL,
         requests::ALL,
         server::ALL,
+        snapshots::ALL,
         storage::ALL,
         streams::ALL,
     ];

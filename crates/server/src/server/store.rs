@@ -1,6 +1,7 @@
 //! Opens the store: in the data directory, in memory, or on etcd. Warns of a data directory that
 //! has lost a part.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,19 +27,14 @@ pub(super) async fn open(
 ) -> Result<Box<dyn Opening>, Error> {
     let transformer = encryption.map(Encryption::transformer);
     if let Some(etcd) = &config.etcd {
-        let event_ttl = config.event_ttl.unwrap_or(EVENT_TTL);
-        let kinds = &config.runtime_config;
-        let layout = pintle_layout::Upstream::new(kinds, config.storage_media_type, event_ttl);
-        let layout = Arc::new(layout);
-        let options = pintle_etcd::Options { transformer, ..etcd.clone() };
-        return Ok(Box::new(pintle_etcd::open(&options, layout).await?));
+        return Ok(Box::new(open_etcd(config, etcd, encryption).await?));
     }
     if config.ephemeral {
         return Ok(Box::new(pintle_store::memory(EPHEMERAL_HISTORY_BYTES_MAX)?));
     }
     make_private_directory(&config.data_dir).map_err(|error| error.of("data-dir"))?;
     let options = Options {
-        dir: config.data_dir.join(STORE),
+        dir: store_directory(&config.data_dir),
         durability: if config.fsync { Durability::Disk } else { Durability::System },
         history_bytes_max: config.watch_history_bytes as u64,
         transformer,
@@ -54,21 +50,53 @@ pub(super) fn unusable(config: &Config, error: pintle_store::Error) -> Error {
     let is_on_disk = !config.ephemeral && config.etcd.is_none();
     match error {
         pintle_store::Error::Failed { reason } if is_on_disk => {
-            Error::OpenStore { path: config.data_dir.join(STORE), reason }
+            Error::OpenStore { path: store_directory(&config.data_dir), reason }
         }
         error if is_on_disk => Error::Store(error).of("data-dir"),
         error => error.into(),
     }
 }
 
-/// Warns if the data directory has only the store or only the certificates, as after a partial
-/// restore; the server creates the other part anew. Must be called before anything is created.
-pub(super) fn warn_of_losses(config: &Config) {
-    let store = config.data_dir.join(STORE);
-    let authority = config.certificate_directory().join("ca.crt");
-    if config.ephemeral || config.etcd.is_some() {
-        return;
+/// Connects to etcd.
+pub(super) async fn open_etcd(
+    config: &Config,
+    etcd: &pintle_etcd::Options,
+    encryption: Option<&Encryption>,
+) -> Result<pintle_etcd::EtcdOpening, Error> {
+    let event_ttl = config.event_ttl.unwrap_or(EVENT_TTL);
+    let kinds = &config.runtime_config;
+    let layout = pintle_layout::Upstream::new(kinds, config.storage_media_type, event_ttl);
+    let transformer = encryption.map(Encryption::transformer);
+    let options = pintle_etcd::Options { transformer, ..etcd.clone() };
+    Ok(pintle_etcd::open(&options, Arc::new(layout)).await?)
+}
+
+/// Returns the store's directory in a data directory.
+pub fn store_directory(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE)
+}
+
+/// Refuses a data directory that an interrupted restore left, warns of one that has lost a part,
+/// and makes the folder of snapshots. Must be called before anything is created, so that the restore
+/// can be repeated.
+pub(super) fn check_directories(config: &Config) -> Result<(), Error> {
+    if !config.ephemeral && config.etcd.is_none() {
+        let refused = pintle_store::refuse_unfinished(&store_directory(&config.data_dir));
+        refused.map_err(|error| unusable(config, error))?;
+        warn_of_losses(config);
     }
+    if let Some(schedule) = &config.snapshots {
+        let made = make_private_directory(&schedule.folder);
+        made.map_err(|error| error.of("snapshot-dir"))?;
+    }
+    Ok(())
+}
+
+/// Warns if the data directory has only the store or only the certificates, as after a partial
+/// restore; the server creates the other part anew.
+fn warn_of_losses(config: &Config) {
+    let store = store_directory(&config.data_dir);
+    let authority = config.certificate_directory().join("ca.crt");
     match (store.exists(), authority.exists()) {
         (true, false) => tracing::warn!(
             "{} is missing, though there is a store: a new authority is made, and kubeconfigs, client \

@@ -1,4 +1,4 @@
-//! A server of a kubeconfig, called by POST: its address, its CA, and this server's credentials.
+//! A server of a kubeconfig: its address, its CA, and the credentials for it.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use pintle_value::{Value, yaml};
 use super::answer::{self, Outcome};
 use super::retry;
 use super::user::{self, User, refuse, text};
-use crate::backends::{Backend, Connections, Failure, Way};
+use crate::backends::{Backend, Connections, Failure, Response, Way};
 use crate::trust;
 
 /// The largest response.
@@ -119,6 +119,22 @@ impl Remote {
             Ok(Outcome::Elsewhere(_)) => Err(self.silent("redirects are not followed")),
             Err(why) => Err(self.silent(&why)),
         }
+    }
+
+    /// Gets a path, and returns the response while its body is still arriving. A request that
+    /// fails is not repeated.
+    pub(crate) async fn get(&self, path: &str) -> Result<Response, String> {
+        let prefix = self.uri.path().trim_end_matches('/');
+        let host = self.uri.authority().map_or("", |authority| authority.as_str());
+        let request = Request::get(format!("{prefix}{path}"))
+            .header(HOST, host)
+            .header(USER_AGENT, concat!("pintle/", env!("CARGO_PKG_VERSION")));
+        let request = match self.user.authorization()? {
+            Some(credential) => request.header(AUTHORIZATION, credential),
+            None => request,
+        };
+        let request = request.body(Full::new(Bytes::new())).map_err(|why| why.to_string())?;
+        self.backend()?.ask(request).await.map_err(|why| why.to_string())
     }
 
     /// Calls, and retries as long as responses have `Retry-After`.

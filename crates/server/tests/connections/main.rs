@@ -15,4 +15,5 @@ mod parts;
 mod pauses;
 mod proxies;
 mod site;
+mod snapshots;
 mod streams;
