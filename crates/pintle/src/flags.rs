@@ -12,6 +12,7 @@ mod file;
 mod kubelets;
 mod logging;
 mod release;
+mod snapshots;
 mod tls;
 
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ use pintle_server::{
 
 use crate::certificates::Certificates;
 use crate::convert::Convert;
+use crate::snapshot::Snapshot;
 use access::AccessFlags;
 use audit::AuditFlags;
 use encryption::EncryptionFlags;
@@ -41,6 +43,7 @@ use kubelets::KubeletFlags;
 use logging::LoggingFlags;
 pub(crate) use logging::{LogFormat, LogOptions};
 use release::ReleaseFlags;
+use snapshots::SnapshotFlags;
 use tls::TlsFlags;
 
 /// A Kubernetes API server in one binary.
@@ -60,6 +63,7 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     Certificates(Certificates),
     Convert(Convert),
+    Snapshot(Box<Snapshot>),
     /// Make a directory for envtest, in which this program is kube-apiserver and etcd
     ///
     ///   eval "$(pintle envtest-assets bin)"; go test ./...
@@ -212,7 +216,7 @@ struct StorageFlags {
     #[arg(long, value_name = "DIR", default_value = ".pintle")]
     data_dir: PathBuf,
     /// Keep nothing: store and certificates live as long as the process
-    #[arg(long)]
+    #[arg(long, conflicts_with = "etcd_servers")]
     ephemeral: bool,
     /// Acknowledge writes before they are on disk: faster, and a crash of the machine loses the last ones
     #[arg(long)]
@@ -227,6 +231,8 @@ struct StorageFlags {
     /// How much of them is kept at most: of each resource in memory, of all on disk; 64Mi, 1Gi
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
     watch_history_size: usize,
+    #[command(flatten)]
+    snapshots: SnapshotFlags,
 }
 
 #[derive(Args, Debug)]
@@ -348,6 +354,16 @@ struct LimitFlags {
     min_request_timeout: u64,
 }
 
+impl LimitFlags {
+    /// Refuses limits with which no request could be served.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.request_timeout.is_zero() {
+            bail!("--request-timeout: must be longer than zero");
+        }
+        Ok(())
+    }
+}
+
 impl ApiFlags {
     /// The proxies of outgoing connections.
     fn egress(&self) -> anyhow::Result<EgressSelector> {
@@ -409,9 +425,7 @@ impl Serve {
         let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
         let admission_plugins = api.admission_plugins()?;
         let egress = api.egress()?;
-        if limits.request_timeout.is_zero() {
-            bail!("--request-timeout: must be longer than zero");
-        }
+        limits.check()?;
         let mut config = Config {
             data_dir: storage.data_dir,
             ephemeral: storage.ephemeral,
@@ -419,6 +433,7 @@ impl Serve {
             etcd: etcd.options()?,
             encryption: encryption.file()?,
             fsync: !storage.unsafe_no_fsync,
+            snapshots: storage.snapshots.schedule()?,
             kubeconfig: storage.kubeconfig,
             watch_history: storage.watch_history,
             watch_history_bytes: storage.watch_history_size,
@@ -566,6 +581,17 @@ mod tests {
     }
 
     #[test]
+    fn snapshots_are_taken_at_intervals_only_if_a_folder_is_named() {
+        assert_eq!(config(&["--snapshot-interval=1m"]).unwrap().snapshots, None);
+        let schedule =
+            config(&["--snapshot-dir=a", "--snapshot-keep=3"]).unwrap().snapshots.unwrap();
+        assert_eq!((schedule.interval, schedule.keep), (Duration::from_secs(3600), 3));
+        for wrong in ["--snapshot-keep=0", "--snapshot-interval=10ms", "--snapshot-interval=0"] {
+            assert!(config(&["--snapshot-dir=a", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn wrong_flags_are_refused() {
         for flag in [
             "--runtime-config=a/b/c/d",
@@ -574,6 +600,8 @@ mod tests {
             "--request-timeout=abc",
             "--request-timeout=-1s",
             "--request-timeout=0s",
+            "--snapshot-keep=-1",
+            "--snapshot-interval=often",
             "--watch-history-size=much",
             "--watch-history-size=-1",
             "--watch-history-size=1500m",

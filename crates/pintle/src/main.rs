@@ -4,9 +4,11 @@
 mod certificates;
 mod compat;
 mod convert;
+mod etcd_access;
 mod flags;
 mod log;
 mod service_manager;
+mod snapshot;
 mod stop;
 
 use std::io::Write;
@@ -80,6 +82,7 @@ fn run_command(CommandLine { command, told, file }: CommandLine) -> anyhow::Resu
         }
         Command::Certificates(certificates) => certificates.run()?,
         Command::Convert(convert) => return convert.run(),
+        Command::Snapshot(snapshot) => snapshot.run()?,
         Command::EnvtestAssets { directory } => {
             let assets = compat::assets::lay_out(&directory)?;
             writeln!(

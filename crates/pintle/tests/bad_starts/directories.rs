@@ -40,6 +40,13 @@ pub(crate) const ROWS: &[(&str, Spoil, &[&str])] = &[
         &["--data-dir: {dir}/store has storage format 9, this version reads 2"],
     ),
     (
+        "what an interrupted restore left",
+        |directory| fs::create_dir(directory.join("store.restoring")).expect("a directory"),
+        &[
+            "--data-dir: {dir}/store.restoring is what an interrupted restore left; run `pintle snapshot restore`",
+        ],
+    ),
+    (
         "no database",
         |directory| fs::remove_file(directory.join("store/store.redb")).expect("removed"),
         &["cannot open the store in {dir}/store", "is missing", "put back a copy"],

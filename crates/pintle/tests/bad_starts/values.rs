@@ -44,6 +44,9 @@ pub(crate) const ROWS: &[(&str, &[&str])] = &[
     ("--request-timeout=soon", &["--request-timeout", "such as 90s"]),
     ("--request-timeout=0s", &["--request-timeout: ", "longer than zero"]),
     ("--watch-history-size=5q", &["--watch-history-size", "64Mi"]),
+    ("--snapshot-dir=a --snapshot-keep=0", &["--snapshot-keep: ", "1 or more"]),
+    ("--snapshot-dir=a --snapshot-interval=10ms", &["--snapshot-interval: ", "1s or longer"]),
+    ("--snapshot-dir=/dev/null", &["--snapshot-dir: ", "/dev/null"]),
     ("--bind-address=nowhere", &["--bind-address", "nowhere"]),
     ("--no-such-flag", &["--no-such-flag"]),
 ];
