@@ -112,8 +112,9 @@ impl Watch {
         match Cursor::after(self.resource.collection()?.clone(), since) {
             Ok(cursor) => self.follow(cursor),
             Err(Lagged) => {
-                let current = self.cache.visible();
-                let message = format!("too old resource version: {since} ({current})");
+                // Upstream names the oldest version, too (`getAllEventsSinceLocked`).
+                let oldest = self.resource.collection()?.floor();
+                let message = format!("too old resource version: {since} ({oldest})");
                 self.waiting = vec![Event::Error(Box::new(Status::expired(message)))];
             }
         }

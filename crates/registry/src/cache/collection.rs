@@ -157,6 +157,11 @@ impl Collection {
         crate::Extent { objects: state.live.len(), bytes: state.live_bytes }
     }
 
+    /// The oldest revision after which the log has every change.
+    pub(crate) fn floor(&self) -> Revision {
+        self.state.read().floor
+    }
+
     /// Returns the newest state. It includes everything up to `visible`, which the cache had made
     /// visible before the call.
     pub(crate) fn snapshot(&self, visible: Revision) -> Snapshot {
