@@ -36,10 +36,10 @@ const KINDS: [Kind; 6] = [
         forgets: true,
     },
     Kind {
-        abilities: &["cbor"],
+        abilities: &["cbor", "console"],
         config: || {
             let feature_gates = FeatureGates::parse(["CBORServingAndStorage=true"])?;
-            Ok(Config { feature_gates, ..Config::ephemeral() })
+            Ok(Config { feature_gates, console: true, ..Config::ephemeral() })
         },
         jobs: 4,
         forgets: false,

@@ -255,6 +255,10 @@ struct ServingFlags {
     /// Web pages of these origins may use the API: regular expressions, such as '//example\.com(:|$)'
     #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
     cors_allowed_origins: Vec<String>,
+    /// Serve the console, a web page that shows what is stored, at /console/. Users log in with the
+    /// credentials of the API
+    #[arg(long)]
+    console: bool,
     /// How long to serve on after a signal, while /readyz says no, so that load balancers notice
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     shutdown_delay_duration: Duration,
@@ -422,7 +426,6 @@ impl Serve {
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
         let tls_parameters = serving.tls.parameters()?;
-        let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
         let admission_plugins = api.admission_plugins()?;
         let egress = api.egress()?;
         limits.check()?;
@@ -450,7 +453,8 @@ impl Serve {
             audit: audit.options()?,
             kubelets: kubelets.client(),
             extensions: extensions.extensions(),
-            cors,
+            cors: Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?,
+            console: serving.console,
             runtime_config,
             show_hidden_metrics: api.show_hidden_metrics_for_version,
             admission_plugins,

@@ -101,6 +101,8 @@ pub(crate) struct Settings {
     pub(crate) proxied_addresses: ProxiedAddresses,
     /// The origins whose web pages may use the API.
     pub(crate) cors: Cors,
+    /// True where the console is served.
+    pub(crate) console: bool,
     /// True where `/statusz` is served.
     pub(crate) statusz: bool,
     /// True where `/flagz` is served.

@@ -140,6 +140,8 @@ pub struct Config {
     pub proxied_addresses: ProxiedAddresses,
     /// The origins whose web pages may use the API.
     pub cors: Cors,
+    /// Serves the console at `/console/`.
+    pub console: bool,
     /// Allows anonymous requests, except with the mode AlwaysAllow.
     pub anonymous_auth: bool,
     /// The external issuers and webhooks of tokens.
@@ -210,6 +212,7 @@ impl Default for Config {
             extensions: Extensions::default(),
             proxied_addresses: ProxiedAddresses::default(),
             cors: Cors::default(),
+            console: false,
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],
             authorization_files: AuthorizationFiles::default(),

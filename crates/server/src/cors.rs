@@ -58,6 +58,11 @@ impl Cors {
         Ok(Self { allowed: Some(allowed) })
     }
 
+    /// True if the request's origin is allowed.
+    pub(crate) fn allows(&self, headers: &HeaderMap) -> bool {
+        self.origin(headers).is_some()
+    }
+
     /// The origin of a request, if it is allowed.
     pub(crate) fn origin<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         let allowed = self.allowed.as_ref()?;

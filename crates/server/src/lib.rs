@@ -23,6 +23,7 @@ mod body;
 mod compute;
 mod config;
 mod connection;
+mod console;
 mod cors;
 mod discovery;
 mod effective_version;

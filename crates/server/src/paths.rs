@@ -10,6 +10,7 @@ use pintle_registry::{Registry, Resource, work};
 use serde::Serialize;
 
 use crate::body::Body;
+use crate::console;
 use crate::discovery::{Tagged, api_versions, type_name};
 use crate::handlers::{self, Call};
 use crate::health::{self, Health};
@@ -67,6 +68,11 @@ pub(crate) fn is_routed(registry: &Registry, path: &str) -> bool {
 }
 
 async fn at_one_path(call: &Call<'_>, path: &str) -> Result<Response, Status> {
+    if call.api.settings.console
+        && let Some(answer) = console::answer(path, call.head)
+    {
+        return answer;
+    }
     match path {
         "/" | "/index.html" => root(call),
         "/metrics" => Ok(metrics(metrics_page(call))),
@@ -202,6 +208,9 @@ fn all_paths(call: &Call<'_>) -> Vec<String> {
     paths.extend(OTHERS.map(str::to_owned));
     if open_id_configuration(call).is_some() {
         paths.extend(OPEN_ID.map(str::to_owned));
+    }
+    if call.api.settings.console {
+        paths.push(console::PATH.to_owned());
     }
     let pages = zpages::PATHS.into_iter().filter(|path| Page::at(path, call).is_some());
     paths.extend(pages.map(str::to_owned));

@@ -432,6 +432,7 @@ fn api(
             unsafe_deletion: has(Feature::UnsafeMalformedObjectDeletion),
             proxied_addresses: config.proxied_addresses,
             cors: config.cors.clone(),
+            console: config.console,
             statusz: has(Feature::ComponentStatusz),
             flagz: has(Feature::ComponentFlagz),
             flags: config.flags.clone(),

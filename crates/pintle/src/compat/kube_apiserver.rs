@@ -41,6 +41,9 @@ const ETCD_FLAGS: [&str; 11] = [
     "storage-media-type",
 ];
 
+/// Flags of `pintle serve` that a kube-apiserver refuses as unknown, because they open something.
+const OWN: [&str; 1] = ["console"];
+
 /// kube-apiserver's default of `--cert-dir`.
 const CERT_DIR: &str = "/var/run/kubernetes";
 
@@ -131,7 +134,8 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
         if !has_etcd && ETCD_FLAGS.contains(&name.as_str()) {
             continue;
         }
-        let known = serve.get_arguments().find(|argument| argument.get_long() == Some(name));
+        let mut known = serve.get_arguments().filter(|_| !OWN.contains(&name.as_str()));
+        let known = known.find(|argument| argument.get_long() == Some(name));
         let Some(argument) = known else {
             match absent::absence(flag) {
                 Absence::Harmless => {
@@ -260,6 +264,12 @@ mod tests {
             warnings.iter().collect::<Vec<_>>(),
             "{line}"
         );
+    }
+
+    #[test]
+    fn flags_of_pintle_alone_that_open_something_are_unknown() {
+        let refused = read("--secure-port=1 --console").expect_err("it is refused").to_string();
+        assert_eq!(refused, "unknown flags: --console");
     }
 
     #[test]

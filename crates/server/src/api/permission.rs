@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_auth::token::Authenticated;
-use pintle_auth::{Attributes, Decision, Ruling, User};
+use pintle_auth::{Attributes, Decision, Ruling, Subject, User};
 use pintle_meta::Status;
 use pintle_registry::Verb;
 use pintle_registry::request::Now;
@@ -14,6 +14,7 @@ use crate::audit::{Received, Record};
 use crate::authentication::Peer;
 use crate::authentication::impersonation::impersonated;
 use crate::connection::ConnectionState;
+use crate::console;
 use crate::in_progress::InProgress;
 use crate::machine::now;
 use crate::request_info::RequestInfo;
@@ -49,10 +50,13 @@ impl Api {
                 return Err(Refusal::Undecided("failed to store audit event".to_owned()));
             }
         }
+        if self.settings.console && !self.settings.cors.allows(&incoming.head.headers) {
+            console::check_origin(incoming.head)?;
+        }
         let user = self.impersonate(known.user, incoming, progress.record.as_ref()).await?;
         let asked_at = Instant::now();
-        let question =
-            Attributes { user: &user, verb: info.verb.as_str(), subject: info.subject() };
+        let subject = self.console_subject(info).unwrap_or_else(|| info.subject());
+        let question = Attributes { user: &user, verb: info.verb.as_str(), subject };
         if !info.connects() {
             let fairness = self.fairness.as_ref();
             progress.class = fairness.and_then(|fairness| fairness.classify(&question));
@@ -83,11 +87,20 @@ impl Api {
         let known = self.authentication.user(peer, shown, now, &self.registry).await;
         let user = known.as_ref().map(|known| &*known.user);
         access.authenticated(user, incoming.began.elapsed());
-        connection.record_user(user.ok(), incoming.head.version);
+        // The page has many files, and a browser asks for them before anybody can log in. They are
+        // small, and the connection still has to show a user in time.
+        if self.console_subject(incoming.info).is_none() {
+            connection.record_user(user.ok(), incoming.head.version);
+        }
         known.map_err(|error| {
             tracing::debug!(%error, path = %incoming.info.path, "unable to authenticate the request");
             Status::unauthorized()
         })
+    }
+
+    /// The subject of authorization of a file of the console, if the console is served.
+    fn console_subject(&self, info: &RequestInfo) -> Option<Subject<'static>> {
+        self.settings.console.then(|| console::subject(info)).flatten()
     }
 
     /// Returns the user as whom the request acts: the one that impersonation headers name, or the
