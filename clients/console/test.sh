@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The console in Chromium, on a Pintle of its own (see ../with-pintle). CHROMIUM is the browser; screenshots go
+# to SCREENSHOTS, if that is set.
+set -euo pipefail
+cd "$(dirname "$0")"
+for tool in node npm; do
+  command -v $tool >/dev/null || { echo "clients/console: skipped, there is no $tool on the path"; exit 0; }
+done
+CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+[ -n "$CHROMIUM" ] || { echo 'clients/console: skipped, there is no Chromium on the path'; exit 0; }
+export CHROMIUM
+../fetch npm ci --silent --no-audit --no-fund ||
+  { echo 'clients/console: skipped, the tests cannot be had'; exit 0; }
+PINTLE_TEST_FLAGS=--console ../with-pintle node --test --test-concurrency=1
