@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_event_is_logged_from_its_verbosity_on() {
-        struct Seen(std::sync::Mutex<Vec<(String, Level, u8)>>);
+        struct Seen(parking_lot::Mutex<Vec<(String, Level, u8)>>);
         impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for &'static Seen {
             fn on_event(
                 &self,
@@ -113,10 +113,10 @@ mod tests {
             ) {
                 let metadata = event.metadata();
                 let row = (metadata.target().to_owned(), *metadata.level(), verbosity_of(metadata));
-                self.0.lock().expect("no other test has it").push(row);
+                self.0.lock().push(row);
             }
         }
-        static SEEN: Seen = Seen(std::sync::Mutex::new(Vec::new()));
+        static SEEN: Seen = Seen(parking_lot::Mutex::new(Vec::new()));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(&SEEN), || {
             tracing::error!(target: OURS, "");
             tracing::warn!(target: OURS, "");
@@ -126,7 +126,7 @@ mod tests {
             tracing::debug!(target: REQUESTS, "");
             tracing::trace!(target: REQUESTS, "");
         });
-        let rows = SEEN.0.lock().expect("no other test has it");
+        let rows = SEEN.0.lock();
         assert_eq!(rows.len(), 7);
         for (target, level, verbosity) in rows.iter() {
             assert!(logs(*verbosity, target, *level), "{target} {level} {verbosity}");

@@ -127,8 +127,7 @@ impl Visit for Members {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
+    use parking_lot::Mutex;
     use tracing_subscriber::Layer;
     use tracing_subscriber::layer::{Context, SubscriberExt};
 
@@ -139,12 +138,12 @@ mod tests {
         struct Kept(Mutex<Vec<String>>);
         impl<S: Subscriber> Layer<S> for &'static Kept {
             fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-                self.0.lock().expect("one thread").push(line(1.5, event));
+                self.0.lock().push(line(1.5, event));
             }
         }
         let kept: &'static Kept = Box::leak(Box::new(Kept(Mutex::default())));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(kept), work);
-        std::mem::take(&mut kept.0.lock().expect("one thread"))
+        std::mem::take(&mut kept.0.lock())
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn errors_of_certificate_files_name_flag_and_file() {
     );
     check(
         Wanted { directory: Some(path("nonsense.pem")), ..Wanted::default() },
-        "--cert-dir: cannot create the directory /nonsense.pem: File exists (os error 17)",
+        "--cert-dir: /nonsense.pem is a file, not a directory; choose another directory, or move the file away",
     );
     check(
         serving("nonsense.pem", "apiserver.key"),

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use pintle_server::{Config, Running, Server, SnapshotSchedule};
 use pintle_snapshot::Summary;
 
-use super::client::{PATIENCE, create, get, read, request, send};
+use super::client::{TIMEOUT, create, get, read, request, send};
 
 const PATH: &str = "/pintle/v1/snapshot";
 
@@ -102,7 +102,7 @@ async fn until(server: &Running, line: &str) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.unwrap_or_else(|_| panic!("no {line}"));
+    tokio::time::timeout(TIMEOUT, seen).await.unwrap_or_else(|_| panic!("no {line}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +151,7 @@ async fn snapshots_are_taken_at_intervals_and_the_oldest_are_removed() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, taken).await.unwrap();
+    tokio::time::timeout(TIMEOUT, taken).await.unwrap();
     let (_, metrics) = get(&server, "/metrics").await;
     assert!(metrics.contains(r#"pintle_snapshot_failures_total{trigger="schedule"} 0"#));
     assert!(metrics.contains(r#"pintle_snapshot_last_size_bytes{trigger="schedule"} "#));
