@@ -1,7 +1,5 @@
 //! Snapshots in memory: what is written is read, and what was changed is refused.
 
-#![expect(clippy::unwrap_used, reason = "these are tests")]
-
 use std::fs;
 use std::io::Write as _;
 
