@@ -99,10 +99,11 @@ async fn a_validating_webhook_allows_denies_and_warns() -> Result<()> {
     let merge = Patch::Merge(json!({"data": {"k": "w"}}));
     api.patch("good", &PatchParams::default(), &merge).await?;
     api.delete("good", &DeleteParams::default()).await?;
-    let asked = webhook.asked();
-    let operations: Vec<_> = asked.iter().map(|a| a["operation"].as_str().unwrap_or("")).collect();
+    let requests = webhook.requests();
+    let operations: Vec<_> =
+        requests.iter().map(|a| a["operation"].as_str().unwrap_or("")).collect();
     ensure!(operations == ["CREATE", "CREATE", "CREATE", "UPDATE", "DELETE"], "{operations:?}");
-    let (create, update, delete) = (&asked[0], &asked[3], &asked[4]);
+    let (create, update, delete) = (&requests[0], &requests[3], &requests[4]);
     ensure!(create["oldObject"].is_null() && create["object"]["data"]["k"] == "v", "{create}");
     ensure!(create["kind"] == json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
     ensure!(create["resource"]["resource"] == "configmaps" && create["namespace"] == "t");
@@ -117,9 +118,9 @@ async fn a_validating_webhook_allows_denies_and_warns() -> Result<()> {
 async fn mutating_webhooks_run_in_order() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|path, request| {
-        let said = request["object"]["metadata"]["labels"]["said"].as_str().unwrap_or("nothing");
+        let label = request["object"]["metadata"]["labels"]["said"].as_str().unwrap_or("nothing");
         if path.starts_with("/first") {
-            let labels = json!({"first": "was-here", "heard": said});
+            let labels = json!({"first": "was-here", "heard": label});
             patch(json!([{"op": "add", "path": "/metadata/labels", "value": labels}]))
         } else {
             patch(json!([{"op": "add", "path": "/metadata/labels/said", "value": "second"}]))
@@ -131,8 +132,8 @@ async fn mutating_webhooks_run_in_order() -> Result<()> {
     let api = world.api::<ConfigMap>();
     let made = api.create(&PostParams::default(), &config_map("a")?).await?;
     ensure!(made.labels()["first"] == "was-here", "{:?}", made.labels());
-    ensure!(made.labels()["heard"] == "second", "the first was asked again: {:?}", made.labels());
-    ensure!(webhook.asked().len() == 3);
+    ensure!(made.labels()["heard"] == "second", "the first was called again: {:?}", made.labels());
+    ensure!(webhook.requests().len() == 3);
     let unchanged = api.get("a").await?;
     ensure!(unchanged.labels() == made.labels());
     Ok(())
@@ -187,8 +188,8 @@ async fn selectors_and_match_conditions_select_requests() -> Result<()> {
     let post = PostParams::default();
     api.create(&post, &config_map("a")?).await?;
     // The server itself may have updated something else.
-    let asked = webhook.asked();
-    ensure!(!asked.iter().any(|a| a["resource"]["resource"] == "configmaps"), "{asked:?}");
+    let requests = webhook.requests();
+    ensure!(!requests.iter().any(|a| a["resource"]["resource"] == "configmaps"), "{requests:?}");
     let mut labelled = config_map("b")?;
     labelled.labels_mut().insert("a".to_owned(), "b".to_owned());
     let status = refusal(api.create(&post, &labelled).await)?;
@@ -214,8 +215,11 @@ async fn a_dry_run_calls_no_webhook_with_side_effects() -> Result<()> {
     let api = world.api::<ConfigMap>();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     api.create(&dry, &config_map("a")?).await?;
-    let asked = webhook.asked();
-    ensure!(asked.len() == 2 && asked.iter().all(|request| request["dryRun"] == true), "{asked:?}");
+    let requests = webhook.requests();
+    ensure!(
+        requests.len() == 2 && requests.iter().all(|request| request["dryRun"] == true),
+        "{requests:?}"
+    );
     Ok(())
 }
 
@@ -232,10 +236,10 @@ async fn an_apply_is_reviewed_as_create_or_update() -> Result<()> {
         });
         api.patch("a", &PatchParams::apply("me"), &Patch::Apply(&wanted)).await?;
     }
-    let asked = webhook.asked();
-    let operations: Vec<_> = asked.iter().map(|request| &request["operation"]).collect();
+    let requests = webhook.requests();
+    let operations: Vec<_> = requests.iter().map(|request| &request["operation"]).collect();
     ensure!(operations == ["CREATE", "UPDATE"], "{operations:?}");
-    ensure!(asked[0]["options"]["kind"] == "CreateOptions", "{}", asked[0]["options"]);
-    ensure!(asked[1]["oldObject"]["data"]["k"] == "v", "{}", asked[1]["oldObject"]);
+    ensure!(requests[0]["options"]["kind"] == "CreateOptions", "{}", requests[0]["options"]);
+    ensure!(requests[1]["oldObject"]["data"]["k"] == "v", "{}", requests[1]["oldObject"]);
     Ok(())
 }

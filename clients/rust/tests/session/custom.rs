@@ -123,7 +123,10 @@ async fn custom_objects_have_status_and_scale() -> Result<()> {
     let more = Patch::Merge(json!({"spec": {"replicas": 2}}));
     let scale = foos.patch_scale("qux", &patch, &more).await?;
     ensure!(scale.status.is_some_and(|status| status.replicas == 1));
-    ensure!(scale.spec.and_then(|spec| spec.replicas) == Some(2), "only more was asked for");
+    ensure!(
+        scale.spec.and_then(|spec| spec.replicas) == Some(2),
+        "the patch changes the spec only"
+    );
     let words = Patch::Merge(json!({"spec": {"info": "patched qux"}}));
     let patched = foos.patch("qux", &patch, &words).await?;
     ensure!(patched.data["spec"] == json!({"name": "qux", "info": "patched qux", "replicas": 2}));

@@ -43,7 +43,7 @@ async fn a_connection_serves_several_calls() -> Result<()> {
     for name in ["a", "b", "c", "d"] {
         api.create(&PostParams::default(), &config_map(name)?).await?;
     }
-    ensure!(webhook.asked().len() == 4, "{:?}", webhook.asked());
+    ensure!(webhook.requests().len() == 4, "{:?}", webhook.requests());
     ensure!(webhook.connections() == 1, "{}", webhook.connections());
     Ok(())
 }
@@ -77,8 +77,9 @@ async fn a_webhook_may_be_a_service() -> Result<()> {
         "metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"},
     }))?;
     world.api::<Service>().create(&PostParams::default(), &service).await?;
-    let said = json!({"namespace": "t", "name": "hook", "port": webhook.port, "path": "/judge"});
-    let config = json!({"service": said, "caBundle": webhook.ca_bundle});
+    let reference =
+        json!({"namespace": "t", "name": "hook", "port": webhook.port, "path": "/judge"});
+    let config = json!({"service": reference, "caBundle": webhook.ca_bundle});
     let absent =
         json!({"service": {"namespace": "t", "name": "none"}, "caBundle": webhook.ca_bundle});
     let hooks = [
@@ -87,7 +88,7 @@ async fn a_webhook_may_be_a_service() -> Result<()> {
     ];
     validate(&world, json!(hooks)).await?;
     world.api().create(&PostParams::default(), &config_map("a")?).await?;
-    ensure!(webhook.asked().len() == 1);
+    ensure!(webhook.requests().len() == 1);
     Ok(())
 }
 
@@ -112,9 +113,9 @@ async fn rules_match_equivalent_versions() -> Result<()> {
         },
     }))?;
     world.api().create(&PostParams::default(), &autoscaler).await?;
-    let asked = webhook.asked();
-    ensure!(asked.len() == 1, "{asked:?}");
-    let review = &asked[0];
+    let requests = webhook.requests();
+    ensure!(requests.len() == 1, "{requests:?}");
+    let review = &requests[0];
     ensure!(review["kind"]["version"] == "v1" && review["requestKind"]["version"] == "v2");
     ensure!(review["requestResource"]["version"] == "v2", "{review}");
     ensure!(review["object"]["apiVersion"] == "autoscaling/v1", "{review}");
@@ -143,7 +144,7 @@ async fn scopes_and_timeouts_are_honoured() -> Result<()> {
     let hooks = [hook(&webhook, "/cluster", everything("Cluster"))];
     validate(&world, json!(hooks)).await?;
     world.api().create(&PostParams::default(), &config_map("a")?).await?;
-    ensure!(webhook.asked().is_empty());
+    ensure!(webhook.requests().is_empty());
     let namespace: Namespace = object(json!({"metadata": {"name": "u"}}))?;
     let all = Api::<Namespace>::all(world.client.clone());
     let status = refusal(all.create(&PostParams::default(), &namespace).await)?;
@@ -257,9 +258,12 @@ async fn mutated_objects_are_validated_and_defaulted() -> Result<()> {
     let all: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
     all.delete("v", &DeleteParams::default()).await?;
     // The webhook is also called for objects that the server writes meanwhile.
-    let asked = webhook.asked();
+    let requests = webhook.requests();
     let is_of_webhooks = |r: &Value| r["resource"]["group"] == "admissionregistration.k8s.io";
-    ensure!(!asked.iter().any(is_of_webhooks), "nobody is asked about webhooks: {asked:?}");
+    ensure!(
+        !requests.iter().any(is_of_webhooks),
+        "no webhook is called for webhook configurations: {requests:?}"
+    );
     Ok(())
 }
 
@@ -306,9 +310,9 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
     ensure!(scaled.spec.and_then(|spec| spec.replicas) == Some(3), "the webhook's word counts");
     let unchanged = deployments.get("d").await?;
     ensure!(unchanged.spec.and_then(|spec| spec.replicas) == Some(3));
-    let asked = webhook.asked_about_the_test();
-    ensure!(asked.len() == 2, "the whole is not asked about: {asked:?}");
-    let review = &asked[1];
+    let requests = webhook.requests_about_the_test();
+    ensure!(requests.len() == 2, "only the subresource is reviewed: {requests:?}");
+    let review = &requests[1];
     let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
     ensure!(review["kind"] == scale && review["requestKind"] == scale, "{review}");
     ensure!(review["resource"]["resource"] == "deployments" && review["subResource"] == "scale");
@@ -319,10 +323,10 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
     pods.create(&post, &pod("p")?).await?;
     let status = refusal(pods.evict("p", &EvictParams::default()).await)?;
     ensure!(status.message.contains("parts.example.com"), "{status:?}");
-    let asked = webhook.asked_about_the_test();
+    let requests = webhook.requests_about_the_test();
     // `pods/*` also matches pods, as in upstream.
-    ensure!(asked[2]["kind"]["kind"] == "Pod", "{asked:?}");
-    let review = &asked[3];
+    ensure!(requests[2]["kind"]["kind"] == "Pod", "{requests:?}");
+    let review = &requests[3];
     ensure!(review["kind"]["kind"] == "Eviction" && review["operation"] == "CREATE", "{review}");
     ensure!(review["name"] == "p" && review["object"]["kind"] == "Eviction", "{review}");
 
@@ -330,13 +334,13 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
     for name in ["a", "b"] {
         maps.create(&post, &config_map(name)?).await?;
     }
-    let before = webhook.asked_about_the_test().len();
+    let before = webhook.requests_about_the_test().len();
     maps.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
-    let asked = webhook.asked_about_the_test().split_off(before);
+    let requests = webhook.requests_about_the_test().split_off(before);
     let gone: Vec<_> =
-        asked.iter().map(|review| review["oldObject"]["metadata"]["name"].as_str()).collect();
+        requests.iter().map(|review| review["oldObject"]["metadata"]["name"].as_str()).collect();
     ensure!(gone == [Some("a"), Some("b")], "{gone:?}");
-    ensure!(asked.iter().all(|review| review["operation"] == "DELETE"), "{asked:?}");
+    ensure!(requests.iter().all(|review| review["operation"] == "DELETE"), "{requests:?}");
     ensure!(pods.get("p").await?.name_any() == "p");
     Ok(())
 }

@@ -51,7 +51,7 @@ async fn world() -> Result<Option<World>> {
 /// A command's output, and its exit code.
 async fn outcome(mut process: AttachedProcess) -> Result<(String, i32)> {
     let mut out = String::new();
-    let status = process.take_status().context("a status is asked for")?;
+    let status = process.take_status().context("the process has a status")?;
     process.stdout().context("there is output")?.read_to_string(&mut out).await?;
     let status = status.await.context("commands end with a status")?;
     process.join().await?;

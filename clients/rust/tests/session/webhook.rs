@@ -27,7 +27,7 @@ pub(crate) struct Webhook {
     pub(crate) ca_bundle: String,
     /// The port in `url`.
     pub(crate) port: u16,
-    asked: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
     connections: Arc<AtomicUsize>,
 }
 
@@ -49,19 +49,19 @@ impl Webhook {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let url = format!("https://localhost:{port}");
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (memory, number) = (asked.clone(), connections.clone());
+        let (memory, number) = (requests.clone(), connections.clone());
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 number.fetch_add(1, Ordering::Relaxed);
-                let (config, answer, asked) = (config.clone(), answer.clone(), memory.clone());
+                let (config, answer, requests) = (config.clone(), answer.clone(), memory.clone());
                 // The server under test reports connections that end early.
-                std::thread::spawn(move || converse(socket, config, &*answer, &asked));
+                std::thread::spawn(move || converse(socket, config, &*answer, &requests));
             }
         });
         let ca_bundle = STANDARD.encode(certified.cert.pem());
-        Ok(Self { url, ca_bundle, port, asked, connections })
+        Ok(Self { url, ca_bundle, port, requests, connections })
     }
 
     /// The number of connections.
@@ -70,16 +70,16 @@ impl Webhook {
     }
 
     /// The requests so far.
-    pub(crate) fn asked(&self) -> Vec<Value> {
-        self.asked.lock().clone()
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.requests.lock().clone()
     }
 
     /// The requests so far, except those about the ConfigMap of the cluster's CA, which a
     /// controller writes into every namespace at any time.
-    pub(crate) fn asked_about_the_test(&self) -> Vec<Value> {
-        let mut asked = self.asked();
-        asked.retain(|review| review["name"] != "kube-root-ca.crt");
-        asked
+    pub(crate) fn requests_about_the_test(&self) -> Vec<Value> {
+        let mut requests = self.requests();
+        requests.retain(|review| review["name"] != "kube-root-ca.crt");
+        requests
     }
 }
 
@@ -88,14 +88,14 @@ fn converse(
     socket: TcpStream,
     config: Arc<ServerConfig>,
     answer: &Answer,
-    asked: &Mutex<Vec<Value>>,
+    requests: &Mutex<Vec<Value>>,
 ) -> Result<()> {
     socket.set_read_timeout(Some(TIMEOUT))?;
     let mut stream = StreamOwned::new(ServerConnection::new(config)?, socket);
     loop {
         let (path, review) = read(&mut stream)?;
         let mut response = answer(&path, &review["request"]);
-        asked.lock().push(review["request"].clone());
+        requests.lock().push(review["request"].clone());
         let (status, body) = match &mut response {
             Value::Null => return Ok(()),
             Value::String(text) => (200, std::mem::take(text)),

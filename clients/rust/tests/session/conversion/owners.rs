@@ -6,14 +6,14 @@ impl Things {
     async fn apply(
         &self,
         version: &str,
-        who: &PatchParams,
+        params: &PatchParams,
         spec: Value,
     ) -> kube::Result<DynamicObject> {
         let mut applied = thing(version, "a");
         if !spec.is_null() {
             applied.data["spec"] = spec;
         }
-        self.within(version).patch("a", who, &Patch::Apply(&applied)).await
+        self.within(version).patch("a", params, &Patch::Apply(&applied)).await
     }
 
     /// The owned fields below `spec`, by manager and version.
