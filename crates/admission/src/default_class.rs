@@ -10,9 +10,9 @@ use pintle_value::{Map, Value};
 
 use crate::{all, creates};
 
-/// A resource with classes, and the marks of a default class.
+/// A plugin that sets the class of new objects of a resource to the default class.
 pub(crate) struct DefaultClass {
-    /// The resource with a class: group and plural.
+    /// The resource whose objects have a class: group and plural.
     of: (&'static str, &'static str),
     /// The resource of classes.
     classes: (&'static str, &'static str),
@@ -69,7 +69,7 @@ impl Admission for DefaultClass {
 }
 
 impl DefaultClass {
-    /// The marked class: of several the newest, then the first by name.
+    /// Returns the class that is marked as default: of several the newest, then the first by name.
     fn default(&self, registry: &Registry) -> Result<Option<Value>, Status> {
         let marked = all(registry, self.classes.0, self.classes.1)?.into_iter().filter(|class| {
             let is = |annotations: &Map, mark: &str| {
@@ -78,8 +78,8 @@ impl DefaultClass {
             object::annotations(class).is_some_and(|a| self.marks.iter().any(|mark| is(a, mark)))
         });
         Ok(marked.min_by_key(|class| {
-            let made = object::text(class, "creationTimestamp").to_owned();
-            (Reverse(made), object::name(class).to_owned())
+            let created = object::text(class, "creationTimestamp").to_owned();
+            (Reverse(created), object::name(class).to_owned())
         }))
     }
 }

@@ -67,7 +67,7 @@ impl ImagePolicyWebhook {
     }
 
     /// Returns an error if the images may not run. `annotate` receives the audit annotations.
-    async fn judge(&self, spec: Value, annotate: impl Fn(&str, &str)) -> Result<(), String> {
+    async fn decide(&self, spec: Value, annotate: impl Fn(&str, &str)) -> Result<(), String> {
         let key = json::to_string(&spec).into_bytes();
         let verdict = match self.cached(&key) {
             Some(verdict) => verdict,
@@ -133,11 +133,11 @@ impl Admission for ImagePolicyWebhook {
         let pod = write.object.filter(|_| is_pod && is_new)?;
         let spec = spec(pod, containers, write.namespace);
         Some(Box::pin(async move {
-            let judged = self.judge(spec, |key, value| {
+            let verdict = self.decide(spec, |key, value| {
                 annotate(write, &format!("{ANNOTATION_PREFIX}{key}"), || value.to_owned());
             });
-            let judged = judged.await;
-            judged.map(|()| Vec::new()).map_err(|why| forbidden(write, pod, &why))
+            let verdict = verdict.await;
+            verdict.map(|()| Vec::new()).map_err(|why| forbidden(write, pod, &why))
         }))
     }
 }

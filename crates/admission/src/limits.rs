@@ -179,8 +179,8 @@ fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
     let mut errors = Vec::new();
     for limit in range.iter().filter(|limit| limit.of == "PersistentVolumeClaim") {
         for (name, min) in &limit.min {
-            let asked = Asked { request: requests.get(name), limit: None };
-            errors.extend(too_little(limit, name, min, asked));
+            let resource = RequestAndLimit { request: requests.get(name), limit: None };
+            errors.extend(too_little(limit, name, min, resource));
         }
         for (name, max) in &limit.max {
             let head = format!("maximum {name} usage per {} is {max}", limit.of);
@@ -195,28 +195,34 @@ fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
 }
 
 fn check(limit: &Limit, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
-    let asked = |name: &String| Asked { request: requests.get(name), limit: limits.get(name) };
+    let resource =
+        |name: &String| RequestAndLimit { request: requests.get(name), limit: limits.get(name) };
     for (name, min) in &limit.min {
-        errors.extend(too_little(limit, name, min, asked(name)));
+        errors.extend(too_little(limit, name, min, resource(name)));
     }
     for (name, max) in &limit.max {
-        errors.extend(too_much(limit, name, max, asked(name)));
+        errors.extend(too_much(limit, name, max, resource(name)));
     }
     for (name, ratio) in &limit.ratio {
-        errors.extend(too_uneven(limit, name, ratio, asked(name)));
+        errors.extend(too_uneven(limit, name, ratio, resource(name)));
     }
 }
 
 /// The request and limit of one resource.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct RequestAndLimit<'a> {
     request: Option<&'a Quantity>,
     limit: Option<&'a Quantity>,
 }
 
-fn too_little(of: &Limit, name: &str, min: &Quantity, asked: Asked<'_>) -> Option<String> {
+fn too_little(
+    of: &Limit,
+    name: &str,
+    min: &Quantity,
+    resource: RequestAndLimit<'_>,
+) -> Option<String> {
     let mut text = format!("minimum {name} usage per {} is {min}", of.of);
-    match (asked.request, asked.limit) {
+    match (resource.request, resource.limit) {
         (None, _) => text.push_str(".  No request is specified"),
         (Some(request), _) if request < min => write!(text, ", but request is {request}").ok()?,
         (_, Some(limit)) if limit < min => write!(text, ", but limit is {limit}").ok()?,
@@ -225,9 +231,14 @@ fn too_little(of: &Limit, name: &str, min: &Quantity, asked: Asked<'_>) -> Optio
     Some(text)
 }
 
-fn too_much(of: &Limit, name: &str, max: &Quantity, asked: Asked<'_>) -> Option<String> {
+fn too_much(
+    of: &Limit,
+    name: &str,
+    max: &Quantity,
+    resource: RequestAndLimit<'_>,
+) -> Option<String> {
     let mut text = format!("maximum {name} usage per {} is {max}", of.of);
-    match (asked.request, asked.limit) {
+    match (resource.request, resource.limit) {
         (_, None) => text.push_str(".  No limit is specified"),
         (_, Some(limit)) if limit > max => write!(text, ", but limit is {limit}").ok()?,
         (Some(request), _) if request > max => write!(text, ", but request is {request}").ok()?,
@@ -236,12 +247,17 @@ fn too_much(of: &Limit, name: &str, max: &Quantity, asked: Asked<'_>) -> Option<
     Some(text)
 }
 
-fn too_uneven(of: &Limit, name: &str, max: &Quantity, asked: Asked<'_>) -> Option<String> {
+fn too_uneven(
+    of: &Limit,
+    name: &str,
+    max: &Quantity,
+    resource: RequestAndLimit<'_>,
+) -> Option<String> {
     let head = format!("{name} max limit to request ratio per {} is {max}", of.of);
-    let Some(request) = asked.request.filter(|request| !request.is_zero()) else {
+    let Some(request) = resource.request.filter(|request| !request.is_zero()) else {
         return Some(format!("{head}, but no request is specified or request is 0"));
     };
-    let Some(limit) = asked.limit.filter(|limit| !limit.is_zero()) else {
+    let Some(limit) = resource.limit.filter(|limit| !limit.is_zero()) else {
         return Some(format!("{head}, but no limit is specified or limit is 0"));
     };
     let ratio = limit.to_f64() / request.to_f64();

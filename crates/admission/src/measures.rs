@@ -42,7 +42,7 @@ pub struct Measures {
     pub mutations: Series<3, Distribution>,
     /// Decisions of Pod Security.
     pub pod_security: PodSecurityMeasures,
-    /// Durations of plugins, in the order of [`rows::ALL`](crate::rows::ALL).
+    /// Durations of plugins, in the order of [`rows::ALL`].
     pub(crate) plugins: Box<[PhaseDurations]>,
 }
 
@@ -93,9 +93,9 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
     /// The webhook rejected it.
-    Said,
+    ByWebhook,
     /// The webhook could not be called, or its response could not be parsed.
-    NotAsked,
+    CallFailed,
     /// The webhook must not be called.
     Internal,
 }
@@ -103,8 +103,8 @@ pub(crate) enum Rejection {
 impl Rejection {
     const fn name(self) -> &'static str {
         match self {
-            Self::Said => "no_error",
-            Self::NotAsked => "calling_webhook_error",
+            Self::ByWebhook => "no_error",
+            Self::CallFailed => "calling_webhook_error",
             Self::Internal => "apiserver_internal_error",
         }
     }
@@ -112,12 +112,12 @@ impl Rejection {
 
 /// The owner of match conditions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asker<'a> {
+pub(crate) enum ConditionOwner<'a> {
     Webhook(&'a str, Step),
     Policy(&'a str),
 }
 
-impl<'a> Asker<'a> {
+impl<'a> ConditionOwner<'a> {
     fn labels(self, operation: Operation) -> [&'a str; 4] {
         match self {
             Self::Webhook(name, step) => ["webhook", name, operation.name(), step.label()],
@@ -156,9 +156,9 @@ impl Measures {
     }
 
     /// Observes an evaluation of conditions, and whether it failed.
-    pub(crate) fn judged(
+    pub(crate) fn conditions_evaluated(
         &self,
-        asker: Asker<'_>,
+        asker: ConditionOwner<'_>,
         operation: Operation,
         took: Duration,
         failed: bool,

@@ -20,10 +20,10 @@ impl Admission for WorkloadExists {
         let Some(group) = write.object.filter(|_| creates(write, GROUP, "podgroups")) else {
             return Ok(Vec::new());
         };
-        let Some(workload) = group.at(&["spec", "podGroupTemplateRef", "workload"]) else {
+        let Some(reference) = group.at(&["spec", "podGroupTemplateRef", "workload"]) else {
             return Ok(Vec::new());
         };
-        let of = |member| workload.str_at(&[member]).unwrap_or_default();
+        let of = |member| reference.str_at(&[member]).unwrap_or_default();
         let (name, template) = (of("workloadName"), of("podGroupTemplateName"));
         let refuse =
             |why: String| Err(forbidden(write, group, &format!("PodGroup rejected: {why}")));

@@ -29,7 +29,7 @@ use crate::{forbidden, is_of};
 use checks::{Violations, violations};
 pub(crate) use configuration::Configuration;
 pub(crate) use measures::Measures as PodSecurityMeasures;
-use measures::{Asked, Mode, Verdict};
+use measures::{Mode, Verdict, WriteLabels};
 use policy::{Level, PREFIX, PRIVILEGED, Policies, Policy};
 
 /// The annotations for the audit log.
@@ -68,19 +68,19 @@ impl Admission for PodSecurity {
         let Some(object) = write.object else { return Ok(Vec::new()) };
         let of = &write.resource.resource;
         if of.group.is_empty() && of.resource == "pods" {
-            return self.judge_pod(write, object, registry);
+            return self.check_pod(write, object, registry);
         }
         if is_of(write, "", "namespaces") {
-            return self.judge_namespace(write, object, registry);
+            return self.check_namespace(write, object, registry);
         }
         let template = TEMPLATES.iter().find(|(group, plural, _)| is_of(write, group, plural));
         let template = template.and_then(|(_, _, path)| object.at(path));
-        template.map_or(Ok(Vec::new()), |pod| self.judge_template(write, pod, registry))
+        template.map_or(Ok(Vec::new()), |pod| self.check_template(write, pod, registry))
     }
 }
 
 impl PodSecurity {
-    fn judge_pod(
+    fn check_pod(
         &self,
         write: &Attributes<'_>,
         pod: &Value,
@@ -89,94 +89,105 @@ impl PodSecurity {
         if HARMLESS_PARTS.contains(&write.subresource) {
             return Ok(Vec::new());
         }
-        let asked = Asked::of(write);
-        if self.is_exempt(write, pod, &asked) {
+        let write_labels = WriteLabels::of(write);
+        if self.is_exempt(write, pod, &write_labels) {
             return Ok(Vec::new());
         }
         let (policies, errors) = match self.policies(registry, write.namespace) {
             Ok(policies) => policies.unwrap_or_default(),
             Err(status) => {
-                self.measures.pod_security.failed(true, &asked);
+                self.measures.pod_security.failed(true, &write_labels);
                 return Err(status);
             }
         };
         if errors.is_empty() && policies.are_privileged() {
-            self.count(Verdict::Allow, Mode::Enforce, policies.enforce, &asked);
+            self.count(Verdict::Allow, Mode::Enforce, policies.enforce, &write_labels);
             annotate(write, ENFORCED, || PRIVILEGED.to_string());
             return Ok(Vec::new());
         }
         if write.old.is_some_and(|old| !is_significant(pod, old)) {
             return Ok(Vec::new());
         }
-        self.tell_of_wrong_labels(write, &errors, &asked);
+        self.report_invalid_labels(write, &errors, &write_labels);
         let found = violations(policies.enforce, pod);
         let verdict = if found.is_empty() { Verdict::Allow } else { Verdict::Deny };
-        self.count(verdict, Mode::Enforce, policies.enforce, &asked);
+        self.count(verdict, Mode::Enforce, policies.enforce, &write_labels);
         annotate(write, ENFORCED, || policies.enforce.to_string());
-        self.audit(write, policies.audit, pod, &asked);
+        self.audit(write, policies.audit, pod, &write_labels);
         if !found.is_empty() {
             let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
             return Err(forbidden(write, pod, &why));
         }
-        Ok(self.warning(policies.warn, pod, &asked))
+        Ok(self.warning(policies.warn, pod, &write_labels))
     }
 
-    fn is_exempt(&self, write: &Attributes<'_>, pod: &Value, asked: &Asked<'_>) -> bool {
+    fn is_exempt(
+        &self,
+        write: &Attributes<'_>,
+        pod: &Value,
+        write_labels: &WriteLabels<'_>,
+    ) -> bool {
         let exemption = self.configuration.exemption(write, pod);
         if let Some(why) = exemption {
-            self.measures.pod_security.exempted(asked);
+            self.measures.pod_security.exempted(write_labels);
             annotate(write, EXEMPT, || why.to_owned());
         }
         exemption.is_some()
     }
 
-    fn count(&self, verdict: Verdict, mode: Mode, policy: Policy, asked: &Asked<'_>) {
+    fn count(&self, verdict: Verdict, mode: Mode, policy: Policy, write_labels: &WriteLabels<'_>) {
         let [level, version] = policy.labels();
-        self.measures.pod_security.evaluated(verdict, mode, [&level, &version], asked);
+        self.measures.pod_security.evaluated(verdict, mode, [&level, &version], write_labels);
     }
 
     /// Annotates audit events with invalid labels of the namespace. They are older than the plugin:
     /// new ones are refused.
-    fn tell_of_wrong_labels(
+    fn report_invalid_labels(
         &self,
         write: &Attributes<'_>,
         errors: &field::Errors,
-        asked: &Asked<'_>,
+        write_labels: &WriteLabels<'_>,
     ) {
         if !errors.is_empty() {
-            self.measures.pod_security.failed(false, asked);
+            self.measures.pod_security.failed(false, write_labels);
             let why = || format!("Failed to parse policy: {}", field::aggregate(errors));
             annotate(write, ERROR, why);
         }
     }
 
     /// Annotates audit events with a pod's violations.
-    fn audit(&self, write: &Attributes<'_>, policy: Policy, pod: &Value, asked: &Asked<'_>) {
+    fn audit(
+        &self,
+        write: &Attributes<'_>,
+        policy: Policy,
+        pod: &Value,
+        write_labels: &WriteLabels<'_>,
+    ) {
         let found = violations(policy, pod);
         if !found.is_empty() {
-            self.count(Verdict::Deny, Mode::Audit, policy, asked);
+            self.count(Verdict::Deny, Mode::Audit, policy, write_labels);
             annotate(write, VIOLATIONS, || would_violate(policy, &found));
         }
     }
 
-    fn warning(&self, policy: Policy, pod: &Value, asked: &Asked<'_>) -> Vec<String> {
+    fn warning(&self, policy: Policy, pod: &Value, write_labels: &WriteLabels<'_>) -> Vec<String> {
         let found = violations(policy, pod);
         if found.is_empty() {
             return Vec::new();
         }
-        self.count(Verdict::Deny, Mode::Warn, policy, asked);
+        self.count(Verdict::Deny, Mode::Warn, policy, write_labels);
         vec![would_violate(policy, &found)]
     }
 
     /// Warns about a template and never refuses it; its pods are refused.
-    fn judge_template(
+    fn check_template(
         &self,
         write: &Attributes<'_>,
         pod: &Value,
         registry: &Registry,
     ) -> Result<Vec<String>, Status> {
-        let asked = Asked::of(write);
-        if self.is_exempt(write, pod, &asked) {
+        let write_labels = WriteLabels::of(write);
+        if self.is_exempt(write, pod, &write_labels) {
             return Ok(Vec::new());
         }
         let (policies, errors) = self.policies(registry, write.namespace)?.unwrap_or_default();
@@ -184,9 +195,9 @@ impl PodSecurity {
         if errors.is_empty() && is_privileged {
             return Ok(Vec::new());
         }
-        self.tell_of_wrong_labels(write, &errors, &asked);
-        self.audit(write, policies.audit, pod, &asked);
-        Ok(self.warning(policies.warn, pod, &asked))
+        self.report_invalid_labels(write, &errors, &write_labels);
+        self.audit(write, policies.audit, pod, &write_labels);
+        Ok(self.warning(policies.warn, pod, &write_labels))
     }
 
     /// The policies of a namespace, and the errors of its labels; `None` if it has none or does not
@@ -210,7 +221,7 @@ impl PodSecurity {
 
     /// Refuses new invalid labels, and warns about existing pods that a stricter policy would
     /// refuse.
-    fn judge_namespace(
+    fn check_namespace(
         &self,
         write: &Attributes<'_>,
         namespace: &Value,

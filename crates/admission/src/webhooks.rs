@@ -34,7 +34,7 @@ use crate::Plugins;
 use crate::annotations::annotate;
 use crate::expressions::{Evaluation, Inputs, Variables};
 use crate::measured::Measured;
-use crate::measures::{Asker, Measures, Rejection, Step};
+use crate::measures::{ConditionOwner, Measures, Rejection, Step};
 use crate::permissions::{Permissions, evaluate_with_rulings, resource_of};
 use crate::request::{to_stored_form, to_version, to_written_version};
 use crate::rows;
@@ -326,7 +326,9 @@ impl Webhooks {
             Ok(verdict) => {
                 match verdict.allowed {
                     true => count(200, None),
-                    false => count(denial(&hook.name, &verdict.result).code, Some(Rejection::Said)),
+                    false => {
+                        count(denial(&hook.name, &verdict.result).code, Some(Rejection::ByWebhook))
+                    }
                 }
                 for (key, value) in &verdict.annotations {
                     annotate(write, &format!("{}/{key}", hook.name), || value.clone());
@@ -340,7 +342,7 @@ impl Webhooks {
                 Ok(Outcome::FailedOpen)
             }
             Err(Unanswered { why, code, .. }) => {
-                count(code, Some(Rejection::NotAsked));
+                count(code, Some(Rejection::CallFailed));
                 let why = format_args!("failed calling webhook {:?}: {why}", hook.name);
                 Ok(Outcome::Failed(Status::internal(why)))
             }
@@ -373,8 +375,13 @@ impl Webhooks {
         let began = Instant::now();
         let evaluate = || hook.conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
         let matched = evaluate_with_rulings(&*authorizations, evaluate).await;
-        let asker = Asker::Webhook(&hook.name, step);
-        self.measures.judged(asker, write.operation, began.elapsed(), matched.is_err());
+        let owner = ConditionOwner::Webhook(&hook.name, step);
+        self.measures.conditions_evaluated(
+            owner,
+            write.operation,
+            began.elapsed(),
+            matched.is_err(),
+        );
         if !matches!(matched, Ok(true)) && (matched.is_ok() || hook.ignores_failures) {
             self.measures.excluded(&hook.name, step, write.operation);
         }

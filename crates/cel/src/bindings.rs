@@ -34,8 +34,8 @@ impl<'a> Bindings<'a> {
         self
     }
 
-    /// Adds the values of the next two variables, [`Declaration::AUTHORIZER`] for the user of the
-    /// evaluation, and [`Declaration::RESOURCE_CHECK`] for `resource`.
+    /// Adds the values of the next two variables, `Declaration::AUTHORIZER` for the user of the
+    /// evaluation, and `Declaration::RESOURCE_CHECK` for `resource`.
     #[must_use]
     pub fn with_authorizer(
         mut self,

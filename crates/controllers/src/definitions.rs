@@ -6,7 +6,7 @@
 //! The state here can be rebuilt from the definitions. It contains no schemas, and nothing here
 //! reads one: they are long, and of thousands of definitions few are used.
 //!
-//! It uses the queue of [`reconcile`](crate::reconcile), but a loop of its own: evaluating a
+//! It uses the queue of `reconcile`, but a loop of its own: evaluating a
 //! definition changes the known definitions and enqueues others at once, definitions and API
 //! services are evaluated one at a time with only their writes concurrent, and a definition that
 //! was deleted while no watch ran must still be removed.

@@ -5,7 +5,7 @@
 //! in the watch's first list is taken from the newest time stamp in it. A change restarts an
 //! object's lifetime.
 //!
-//! It has a loop of its own instead of that of [`reconcile`](crate::reconcile): a change postpones
+//! It has a loop of its own instead of that of `reconcile`: a change postpones
 //! a deadline, which that loop's queue never does, and the stored object does not tell its
 //! deadline.
 

@@ -2,12 +2,12 @@
 //! foreground, or removes their owner references (KCM-01).
 //!
 //! It follows every collection, maintains a graph of owners and dependents, and evaluates an object
-//! when the object or one of its owners changed. [`evaluator`] decides what to do; this module does
+//! when the object or one of its owners changed. `evaluator` decides what to do; this module does
 //! it.
 //!
 //! It must not know any particular kind.
 //!
-//! It uses the queue of [`reconcile`](crate::reconcile), but a loop of its own: the graph must
+//! It uses the queue of `reconcile`, but a loop of its own: the graph must
 //! include every change up to an evaluation (first invariant). A feed can be read up to now; the
 //! watches of the common loop can only be awaited.
 //!
@@ -153,7 +153,7 @@ struct FellBehind;
 /// The result of an operation on an object.
 struct Done {
     key: ObjectKey,
-    is_asked: bool,
+    is_extension_request: bool,
     outcome: Result<Option<Answers>, Status>,
 }
 
@@ -464,23 +464,23 @@ impl<'e> Collector<'e> {
         let key = operation.key().clone();
         let is_extension =
             |q: &extensions::Question| matches!(q.resource, OwnerResource::Extension(_));
-        let is_asked = match &operation {
+        let is_extension_request = match &operation {
             Operation::Ask(_, questions) => questions.iter().any(is_extension),
             Operation::Delete(..) | Operation::Patch(..) => {
                 self.extensions.resource_of(&key).is_some()
             }
         };
-        if is_asked && self.requests >= REQUESTS_MAX {
+        if is_extension_request && self.requests >= REQUESTS_MAX {
             self.queue.done(&key);
             self.deferred.insert(key);
             return;
         }
-        self.requests += usize::from(is_asked);
+        self.requests += usize::from(is_extension_request);
         let served_by = self.served_by(&key);
         let environment = self.environment.clone();
         in_progress.spawn(async move {
             let outcome = perform(&environment, served_by, &operation).await;
-            Done { key, is_asked, outcome }
+            Done { key, is_extension_request, outcome }
         });
     }
 
@@ -496,8 +496,8 @@ impl<'e> Collector<'e> {
     /// Handles the result of an operation. The feeds report the operation's own write as any other
     /// change.
     fn handle_result(&mut self, done: Result<Done, JoinError>) {
-        let Ok(Done { key, is_asked, outcome }) = done else { return };
-        if is_asked {
+        let Ok(Done { key, is_extension_request, outcome }) = done else { return };
+        if is_extension_request {
             self.requests = self.requests.saturating_sub(1);
             if let Some(next) = self.deferred.pop_first() {
                 self.enqueue(&next);

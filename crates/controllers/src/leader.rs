@@ -2,9 +2,9 @@
 //! client-go's `leaderelection` with a Lease).
 //!
 //! Invariants:
-//! - A server that leads stops its controllers [`RENEWAL_DEADLINE`] after its last renewal at the
+//! - A server that leads stops its controllers `RENEWAL_DEADLINE` after its last renewal at the
 //!   latest.
-//! - A server takes the lease of another only when it has seen no renewal for [`DURATION`] by its
+//! - A server takes the lease of another only when it has seen no renewal for `DURATION` by its
 //!   own clock. Clocks of different servers are never compared.
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! subresources, versions and their conversion; and the rules for definitions themselves:
 //! validation, accepted names, and deletion.
 //!
-//! Must not know: storage, HTTP, the clock, other kinds. Webhooks are called through a [`Caller`].
+//! Must not know: storage, HTTP, the clock, other kinds. Webhooks are called through a `Caller`.
 //!
 //! Invariant: no definition and no object can make this crate panic.
 

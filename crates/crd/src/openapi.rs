@@ -34,8 +34,8 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
         let own_type = own_type.clone();
         move |wanted: &str, dialect: Dialect, descriptions: &dyn Descriptions, out: &mut Vec<u8>| {
             let is_object = wanted == own_type;
-            let kind_said = if is_object { &kind } else { &list_kind };
-            let mut more = vec![("x-kubernetes-group-version-kind", gvk(&group, &name, kind_said))];
+            let own_kind = if is_object { &kind } else { &list_kind };
+            let mut more = vec![("x-kubernetes-group-version-kind", gvk(&group, &name, own_kind))];
             more.extend(fields.clone().map(|fields| ("x-kubernetes-selectable-fields", fields)));
             let writer = Writer { dialect, descriptions };
             if is_object {

@@ -102,9 +102,9 @@ impl Webhook {
         objects: &[Value],
         wanted: &str,
     ) -> Result<Vec<Value>, (ConversionFailure, String)> {
-        let not_asked =
+        let unsupported =
             || (ConversionFailure::Call, "no supported conversion review versions".to_owned());
-        let version = self.review_version.ok_or_else(not_asked)?;
+        let version = self.review_version.ok_or_else(unsupported)?;
         let api_version = format!("apiextensions.k8s.io/{version}");
         let uid = self.caller.uid();
         let review = Value::from([

@@ -11,12 +11,12 @@ pub struct Versions {
     definitions: Vec<ResourceDefinition>,
 }
 
-/// When a version of a kind was deprecated and removed: minor releases of Kubernetes 1.
+/// The minor releases of Kubernetes 1 that deprecated and removed a version of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
     /// The release that deprecated it.
     pub deprecated: u32,
-    /// The release that no longer has it, where that is known.
+    /// The release that removed it, if known.
     pub removed: Option<u32>,
     /// The replacement; empty if upstream names none.
     pub replacement: &'static str,
@@ -37,8 +37,8 @@ pub struct Converted {
 /// The deprecation of a version of a kind; `None` if it is not deprecated.
 pub fn life(api_version: &str, kind: &str) -> Option<Life> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let mut gone = removed::all();
-    let is_it = |row: &&removed::Removed| {
+    let mut removed_versions = removed::all();
+    let is_version = |row: &&removed::Removed| {
         (row.group, row.form.version) == (group, version)
             && row.type_name.rsplit_once('.').is_some_and(|(_, name)| name == kind)
     };
@@ -47,7 +47,7 @@ pub fn life(api_version: &str, kind: &str) -> Option<Life> {
         removed: deprecated.removed,
         replacement: deprecated.replacement,
     };
-    if let Some(row) = gone.find(is_it) {
+    if let Some(row) = removed_versions.find(is_version) {
         return Some(of(&row.deprecated()));
     }
     let mut rows = generated::resources().iter();
@@ -103,13 +103,13 @@ impl Versions {
             object.make_object().insert("apiVersion", to.api_version());
             object
         };
-        let mut whole = object.clone();
-        own.set_defaults(&mut whole);
-        let whole = convert(whole, own, other);
+        let mut defaulted = object.clone();
+        own.set_defaults(&mut defaulted);
+        let defaulted = convert(defaulted, own, other);
         let mut converted = convert(object.clone(), own, other);
-        let mut read = converted.clone();
-        other.set_defaults(&mut read);
-        state_defaults(converted.make_object(), &whole, &read);
+        let mut defaulted_after = converted.clone();
+        other.set_defaults(&mut defaulted_after);
+        state_defaults(converted.make_object(), &defaulted, &defaulted_after);
         let mut lost = Vec::new();
         let back = convert(converted.clone(), other, own);
         missing(object, &back, &mut String::new(), &mut lost);
@@ -149,33 +149,34 @@ fn is_same(a: &ResourceDefinition, b: &ResourceDefinition) -> bool {
     }
 }
 
-/// States members of `whole` in an object for which a server would set another default (`read`).
-fn state_defaults(object: &mut Map, whole: &Value, read: &Value) {
-    for (name, meant) in whole.as_object().into_iter().flat_map(Map::iter) {
-        let read = read.get(name);
-        if read == Some(meant) {
+/// Sets members of a converted object whose defaults (`after`) differ from those that they had in the
+/// version before the conversion (`before`).
+fn state_defaults(object: &mut Map, before: &Value, after: &Value) {
+    for (name, before) in before.as_object().into_iter().flat_map(Map::iter) {
+        let after = after.get(name);
+        if after == Some(before) {
             continue;
         }
-        match (object.get_mut(name), meant, read) {
-            (Some(Value::Object(own)), Value::Object(_), Some(read)) => {
-                state_defaults(own, meant, read)
+        match (object.get_mut(name), before, after) {
+            (Some(Value::Object(own)), Value::Object(_), Some(after)) => {
+                state_defaults(own, before, after)
             }
-            (Some(Value::Array(own)), Value::Array(items), Some(Value::Array(read)))
-                if own.len() == items.len() && read.len() == items.len() =>
+            (Some(Value::Array(own)), Value::Array(items), Some(Value::Array(after)))
+                if own.len() == items.len() && after.len() == items.len() =>
             {
-                for ((own, meant), read) in own.iter_mut().zip(items).zip(read) {
+                for ((own, before), after) in own.iter_mut().zip(items).zip(after) {
                     match own {
-                        Value::Object(own) => state_defaults(own, meant, read),
-                        own => *own = meant.clone(),
+                        Value::Object(own) => state_defaults(own, before, after),
+                        own => *own = before.clone(),
                     }
                 }
             }
-            (None, Value::Object(_), Some(read)) => {
+            (None, Value::Object(_), Some(after)) => {
                 let mut own = Map::new();
-                state_defaults(&mut own, meant, read);
+                state_defaults(&mut own, before, after);
                 object.insert(name.clone(), own);
             }
-            _ => _ = object.insert(name.clone(), meant.clone()),
+            _ => _ = object.insert(name.clone(), before.clone()),
         }
     }
 }

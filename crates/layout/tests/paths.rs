@@ -300,8 +300,9 @@ fn paths_and_stored_versions_match_upstream() {
         assert_eq!(layout.key(path), Some(key.clone()), "{path}");
         let (api_version, kind) = stored.split_once(' ').expect("a version and a kind");
         // The registry encodes a definition as v1, and other objects in the stored form.
-        let stored = api_version.replace("apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1");
-        let object = format!(r#"{{"kind":"{kind}","apiVersion":"{stored}","metadata":{{}}}}"#);
+        let own_version =
+            api_version.replace("apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1");
+        let object = format!(r#"{{"kind":"{kind}","apiVersion":"{own_version}","metadata":{{}}}}"#);
         let stored =
             layout.encode(&key, object.as_bytes(), Kind::Created).expect("it is an object");
         let found = if protobuf::is_message(&stored) {

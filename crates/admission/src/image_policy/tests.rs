@@ -9,14 +9,14 @@ use super::*;
 #[derive(Clone, Default)]
 struct Webhook {
     answers: Vec<Result<&'static str, u16>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    reviews: Arc<Mutex<Vec<String>>>,
 }
 
 impl ImageReviewer for Webhook {
     fn review(&self, body: Vec<u8>, _: Duration, _: Duration) -> Answer<'_> {
-        let mut asked = self.asked.lock();
-        let answer = self.answers[asked.len().min(self.answers.len() - 1)];
-        asked.push(String::from_utf8(body).unwrap());
+        let mut reviews = self.reviews.lock();
+        let answer = self.answers[reviews.len().min(self.answers.len() - 1)];
+        reviews.push(String::from_utf8(body).unwrap());
         Box::pin(async move {
             let refused =
                 |code| Unanswered { why: format!("code {code}"), code, is_transient: false };
@@ -52,8 +52,8 @@ async fn answers_count_and_failures_as_configured() {
         ("defaultAllow: true", Ok("no JSON"), Ok(())),
     ] {
         let (plugin, _) = plugin(members, &[answer]);
-        let judged = plugin.judge(Value::object(), |_, _| {}).await;
-        assert_eq!(judged, expected.map_err(str::to_owned), "{members} {answer:?}");
+        let verdict = plugin.decide(Value::object(), |_, _| {}).await;
+        assert_eq!(verdict, expected.map_err(str::to_owned), "{members} {answer:?}");
     }
 }
 
@@ -70,8 +70,8 @@ async fn verdicts_are_cached_by_question_and_failures_never() {
         ("a", true, 4),
         ("b", true, 4),
     ] {
-        assert_eq!(plugin.judge(spec(image), |_, _| {}).await.is_ok(), expected, "{image}");
-        assert_eq!(webhook.asked.lock().len(), times, "{image}");
+        assert_eq!(plugin.decide(spec(image), |_, _| {}).await.is_ok(), expected, "{image}");
+        assert_eq!(webhook.reviews.lock().len(), times, "{image}");
     }
 }
 
@@ -90,7 +90,7 @@ async fn audit_events_have_the_annotations_of_the_webhook_and_its_failures() {
             let annotations = Mutex::new(Vec::new());
             let annotate =
                 |key: &str, value: &str| annotations.lock().push(format!("{key}={value}"));
-            let _ = plugin.judge(Value::object(), annotate).await; // another test covers the verdict
+            let _ = plugin.decide(Value::object(), annotate).await; // another test covers the verdict
             assert_eq!(*annotations.lock(), expected, "{answer:?}");
         }
     }

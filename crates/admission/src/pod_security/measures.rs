@@ -30,9 +30,9 @@ pub(super) enum Mode {
 }
 
 /// The labels of a write: operation, resource and subresource.
-pub(super) struct Asked<'a>([&'a str; 3]);
+pub(super) struct WriteLabels<'a>([&'a str; 3]);
 
-impl<'a> Asked<'a> {
+impl<'a> WriteLabels<'a> {
     pub(super) fn of(write: &Attributes<'a>) -> Self {
         let operation = match write.operation {
             Operation::Create => "create",
@@ -57,7 +57,7 @@ impl Measures {
         verdict: Verdict,
         mode: Mode,
         [level, version]: [&str; 2],
-        Asked([operation, sort, part]): &Asked<'_>,
+        WriteLabels([operation, sort, part]): &WriteLabels<'_>,
     ) {
         let verdict = match verdict {
             Verdict::Allow => "allow",
@@ -72,12 +72,16 @@ impl Measures {
     }
 
     /// Counts a write that is exempt.
-    pub(super) fn exempted(&self, Asked(labels): &Asked<'_>) {
+    pub(super) fn exempted(&self, WriteLabels(labels): &WriteLabels<'_>) {
         self.exemptions.with(*labels).add(1);
     }
 
     /// Counts a failure.
-    pub(super) fn failed(&self, fatal: bool, Asked([operation, sort, part]): &Asked<'_>) {
+    pub(super) fn failed(
+        &self,
+        fatal: bool,
+        WriteLabels([operation, sort, part]): &WriteLabels<'_>,
+    ) {
         let fatal = if fatal { "true" } else { "false" };
         self.errors.with([fatal, operation, sort, part]).add(1);
     }

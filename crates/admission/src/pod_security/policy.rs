@@ -40,7 +40,7 @@ pub(super) struct Policies {
 }
 
 /// The labels of a mode.
-struct Said {
+struct ModeLabels {
     /// The level, which may be unknown.
     level: Option<Result<Level, Unknown>>,
     version: Option<Version>,
@@ -69,7 +69,7 @@ impl Policies {
     ) -> (Self, field::Errors) {
         let mut errors = field::Errors::new();
         let [enforced, audited, warned] =
-            ["enforce", "audit", "warn"].map(|mode| Said::of(mode, &label, &mut errors));
+            ["enforce", "audit", "warn"].map(|mode| ModeLabels::of(mode, &label, &mut errors));
         let enforce = enforced.policy(usual.enforce, Level::Restricted);
         let audit = audited.policy(usual.audit, Level::Privileged);
         let mut warn = warned.policy(usual.warn, Level::Privileged);
@@ -88,7 +88,7 @@ impl Policies {
     }
 }
 
-impl Said {
+impl ModeLabels {
     fn of<'a>(
         mode: &str,
         label: &impl Fn(&str) -> Option<&'a str>,

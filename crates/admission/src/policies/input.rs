@@ -13,7 +13,7 @@ use super::head::Head;
 use crate::expressions::{Evaluation, Inputs};
 use crate::find;
 use crate::matching::is_namespace;
-use crate::measures::{Asker, Measures};
+use crate::measures::{ConditionOwner, Measures};
 use crate::permissions::{ExpressionAuthorizer, Permissions, resource_of};
 use crate::request::{describe, to_version};
 
@@ -93,6 +93,11 @@ pub(super) fn is_matched(
     let inputs = Inputs { namespace: &Value::Null, ..inputs };
     let began = Instant::now();
     let matched = policy.conditions.all_true(&Evaluation::new(inputs, &policy.variables));
-    measures.judged(Asker::Policy(&policy.name), operation, began.elapsed(), matched.is_err());
+    measures.conditions_evaluated(
+        ConditionOwner::Policy(&policy.name),
+        operation,
+        began.elapsed(),
+        matched.is_err(),
+    );
     matched
 }

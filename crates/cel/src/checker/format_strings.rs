@@ -15,7 +15,7 @@ pub(super) fn check(at: u32, format: &Expr, args: &[Item], checked: &Checked, is
             Ok(None) => break,
             Ok(Some(Piece::Text(_))) => {}
             Ok(Some(Piece::Argument(clause))) => {
-                let arg = &args[pieces.asked - 1].value;
+                let arg = &args[pieces.used - 1].value;
                 let wrong = match clause {
                     Clause::String => unwritable(arg, checked),
                     clause => Some(arg).filter(|arg| !clause.takes(checked.type_of(arg))),
@@ -32,8 +32,8 @@ pub(super) fn check(at: u32, format: &Expr, args: &[Item], checked: &Checked, is
             }
         }
     }
-    if args.len() > pieces.asked {
-        let (expected, got) = (pieces.asked, args.len());
+    if args.len() > pieces.used {
+        let (expected, got) = (pieces.used, args.len());
         let message = "too many arguments supplied to string.format";
         issues.report(Some(at), format!("{message} (expected {expected}, got {got})"));
     }

@@ -38,14 +38,14 @@ pub(crate) struct Pieces<'f> {
     rest: &'f str,
     /// The number of arguments given, and of those used.
     given: usize,
-    pub(crate) asked: usize,
+    pub(crate) used: usize,
     /// Whether the format is only checked: then errors at its end precede missing arguments.
     checking: bool,
 }
 
 impl<'f> Pieces<'f> {
     pub(crate) const fn new(format: &'f str, given: usize, checking: bool) -> Self {
-        Self { rest: format, given, asked: 0, checking }
+        Self { rest: format, given, used: 0, checking }
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Piece<'f>>, String> {
@@ -62,13 +62,13 @@ impl<'f> Pieces<'f> {
             self.rest = behind;
             return Ok(Some(Piece::Text("%")));
         }
-        if clause.is_empty() && (self.checking || self.asked < self.given) {
+        if clause.is_empty() && (self.checking || self.used < self.given) {
             return Err("unexpected end of string".to_owned());
         }
-        if self.asked >= self.given {
-            return Err(format!("index {} out of range", self.asked));
+        if self.used >= self.given {
+            return Err(format!("index {} out of range", self.used));
         }
-        self.asked += 1;
+        self.used += 1;
         let (clause, len) =
             parse(clause).map_err(|e| format!("could not parse formatting clause: {e}"))?;
         self.rest = &rest[1 + len..];

@@ -40,8 +40,8 @@ fn pattern_errors_match_go() {
         ("a{1001}", "error parsing regexp: invalid repeat count: `{1001}`"),
         ("((a{1000}){1000}){100}", "error parsing regexp: expression too large"),
     ] {
-        let said = Pattern::check(pattern).map_err(|error| error.to_string());
-        assert_eq!(said, Err(expected.to_owned()), "{pattern}");
+        let result = Pattern::check(pattern).map_err(|error| error.to_string());
+        assert_eq!(result, Err(expected.to_owned()), "{pattern}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! and dependents.
 //!
 //! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike
-//! upstream's, they read owners from the registry. [`perform`](super::perform) executes them.
+//! upstream's, they read owners from the registry. [`perform`](super::perform()) executes them.
 
 use std::sync::Arc;
 

@@ -45,13 +45,13 @@ pub(super) fn unreadable(schema: &Value) -> Option<&'static str> {
     ];
     let mut found = None;
     super::walk(schema, &mut |schema| {
-        let is_said = |key: &str| match schema.get(key) {
+        let is_present = |key: &str| match schema.get(key) {
             None | Some(Value::Null) => false,
             Some(Value::String(text)) => !text.is_empty(),
             Some(Value::Object(map)) => key == "additionalItems" || !map.is_empty(),
             Some(_) => true,
         };
-        let given = UNSUPPORTED.iter().find(|(key, _)| is_said(key)).map(|(_, words)| *words);
+        let given = UNSUPPORTED.iter().find(|(key, _)| is_present(key)).map(|(_, words)| *words);
         let is_list = schema.get("items").is_some_and(|items| items.as_array().is_some());
         let listed = is_list.then_some("OpenAPIV3Schema 'items' must be a schema, but is an array");
         found = found.or(given).or(listed);

@@ -87,8 +87,8 @@ fn built_in_names_conflict() {
         ("others", "Other", "secret", r#"False ShortNamesConflict: "secret" is already in use"#),
     ] {
         // Whether they are requested, or the status claims them.
-        let asked = crd(plural, kind, short);
-        for crd in [asked.clone(), served(asked)] {
+        let requested = crd(plural, kind, short);
+        for crd in [requested.clone(), served(requested)] {
             let status = status(&crd, &built_in(), [].iter(), 0).expect("a change");
             assert_eq!(condition(&status, "NamesAccepted"), expected, "{plural} {kind} {short}");
             let accepted_map = json::to_string(status.get("acceptedNames").expect("names"));

@@ -93,9 +93,9 @@ fn profiles_from_annotations(pod: &mut Value) {
     for containers in ["initContainers", "containers", "ephemeralContainers"] {
         for container in list(Some(pod), &["spec", containers]) {
             let key = format!("{APP_ARMOR}{}", container.str_at(&["name"]).unwrap_or_default());
-            let is_said = container.at(&["securityContext", "appArmorProfile"]).is_some();
+            let has_profile = container.at(&["securityContext", "appArmorProfile"]).is_some();
             let profile = annotations.str_at(&[&key]).and_then(profile_of);
-            if let Some(profile) = profile.filter(|_| !is_said)
+            if let Some(profile) = profile.filter(|_| !has_profile)
                 && Some(&profile) != of_pod.as_ref()
             {
                 container.object_entry("securityContext").insert("appArmorProfile", profile);

@@ -30,8 +30,8 @@ pub(super) fn set_defaults(spec: &mut Map) {
     for (name, sum) in
         together(items_of(spec, "containers"), items_of(spec, "initContainers"), "limits")
     {
-        let is_said = requests.contains_key(&name) || limits.contains_key(&name);
-        if name.starts_with(HUGE_PAGES) && !is_said {
+        let is_set = requests.contains_key(&name) || limits.contains_key(&name);
+        if name.starts_with(HUGE_PAGES) && !is_set {
             limits.insert(name, sum.to_string());
         }
     }

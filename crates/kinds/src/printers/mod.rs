@@ -1,7 +1,7 @@
 //! The Tables of the built-in kinds: their columns, and how cells are computed.
 //!
 //! A kind is an entry in the `KINDS` of its group's file. Most cells are a path and a way to print
-//! the value ([`column::Cell`]); functions compute special ones. Kinds without an entry have the
+//! the value (`column::Cell`); functions compute special ones. Kinds without an entry have the
 //! default Table, a name and a creation time.
 //!
 //! The cells are those of `kubectl get -o wide` on a v1.36 server: servers always send all columns

@@ -1,7 +1,7 @@
 //! Encodes trees as JSON: struct members in declaration order, map keys sorted.
 //!
 //! Every committed object is encoded here once, so the walk allocates nothing for objects with
-//! fewer than [`INLINE`] members.
+//! fewer than `INLINE` members.
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! Generates OpenAPI documents from a schema: the responses of `/openapi/v2` and `/openapi/v3`.
 //!
 //! Pure functions from plain data to bytes, run on demand: nothing is cached, and a document is
-//! written without building a tree. [`operations`] describes the requests of a resource, once for
-//! both versions; [`v2`] and [`v3`] write them as JSON, and [`message`] converts that to Protobuf.
+//! written without building a tree. `operations` describes the requests of a resource, once for
+//! both versions; `v2` and `v3` write them as JSON, and `message` converts that to Protobuf.
 //!
 //! Must not know: the origin of the resources, or how they are served.
 

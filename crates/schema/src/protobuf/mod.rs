@@ -129,7 +129,7 @@ pub const LIST_TAIL: &[u8] = &[
     0,
 ];
 
-/// Writes a watch event, preceded by its length (OAS-15). The object is encoded as by [`encode`].
+/// Writes a watch event, preceded by its length (OAS-15). The object is encoded as by [`encode()`].
 pub fn encode_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     let mut event = Backwards::default();
     let end = event.begin();

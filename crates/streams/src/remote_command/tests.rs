@@ -48,8 +48,8 @@ fn opened(channels: Channels) -> RemoteCommand {
     while !command.is_open() {
         assert!(!command.backend.outgoing.is_empty(), "the next stream is opened");
         command.backend.outgoing.clear();
-        let asked = 2 * command.opened as u32 + 1;
-        from_backend(&mut command, &reply(asked));
+        let stream_id = 2 * command.opened as u32 + 1;
+        from_backend(&mut command, &reply(stream_id));
     }
     command
 }

@@ -60,7 +60,7 @@ pub fn write_map_head(members: usize, out: &mut Vec<u8>) {
     head(major::MAP, members as u64, out);
 }
 
-/// Writes a watch event: its type, and its object as [`write`] encoded it.
+/// Writes a watch event: its type, and its object as [`write()`] encoded it.
 pub fn write_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(MAGIC);
     head(major::MAP, 2, out);

@@ -26,11 +26,12 @@ impl Versions for Converter {
 
     fn convert(&self, object: Value, from: &str, to: &str) -> Result<Value, String> {
         match self.sort.as_str() {
-            // `name_v1` becomes `name_v2`.
+            // The field `name_v1` of v1 is `name_v2` in v2.
             "renaming" => Ok(renamed(object, from, to)),
-            // v2 calls `aa` what v1 calls `a`.
+            // The field `a` of v1 is `aa` in v2.
             "repeating" => Ok(repeated(object, to)),
-            // v2 calls `required_field_bar`, and requires, what v1 calls `field_foo_rely_on_bar`.
+            // The field `field_foo_rely_on_bar` of v1 is `required_field_bar` in v2, where it is
+            // required.
             "reliantFields" => {
                 let text = json::to_string(&object);
                 let (foo, bar) = ("field_foo_rely_on_bar", "required_field_bar");
@@ -45,7 +46,8 @@ impl Versions for Converter {
     }
 }
 
-/// Below the root, an object's keys are one letter, repeated as often as the version says.
+/// Repeats the letter that each key below the root consists of as often as the number of the
+/// version says.
 fn repeated(object: Value, to: &str) -> Value {
     let times = to.trim_start_matches('v').parse().expect("a version has a number");
     fn again(value: Value, times: usize) -> Value {

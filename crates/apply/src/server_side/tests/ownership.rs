@@ -181,7 +181,7 @@ fn conflicts_force_and_giving_up_fields() {
     object.apply("a", "data: {w: '1'}");
     assert_eq!(object.at(&["data"]), r#"{"w":"1","x":"1"}"#, "b wants x");
     object.try_apply("a", "data: {x: '3'}", true).expect("forced");
-    assert_eq!(object.at(&["data"]), r#"{"x":"3"}"#, "nobody wants w");
+    assert_eq!(object.at(&["data"]), r#"{"x":"3"}"#, "no manager owns w");
     assert_eq!(object.owners(), [r#"a Apply: {"f:data":{"f:x":{}}}"#]);
     object.update("c", "data: {x: '4', z: '1'}");
     assert_eq!(object.owners(), [r#"c Update: {"f:data":{"f:x":{},"f:z":{}}}"#]);

@@ -221,8 +221,8 @@ proptest! {
             }
             let ty = world.typing();
             prop_assert_eq!(check(ty, &world.live, false), Ok(field_set(ty, &world.live)));
-            let nobody = world.managers.values().find(|owned| owned.is_empty());
-            prop_assert!(nobody.is_none(), "no manager owns nothing");
+            let unowned = world.managers.values().find(|owned| owned.is_empty());
+            prop_assert!(unowned.is_none(), "no manager owns nothing");
             let (writer, value, is_update, _) = step.clone();
             let writer = ["x", "y", "z"][writer];
             for (other, owned) in &world.managers {
@@ -265,7 +265,7 @@ proptest! {
             prop_assert!(field_set(ty, &merged).is_subset(&fields));
             let over = compare(ty, &pair[1], &merged);
             let emptied = |path: &[PathElement]| !field_set(ty, &pair[0]).has(path);
-            over.modified.for_each(|path| assert!(!emptied(path), "set to what nobody submitted"));
+            over.modified.for_each(|path| assert!(!emptied(path), "set to what unowned submitted"));
             prop_assert!(over.removed.intersection(&field_set(ty, &merged)).is_empty());
             let mut same = pair[0].clone();
             merge(ty, &mut same, &pair[0]).expect("it fits");

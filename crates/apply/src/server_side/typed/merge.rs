@@ -9,7 +9,7 @@ use crate::server_side::fieldset::PathElement;
 
 /// The effects of a merge.
 pub(crate) struct Merged {
-    /// The fields that were added or modified, as [`super::compare`] would report them.
+    /// The fields that were added or modified, as [`super::compare()`] would report them.
     pub(crate) change: Comparison,
     /// Whether items changed their positions.
     pub(crate) moved: bool,

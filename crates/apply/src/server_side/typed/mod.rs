@@ -4,7 +4,7 @@
 //! Must not know: managers, versions, metadata.
 //!
 //! Invariants: walking a live object never fails because of fields that the schema lacks (their
-//! types are deduced from their values); an applied configuration is checked first ([`check`]).
+//! types are deduced from their values); an applied configuration is checked first ([`check()`]).
 
 mod check;
 mod compare;

@@ -98,8 +98,8 @@ fn check_within(
         }
         return;
     };
-    let Some((asked, most)) = parse(request.text()).zip(parse(limit)) else { return };
-    let relation = match asked.cmp(&most) {
+    let Some((requested, most)) = parse(request.text()).zip(parse(limit)) else { return };
+    let relation = match requested.cmp(&most) {
         std::cmp::Ordering::Equal => return,
         _ if !is_shareable(name) => "equal to",
         std::cmp::Ordering::Greater => "less than or equal to",

@@ -106,12 +106,12 @@ fn check_amounts(limit: &Field<'_>, errors: &mut Errors) {
     let none = Value::Null;
     let is_ignored = |member: &str| limit.str("type") == "Pod" && member.starts_with("default");
     let lists = LISTS.map(|member| limit.get(member));
-    let heard: [Field<'_>; 5] =
+    let effective: [Field<'_>; 5] =
         std::array::from_fn(|i| if is_ignored(LISTS[i]) { lists[i].of(&none) } else { lists[i] });
     let names: BTreeSet<&str> =
-        heard.iter().flat_map(|list| list.pairs().map(|(name, _)| name)).collect();
+        effective.iter().flat_map(|list| list.pairs().map(|(name, _)| name)).collect();
     for name in names {
-        check_limits(&Limits { name, lists: &heard }, errors);
+        check_limits(&Limits { name, lists: &effective }, errors);
     }
 }
 
@@ -126,13 +126,13 @@ fn check_limits(limits: &Limits<'_>, errors: &mut Errors) {
     errors.extend(limits.order(min, default, ["default", "min"]));
     errors.extend(limits.order(default, max, ["default", "max"]));
     check_ratio(limits, errors);
-    let (given, asked) = (limits.at("default"), limits.at("defaultRequest"));
-    let differ = compare(&given, &asked).is_some_and(Ordering::is_ne);
+    let (default, default_request) = (limits.at("default"), limits.at("defaultRequest"));
+    let differ = compare(&default, &default_request).is_some_and(Ordering::is_ne);
     if differ && !is_shareable(limits.name) {
         let words = format!(
             "default value {} must equal to defaultRequest value {} in {}",
-            given.text(),
-            asked.text(),
+            default.text(),
+            default_request.text(),
             limits.name
         );
         errors.push(limits.wrong("defaultRequest", "defaultRequest", words));
@@ -152,8 +152,8 @@ fn check_ratio(limits: &Limits<'_>, errors: &mut Errors) {
     #[expect(clippy::cast_precision_loss, reason = "upstream compares floating point numbers")]
     let bound = most.milli_value() as f64 / least.milli_value() as f64;
     #[expect(clippy::cast_precision_loss, reason = "upstream compares floating point numbers")]
-    let asked = ratio.milli_value() as f64 / 1000.0;
-    if asked > bound {
+    let value = ratio.milli_value() as f64 / 1000.0;
+    if value > bound {
         let words = format!("ratio {} is greater than max/min = {bound:.6}", field.text());
         errors.push(field.invalid(words));
     }

@@ -308,10 +308,10 @@ fn check_form(name: &Field<'_>, forms: &str, errors: &mut Errors) {
 }
 
 pub(super) fn chap_secret(source: &Field<'_>, errors: &mut Errors) {
-    let is_asked_for =
+    let is_required =
         source.get("chapAuthDiscovery").is_true() || source.get("chapAuthSession").is_true();
     let secret = source.get("secretRef");
-    if is_asked_for && !secret.is_set() {
+    if is_required && !secret.is_set() {
         errors.push(secret.required(""));
     }
 }
