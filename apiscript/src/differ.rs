@@ -136,7 +136,8 @@ pub fn run(
     if campaign.record {
         // Verdicts of scenarios that did not run stay in the file.
         let mut there = if file.exists() { verdicts::load(&file)? } else { Vec::new() };
-        there.retain(|recorded| scenarios.iter().all(|asked| asked.name != recorded.scenario));
+        there
+            .retain(|recorded| scenarios.iter().all(|scenario| scenario.name != recorded.scenario));
         let new = results.into_iter().filter_map(|result| result.recorded);
         let by_name = |recorded: Recorded| (recorded.scenario.clone(), recorded);
         let verdicts_by_name: BTreeMap<String, Recorded> =

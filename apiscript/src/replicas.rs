@@ -3,7 +3,7 @@
 //!
 //! Clients write leases with few names, so that they compete. They read objects, lists, and paged
 //! lists with each page from another server. A seed determines everything except the order in which
-//! servers respond. [`history`] checks each response when the history is known.
+//! servers respond. `history` checks each response when the history is known.
 
 mod client;
 mod history;

@@ -90,13 +90,13 @@ fn merge(mut one: Value, other: Value) -> Value {
 pub(super) fn is_named(what: &str, answer: &Value) -> bool {
     let (problem, at) = what.rsplit_once(" at ").unwrap_or((what, ""));
     let answer = answer.to_string();
-    let is_said = |name: &str| !name.is_empty() && answer.contains(&name.replace("~1", "/"));
+    let is_mentioned = |name: &str| !name.is_empty() && answer.contains(&name.replace("~1", "/"));
     match problem.strip_prefix("no ") {
-        Some(missing) => is_said(missing),
-        None if problem == "an unknown field" => is_said("noSuchField"),
+        Some(missing) => is_mentioned(missing),
+        None if problem == "an unknown field" => is_mentioned("noSuchField"),
         None => {
             let names = at.rsplit('/').filter(|name| name.parse::<usize>().is_err());
-            names.take(2).any(is_said) || answer.contains("quantities must match")
+            names.take(2).any(is_mentioned) || answer.contains("quantities must match")
         }
     }
 }

@@ -83,9 +83,10 @@ impl<'a> Client<'a> {
             self.world.newest.fetch_max(*revision, Ordering::SeqCst);
         }
         let ended = self.world.tick();
-        let asked = format!("{writer}: {verb:?} {name} by {}", self.world.servers[server].server());
+        let request =
+            format!("{writer}: {verb:?} {name} by {}", self.world.servers[server].server());
         let name = if matches!(verb, Verb::List | Verb::Pages) { String::new() } else { name };
-        Ok(Answer { asked, name, newest_before, began, ended, outcome })
+        Ok(Answer { request, name, newest_before, began, ended, outcome })
     }
 
     fn outcome(&mut self, verb: Verb, server: usize, name: &str, writer: &str) -> Result<Outcome> {

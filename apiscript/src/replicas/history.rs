@@ -48,7 +48,7 @@ pub(super) fn writer(object: &Value) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// The request, for messages.
-    pub(super) asked: String,
+    pub(super) request: String,
     /// The object's name; empty for a list.
     pub(super) name: String,
     /// The newest revision in any response before the request began.
@@ -133,7 +133,7 @@ impl History {
             if let Err(why) =
                 self.check(answer, &|uid| deleted.get(uid).is_some_and(|at| *at < began))
             {
-                wrong.push(format!("{}: {why} ({:?})", answer.asked, answer.outcome));
+                wrong.push(format!("{}: {why} ({:?})", answer.request, answer.outcome));
             }
         }
         wrong.extend(self.unexplained(answers));

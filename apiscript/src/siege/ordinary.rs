@@ -187,8 +187,8 @@ impl Answers {
     /// than one in ten took longer than `usual`.
     pub(super) fn complaint(&self, slowest: Duration, usual: Duration) -> Option<String> {
         if let Some((first, times)) = &self.wrong {
-            let asked = self.took.len();
-            return Some(format!("{:?}: {times} of {asked} went wrong: {first}", self.question));
+            let count = self.took.len();
+            return Some(format!("{:?}: {times} of {count} went wrong: {first}", self.question));
         }
         if self.slowest() > slowest {
             return Some(format!("{:?}: one took {:.1?}", self.question, self.slowest()));

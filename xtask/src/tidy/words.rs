@@ -35,8 +35,10 @@ const fn anywhere(word: &'static str, instead: &'static str) -> Retired {
 
 /// The retired words. A rename adds the old word here, once no file has it.
 const RETIRED: &[Retired] = &[
+    anywhere("borne", "accepted, or a warning"),
     anywhere("guise", "compat"),
     anywhere("guises", "compat"),
+    anywhere("outrun", "conflict: AllocationConflict"),
     anywhere("sees_as_kept", "StorageConverter"),
     name("affair", "the thing itself"),
     name("aloft", "in_flight"),
@@ -45,6 +47,7 @@ const RETIRED: &[Retired] = &[
     name("heed", "handle, check, or report"),
     name("keeping", "StorageConverter, or stored"),
     name("shelf", "cache: EncodingCache"),
+    name("turns", "rounds, iterations, or retry queues"),
     name("whereabouts", "location"),
 ];
 

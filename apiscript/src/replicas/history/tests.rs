@@ -25,8 +25,8 @@ fn history() -> History {
 }
 
 fn answer(name: &str, newest_before: u64, outcome: Outcome) -> Answer {
-    let asked = "asked".to_owned();
-    Answer { asked, name: name.to_owned(), newest_before, began: 10, ended: 11, outcome }
+    let request = "request".to_owned();
+    Answer { request, name: name.to_owned(), newest_before, began: 10, ended: 11, outcome }
 }
 
 fn state(revision: u64, writer: &str, uid: &str, is_write: bool) -> Outcome {
