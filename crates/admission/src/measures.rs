@@ -72,6 +72,14 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// The name of a call's span.
+    pub(crate) const fn span(self) -> &'static str {
+        match self {
+            Self::Admit => "Call mutating webhook",
+            Self::Validate => "Call validating webhook",
+        }
+    }
+
     /// The label `type` of calls, and of conditions that are evaluated.
     const fn label(self) -> &'static str {
         match self {

@@ -25,9 +25,9 @@ use pintle_apply::PatchType;
 use pintle_cel::Authorizer;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
-use pintle_registry::request::Layer;
 use pintle_registry::webhook::{Caller, Unanswered};
 use pintle_registry::{Feed, News, Registry, Resource};
+use pintle_trace::{Kind, Layer, Open, SpanContext};
 use pintle_value::{Path, Value};
 
 use crate::Plugins;
@@ -146,7 +146,7 @@ impl Admission for Webhooks {
     }
 }
 
-/// Runs `calls` and adds their time to what the write waited for webhooks.
+/// Runs `calls` and measures their time as that of a layer.
 fn timed<'a, T: Send>(
     write: &'a Attributes<'a>,
     layer: Layer,
@@ -155,9 +155,7 @@ fn timed<'a, T: Send>(
     Box::pin(async move {
         let began = Instant::now();
         let result = calls.await;
-        let took = began.elapsed();
-        write.waited.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
-        write.recorder.iter().for_each(|recorder| recorder.spent(layer, took));
+        write.timing.spent(layer, began);
         result
     })
 }
@@ -322,7 +320,7 @@ impl Webhooks {
             count(0, Some(Rejection::Internal));
             return Ok(Outcome::Failed(status));
         }
-        match call(caller, hook, &review).await {
+        match call(caller, hook, &review, step).await {
             Ok(verdict) => {
                 match verdict.allowed {
                     true => count(200, None),
@@ -402,16 +400,34 @@ impl Webhooks {
     }
 }
 
+/// Calls a webhook, as a span of the write's trace.
 async fn call(
     caller: &dyn Caller,
     hook: &Hook,
     review: &Review<'_>,
+    step: Step,
+) -> Result<Verdict, Unanswered> {
+    let (timing, began) = (review.write.timing, Instant::now());
+    let mut span = timing.open(step.span(), Kind::Client, |it| review.span(hook, it));
+    let verdict = post(caller, hook, review, timing.context(span.as_ref())).await;
+    timing.called(&hook.name, began.elapsed());
+    if verdict.is_err() {
+        span.iter_mut().for_each(Open::fail);
+    }
+    verdict
+}
+
+async fn post(
+    caller: &dyn Caller,
+    hook: &Hook,
+    review: &Review<'_>,
+    context: Option<SpanContext>,
 ) -> Result<Verdict, Unanswered> {
     if hook.version.is_none() {
         let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
         return Err(Unanswered { why: why.to_owned(), code: 400, is_transient: false });
     }
-    let answer = caller.call(&hook.endpoint, review.body(), hook.timeout).await;
+    let answer = caller.call(&hook.endpoint, review.body(), hook.timeout, context).await;
     let answer = answer.map_err(|refusal| {
         let why = format!("failed to call webhook: {}", refusal.why);
         Unanswered { why, ..refusal }

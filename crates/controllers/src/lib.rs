@@ -111,7 +111,7 @@ impl Environment {
             user: Arc::new(author.authenticated()),
             user_agent: Str::const_new(user_agent),
             warnings: Warnings::default(),
-            waited: Arc::default(),
+            timing: Arc::default(),
             refusal: Refusal::default(),
             recorder: None,
         }

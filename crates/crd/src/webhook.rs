@@ -122,7 +122,7 @@ impl Webhook {
         let body = json::to_string(&review).into_bytes();
         let answer = self
             .caller
-            .call(&self.endpoint, body, TIMEOUT)
+            .call(&self.endpoint, body, TIMEOUT, None)
             .await
             .map_err(|unanswered| (ConversionFailure::Call, unanswered.why))?;
         let answer = json::parse(&answer);

@@ -92,7 +92,7 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
             user: Arc::new(User::server("measures")),
             user_agent: "measure/1".into(),
             warnings: Warnings::default(),
-            waited: Arc::default(),
+            timing: Arc::default(),
             refusal: Refusal::default(),
             recorder: None,
         };

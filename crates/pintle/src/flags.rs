@@ -14,6 +14,7 @@ mod logging;
 mod release;
 mod snapshots;
 mod tls;
+mod tracing;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -383,7 +384,7 @@ impl ApiFlags {
         let disabled = self.disable_admission_plugins.iter().map(String::as_str);
         let plugins = Plugins::parse(enabled(), disabled)?;
         for name in Plugins::without_effect(enabled()) {
-            tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
+            ::tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
         }
         let configuration = match &self.admission_control_config_file {
             Some(path) => admission::configuration(path)?,
@@ -418,6 +419,7 @@ impl Serve {
             release,
             api,
             limits,
+            logging,
             ..
         } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
@@ -425,9 +427,7 @@ impl Serve {
         let of_release = release.config(&api.feature_gates)?;
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
-        let tls_parameters = serving.tls.parameters()?;
         let admission_plugins = api.admission_plugins()?;
-        let egress = api.egress()?;
         limits.check()?;
         let mut config = Config {
             data_dir: storage.data_dir,
@@ -445,11 +445,13 @@ impl Serve {
             advertise_address: serving.advertise_address,
             cert_dir: serving.cert_dir,
             tls_files: serving.tls.files(),
+            tls_parameters: serving.tls.parameters()?,
             tls_named_files: serving.tls.tls_sni_cert_key,
-            tls_parameters,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
-            egress,
+            slow_request_threshold: logging.slow_request_threshold,
+            tracing: logging.tracing()?,
+            egress: api.egress()?,
             audit: audit.options()?,
             kubelets: kubelets.client(),
             extensions: extensions.extensions(),

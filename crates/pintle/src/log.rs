@@ -93,6 +93,7 @@ impl<'w> MakeWriter<'w> for Streams {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
     use tracing_subscriber::registry::LookupSpan;
 
     use super::*;
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_event_is_logged_from_its_verbosity_on() {
-        struct Seen(parking_lot::Mutex<Vec<(String, Level, u8)>>);
+        struct Seen(Mutex<Vec<(String, Level, u8)>>);
         impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for &'static Seen {
             fn on_event(
                 &self,
@@ -116,7 +117,7 @@ mod tests {
                 self.0.lock().push(row);
             }
         }
-        static SEEN: Seen = Seen(parking_lot::Mutex::new(Vec::new()));
+        static SEEN: Seen = Seen(Mutex::new(Vec::new()));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(&SEEN), || {
             tracing::error!(target: OURS, "");
             tracing::warn!(target: OURS, "");

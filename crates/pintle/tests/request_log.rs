@@ -1,4 +1,4 @@
-//! The log of requests: a line for each from `-v 3` on, with the times of its stages from `-v 5` on, or as
+//! The log of requests: a line for each from `-v 3` on, with the time in each layer from `-v 5` on, or as
 //! `RUST_LOG` says; none otherwise, and none that a client can forge. As text or as JSON.
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -46,8 +46,22 @@ fn requests_are_logged_as_the_verbosity_says() {
         ] {
             assert!(line.contains(part), "{part} is missing: {row}");
         }
-        for stage in ["authentication=", "authorization=", "webhooks=", "handling=", "sending="] {
-            assert_eq!(line.contains(stage), expected == Logged::Times, "{stage} {row}");
+        for layer in ["authentication=", "authorization=", "admission=", "store=", "rest="] {
+            assert_eq!(line.contains(layer), expected == Logged::Times, "{layer} {row}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_request_is_logged_with_the_time_in_each_layer() {
+    for (threshold, is_slow) in [("1ns", true), ("1m", false), ("0", false)] {
+        let flag = format!("--slow-request-threshold={threshold}");
+        let log = log_of_a_create(&[&flag], None);
+        let is_of_it = |line: &&str| line.contains("slow request verb=") && line.contains(PATH);
+        let lines: Vec<&str> = log.lines().filter(is_of_it).collect();
+        assert_eq!(lines.len(), usize::from(is_slow), "{threshold}:\n{log}");
+        for part in ["authentication=", "admission=", "store=", "rest=", "id-of-the-create"] {
+            assert!(lines.iter().all(|line| line.contains(part)), "{part} is missing: {log}");
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 
-use pintle_measure::Counter;
 use pintle_meta::{GroupVersionKind, Status, User, field::Errors};
+use pintle_trace::Timing;
 use pintle_value::Value;
 
 use crate::allocation::Companion;
@@ -37,8 +37,8 @@ pub struct Attributes<'a> {
     pub user: &'a User,
     /// The time of the write.
     pub now: Now,
-    /// The time that webhooks took, in nanoseconds.
-    pub waited: &'a Counter,
+    /// Where the time of the request goes.
+    pub timing: &'a Timing,
     /// Records the request, if it is audited.
     pub recorder: Option<&'a dyn Recorder>,
     /// Whether the write is not committed.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pintle_measure::{Counter, Distribution, Observed, nanoseconds};
 use pintle_meta::Status;
 use pintle_store::Revision;
+use pintle_trace::{Layer, Timing};
 
 use crate::operation::Operation;
 
@@ -99,13 +100,14 @@ impl PhaseDurations {
     /// Runs and measures a phase.
     pub(crate) async fn measured<T>(
         &self,
-        phase: Phase,
-        operation: Operation,
+        (phase, operation): (Phase, Operation),
+        timing: &Timing,
         work: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
         let began = Instant::now();
         let result = work.await;
-        self.took(phase, operation, result.is_err(), began.elapsed());
+        let took = timing.spent(Layer::Admission, began);
+        self.took(phase, operation, result.is_err(), took);
         result
     }
 

@@ -216,6 +216,16 @@ impl Registry {
         self.store.disk_bytes()
     }
 
+    /// Returns the measures of commits, if the store itself commits.
+    pub fn commits(&self) -> Option<&pintle_store::Measures> {
+        self.store.measures()
+    }
+
+    /// Returns the memory of the encodings that are kept besides the stored JSON, in bytes.
+    pub fn encoding_bytes(&self) -> usize {
+        self.encoding_cache.bytes()
+    }
+
     /// Returns an error with the reason if the store takes no writes.
     pub fn check(&self) -> Result<(), pintle_store::Error> {
         self.store.check()

@@ -4,12 +4,11 @@ use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use pintle_measure::Counter;
 use pintle_meta::{Status, User};
+use pintle_trace::Timing;
 use pintle_value::{Str, Value};
 
 use crate::Resource;
@@ -40,20 +39,12 @@ pub struct Context {
     pub user_agent: Str,
     /// Texts for `Warning` headers.
     pub warnings: Warnings,
-    /// How long the request waited for webhooks, in nanoseconds; each caller of a webhook adds to
-    /// it.
-    pub waited: Arc<Counter>,
+    /// Where the time of the request goes.
+    pub timing: Arc<Timing>,
     /// Whether a refusal is final.
     pub refusal: Refusal,
     /// Records the request for the audit log, if it is audited.
     pub recorder: Option<Arc<dyn Recorder>>,
-}
-
-impl Context {
-    /// Records that the request spent so much time in a layer.
-    pub(crate) fn spent(&self, layer: Layer, time: Duration) {
-        self.recorder.iter().for_each(|recorder| recorder.spent(layer, time));
-    }
 }
 
 /// Records a request for the audit log. It belongs to the request and not to its outcome, as
@@ -71,23 +62,6 @@ pub trait Recorder: fmt::Debug + Send + Sync {
 
     /// Adds an audit annotation. The first value of a key counts.
     fn annotate(&self, key: &str, value: &str);
-
-    /// Records that the request spent so much time in a layer.
-    fn spent(&self, layer: Layer, time: Duration);
-}
-
-/// The layers of the server of which a record says how long a slow request spent in them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
-    Authentication,
-    Authorization,
-    Impersonation,
-    /// Waiting for seats.
-    Queue,
-    MutatingWebhooks,
-    ValidatingWebhooks,
-    Store,
-    Sending,
 }
 
 /// Whether a refusal is final: a retry on a newer state would be refused, too. It belongs to the

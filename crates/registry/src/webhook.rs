@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pintle_trace::SpanContext;
 use pintle_value::{Str, Value};
 
 /// The endpoint of a webhook.
@@ -46,8 +47,15 @@ impl Unanswered {
 
 /// Sends requests to webhooks.
 pub trait Caller: Send + Sync {
-    /// POSTs JSON and returns the response of bounded length, or an error after the timeout.
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, timeout: Duration) -> Answer<'a>;
+    /// POSTs JSON and returns the response of bounded length, or an error after the timeout. The
+    /// webhook gets the trace's context, if there is one.
+    fn call<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        body: Vec<u8>,
+        timeout: Duration,
+        context: Option<SpanContext>,
+    ) -> Answer<'a>;
 
     /// Makes a uid for a review.
     fn uid(&self) -> Str;

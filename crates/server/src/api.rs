@@ -52,6 +52,7 @@ use crate::respond::{self, Response, add_warnings};
 use crate::snapshots::Snapshots;
 use crate::target;
 use crate::token_issuer::TokenIssuer;
+use crate::traces::Traces;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -77,6 +78,8 @@ pub(crate) struct Api {
     /// `None` without an audit policy or without a backend.
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) audit_ids: AuditIds,
+    /// `None` where no traces are exported.
+    pub(crate) traces: Option<Traces>,
     pub(crate) settings: Settings,
 }
 
@@ -87,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) request_timeout: Duration,
     /// The timeout of a watch is random between this and twice this, unless the client sets one.
     pub(crate) min_request_timeout: Duration,
+    /// A request that takes longer is logged; zero for none.
+    pub(crate) slow_request_threshold: Duration,
     /// See [`crate::health::Health`].
     pub(crate) livez_grace_period: Duration,
     /// True where long responses are compressed (CMP-02).
@@ -214,8 +219,9 @@ impl Api {
         let preferences = Preferences::new(&head.headers, query);
         let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
-        let log = RequestLog::begin(began, head, (info, query), incoming.audit_id, incoming.from);
-        progress.log = log;
+        let slow = self.settings.slow_request_threshold;
+        progress.log =
+            RequestLog::begin(head, (info, query), incoming.audit_id, incoming.from, slow);
         let authorized = self.authorize_incoming(peer, connection, &incoming, &mut progress).await;
         let refused = authorized.is_err();
         let answer = match authorized {
@@ -242,6 +248,7 @@ impl Api {
         if refused && is_refusal {
             respond::forbid_sniffing(response.headers_mut());
         }
+        progress.answered = Some(Instant::now());
         if let Some(record) = &progress.record {
             response = record.answered(response);
             if info.long_running() {
@@ -251,7 +258,6 @@ impl Api {
             }
         }
         progress.code = response.status().as_u16();
-        progress.log.iter_mut().for_each(|log| log.answered());
         // The bytes of a short response exist by now, so it gives back its permit and seats. A long
         // response is encoded while it is sent and keeps them until then, as in upstream's
         // handlers; its time is bounded. So does a session.

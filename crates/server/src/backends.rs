@@ -25,7 +25,7 @@ use rustls::ClientConfig;
 
 use connections::Connection;
 pub(crate) use connections::Connections;
-pub(crate) use dial::{Failure, dial};
+pub(crate) use dial::{Failure, connect, dial};
 pub(crate) use egress::{Way, Ways};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};

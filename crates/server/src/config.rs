@@ -11,7 +11,9 @@ mod kubelets;
 mod proxies;
 mod serving;
 mod snapshots;
+mod sockets;
 mod tls;
+mod tracing;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -39,7 +41,9 @@ pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
 pub use serving::NamedServingFiles;
 pub use snapshots::SnapshotSchedule;
+pub(crate) use sockets::socket;
 pub use tls::TlsParameters;
+pub use tracing::{Tracing, TracingEndpoint};
 
 /// The configuration of a server. [`Config::default`] is the program without flags.
 #[derive(Clone, Debug)]
@@ -130,6 +134,10 @@ pub struct Config {
     pub request_timeout: Duration,
     /// The timeout of a watch is random between this and twice this, unless the client sets one.
     pub min_request_timeout: Duration,
+    /// A request that takes longer is logged with the times of its layers; zero for none.
+    pub slow_request_threshold: Duration,
+    /// The export of traces; `None` exports none.
+    pub tracing: Option<Tracing>,
     /// The proxies of outgoing connections.
     pub egress: EgressSelector,
     /// The client of kubelets.
@@ -207,6 +215,8 @@ impl Default for Config {
             connections: ConnectionLimits::default(),
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
+            slow_request_threshold: Duration::from_millis(500),
+            tracing: None,
             egress: EgressSelector::default(),
             kubelets: KubeletClient::default(),
             extensions: Extensions::default(),
@@ -270,7 +280,7 @@ impl Config {
         if self.effective_version.is_emulation() {
             let ahead = self.feature_gates.ahead().join(", ");
             let release = self.effective_version.emulation();
-            tracing::warn!(
+            ::tracing::warn!(
                 "--emulated-version={release}: these features of later releases stay enabled: {ahead}"
             );
         }

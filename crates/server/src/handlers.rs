@@ -15,27 +15,30 @@ mod watch;
 mod write;
 
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
+use http::header::{ACCEPT, USER_AGENT};
 use http::request::Parts;
 use parking_lot::Mutex;
 use pintle_auth::User;
-use pintle_measure::Counter;
 use pintle_meta::Status;
 use pintle_registry::admission::Waited;
+use pintle_registry::answer::{List, Outcome};
 use pintle_registry::request::{Context, MayCreate, Now, Recorder, Refusal, Warnings};
 use pintle_registry::{SubresourceBehaviour, Verb};
+use pintle_trace::{Attributes, Kind, Layer, Open, Timing};
 
 use crate::api::Api;
 use crate::audit::Record;
 use crate::fairness::Seat;
+use crate::header_text;
 use crate::negotiation::{Form, Negotiated, Preferences};
 use crate::options::{IncludeObject, table_options};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
-use crate::respond::{Rendering, Response};
+use crate::respond::{self, Rendering, Response};
 use crate::target::Found;
 
 /// An authorized request.
@@ -52,8 +55,8 @@ pub(crate) struct Call<'a> {
     pub(crate) warnings: &'a Warnings,
     /// The audit record, if the request is audited.
     pub(crate) record: Option<&'a Arc<Record>>,
-    /// The nanoseconds that the request waited for webhooks; unset if it called none.
-    pub(crate) waited: &'a OnceLock<Arc<Counter>>,
+    /// Where the time of the request goes.
+    pub(crate) timing: &'a Arc<Timing>,
     /// The seats of the request under priority and fairness. A watch takes them and gives them back
     /// once its initial events are written.
     pub(crate) seat: &'a Mutex<Option<Seat>>,
@@ -74,6 +77,8 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         }
     }
     let Some(verb) = call.info.verb.on_resource() else { return Err(Status::wrong_method()) };
+    let describe = |it: &mut Attributes| describe(call, it);
+    let _span = call.timing.open(span(verb), Kind::Internal, describe).map(Open::as_parent);
     match verb {
         Verb::Create if found.target.resource.action.is_some() => {
             write::create(call, &found, body).await
@@ -91,6 +96,43 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         Verb::Delete => delete::delete(call, &found, body).await,
         Verb::DeleteCollection => delete::delete_collection(call, &found, body).await,
     }
+}
+
+/// The name of a verb's span.
+const fn span(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "Get",
+        Verb::List => "List",
+        Verb::Watch => "Watch",
+        Verb::Create => "Create",
+        Verb::Update => "Update",
+        Verb::Patch => "Patch",
+        Verb::Delete | Verb::DeleteCollection => "Delete",
+    }
+}
+
+/// What the span of a verb says (upstream: `traceFields`).
+fn describe(call: &Call<'_>, span: &mut Attributes) {
+    let header = |name| call.head.headers.get(name).map(header_text::text).unwrap_or_default();
+    span.text("accept", &header(ACCEPT));
+    span.text("client", &call.from.to_string());
+    if let Some(named) = &call.info.resource {
+        span.text("api-group", &named.group);
+        span.text("api-version", &named.version);
+        span.text("resource", &named.resource);
+        span.text("subresource", &named.subresource);
+        span.text("namespace", &named.namespace);
+        span.text("name", &named.name);
+        let scope = match (named.name.is_empty(), named.namespace.is_empty()) {
+            (false, _) => "resource",
+            (true, false) => "namespace",
+            (true, true) => "cluster",
+        };
+        span.text("scope", scope);
+    }
+    span.text("protocol", &format!("{:?}", call.head.version));
+    span.text("url", call.head.uri.path());
+    span.text("user-agent", &header(USER_AGENT));
 }
 
 /// Answers a request for a resource whose objects are computed and not stored.
@@ -143,6 +185,35 @@ impl Call<'_> {
         })
     }
 
+    /// Encodes one object, or the answer about one.
+    fn respond(
+        &self,
+        outcome: &Outcome,
+        rendering: &Rendering,
+        negotiated: Negotiated,
+    ) -> Result<Response, Status> {
+        if negotiated.is_stored_form() {
+            return respond::outcome(outcome, rendering, negotiated); // nothing is encoded
+        }
+        let began = Instant::now();
+        let response = respond::outcome(outcome, rendering, negotiated);
+        self.timing.spent(encoding_layer(negotiated), began);
+        response
+    }
+
+    /// Encodes a list as far as it is encoded before it is sent.
+    async fn respond_list(
+        &self,
+        list: List,
+        rendering: &Rendering,
+        negotiated: Negotiated,
+    ) -> Result<Response, Status> {
+        let began = Instant::now();
+        let response = respond::list(list, rendering, negotiated).await;
+        self.timing.spent(encoding_layer(negotiated), began);
+        response
+    }
+
     /// The context of a call on the registry: user, user agent, time, warnings, audit.
     fn context(&self) -> Context {
         let agent = self.head.headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
@@ -151,9 +222,17 @@ impl Call<'_> {
             user: self.user.clone(),
             user_agent: String::from_utf8_lossy(agent).into(),
             warnings: self.warnings.clone(),
-            waited: self.waited.get_or_init(Arc::default).clone(),
+            timing: self.timing.clone(),
             refusal: Refusal::default(),
             recorder: self.record.map(|record| record.clone() as Arc<dyn Recorder>),
         }
+    }
+}
+
+/// The layer in which a response of this form is made.
+const fn encoding_layer(negotiated: Negotiated) -> Layer {
+    match negotiated.form {
+        Form::Object => Layer::Encoding,
+        _ => Layer::Transformation,
     }
 }

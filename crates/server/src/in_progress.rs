@@ -1,12 +1,12 @@
 //! A request from the parsing of its head to the last byte of its response: the counts, the permit
 //! and the seats that it holds.
 
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use http::request::Parts;
 use parking_lot::Mutex;
-use pintle_measure::Counter;
+use pintle_trace::{Layer, Timing};
 
 use crate::api::Api;
 use crate::audit::Record;
@@ -30,8 +30,10 @@ pub(crate) struct InProgress {
     /// The parameter `fieldValidation`.
     field_validation: Option<String>,
     pub(crate) code: u16,
-    /// The nanoseconds that it waited for webhooks; unset if it called none.
-    pub(crate) waited: OnceLock<Arc<Counter>>,
+    /// Where its time goes.
+    pub(crate) timing: Arc<Timing>,
+    /// When the response was ready to be sent.
+    pub(crate) answered: Option<Instant>,
     sent_bytes: u64,
     /// The audit record, if the request is audited.
     pub(crate) record: Option<Arc<Record>>,
@@ -57,7 +59,8 @@ impl InProgress {
             long_running: None,
             field_validation: query.get("fieldValidation").map(str::to_owned),
             code: 0,
-            waited: OnceLock::new(),
+            timing: Arc::default(),
+            answered: None,
             sent_bytes: 0,
             record: None,
             log: None,
@@ -110,13 +113,18 @@ impl Drop for InProgress {
     fn drop(&mut self) {
         drop(self.permit.take());
         drop(self.seat.get_mut().take());
+        if let Some(answered) = self.answered {
+            self.timing.spent(Layer::Sending, answered);
+        }
         self.record.iter().for_each(|record| record.ended());
         self.long_running.iter().for_each(|route| route.runs_long(-1));
-        let waited = self.waited.get().map_or(0, |waited| waited.get());
-        let waited = Duration::from_nanos(waited);
-        self.log.iter().for_each(|log| log.write(self.code, waited));
-        let Some(route) = &self.route else { return };
         let took = self.began.elapsed();
+        self.log.iter().for_each(|log| log.write(self.code, took, &self.timing));
+        if let (Some(traces), Some(trace)) = (&self.api.traces, self.timing.trace()) {
+            traces.export(trace, self.code);
+        }
+        let waited = self.timing.webhooks();
+        let Some(route) = &self.route else { return };
         route.answered(&Answered { code: self.code, took, waited, body_bytes: self.sent_bytes });
         if let Some(value) = &self.field_validation {
             self.api.metrics.field_validation(value, took);

@@ -31,6 +31,7 @@ mod encryption;
 mod error;
 mod fairness;
 mod feature_gates;
+mod grpc;
 mod handlers;
 mod header_text;
 mod health;
@@ -60,6 +61,7 @@ mod snapshots;
 mod target;
 mod tls;
 mod token_issuer;
+mod traces;
 mod trust;
 mod version;
 mod webhooks;
@@ -71,7 +73,7 @@ pub use config::{
     AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls,
     EncryptionFile, Extensions, ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags,
     ProxiedAddresses, RequestHeader, ServiceAccounts, SnapshotSchedule, TlsParameters,
-    TokenWebhook, Transport,
+    TokenWebhook, Tracing, TracingEndpoint, Transport,
 };
 pub use cors::Cors;
 pub use effective_version::EffectiveVersion;

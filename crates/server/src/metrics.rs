@@ -44,6 +44,7 @@ use crate::encryption;
 use crate::fairness::Fairness;
 use crate::limits::Limits;
 use crate::snapshots::Snapshots;
+use crate::traces;
 use crate::webhooks::Webhooks;
 use access::Access;
 use families as f;
@@ -126,6 +127,8 @@ pub(crate) struct Live<'a> {
     /// `None` where priority and fairness are off.
     pub(crate) fairness: Option<&'a Fairness>,
     pub(crate) snapshots: &'a Snapshots,
+    /// `None` where no traces are exported.
+    pub(crate) traces: Option<&'a traces::Measures>,
     /// The release that the server acts as.
     pub(crate) version: EffectiveVersion,
 }

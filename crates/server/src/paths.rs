@@ -224,6 +224,7 @@ fn metrics_page(call: &Call<'_>) -> String {
         registry: &api.registry,
         tokens: &api.authentication.tokens,
         limits: &api.limits,
+        traces: api.traces.as_ref().map(|traces| &**traces.measures()),
         fairness: api.fairness.as_deref(),
         snapshots: &api.snapshots,
         version: api.settings.version,

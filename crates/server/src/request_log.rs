@@ -1,153 +1,163 @@
-//! Writes one log line for each request, in kube-apiserver's format, with the time that each stage
-//! took (upstream: `apiserver/pkg/server/httplog`).
+//! Writes one log line for each request, in kube-apiserver's format, with the time that it spent in
+//! each layer (upstream: `apiserver/pkg/server/httplog`); and a line for each slow request, where
+//! upstream logs the steps of a trace (`k8s.io/utils/trace`).
 //!
-//! Invariants: a request costs nothing here while [`TARGET`] is not logged. A text from the client
-//! is quoted, its control characters are escaped, and it has at most [`TEXT_BYTES_MAX`] bytes: no
-//! client can forge or flood the log.
+//! Invariants: no line has a request's body or a header but `User-Agent` and `Audit-ID`. A text from
+//! the client is quoted, its control characters are escaped, and it has at most [`TEXT_BYTES_MAX`]
+//! bytes: no client can forge or flood the log.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderValue, Method, Uri};
+use pintle_trace::{Layer, Timing};
 use tracing::Level;
+use tracing::field::{DebugValue, debug};
 
 use crate::header_text;
 use crate::metrics::{Key, VerbLabel};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 
-/// The log target. At DEBUG each request has one line; at TRACE the line has the times of its
-/// stages.
+/// The log target. At INFO slow requests have a line, at DEBUG each request has one, at TRACE with
+/// the times of its layers.
 const TARGET: &str = "pintle::requests";
 /// Longer texts are truncated.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The contents of a request's line, so far.
+/// The contents of a request's line, but for its times.
 pub(crate) struct RequestLog {
-    began: Instant,
     verb: Option<VerbLabel>,
     method: Method,
     uri: Uri,
     user_agent: Option<HeaderValue>,
     audit_id: HeaderValue,
     from: IpAddr,
-    stages: Stages,
+    /// A request that takes longer is slow; `None` for one that may take as long as it wants.
+    slow: Option<Duration>,
 }
 
-/// The time from a request's begin to the end of each stage; `None` for a stage that it did not
-/// reach.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stages {
-    authenticated: Option<Duration>,
-    authorized: Option<Duration>,
-    answered: Option<Duration>,
+/// Logs an event about a request with the times of its layers; a layer without a time has no field.
+macro_rules! with_layers {
+    ($level:ident, $text:literal, $log:expr, $code:expr, $took:expr, $timing:expr) => {{
+        let (log, shown) = ($log, |layer| shown($timing.of(layer)));
+        tracing::$level!(
+            target: TARGET, verb = log.verb, URI = log.uri, latency = log.latency,
+            userAgent = log.user_agent, "audit-ID" = log.audit_id, srcIP = log.from, resp = $code,
+            authentication = shown(Layer::Authentication),
+            impersonation = shown(Layer::Impersonation),
+            authorization = shown(Layer::Authorization),
+            queue = shown(Layer::Queue),
+            receiving = shown(Layer::Receiving),
+            decoding = shown(Layer::Decoding),
+            loading = shown(Layer::Loading),
+            admission = shown(Layer::Admission),
+            "mutating-webhooks" = shown(Layer::MutatingWebhooks),
+            "validating-webhooks" = shown(Layer::ValidatingWebhooks),
+            webhooks = webhooks($timing),
+            validation = shown(Layer::Validation),
+            store = shown(Layer::Store),
+            transformation = shown(Layer::Transformation),
+            encoding = shown(Layer::Encoding),
+            sending = shown(Layer::Sending),
+            rest = ?$timing.rest($took),
+            $text
+        );
+    }};
 }
 
-/// How long each stage of a request took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Times {
-    authentication: Duration,
-    /// Includes impersonation.
-    authorization: Duration,
-    /// The calls of admission webhooks, serial or parallel.
-    webhooks: Duration,
-    /// All else until the response begins: reading the body, admission, validation, the store.
-    handling: Duration,
-    /// Sending the response to the client.
-    sending: Duration,
+/// The texts of a line.
+struct Texts<'a> {
+    verb: &'a str,
+    uri: &'a str,
+    latency: String,
+    user_agent: &'a str,
+    audit_id: &'a str,
+    from: String,
 }
 
 impl RequestLog {
-    /// Begins the line of a parsed request; `None` if requests are not logged.
+    /// Begins the line of a parsed request; `None` if it has none, however long it takes. A `slow`
+    /// of zero logs no slow requests.
     pub(crate) fn begin(
-        began: Instant,
         head: &Parts,
         (info, query): (&RequestInfo, &Query),
         audit_id: &HeaderValue,
         from: IpAddr,
+        slow: Duration,
     ) -> Option<Box<Self>> {
-        if !tracing::enabled!(target: TARGET, Level::DEBUG) {
+        let slow = Some(slow).filter(|slow| !slow.is_zero() && !info.long_running());
+        let logs_slow = slow.is_some() && tracing::enabled!(target: TARGET, Level::INFO);
+        if !logs_slow && !tracing::enabled!(target: TARGET, Level::DEBUG) {
             return None;
         }
         let resource = info.resource.as_ref();
         let verb = resource.map(|it| Key::of(info, it, &head.method, &head.headers, query).verb);
         Some(Box::new(Self {
-            began,
             verb,
             method: head.method.clone(),
             uri: head.uri.clone(),
             user_agent: head.headers.get(USER_AGENT).cloned(),
             audit_id: audit_id.clone(),
             from,
-            stages: Stages::default(),
+            slow,
         }))
     }
 
-    /// Authentication has ended.
-    pub(crate) fn authenticated(&mut self) {
-        self.stages.authenticated = Some(self.began.elapsed());
-    }
-
-    /// Authorization has ended.
-    pub(crate) fn authorized(&mut self) {
-        self.stages.authorized = Some(self.began.elapsed());
-    }
-
-    /// The response exists, and no byte of it is sent.
-    pub(crate) fn answered(&mut self) {
-        self.stages.answered = Some(self.began.elapsed());
-    }
-
-    /// Writes the line when the response has been sent or aborted. `webhooks` is the time that the
-    /// request waited for admission webhooks.
-    pub(crate) fn write(&self, code: u16, webhooks: Duration) {
-        let took = self.began.elapsed();
-        let verb = match self.verb {
-            None | Some(VerbLabel::Other) => self.method.as_str(),
-            Some(verb) => verb.name(),
-        };
-        let uri = self.uri.path_and_query().map_or("/", |it| it.as_str());
-        let user_agent = self.user_agent.as_ref().map(header_text::text).unwrap_or_default();
-        let audit_id = header_text::text(&self.audit_id);
-        let (verb, uri) = (cut(verb), cut(uri));
-        let (user_agent, audit_id) = (cut(&user_agent), cut(&audit_id));
-        let latency = format!("{took:?}");
-        let from = self.from.to_string();
-        if !tracing::enabled!(target: TARGET, Level::TRACE) {
-            tracing::debug!(
-                target: TARGET, verb, URI = uri, latency, userAgent = user_agent, "audit-ID" = audit_id,
-                srcIP = from, resp = code, "HTTP"
-            );
+    /// Writes the line when the response has been sent or aborted.
+    pub(crate) fn write(&self, code: u16, took: Duration, timing: &Timing) {
+        let is_slow = self.slow.is_some_and(|slow| took > slow);
+        let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);
+        if !is_slow && !is_logged {
             return;
         }
-        let times = self.stages.times(took, webhooks);
-        tracing::trace!(
-            target: TARGET, verb, URI = uri, latency, userAgent = user_agent, "audit-ID" = audit_id,
-            srcIP = from, resp = code,
-            authentication = ?times.authentication, authorization = ?times.authorization,
-            webhooks = ?times.webhooks, handling = ?times.handling, sending = ?times.sending, "HTTP"
-        );
+        let user_agent = self.user_agent.as_ref().map(header_text::text).unwrap_or_default();
+        let audit_id = header_text::text(&self.audit_id);
+        let texts = Texts {
+            verb: cut(match self.verb {
+                None | Some(VerbLabel::Other) => self.method.as_str(),
+                Some(verb) => verb.name(),
+            }),
+            uri: cut(self.uri.path_and_query().map_or("/", |it| it.as_str())),
+            latency: format!("{took:?}"),
+            user_agent: cut(&user_agent),
+            audit_id: cut(&audit_id),
+            from: self.from.to_string(),
+        };
+        if tracing::enabled!(target: TARGET, Level::TRACE) {
+            with_layers!(trace, "HTTP", texts, code, took, timing);
+            return;
+        }
+        if is_logged {
+            tracing::debug!(
+                target: TARGET, verb = texts.verb, URI = texts.uri, latency = texts.latency,
+                userAgent = texts.user_agent, "audit-ID" = texts.audit_id, srcIP = texts.from,
+                resp = code, "HTTP"
+            );
+        }
+        if is_slow {
+            with_layers!(info, "slow request", texts, code, took, timing);
+        }
     }
 }
 
-impl Stages {
-    /// Divides the latency among the stages. A stage that the request did not reach took no time;
-    /// the last one that it reached took the rest.
-    fn times(self, took: Duration, webhooks: Duration) -> Times {
-        let authenticated = self.authenticated.unwrap_or(took);
-        let authorized = self.authorized.unwrap_or(self.answered.unwrap_or(took));
-        let answered = self.answered.unwrap_or(took);
-        let handling = answered.saturating_sub(authorized);
-        Times {
-            authentication: authenticated,
-            authorization: authorized.saturating_sub(authenticated),
-            webhooks,
-            handling: handling.saturating_sub(webhooks),
-            sending: took.saturating_sub(answered),
-        }
-    }
+/// A layer's time; `None` if the request did not spend any in it.
+fn shown(time: Duration) -> Option<DebugValue<Duration>> {
+    (!time.is_zero()).then(|| debug(time))
+}
+
+/// The webhooks that were called, each with its time.
+fn webhooks(timing: &Timing) -> Option<String> {
+    let calls = timing.calls();
+    let list = calls.iter().fold(String::new(), |mut list, (name, took)| {
+        let comma = if list.is_empty() { "" } else { ", " };
+        let _ = write!(list, "{comma}{name} {took:?}"); // a String takes everything
+        list
+    });
+    (!list.is_empty()).then_some(list)
 }
 
 /// Truncates a text that is too long, at a character boundary.
@@ -159,26 +169,13 @@ fn cut(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    const fn ms(milliseconds: u64) -> Duration {
-        Duration::from_millis(milliseconds)
-    }
-
     #[test]
-    fn the_stages_add_up_to_the_latency() {
-        let (done, none) = (|at| Some(ms(at)), None);
-        for (stages, expected) in [
-            ([done(1), done(3), done(10)], [1, 2, 4, 3, 2]),
-            ([none, none, none], [12, 0, 0, 0, 0]),
-            ([done(1), none, done(4)], [1, 3, 0, 0, 8]),
-        ] {
-            let [authenticated, authorized, answered] = stages;
-            let webhooks = ms(expected[2]);
-            let stages = Stages { authenticated, authorized, answered };
-            let times = stages.times(ms(12), webhooks);
-            let [authentication, authorization, webhooks, handling, sending] = expected.map(ms);
-            let expected = Times { authentication, authorization, webhooks, handling, sending };
-            assert_eq!(times, expected, "{stages:?}");
-        }
+    fn webhooks_are_listed_with_their_times() {
+        let timing = Timing::default();
+        assert_eq!(webhooks(&timing), None);
+        timing.called("a.example.com", Duration::from_millis(3));
+        timing.called("b.example.com", Duration::from_millis(4));
+        assert_eq!(webhooks(&timing).as_deref(), Some("a.example.com 3ms, b.example.com 4ms"));
     }
 
     #[test]

@@ -34,12 +34,13 @@ use crate::audit::{self, Audit};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::Authorization;
-use crate::backends::{Extensions, Kubelets, Services, Ways};
+use crate::backends::{Extensions, Kubelets, Services, Way, Ways};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::encryption::Encryption;
 use crate::fairness::Fairness;
 use crate::feature_gates::Feature;
+use crate::identity;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
@@ -50,6 +51,7 @@ use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write
 use crate::snapshots::{self, Snapshots};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
+use crate::traces::Traces;
 use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection, runtime};
 use background::Background;
@@ -139,7 +141,7 @@ impl Server {
         phases.end("bootstrap objects");
         let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts = (&*tls, tokens, backends, audit);
+        let parts = (&*tls, tokens, backends, audit, traces(&config, ways.control_plane.clone()));
         let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
@@ -220,6 +222,7 @@ impl Running {
         if let Some(audit) = &self.api.audit {
             audit.close().await;
         }
+        self.api.traces.iter().for_each(Traces::close);
         self.background.shutdown().await;
         self.api.registry.close().await;
     }
@@ -286,6 +289,9 @@ fn prepare_certificates(
     })
 }
 
+/// The parts of an API besides the registry and the authorizers.
+type Parts<'a> = (&'a Tls, Issued, Backends, Option<Arc<Audit>>, Option<Traces>);
+
 /// The token authenticators and the issuer.
 type Issued = (Tokens, TokenIssuer);
 
@@ -311,6 +317,9 @@ fn spawn_background(
     encryption: Option<Encryption>,
 ) {
     background.spawn(authorization.run());
+    if let Some(exporter) = api.traces.as_ref().and_then(Traces::take_exporter) {
+        background.spawn_closing(exporter.run());
+    }
     background.spawn(snapshots::run(api.registry.clone(), api.snapshots.clone()));
     if let Some(fairness) = api.fairness.clone() {
         background.spawn(fairness.run());
@@ -374,11 +383,19 @@ fn options(config: &Config, store: Box<dyn Opening>, admission: Chain) -> Option
     }
 }
 
+/// The traces, if they are exported.
+fn traces(config: &Config, way: Way) -> Option<Traces> {
+    let tracing = config.tracing.as_ref()?;
+    let mut seed = [0; 8];
+    random(&mut seed);
+    Some(Traces::new(tracing, way, identity::own_name(), u64::from_le_bytes(seed)))
+}
+
 fn api(
     config: &Config,
     registry: Arc<Registry>,
     authorization: &Authorization,
-    (tls, (tokens, issuer), backends, audit): (&Tls, Issued, Backends, Option<Arc<Audit>>),
+    (tls, (tokens, issuer), backends, audit, traces): Parts<'_>,
     sources: Sources,
     address: SocketAddr,
 ) -> Arc<Api> {
@@ -422,9 +439,11 @@ fn api(
         lifecycle: Lifecycle::new(),
         audit,
         audit_ids: AuditIds::new(u64::from_le_bytes(seed)),
+        traces,
         settings: Settings {
             request_timeout: config.request_timeout,
             min_request_timeout: config.min_request_timeout,
+            slow_request_threshold: config.slow_request_threshold,
             livez_grace_period: config.livez_grace_period,
             compression: has(Feature::ApiResponseCompression),
             cbor: has(Feature::CborServingAndStorage),

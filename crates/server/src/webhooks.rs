@@ -17,6 +17,7 @@ use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
 use pintle_registry::work;
+use pintle_trace::SpanContext;
 use pintle_value::Str;
 
 use answer::Outcome;
@@ -26,6 +27,7 @@ use user::User;
 pub(crate) use users::{Users, WithUsers};
 
 use crate::backends::{self, Backend, Connections, Failure, Services, Ways};
+use crate::traces::context_headers;
 
 /// The largest response: a page of converted objects.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
@@ -43,9 +45,23 @@ pub(crate) struct Webhooks {
     pub(crate) conversions: Conversions,
 }
 
+/// Whose call it is.
+struct Sender<'a> {
+    user: &'a User,
+    /// The context of the call's trace.
+    context: Option<SpanContext>,
+}
+
 impl Caller for Webhooks {
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, patience: Duration) -> Answer<'a> {
-        self.call_as(&self.anonymous, endpoint, body, patience)
+    fn call<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        body: Vec<u8>,
+        patience: Duration,
+        context: Option<SpanContext>,
+    ) -> Answer<'a> {
+        let sender = Sender { user: &self.anonymous, context };
+        self.call_as(sender, endpoint, body, patience)
     }
 
     fn uid(&self) -> Str {
@@ -79,13 +95,13 @@ impl Webhooks {
     /// [`Caller::call`] with the credentials of a user.
     fn call_as<'a>(
         &'a self,
-        user: &'a User,
+        sender: Sender<'a>,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
         patience: Duration,
     ) -> Answer<'a> {
         Box::pin(async move {
-            let answer = tokio::time::timeout(patience, self.post(user, endpoint, body)).await;
+            let answer = tokio::time::timeout(patience, self.post(&sender, endpoint, body)).await;
             let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
             answer.unwrap_or_else(|why| {
                 Err(Unanswered::silent(format!("Post {:?}: {why}", endpoint.url)))
@@ -98,7 +114,7 @@ impl Webhooks {
     /// response's error.
     async fn post(
         &self,
-        user: &User,
+        sender: &Sender<'_>,
         endpoint: &Endpoint,
         body: Vec<u8>,
     ) -> Result<Result<Vec<u8>, Unanswered>, String> {
@@ -106,7 +122,7 @@ impl Webhooks {
         let body = Bytes::from(body);
         let (mut redirections, mut answers) = (0, 0);
         while redirections < REDIRECTIONS_MAX {
-            match self.exchange((user, endpoint), &uri, &body, answers > 0).await? {
+            match self.exchange((sender, endpoint), &uri, &body, answers > 0).await? {
                 Outcome::Review(review) => return Ok(Ok(review)),
                 Outcome::RetryAfter(pause, _) if answers + 1 < retry::ANSWERS_MAX => {
                     tokio::time::sleep(pause).await;
@@ -129,17 +145,17 @@ impl Webhooks {
     /// Sends one request and reads its response.
     async fn exchange(
         &self,
-        (user, endpoint): (&User, &Endpoint),
+        (sender, endpoint): (&Sender<'_>, &Endpoint),
         uri: &Uri,
         body: &Bytes,
         is_retry: bool,
     ) -> Result<Outcome, String> {
-        let backend = self.backend((user, endpoint), uri)?;
-        let mut answer = self.send(&backend, user, uri, body).await?;
+        let backend = self.backend((sender.user, endpoint), uri)?;
+        let mut answer = self.send(&backend, sender, uri, body).await?;
         if matches!(answer, Err(Failure::Exchange(_))) {
             // The server may have closed an idle connection; that is no failure, so the request is
             // sent once more.
-            answer = self.send(&backend, user, uri, body).await?;
+            answer = self.send(&backend, sender, uri, body).await?;
         }
         if is_retry {
             self.calls.retried(host(uri), answer.as_ref().ok().map(code));
@@ -155,12 +171,12 @@ impl Webhooks {
     async fn send(
         &self,
         backend: &Backend,
-        user: &User,
+        sender: &Sender<'_>,
         uri: &Uri,
         body: &Bytes,
     ) -> Result<Result<backends::Response, Failure>, String> {
         let began = Instant::now();
-        let answer = self.connections.ask(backend, request(user, uri, body)?).await;
+        let answer = self.connections.ask(backend, request(sender, uri, body)?).await;
         let code = answer.as_ref().ok().map(code);
         self.calls.sent(host(uri), code, body.len(), began.elapsed());
         Ok(answer)
@@ -192,15 +208,17 @@ fn host(uri: &Uri) -> &str {
     uri.authority().map_or("", |authority| authority.as_str())
 }
 
-fn request(user: &User, uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
+fn request(sender: &Sender<'_>, uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::post(path)
         .header(HOST, host(uri))
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, */*")
         .header(USER_AGENT, "kube-apiserver-admission");
-    if let Some(authorization) = user.authorization()? {
+    if let Some(authorization) = sender.user.authorization()? {
         request = request.header(AUTHORIZATION, authorization);
     }
-    request.body(Full::new(body.clone())).map_err(|why| why.to_string())
+    let mut request = request.body(Full::new(body.clone())).map_err(|why| why.to_string())?;
+    context_headers::write(sender.context.as_ref(), request.headers_mut());
+    Ok(request)
 }

@@ -264,8 +264,14 @@ impl Committer {
         let Step { floor, garbage } = self.compaction.step(records.len());
         let mut batch = Batch { records, floor, garbage };
         if !batch.is_empty() {
+            let began = Instant::now();
             match self.shared.engine.commit(&batch) {
-                Ok(moved) => self.count(moved),
+                Ok(moved) => {
+                    let measures = &self.shared.measures;
+                    measures.commits.took(began.elapsed());
+                    measures.batches.observe(batch.records.len() as u64);
+                    self.count(moved);
+                }
                 Err(failure) => {
                     let unknown = Error::Unknown { reason: failure.0.clone() };
                     let failed = failure.clone().into();

@@ -37,6 +37,7 @@ mod horizon;
 mod index;
 mod layout;
 mod local;
+mod measures;
 mod opening;
 mod record;
 mod replay;
@@ -57,6 +58,7 @@ use std::sync::Arc;
 pub use damage::is_guarded;
 pub use horizon::{Horizon, LastingPin, Pin};
 pub use layout::{Layout, Mismatch};
+pub use measures::{BATCH_BOUNDS, COMMIT_BOUNDS, Measures};
 pub use opening::LocalOpening;
 pub use record::{Key, Kind, Record, Revision};
 pub use restoration::{Restoration, refuse_unfinished};
@@ -278,6 +280,11 @@ pub trait Store: Send + Sync {
 
     /// Returns the store's size on disk in bytes, if it is on disk.
     fn disk_bytes(&self) -> Option<u64>;
+
+    /// Returns the measures of commits, if the store itself commits.
+    fn measures(&self) -> Option<&Measures> {
+        None
+    }
 
     /// Stops taking writes; returns when those in progress are done and another process may open the
     /// store, even if this handle is not dropped. Reads may be refused from then on.

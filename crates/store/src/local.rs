@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::committer::{Committer, Job, Log, QueuedGroup, Writer};
 use crate::engine::Engine;
 use crate::index::Index;
+use crate::measures::Measures;
 use crate::shared::Shared;
 use crate::stored_state::{LocalState, StoredState};
 use crate::threads::{on_thread, spawn};
@@ -157,6 +158,10 @@ impl Store for Local {
 
     fn disk_bytes(&self) -> Option<u64> {
         self.shared.engine.disk_bytes()
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        Some(&self.shared.measures)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

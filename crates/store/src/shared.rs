@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
+use crate::measures::Measures;
 use crate::replay::Portion;
 use crate::{At, Error, Follower, Key, Record, Revision};
 
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) status: Mutex<Status>,
+    pub(crate) measures: Measures,
 }
 
 /// Whether the store takes writes, or why not.
@@ -39,6 +41,7 @@ impl Shared {
             index: RwLock::new(index),
             engine,
             status: Mutex::new(Status::Open),
+            measures: Measures::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use pintle_registry::Resource;
 use pintle_registry::admission::Attributes;
 use pintle_value::{Map, Str, Value, json};
 
+use super::hook::Hook;
 use crate::request::describe;
 
 /// The request of a review.
@@ -53,6 +54,16 @@ impl Review<'_> {
         let mut request = describe(self.write, self.resource);
         request.insert("uid", self.uid);
         request
+    }
+
+    /// What the span of the call says.
+    pub(super) fn span(&self, hook: &Hook, span: &mut pintle_trace::Attributes) {
+        span.text("configuration", &hook.configuration);
+        span.text("webhook", &hook.name);
+        span.text("resource", &self.resource.group_resource().to_string());
+        span.text("subresource", self.write.subresource);
+        span.text("operation", self.write.operation.name());
+        span.text("UID", self.uid);
     }
 
     /// Parses and checks the response.

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
+use pintle_trace::SpanContext;
 use pintle_value::{Str, Value};
 
 use super::Definitions;
@@ -17,7 +18,13 @@ const CRDS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 struct NoCaller;
 
 impl Caller for NoCaller {
-    fn call<'a>(&'a self, _: &'a Endpoint, _: Vec<u8>, _: Duration) -> Answer<'a> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: Vec<u8>,
+        _: Duration,
+        _: Option<SpanContext>,
+    ) -> Answer<'a> {
         Box::pin(async { Err(Unanswered::silent("no webhook is called here".to_owned())) })
     }
 

@@ -1,9 +1,16 @@
-//! Flags about the log.
+//! Flags about the log and traces.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
 use clap::{Args, ValueEnum};
+use pintle_server::Tracing;
+
+use super::{duration, tracing};
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Logging")]
+#[command(next_help_heading = "Logs and traces")]
 pub(super) struct LoggingFlags {
     /// How much to log, as kube-apiserver counts it: 0 to 2 what happens, from 3 on each request, from 5 on
     /// where its time went, from 6 on everything. RUST_LOG takes its place: pintle=info,pintle::requests=trace
@@ -18,6 +25,13 @@ pub(super) struct LoggingFlags {
           default_value = "false", default_missing_value = "true",
           value_parser = clap::builder::BoolishValueParser::new())]
     log_json_split_stream: bool,
+    /// Log each request that takes longer, with the time that it spent in each layer; 0 logs none. Watches,
+    /// logs and sessions may take as long as they want
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
+    pub(super) slow_request_threshold: Duration,
+    /// A TracingConfiguration: the collector of OTLP to which traces are exported, and how many
+    #[arg(long, value_name = "FILE")]
+    tracing_config_file: Option<PathBuf>,
 }
 
 /// The formats of the log.
@@ -44,5 +58,11 @@ impl LoggingFlags {
             format: self.logging_format,
             split: self.log_json_split_stream,
         }
+    }
+
+    /// The export of traces.
+    pub(super) fn tracing(&self) -> anyhow::Result<Option<Tracing>> {
+        let read = |path: &PathBuf| tracing::configuration(path).context("--tracing-config-file");
+        self.tracing_config_file.as_ref().map(read).transpose()
     }
 }

@@ -474,6 +474,65 @@ pub(crate) const ROWS: &[Row] = &[
         ..ROW
     },
     Row {
+        flags: "--tracing-config-file={file}",
+        good: Some(Text(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n\
+             endpoint: 127.0.0.1:9\nsamplingRatePerMillion: 1000000\n",
+        )),
+        empty: Some(NO_KIND),
+        wrong: &[
+            NOT_YAML,
+            TWICE,
+            OTHER_KIND,
+            LIST,
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRate: 1\n",
+                ),
+                &["unknown field \"samplingRate\""],
+            ),
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRatePerMillion: -1\n",
+                ),
+                &["samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"],
+            ),
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRatePerMillion: 1000001\n",
+                ),
+                &[
+                    "samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be",
+                ],
+            ),
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRatePerMillion: often\n",
+                ),
+                &["samplingRatePerMillion: must be an integer"],
+            ),
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: 'http://localhost:4317'\n",
+                ),
+                &["endpoint: Invalid value: \"http://localhost:4317\": unsupported scheme: http"],
+            ),
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: 'localhost:port'\n",
+                ),
+                &["endpoint: Invalid value: \"localhost:port\""],
+            ),
+            (
+                Text(
+                    "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: 4317\n",
+                ),
+                &["endpoint: must be a string"],
+            ),
+        ],
+        ..ROW
+    },
+    Row {
         flags: "--egress-selector-config-file={file}",
         good: Some(Text(
             "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections: []\n",

@@ -59,8 +59,7 @@ impl EncodingCache {
     }
 
     /// Returns the counted bytes.
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.entries.lock().bytes
     }
 }

@@ -89,7 +89,8 @@ impl Write<'_> {
             }
             Ok(())
         };
-        self.registry.admission_phases.measured(Phase::Validate, operation, reviewed).await
+        let phase = (Phase::Validate, operation);
+        self.registry.admission_phases.measured(phase, &self.context.timing, reviewed).await
     }
 
     /// Makes the refusal of a create by a webhook or policy final. They saw only what the client
@@ -132,7 +133,7 @@ impl Write<'_> {
             old,
             user: &self.context.user,
             now: self.context.now,
-            waited: &self.context.waited,
+            timing: &self.context.timing,
             recorder: self.context.recorder.as_deref(),
             dry_run: self.options.dry_run,
             options: match operation {

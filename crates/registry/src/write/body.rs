@@ -3,10 +3,12 @@
 //! [`super::coordinates`] checks the kind, version, name and namespace in it.
 
 use std::fmt::Write as _;
+use std::time::Instant;
 
 use pintle_meta::Status;
 use pintle_schema::decode::{self, Decoded, Format};
 use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
+use pintle_trace::Layer;
 use pintle_value::{Value, cbor, json, yaml};
 
 use super::coordinates::META_KINDS;
@@ -54,7 +56,10 @@ impl Write<'_> {
                 "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
             ))
         };
-        let decoded = read(body, schema, ty).map_err(|error| match without_kind(body, &error) {
+        let began = Instant::now();
+        let decoded = read(body, schema, ty);
+        self.context.timing.spent(Layer::Decoding, began);
+        let decoded = decoded.map_err(|error| match without_kind(body, &error) {
             Some(why) => unrecognized(kind, &why, &body.bytes),
             None => match self.check_kind(body, kind, api_version) {
                 Err(other) => other,

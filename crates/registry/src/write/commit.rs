@@ -6,6 +6,7 @@ use std::time::Instant;
 use pintle_meta::{Reason, Status, object};
 use pintle_schema::protobuf;
 use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record};
+use pintle_trace::Layer;
 use pintle_value::{OBJECT_DEPTH_MAX, Value, json};
 
 use super::Write;
@@ -13,7 +14,7 @@ use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::definer::DefinerState;
 use crate::object::template;
-use crate::request::{Layer, Now};
+use crate::request::Now;
 use crate::{Object, Registry, Resource, StorageConverter};
 
 /// The outcome of a commit.
@@ -181,7 +182,7 @@ impl Write<'_> {
         };
         let began = Instant::now();
         let committed = registry.commit_encoded(write, companions).await;
-        self.context.spent(Layer::Store, began.elapsed());
+        self.context.timing.spent(Layer::Store, began);
         committed
     }
 

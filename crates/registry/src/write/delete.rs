@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use pintle_meta::{GroupKind, GroupResource, Status, field, object, time};
 use pintle_store::{Expect, Kind};
+use pintle_trace::Layer;
 use pintle_value::{Path, Str, Value};
 
 use super::commit::{Committed, encode};
@@ -15,7 +16,7 @@ use crate::admission::{Attributes, Memory, Operation, Options};
 use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::measures::Phase;
-use crate::request::{Context, DeleteOptions, IGNORE_READ_ERRORS, Layer, Propagation, Target};
+use crate::request::{Context, DeleteOptions, IGNORE_READ_ERRORS, Propagation, Target};
 use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
@@ -141,7 +142,7 @@ impl Registry {
             }
             Ok(())
         };
-        phases.measured(Phase::Admit, Operation::Delete, admitted).await?;
+        phases.measured((Phase::Admit, Operation::Delete), &context.timing, admitted).await?;
         let validated = async {
             warnings.extend(self.admission.validate(&attributes, self)?);
             if let Some(reviewed) = self.admission.validate_registered(&attributes, self) {
@@ -149,7 +150,7 @@ impl Registry {
             }
             Ok(())
         };
-        phases.measured(Phase::Validate, Operation::Delete, validated).await
+        phases.measured((Phase::Validate, Operation::Delete), &context.timing, validated).await
     }
 
     /// Decides what the deletion does now (upstream: rest.BeforeDelete and markAsDeleting).
@@ -255,7 +256,7 @@ impl Registry {
             }
             let began = Instant::now();
             let committed = self.commit_encoded(write, companions).await;
-            context.spent(Layer::Store, began.elapsed());
+            context.timing.spent(Layer::Store, began);
             match committed? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict | Committed::CompanionConflict => return Ok(None),
@@ -329,7 +330,7 @@ fn deletion<'a>(
         old: Some(tree),
         user: &context.user,
         now: context.now,
-        waited: &context.waited,
+        timing: &context.timing,
         recorder: context.recorder.as_deref(),
         dry_run: options.dry_run,
         options: Options::Delete(options),

@@ -27,8 +27,10 @@ mod update;
 mod versions;
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use pintle_meta::{GroupKind, Status, field, object};
+use pintle_trace::Layer;
 use pintle_value::{Path, Value};
 
 use crate::admission::Operation;
@@ -101,6 +103,13 @@ impl Write<'_> {
 
     /// Validates an object of the stored form; returns all errors as one Status (VAL-01, VAL-06).
     fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let began = Instant::now();
+        let valid = self.validated(new, old);
+        self.context.timing.spent(Layer::Validation, began);
+        valid
+    }
+
+    fn validated(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
         let resource = &self.target.resource;
         self.check_own_kind(new)?;
         let path = Path::new("metadata");

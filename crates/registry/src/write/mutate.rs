@@ -52,7 +52,8 @@ impl Write<'_> {
             self.call_mutating_plugins(operation, name, object, old).await?;
             self.mutate_by_registered(operation, name, object, old, read).await
         };
-        self.registry.admission_phases.measured(Phase::Admit, operation, changed).await
+        let phase = (Phase::Admit, operation);
+        self.registry.admission_phases.measured(phase, &self.context.timing, changed).await
     }
 
     /// Calls the webhooks and policies that users registered, and again those that ask for

@@ -1,10 +1,12 @@
 //! PUT, and the part of all updates that replaces an existing object.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_apply::server_side;
 use pintle_meta::{Status, field, object};
 use pintle_store::{Expect, Kind, Revision};
+use pintle_trace::Layer;
 use pintle_value::{Path, Value};
 
 use super::commit::Committed;
@@ -88,7 +90,9 @@ impl Write<'_> {
         let warnings = &self.context.warnings;
         let resource = &self.target.resource;
         work::ahead(resource.work(existing.size())).await;
+        let began = Instant::now();
         let old = resource.current(existing).await?;
+        self.context.timing.spent(Layer::Loading, began);
         if is_body {
             self.check_uid(&new, &old)?;
         }

@@ -261,7 +261,7 @@ pub(crate) fn context() -> Context {
         warnings: Warnings::default(),
         refusal: Refusal::default(),
         recorder: None,
-        waited: Arc::default(),
+        timing: Arc::default(),
     }
 }
 

@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{Request, StatusCode};
 use http_body_util::Empty;
 use pintle_auth::User;
+use pintle_trace::SpanContext;
 use tokio::time::Instant;
 
 use super::{Aggregation, ApiService, identity};
@@ -21,6 +22,7 @@ use crate::query::Query;
 use crate::relay::answer::{Until, relayed};
 use crate::relay::{headers, upgrade};
 use crate::respond::{self, Response};
+use crate::traces::context_headers;
 
 /// The timeout of discovery, so that a slow server does not delay clients (upstream's).
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,6 +38,8 @@ pub(crate) struct Handed<'a> {
     pub(crate) user: &'a User,
     pub(crate) from: IpAddr,
     pub(crate) audit_id: HeaderValue,
+    /// The context of the request's trace.
+    pub(crate) context: Option<SpanContext>,
     pub(crate) authentication: &'a Authentication,
     /// The deadline of the response; `None` for a watch.
     pub(crate) deadline: Option<Instant>,
@@ -97,6 +101,7 @@ impl Handed<'_> {
         }
         sent.insert(HOST, host);
         sent.insert(AUDIT_ID, self.audit_id.clone());
+        context_headers::write(self.context.as_ref(), &mut sent);
         headers::forward_for(self.from, &mut sent);
         identity::write(self.user, &mut sent)?;
         *request.headers_mut() = sent;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use pintle_meta::Status;
 use pintle_registry::{Resource, Verb};
+use pintle_trace::Layer;
 
 use super::permission::Authorized;
 use super::{Api, Incoming, Refusal};
@@ -29,6 +30,8 @@ use crate::target::{self, Found};
 
 /// The longest time of a write, whatever timeout the client sets (OAS-11).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
+/// The shortest wait for a seat that counts.
+const WAITED_MIN: Duration = Duration::from_millis(1);
 
 impl Api {
     pub(super) async fn handle(
@@ -44,11 +47,11 @@ impl Api {
         self.take_seat(&incoming, &authorized, is_session, progress).await?;
         let Incoming { head, query, info, from, warnings, .. } = incoming;
         let Authorized { user, now, timeout } = authorized;
-        let (waited, seat) = (&progress.waited, &progress.seat);
+        let (timing, seat) = (&progress.timing, &progress.seat);
         let record = progress.record.as_ref();
         let user = &user;
         let call =
-            Call { api: self, head, query, info, user, from, now, warnings, record, waited, seat };
+            Call { api: self, head, query, info, user, from, now, warnings, record, timing, seat };
         let dispatched = pin!(dispatch(&call, destination, body));
         let work = self.compute.run(user, dispatched);
         let mut response = within(timeout, work).await.unwrap_or_else(|TooLate| {
@@ -77,6 +80,7 @@ impl Api {
             user: &user,
             from: incoming.from,
             audit_id: incoming.audit_id.clone(),
+            context: progress.timing.context(None),
             authentication: &self.authentication,
             deadline: timeout.map(|timeout| tokio::time::Instant::now() + timeout),
             stopping: self.lifecycle.stopping(),
@@ -118,7 +122,10 @@ impl Api {
             };
             let asked_at = Instant::now();
             let seat = fairness.admit(wanting).await.inspect_err(|_| progress.was_rejected())?;
-            progress.record.iter().for_each(|record| record.queued(asked_at.elapsed()));
+            // A request that got its seats at once has not waited.
+            if asked_at.elapsed() >= WAITED_MIN {
+                progress.timing.spent(Layer::Queue, asked_at);
+            }
             *progress.seat.get_mut() = Some(seat);
             if info.verb.is(Verb::Watch) {
                 progress.watch = fairness.begin_watch(info);
@@ -189,6 +196,17 @@ fn destination(
     }
 }
 
+/// Receives the request's body.
+async fn receive(
+    call: &Call<'_>,
+    body: &mut Upload<impl RequestBody + Send + 'static>,
+) -> Result<Bytes, Status> {
+    let began = Instant::now();
+    let received = body::read(body).await;
+    call.timing.spent(Layer::Receiving, began);
+    received
+}
+
 /// Calls the handler of the resource, of a connection to a backend, or of a path that names no
 /// resource.
 async fn dispatch(
@@ -205,7 +223,8 @@ async fn dispatch(
             if found.connects() {
                 return Box::pin(handlers::connect::connect(call, &found, body)).await;
             }
-            let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
+            let body =
+                if call.info.read_only() { Bytes::new() } else { receive(call, body).await? };
             if let Some(verb) = call.info.verb.on_resource().and_then(WriteVerb::of) {
                 let resource = &found.target.resource;
                 call.api.metrics.requests.of(resource).body(verb, body.len());

@@ -8,6 +8,7 @@ use pintle_auth::{Attributes, Decision, Ruling, Subject, User};
 use pintle_meta::Status;
 use pintle_registry::Verb;
 use pintle_registry::request::Now;
+use pintle_trace::{Layer, Timing};
 
 use super::{Api, Incoming, Refusal};
 use crate::audit::{Received, Record};
@@ -18,6 +19,7 @@ use crate::console;
 use crate::in_progress::InProgress;
 use crate::machine::now;
 use crate::request_info::RequestInfo;
+use crate::traces;
 
 /// The outcome of authorization: a request that the handler may serve.
 pub(super) struct Authorized {
@@ -38,14 +40,27 @@ impl Api {
     ) -> Result<Authorized, Refusal> {
         let (info, now) = (incoming.info, now());
         let timeout = self.timeout(info, incoming.query).inspect_err(|_| {
-            progress.record = self.record(incoming, None, now);
+            progress.record = self.record(incoming, None, now, &progress.timing);
         })?;
-        let known = self.authenticate(peer, connection, incoming, now).await;
-        progress.log.iter_mut().for_each(|log| log.authenticated());
-        progress.record = self.record(incoming, known.as_ref().ok().map(|known| &known.user), now);
+        let timing = progress.timing.clone();
+        let known = self.authenticate(peer, connection, incoming, now, &timing).await;
+        let user = known.as_ref().ok().map(|known| &known.user);
+        progress.record = self.record(incoming, user, now, &timing);
         let known = known?;
+        traces::begin(
+            self.traces.as_ref(),
+            &timing,
+            &traces::Asked {
+                head: incoming.head,
+                info,
+                user: &known.user,
+                audit_id: incoming.audit_id,
+                from: incoming.from,
+                began: incoming.began,
+            },
+        );
         if let Some(record) = &progress.record {
-            record.authenticated(&known, incoming.began.elapsed());
+            record.presented(&known);
             if !record.received().await {
                 return Err(Refusal::Undecided("failed to store audit event".to_owned()));
             }
@@ -53,7 +68,7 @@ impl Api {
         if self.settings.console && !self.settings.cors.allows(&incoming.head.headers) {
             console::check_origin(incoming.head)?;
         }
-        let user = self.impersonate(known.user, incoming, progress.record.as_ref()).await?;
+        let user = self.impersonate(known.user, incoming, progress).await?;
         let asked_at = Instant::now();
         let subject = self.console_subject(info).unwrap_or_else(|| info.subject());
         let question = Attributes { user: &user, verb: info.verb.as_str(), subject };
@@ -62,10 +77,9 @@ impl Api {
             progress.class = fairness.and_then(|fairness| fairness.classify(&question));
         }
         let ruling = self.authorizer.authorize(&question).await;
-        let took = asked_at.elapsed();
+        let took = timing.spent(Layer::Authorization, asked_at);
         self.metrics.access.authorized(ruling.decision, took);
-        progress.log.iter_mut().for_each(|log| log.authorized());
-        progress.record.iter().for_each(|record| record.authorized(&ruling, took));
+        progress.record.iter().for_each(|record| record.authorized(&ruling));
         match ruling.error {
             Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),
             _ => allowed(&user, info.verb.as_str(), info, &ruling)?,
@@ -80,13 +94,14 @@ impl Api {
         connection: &ConnectionState,
         incoming: &Incoming<'_>,
         now: Now,
+        timing: &Timing,
     ) -> Result<Authenticated, Status> {
         let access = &self.metrics.access;
         peer.certificate_remaining_seconds(now).into_iter().for_each(|s| access.certificate(s));
         let shown = (&incoming.head.headers, incoming.info.path.as_str());
         let known = self.authentication.user(peer, shown, now, &self.registry).await;
         let user = known.as_ref().map(|known| &*known.user);
-        access.authenticated(user, incoming.began.elapsed());
+        access.authenticated(user, timing.spent(Layer::Authentication, incoming.began));
         // The page has many files, and a browser asks for them before anybody can log in. They are
         // small, and the connection still has to show a user in time.
         if self.console_subject(incoming.info).is_none() {
@@ -109,7 +124,7 @@ impl Api {
         &self,
         user: Arc<User>,
         incoming: &Incoming<'_>,
-        record: Option<&Arc<Record>>,
+        progress: &InProgress,
     ) -> Result<Arc<User>, Status> {
         let began = Instant::now();
         let is_same = |one: &Arc<User>| Arc::ptr_eq(one, &user);
@@ -119,7 +134,8 @@ impl Api {
         self.metrics.access.impersonated(took);
         let (acting, way) = acting?;
         if !is_same(&acting) {
-            record.iter().for_each(|record| record.impersonated(&acting, way, took));
+            progress.timing.spent(Layer::Impersonation, began);
+            progress.record.iter().for_each(|record| record.impersonated(&acting, way));
         }
         Ok(acting)
     }
@@ -131,9 +147,11 @@ impl Api {
         incoming: &Incoming<'_>,
         user: Option<&Arc<User>>,
         now: Now,
+        timing: &Arc<Timing>,
     ) -> Option<Arc<Record>> {
         let Incoming { head, audit_id, from, .. } = *incoming;
-        let received = Received { head, audit_id, from, at_unix_micros: now.unix_micros };
+        let at_unix_micros = now.unix_micros;
+        let received = Received { head, audit_id, from, at_unix_micros, timing };
         self.audit.as_ref()?.begin(&received, incoming.info, user)
     }
 

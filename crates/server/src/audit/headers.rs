@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::uri::PathAndQuery;
+use pintle_trace::Timing;
 
 use crate::header_text::{lossy, text};
 
@@ -21,6 +23,8 @@ pub(crate) struct Received<'a> {
     /// The other end of the connection.
     pub(crate) from: IpAddr,
     pub(crate) at_unix_micros: i64,
+    /// Where its time goes.
+    pub(crate) timing: &'a Arc<Timing>,
 }
 
 /// What events say of it. What the connection has read is shared, not copied.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use pintle_audit::{Annotations, Event, ObjectReference, Request, Response, Stage, TRUNCATED};
@@ -11,7 +10,6 @@ use pintle_meta::object;
 use pintle_value::Value;
 
 use super::Record;
-use super::latency::Latency;
 use crate::header_text::text;
 use crate::request_info::ResourceInfo;
 
@@ -35,9 +33,6 @@ pub(super) struct Facts {
     pub(super) response: Option<Response>,
     pub(super) request_object: Option<Bytes>,
     pub(super) response_object: Option<Bytes>,
-    /// When there was an answer.
-    pub(super) answered: Option<Instant>,
-    pub(super) latency: Latency,
     annotations: Annotations,
     annotations_bytes: usize,
 }

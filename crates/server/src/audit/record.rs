@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -13,12 +13,13 @@ use pintle_auth::token::Authenticated;
 use pintle_auth::{Decision, Ruling, User};
 use pintle_meta::{Reason, Status};
 use pintle_registry::Verb;
-use pintle_registry::request::{Encoding, Layer, PatchType, Recorder};
+use pintle_registry::request::{Encoding, PatchType, Recorder};
+use pintle_trace::Timing;
 use pintle_value::{Value, cbor, json, yaml};
 
 use super::headers::Head;
 use super::moment::{Facts, Moment};
-use super::{Audit, Received};
+use super::{Audit, Received, latency};
 use crate::body::Pieces;
 use crate::machine::now;
 use crate::options::recorded_options;
@@ -40,6 +41,8 @@ pub(crate) struct Record {
     pub(super) info: Arc<RequestInfo>,
     /// Who asks. Of a request of which nobody knows this, only the refusal is recorded.
     pub(super) user: Option<Arc<User>>,
+    /// Where its time goes.
+    timing: Arc<Timing>,
     has_ended: AtomicBool,
     facts: Mutex<Facts>,
 }
@@ -58,6 +61,7 @@ impl Record {
             head: received.head(),
             info: info.clone(),
             user: user.cloned(),
+            timing: received.timing.clone(),
             has_ended: AtomicBool::new(false),
             facts: Mutex::default(),
         }
@@ -79,12 +83,6 @@ impl Record {
         is_recorded
     }
 
-    /// It is known who asks.
-    pub(crate) fn authenticated(&self, known: &Authenticated, took: Duration) {
-        self.spent(Layer::Authentication, took);
-        self.presented(known);
-    }
-
     /// A token was presented that holds: the request's own, or one that it is about.
     pub(crate) fn presented(&self, known: &Authenticated) {
         if let Some(text) = known.staleness() {
@@ -92,30 +90,15 @@ impl Record {
         }
     }
 
-    /// The request had its seats after some time. What did not wait for them took no time.
-    pub(crate) fn queued(&self, time: Duration) {
-        const WAITED_MIN: Duration = Duration::from_millis(1);
-        if time >= WAITED_MIN {
-            self.spent(Layer::Queue, time);
-        }
-    }
-
     /// The user acts as another one, by a verb of constrained impersonation or by none.
-    pub(crate) fn impersonated(
-        &self,
-        user: &Arc<User>,
-        constraint: Option<&'static str>,
-        took: Duration,
-    ) {
-        self.spent(Layer::Impersonation, took);
+    pub(crate) fn impersonated(&self, user: &Arc<User>, constraint: Option<&'static str>) {
         let mut facts = self.facts.lock();
         facts.impersonated = Some(user.clone());
         facts.impersonation_constraint = constraint;
     }
 
     /// The authorizer decided.
-    pub(crate) fn authorized(&self, ruling: &Ruling, took: Duration) {
-        self.spent(Layer::Authorization, took);
+    pub(crate) fn authorized(&self, ruling: &Ruling) {
         let (decision, reason) = match (ruling.decision, &ruling.reason) {
             (Decision::Allow, reason) => (Some("allow"), reason.words()),
             _ if ruling.error.is_some() => (None, "internal error".into()),
@@ -156,7 +139,7 @@ impl Record {
         let response = status.map_or(Response::Code(code), |status| Response::Status(status, code));
         {
             let mut facts = self.facts.lock();
-            (facts.response, facts.answered) = (Some(response), Some(Instant::now()));
+            facts.response = Some(response);
         }
         let is_encoded = answer.headers().get(CONTENT_TYPE).is_some_and(is_encoding);
         if self.recording.level < Level::RequestResponse || !is_object || !is_encoded {
@@ -225,10 +208,7 @@ impl Record {
     fn note_latency(&self, facts: &mut Facts, unix_micros: i64) {
         let micros = unix_micros - self.head.received_unix_micros;
         let total = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
-        if let Some(answered) = facts.answered {
-            facts.latency.add(Layer::Sending, answered.elapsed());
-        }
-        for (key, text) in facts.latency.annotations(total) {
+        for (key, text) in latency::annotations(&self.timing, total) {
             facts.annotate(key.into(), text.into());
         }
     }
@@ -255,10 +235,6 @@ impl Recorder for Record {
 
     fn annotate(&self, key: &str, value: &str) {
         self.facts.lock().annotate(key.to_owned().into(), value.to_owned().into());
-    }
-
-    fn spent(&self, layer: Layer, time: Duration) {
-        self.facts.lock().latency.add(layer, time);
     }
 }
 

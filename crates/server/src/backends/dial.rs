@@ -30,12 +30,12 @@ pub(crate) enum Failure {
 }
 
 /// A byte stream.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Connects to a backend, with TLS if it has TLS settings.
-pub(super) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
+pub(crate) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
     let authority = backend.authority.as_str();
     let stream = tokio::time::timeout(DIAL_TIMEOUT, reach(backend)).await;
     let stream = stream.unwrap_or_else(|_| Err(format!("dial tcp {authority}: i/o timeout")));

@@ -8,7 +8,7 @@ use pintle_value::{Path, Value};
 use super::Call;
 use crate::negotiation::Encodings;
 use crate::options::{delete_options, list_options};
-use crate::respond::{self, Response};
+use crate::respond::Response;
 use crate::target::Found;
 
 /// Serves DELETE of one object.
@@ -23,7 +23,7 @@ pub(super) async fn delete(
         permit_unsafe_deletion(call, found).await?;
     }
     let outcome = call.api.registry.delete(&found.target, &options, &call.context()).await?;
-    respond::outcome(&outcome, &rendering, negotiated)
+    call.respond(&outcome, &rendering, negotiated)
 }
 
 /// Serves DELETE of a collection.
@@ -43,7 +43,7 @@ pub(super) async fn delete_collection(
     let list = registry
         .delete_collection(&found.collection(), &selection, &options, &call.context())
         .await?;
-    respond::list(list, &rendering, negotiated).await
+    call.respond_list(list, &rendering, negotiated).await
 }
 
 fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {

@@ -6,7 +6,7 @@ use pintle_registry::work;
 
 use super::Call;
 use crate::options::list_options;
-use crate::respond::{self, Response};
+use crate::respond::Response;
 use crate::target::Found;
 
 /// Serves GET of one object.
@@ -19,7 +19,7 @@ pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Stat
     {
         work::ahead(object.size()).await;
     }
-    respond::outcome(&outcome, &rendering, negotiated)
+    call.respond(&outcome, &rendering, negotiated)
 }
 
 /// Serves GET of a collection.
@@ -28,5 +28,5 @@ pub(super) async fn list(call: &Call<'_>, found: &Found) -> Result<Response, Sta
     let mut options = list_options(call.query)?;
     options.names_unreadable = call.api.settings.unsafe_deletion;
     let list = call.api.registry.list(&found.collection(), &options).await?;
-    respond::list(list, &rendering, negotiated).await
+    call.respond_list(list, &rendering, negotiated).await
 }

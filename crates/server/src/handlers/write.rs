@@ -6,7 +6,7 @@ use pintle_registry::request::Body;
 
 use super::Call;
 use crate::options::{Write, write_options};
-use crate::respond::{self, Response};
+use crate::respond::Response;
 use crate::target::Found;
 
 /// Serves POST to a collection or to a subresource.
@@ -20,7 +20,7 @@ pub(super) async fn create(
     let options = write_options(call.query, Write::Create, call.warnings)?;
     let body = Body { bytes, encoding };
     let outcome = call.api.registry.create(&found.target, &body, &options, &call.context()).await?;
-    respond::outcome(&outcome, &rendering, negotiated)
+    call.respond(&outcome, &rendering, negotiated)
 }
 
 /// Serves PUT.
@@ -35,7 +35,7 @@ pub(super) async fn update(
     let body = Body { bytes, encoding };
     let outcome =
         call.api.registry.update(&found.target, &body, &options, &call.context(), call).await?;
-    respond::outcome(&outcome, &rendering, negotiated)
+    call.respond(&outcome, &rendering, negotiated)
 }
 
 /// Serves PATCH.
@@ -51,5 +51,5 @@ pub(super) async fn patch(
     call.record.iter().for_each(|record| record.patch(&bytes, patch_type));
     let outcome =
         registry.patch(&found.target, &bytes, patch_type, &options, &context, call).await?;
-    respond::outcome(&outcome, &rendering, negotiated)
+    call.respond(&outcome, &rendering, negotiated)
 }

@@ -9,6 +9,8 @@ mod audits;
 mod controllers;
 mod effects;
 mod fairness;
+#[cfg(test)]
+mod queries;
 mod requests;
 mod server;
 mod snapshots;

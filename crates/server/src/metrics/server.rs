@@ -3,6 +3,7 @@
 use super::Live;
 use super::families as f;
 use super::family::{Page, Stability};
+use crate::traces::OUTCOMES;
 use crate::version::Version;
 
 /// Writes all of them.
@@ -14,6 +15,11 @@ pub(super) fn write(live: &Live<'_>, page: &mut Page) {
     let mut in_queue = page.family(&f::IN_QUEUE);
     in_queue.value(&["mutating"], waiting.mutating);
     in_queue.value(&["readOnly"], waiting.read_only);
+    if let Some(measures) = live.traces {
+        let mut spans = page.family(&f::TRACE_SPANS);
+        let counts = OUTCOMES.iter().zip(&measures.spans);
+        counts.for_each(|(outcome, count)| spans.value(&[outcome], count.get()));
+    }
     write_build(&Version::of(live.version), page);
 }
 

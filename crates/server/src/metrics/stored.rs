@@ -78,6 +78,11 @@ pub(super) fn write(registry: &Registry, is_etcd: bool, page: &mut Page) {
     if let Some(bytes) = registry.disk_bytes() {
         page.family(&f::STORAGE_SIZE).value(&[if is_etcd { ETCD } else { STORE }], bytes);
     }
+    if let Some(measures) = registry.commits() {
+        page.family(&f::STORE_COMMITS).distribution(&[], &measures.commits.observed());
+        page.family(&f::STORE_BATCHES).distribution(&[], &measures.batches.observed());
+    }
+    page.single(&f::ENCODING_BYTES, registry.encoding_bytes() as u64);
     page.single(&f::STORE_WRITABLE, u8::from(registry.check().is_ok()));
 }
 

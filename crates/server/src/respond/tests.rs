@@ -45,7 +45,7 @@ impl Cluster {
             user: Arc::default(),
             user_agent: "test/1".into(),
             warnings: Warnings::default(),
-            waited: Arc::default(),
+            timing: Arc::default(),
             refusal: Refusal::default(),
             recorder: None,
         };

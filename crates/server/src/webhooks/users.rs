@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use http::Uri;
 use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint};
+use pintle_trace::SpanContext;
 use pintle_value::{Str, Value, yaml};
 
-use super::Webhooks;
 use super::user::{User, text};
+use super::{Sender, Webhooks};
 
 /// The users by name: `HOST`, `HOST:PORT`, `*.DOMAIN` or `*`.
 #[derive(Default)]
@@ -67,12 +68,19 @@ pub(crate) struct WithUsers {
 }
 
 impl Caller for WithUsers {
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, patience: Duration) -> Answer<'a> {
+    fn call<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        body: Vec<u8>,
+        patience: Duration,
+        context: Option<SpanContext>,
+    ) -> Answer<'a> {
         // The call itself refuses an invalid URL.
         let uri: Option<Uri> = endpoint.url.parse().ok();
         let host = uri.as_ref().and_then(|uri| Some((uri.host()?, uri.port_u16().unwrap_or(443))));
         let user = host.and_then(|(host, port)| self.users.of(host, port));
-        self.webhooks.call_as(user.unwrap_or(&self.webhooks.anonymous), endpoint, body, patience)
+        let sender = Sender { user: user.unwrap_or(&self.webhooks.anonymous), context };
+        self.webhooks.call_as(sender, endpoint, body, patience)
     }
 
     fn uid(&self) -> Str {

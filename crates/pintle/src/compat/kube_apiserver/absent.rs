@@ -104,7 +104,6 @@ const HARMLESS: &[&str] = &[
     "profiling",
     "shutdown-send-retry-after",
     "shutdown-watch-termination-grace-period",
-    "tracing-config-file",
     "vmodule",
 ];
 

@@ -12,6 +12,8 @@ families! {
         "1 if a feature gate is on.");
     REGISTERED = counter("registered_metrics_total", Beta, &["deprecated_version", "stability_level"],
         "Metric families of the server.");
+    TRACE_SPANS = counter("pintle_trace_spans_total", Alpha, &["outcome"],
+        "Spans of traced requests by outcome: exported, dropped because the queue was full, or failed at the collector.");
     CPU_SECONDS = counter("process_cpu_seconds_total", Unsaid, &[],
         "Processor time of the process, in seconds.");
     START_TIME = gauge("process_start_time_seconds", Unsaid, &[],

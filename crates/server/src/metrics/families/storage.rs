@@ -4,6 +4,7 @@
 use pintle_encryption::TRANSFORMATION_BOUNDS;
 use pintle_etcd::{LEASE_BOUNDS, REQUEST_BOUNDS};
 use pintle_registry::measures::READ_WAIT_BOUNDS;
+use pintle_store::{BATCH_BOUNDS, COMMIT_BOUNDS};
 
 use super::Stability::{Alpha, Beta, Stable, Unsaid};
 use super::{Family, counter, families, gauge, seconds, whole};
@@ -96,6 +97,12 @@ families! {
         "gRPC messages received from etcd.");
     CALLS_HANDLED = counter("grpc_client_handled_total", Unsaid, &["grpc_code", "grpc_method", "grpc_service", "grpc_type"],
         "gRPC calls to etcd that completed.");
+    STORE_COMMITS = seconds("pintle_store_commit_duration_seconds", Alpha, &[], &COMMIT_BOUNDS,
+        "How long the embedded store took to commit a batch of writes, the synchronisation of its disk included.");
+    STORE_BATCHES = whole("pintle_store_commit_batch_writes", Alpha, &[], &BATCH_BOUNDS,
+        "Writes that the embedded store committed together.");
+    ENCODING_BYTES = gauge("pintle_encoding_cache_bytes", Alpha, &[],
+        "Memory of the encodings of objects that are kept besides their JSON.");
     STORE_WRITABLE = gauge("pintle_store_writable", Alpha, &[],
         "1 if the store accepts writes; 0 after a failure of its disk until the disk works again.");
 }

@@ -1,0 +1,15 @@
+//! The file that says where traces go.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use pintle_server::Tracing;
+use pintle_value::yaml;
+
+/// Reads `--tracing-config-file`.
+pub(super) fn configuration(path: &Path) -> anyhow::Result<Tracing> {
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let said = yaml::parse_strict(&bytes).with_context(|| path.display().to_string())?;
+    Tracing::read(&said).map_err(|why| anyhow!("{}: {why}", path.display()))
+}
