@@ -33,8 +33,8 @@ use pintle_server::{
 
 use crate::certificates::Certificates;
 use crate::convert::Convert;
-use crate::snapshot::Snapshot;
 use crate::kubeconfig::Kubeconfig;
+use crate::snapshot::Snapshot;
 use access::AccessFlags;
 use audit::AuditFlags;
 use encryption::EncryptionFlags;
