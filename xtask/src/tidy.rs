@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::generate::root;
-use crate::package;
 
 /// Checks the repository, prints all offences, and fails if there is one.
 pub(crate) fn run() -> Result<()> {
@@ -37,7 +36,6 @@ fn check(root: &Path) -> Result<Vec<String>> {
     offences.extend(ids::check(root)?);
     offences.extend(circles::check(root)?);
     offences.extend(words::check(root)?);
-    offences.extend(package::check_licences(root)?);
     Ok(offences)
 }
 

@@ -33,7 +33,6 @@ use pintle_server::{
 
 use crate::certificates::Certificates;
 use crate::convert::Convert;
-use crate::kubeconfig::Kubeconfig;
 use crate::snapshot::Snapshot;
 use access::AccessFlags;
 use audit::AuditFlags;
@@ -66,7 +65,6 @@ pub(crate) enum Command {
     Certificates(Certificates),
     Convert(Convert),
     Snapshot(Box<Snapshot>),
-    Kubeconfig(Kubeconfig),
     /// Make a directory for envtest, in which this program is kube-apiserver and etcd
     ///
     ///   eval "$(pintle envtest-assets bin)"; go test ./...
@@ -449,8 +447,6 @@ impl Serve {
             tls_files: serving.tls.files(),
             tls_parameters: serving.tls.parameters()?,
             tls_named_files: serving.tls.tls_sni_cert_key,
-            tls_names: serving.tls.tls_san,
-            tls_parameters,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
             slow_request_threshold: logging.slow_request_threshold,
@@ -572,7 +568,6 @@ mod tests {
             "--tls-cert-file=a",
             "--tls-private-key-file=b",
             "--tls-min-version=VersionTLS13",
-            "--tls-san=*.Shop.example,::1",
             "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
             "--tls-curve-preferences=29,23",
             "--watch-history-size=1500k",
@@ -589,7 +584,6 @@ mod tests {
         assert_eq!(config.tls_files, Some(("a".into(), "b".into())));
         assert_ne!(config.runtime_config, RuntimeConfig::default());
         assert_ne!(config.tls_parameters, TlsParameters::default());
-        assert_eq!(config.tls_names, ["*.shop.example", "::1"]);
     }
 
     #[test]
@@ -634,8 +628,6 @@ mod tests {
             "--tls-min-version=TLS13",
             "--tls-cipher-suites=NONE",
             "--tls-curve-preferences=1",
-            "--tls-san=a_b",
-            "--tls-san=a,",
             "--tls-curve-preferences=",
         ] {
             assert!(config(&[flag]).is_err(), "{flag}");

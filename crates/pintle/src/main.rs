@@ -6,7 +6,6 @@ mod compat;
 mod convert;
 mod etcd_access;
 mod flags;
-mod kubeconfig;
 mod log;
 mod service_manager;
 mod snapshot;
@@ -84,7 +83,6 @@ fn run_command(CommandLine { command, told, file }: CommandLine) -> anyhow::Resu
         Command::Certificates(certificates) => certificates.run()?,
         Command::Convert(convert) => return convert.run(),
         Command::Snapshot(snapshot) => snapshot.run()?,
-        Command::Kubeconfig(kubeconfig) => kubeconfig.run()?,
         Command::EnvtestAssets { directory } => {
             let assets = compat::assets::lay_out(&directory)?;
             writeln!(

@@ -1,10 +1,8 @@
 //! How connections to the server are encrypted, and by which certificates.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use pintle_meta::names::dns1123_subdomain;
 use pintle_server::{NamedServingFiles, TlsParameters};
 
 #[derive(Args, Debug)]
@@ -20,9 +18,6 @@ pub(super) struct TlsFlags {
     /// may be repeated
     #[arg(long, value_name = "CERT,KEY[:NAME,…]", value_parser = named_files)]
     pub(super) tls_sni_cert_key: Vec<NamedServingFiles>,
-    /// Further names and addresses for the server's own certificate, under which clients reach it
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = subject_name)]
-    pub(super) tls_san: Vec<String>,
     /// The lowest version of TLS that is spoken: VersionTLS12, VersionTLS13
     #[arg(long, value_name = "VERSION", default_value = "VersionTLS12")]
     tls_min_version: String,
@@ -47,16 +42,6 @@ impl TlsFlags {
             &self.tls_curve_preferences,
         )
     }
-}
-
-/// Parses an address or the name of a host, which may stand for all hosts of a domain.
-fn subject_name(text: &str) -> Result<String, String> {
-    let name = text.to_lowercase();
-    let host = name.strip_prefix("*.").unwrap_or(&name);
-    if text.parse::<IpAddr>().is_ok() || dns1123_subdomain(host).is_empty() {
-        return Ok(name);
-    }
-    Err("must be an address or the name of a host: 192.0.2.7, pintle.example, *.example".to_owned())
 }
 
 /// Upstream: component-base/cli/flag/namedcertkey_flag.go.
