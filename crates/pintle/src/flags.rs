@@ -16,24 +16,19 @@ mod snapshots;
 mod tls;
 mod tracing;
 
-use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::builder::BoolishValueParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, Args};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
     AdmissionConfiguration, Config, Cors, EgressSelector, Plugins, PortRange, RuntimeConfig,
     Selection,
 };
 
-use crate::certificates::Certificates;
-use crate::convert::Convert;
-use crate::snapshot::Snapshot;
 use access::AccessFlags;
 use audit::AuditFlags;
 use encryption::EncryptionFlags;
@@ -47,115 +42,32 @@ use release::ReleaseFlags;
 use snapshots::SnapshotFlags;
 use tls::TlsFlags;
 
-/// A Kubernetes API server in one binary.
-///
-/// Serves the Kubernetes v1.36 API from an embedded store: kubectl, client-go, controller-runtime and
-/// kube-rs work with it as they are. No nodes, nothing to install beside it; etcd only where several
-/// servers are to work on the same objects.
-#[derive(Debug, Parser)]
-#[command(name = "pintle", version, max_term_width = 100)]
-pub(crate) struct Pintle {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+/// The notes at the end of the help of `pintle serve`, and of its manual page.
+pub(crate) const NOTES: &str = "\
+Values:
+  DURATION is a sequence of numbers with units (ns, us, ms, s, m, h): 300ms, 90s, 1h30m. QUANTITY is a
+  number of bytes, with or without a suffix: 1500k, 64Mi, 1Gi. The value of a BOOL follows an equals
+  sign: --anonymous-auth=false. Values of a list are separated by commas.
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Serve(Box<Serve>),
-    Certificates(Certificates),
-    Convert(Convert),
-    Snapshot(Box<Snapshot>),
-    /// Make a directory for envtest, in which this program is kube-apiserver and etcd
-    ///
-    ///   eval "$(pintle envtest-assets bin)"; go test ./...
-    #[command(verbatim_doc_comment)]
-    EnvtestAssets {
-        /// Where to make it
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
-    },
-}
+Configuration file:
+  --config names a YAML file with flags. Its keys are the names of the flags without --. The values are
+  strings, numbers and booleans, as the flags have them; a flag that may be repeated or takes a list
+  also takes a YAML list. A flag on the command line replaces that of the file. Unknown keys, keys that
+  occur twice and wrong types are errors.
 
-/// The flags of a command with their values.
-pub(crate) type Told = Vec<(String, String)>;
+    data-dir: /var/lib/pintle
+    bind-address: 0.0.0.0
+    authorization-mode: [Node, RBAC]
+    anonymous-auth: false
+    event-ttl: 2h
 
-/// A command line that was read.
-#[derive(Debug)]
-pub(crate) struct CommandLine {
-    pub(crate) command: Command,
-    /// The command's flags with their values, those of the file and defaults included.
-    pub(crate) told: Told,
-    /// The flags of the file that `--config` names.
-    pub(crate) file: Option<FlagFile>,
-}
+Environment:
+  RUST_LOG sets the levels of the log by target, instead of --v: pintle=info,pintle::requests=trace.
+  NOTIFY_SOCKET is where a service manager is told of readiness.
 
-impl Pintle {
-    /// Parses a command line and the file that its `--config` names.
-    ///
-    /// # Errors
-    /// A [`clap::Error`] for the command line itself; others for the file.
-    pub(crate) fn read<A>(arguments: impl IntoIterator<Item = A>) -> anyhow::Result<CommandLine>
-    where
-        A: Into<OsString> + Clone,
-    {
-        let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-        let mut command = Self::command();
-        let mut matches = match command.try_get_matches_from_mut(&arguments) {
-            // The file may have the flag that is missing.
-            Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
-                let without_errors = Self::command().ignore_errors(true);
-                without_errors.try_get_matches_from(&arguments).map_err(|_| error)?
-            }
-            matches => matches.map_err(with_hint_about_booleans)?,
-        };
-        let file = match matches.subcommand() {
-            Some((name, matches)) => match command.find_subcommand(name) {
-                Some(command) => FlagFile::read(command, matches)?,
-                None => None,
-            },
-            None => None,
-        };
-        arguments.extend(file.iter().flat_map(FlagFile::arguments));
-        let located = |error: clap::Error| match &file {
-            Some(file) => file.locate_usage(error),
-            None => error.into(),
-        };
-        matches = command.try_get_matches_from_mut(&arguments).map_err(located)?;
-        let told = match matches.subcommand() {
-            Some((name, matches)) => told(command.find_subcommand(name), matches),
-            None => Told::new(),
-        };
-        let read = Self::from_arg_matches(&matches);
-        let read = read.map_err(|error| located(error.format(&mut command)))?;
-        Ok(CommandLine { command: read.command, told, file })
-    }
-}
-
-/// Adds a hint to the error about `--anonymous-auth false`: as with Go's flags, the value of a
-/// boolean flag follows an equals sign, and `false` alone is an argument of its own.
-fn with_hint_about_booleans(mut error: clap::Error) -> clap::Error {
-    let boolean = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(argument)) if matches!(&**argument, "true" | "false") => {
-            argument.clone()
-        }
-        _ => return error,
-    };
-    let hint = format!("the value of a boolean flag follows an equals sign: --FLAG={boolean}");
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
-    error
-}
-
-fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
-    let all = command.into_iter().flat_map(clap::Command::get_arguments);
-    let flags = all.filter_map(|flag| Some((flag.get_long()?, flag.get_id().as_str())));
-    flags
-        .map(|(name, id)| {
-            let values = matches.try_get_raw(id).ok().flatten().into_iter().flatten();
-            let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
-            (name.to_owned(), values.join(","))
-        })
-        .collect()
-}
+Exit status:
+  0 after a signal; 1 if the server cannot start, or was stopped before all requests were finished; 2 if
+  the command line is wrong.";
 
 /// Run the API server
 ///
@@ -174,7 +86,7 @@ fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
 ///
 /// Then: export KUBECONFIG=.pintle/admin.kubeconfig; kubectl get namespaces
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_long_help = NOTES)]
 pub(crate) struct Serve {
     /// A YAML file with flags: its keys are their names without --. A flag that may be repeated takes a
     /// list. A flag on the command line replaces that of the file
@@ -510,45 +422,21 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use pintle_server::TlsParameters;
 
     use pintle_server::Feature;
 
     use super::*;
 
+    #[derive(Debug, Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
     fn config(flags: &[&str]) -> anyhow::Result<Config> {
-        let command = Pintle::try_parse_from([&["pintle", "serve"], flags].concat())?;
-        match command.command {
-            Command::Serve(serve) => serve.config(),
-            other => anyhow::bail!("{other:?} does not serve"),
-        }
-    }
-
-    #[test]
-    fn flags_are_told_with_what_they_are_set_to() {
-        let CommandLine { told, .. } = Pintle::read([
-            "pintle",
-            "serve",
-            "--ephemeral",
-            "--controllers=*,-namespace-controller",
-        ])
-        .unwrap();
-        let value = |name: &str| {
-            let found = told.iter().find(|(flag, _)| flag == name);
-            found.map(|(_, value)| value.as_str())
-        };
-        assert_eq!(value("ephemeral"), Some("true"));
-        assert_eq!(value("unsafe-no-fsync"), Some("false"));
-        assert_eq!(value("controllers"), Some("*,-namespace-controller"));
-        assert_eq!(value("secure-port"), Some("6443"));
-        assert_eq!(value("kubeconfig"), Some(""));
-        assert_eq!(value("v"), Some("0"));
-        assert!(Pintle::read(["pintle", "serve", "--nonsense"]).is_err());
-    }
-
-    #[test]
-    fn flags_are_sound() {
-        Pintle::command().debug_assert();
+        CommandLine::try_parse_from([&["serve"], flags].concat())?.serve.config()
     }
 
     #[test]

@@ -2,11 +2,14 @@
 //! server.
 
 mod certificates;
+mod command_line;
 mod compat;
 mod convert;
+mod doctor;
 mod etcd_access;
 mod flags;
 mod log;
+mod manual;
 mod service_manager;
 mod snapshot;
 mod stop;
@@ -15,10 +18,12 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::CommandFactory as _;
 use pintle_server::{Config, Running, Server};
 
+use command_line::{Command, CommandLine, Pintle, Told};
 use compat::Program;
-use flags::{Command, CommandLine, LogOptions, Pintle};
+use flags::LogOptions;
 use stop::Stops;
 use tikv_jemallocator::Jemalloc;
 
@@ -68,21 +73,27 @@ fn exit_for_usage(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Runs the command.
+/// Runs a command line. An error about a flag of the `--config` file names its line.
 fn run_command(CommandLine { command, told, file }: CommandLine) -> anyhow::Result<ExitCode> {
+    execute(command, told).map_err(|error| match &file {
+        Some(file) => file.locate(error),
+        None => error,
+    })
+}
+
+fn execute(command: Command, told: Told) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(flags) => {
             log::start(flags.log());
             let stop_at_eof = flags.stop_at_eof();
-            let run = |config| run(Config { flags: told, ..config }, stop_at_eof);
-            flags.config().and_then(run).map_err(|error| match &file {
-                Some(file) => file.locate(error),
-                None => error,
-            })?;
+            run(Config { flags: told, ..flags.config()? }, stop_at_eof)?;
         }
         Command::Certificates(certificates) => certificates.run()?,
         Command::Convert(convert) => return convert.run(),
         Command::Snapshot(snapshot) => snapshot.run()?,
+        Command::Completion(completion) => completion.run(Pintle::command())?,
+        Command::Doctor(doctor) => return doctor.run(),
+        Command::Manual(manual) => manual.run(Pintle::command())?,
         Command::EnvtestAssets { directory } => {
             let assets = compat::assets::lay_out(&directory)?;
             writeln!(

@@ -288,7 +288,13 @@ impl Config {
     }
 
     /// The directory of certificates.
-    pub(crate) fn certificate_directory(&self) -> PathBuf {
+    pub fn certificate_directory(&self) -> PathBuf {
         self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("pki"))
+    }
+
+    /// The path of the administrator's kubeconfig; `None` if it is in a temporary directory.
+    pub fn stored_kubeconfig(&self) -> Option<PathBuf> {
+        let default = || (!self.ephemeral).then(|| self.data_dir.join("admin.kubeconfig"));
+        self.kubeconfig.clone().or_else(default)
     }
 }

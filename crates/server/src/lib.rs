@@ -80,6 +80,7 @@ pub use effective_version::EffectiveVersion;
 pub use error::Error;
 pub use feature_gates::{Feature, FeatureGates};
 pub use kubeconfig::kubeconfig;
+pub use machine::addresses as machine_addresses;
 pub use pintle_admission::{Configuration as AdmissionConfiguration, Plugins};
 pub use pintle_auth::Mode;
 pub use pintle_auth::review::ReviewVersion;
@@ -88,9 +89,11 @@ pub use pintle_effects::PortRange;
 pub use pintle_etcd::{Options as Etcd, Tls as EtcdTls};
 pub use pintle_kinds::{Error as RuntimeConfigError, RuntimeConfig};
 pub use pintle_layout::MediaType;
-pub use pintle_store::is_guarded;
-pub use pki::{Credentials, ListedCertificate, Signer, list_certificates, read_authorities};
+pub use pintle_store::{inspect as inspect_store, is_guarded};
+pub use pki::{
+    CertificateProblem, Credentials, ListedCertificate, Signer, list_certificates, read_authorities,
+};
 pub use runtime::runtime;
-pub use server::{BackupEtcd, Running, Server, store_directory};
+pub use server::{BackupEtcd, Running, Server, inspect_certificates, store_directory};
 pub use snapshots::Download;
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

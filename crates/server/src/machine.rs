@@ -28,7 +28,7 @@ pub(crate) fn hostname() -> String {
 }
 
 /// The addresses of the network interfaces; none if the system does not list them.
-pub(crate) fn addresses() -> Vec<IpAddr> {
+pub fn addresses() -> Vec<IpAddr> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     interfaces.iter().map(if_addrs::Interface::ip).collect()
 }

@@ -47,7 +47,10 @@ use crate::limits::Limits;
 use crate::machine::{now, random};
 use crate::metrics::{Measured, Metrics, Sources};
 use crate::openapi::OpenApi;
-use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
+use crate::pki::{
+    self, CertificateProblem, Credentials, Pki, Signer, Wanted, make_private_directory,
+    write_private,
+};
 use crate::snapshots::{self, Snapshots};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
@@ -309,6 +312,11 @@ fn wanted_certificates(config: &Config) -> Wanted {
     }
 }
 
+/// Checks the certificates that a server of this configuration would use, and changes nothing.
+pub fn inspect_certificates(config: &Config, now: SystemTime) -> Vec<CertificateProblem> {
+    pki::inspect(&wanted_certificates(config), now)
+}
+
 /// Spawns the tasks that reload configuration files and refresh what comes from other servers.
 fn spawn_background(
     background: &mut Background,
@@ -486,16 +494,15 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 /// Writes the kubeconfig, and returns its path with the temporary directory that was made for it,
 /// if any.
 fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<PathBuf>), Error> {
-    let (path, temporary) = match &config.kubeconfig {
-        Some(path) => (path.clone(), None),
-        None if config.ephemeral => {
+    let (path, temporary) = match config.stored_kubeconfig() {
+        Some(path) => (path, None),
+        None => {
             let mut random_bytes = [0; 8];
             random(&mut random_bytes);
             let name = format!("pintle-{:016x}", u64::from_le_bytes(random_bytes));
             let directory = std::env::temp_dir().join(name);
             (directory.join("admin.kubeconfig"), Some(directory))
         }
-        None => (config.data_dir.join("admin.kubeconfig"), None),
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let made = directory.map_or(Ok(()), make_private_directory);

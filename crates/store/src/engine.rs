@@ -14,12 +14,15 @@ mod cipher;
 mod conversion;
 pub(crate) mod directory;
 mod disk;
+mod inspection;
 mod memory;
 mod rewrite;
 
 use std::fmt::Debug;
 
+pub(crate) use directory::check as check_directory;
 pub(crate) use disk::DiskEngine;
+pub(crate) use inspection::ReadOnly;
 pub(crate) use memory::MemoryEngine;
 pub(crate) use rewrite::Medium;
 

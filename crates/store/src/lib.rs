@@ -35,6 +35,7 @@ mod failure;
 mod history;
 mod horizon;
 mod index;
+mod inspection;
 mod layout;
 mod local;
 mod measures;
@@ -57,6 +58,7 @@ use std::sync::Arc;
 
 pub use damage::is_guarded;
 pub use horizon::{Horizon, LastingPin, Pin};
+pub use inspection::{Inspection, inspect};
 pub use layout::{Layout, Mismatch};
 pub use measures::{BATCH_BOUNDS, COMMIT_BOUNDS, Measures};
 pub use opening::LocalOpening;

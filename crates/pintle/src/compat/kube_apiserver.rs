@@ -16,7 +16,7 @@ use pintle_server::{FeatureGates, RuntimeConfig, RuntimeConfigError};
 
 use super::arguments::{Flag, is_on, value};
 use super::etcd::{self, Backend};
-use crate::flags::Pintle;
+use crate::command_line::Pintle;
 
 /// kube-apiserver's defaults where `pintle serve` has others. The delay is for tests that finalize
 /// namespaces themselves; kube-controller-manager waits five seconds.

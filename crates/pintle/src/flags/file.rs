@@ -39,7 +39,7 @@ struct FileFlag {
 impl FlagFile {
     /// Reads the file that `--config` names, if it does. `matches` and `command` are those of the
     /// subcommand.
-    pub(super) fn read(command: &Command, matches: &ArgMatches) -> Result<Option<Self>> {
+    pub(crate) fn read(command: &Command, matches: &ArgMatches) -> Result<Option<Self>> {
         let path = matches.try_get_one::<PathBuf>(FLAG).ok().flatten();
         let Some(path) = path.cloned() else { return Ok(None) };
         let shown = format!("--{FLAG}: {}", path.display());
@@ -53,12 +53,12 @@ impl FlagFile {
     }
 
     /// The arguments that stand for the file's flags.
-    pub(super) fn arguments(&self) -> impl Iterator<Item = OsString> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = OsString> {
         self.flags.iter().flat_map(|flag| flag.arguments.iter().cloned())
     }
 
     /// Adds the file and the line to an error of the command line about one of the file's flags.
-    pub(super) fn locate_usage(&self, error: clap::Error) -> anyhow::Error {
+    pub(crate) fn locate_usage(&self, error: clap::Error) -> anyhow::Error {
         let named = match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(argument)) => vec![argument.clone()],
             Some(ContextValue::Strings(arguments)) => arguments.clone(),
@@ -199,4 +199,24 @@ impl Kind {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use clap::Args as _;
+
+    use super::*;
+    use crate::flags::Serve;
+
+    #[test]
+    fn every_flag_of_serve_has_a_type_in_the_file() {
+        let mut serve = Serve::augment_args(Command::new("serve"));
+        serve.build();
+        let kind = |name: &str| {
+            let flag = serve.get_arguments().find(|flag| flag.get_long() == Some(name));
+            Kind::of(flag.expect(name))
+        };
+        assert_eq!(kind("show-hidden-metrics-for-version"), Kind::Text);
+        assert_eq!(kind("bind-address"), Kind::Text);
+        assert_eq!(kind("emulation-forward-compatible"), Kind::Boolean);
+        assert_eq!(kind("min-request-timeout"), Kind::Number);
+        assert_eq!(kind("audit-log-maxage"), Kind::Number);
+    }
+}

@@ -44,6 +44,13 @@ pub(super) struct Kind {
     common_name: &'static str,
 }
 
+impl Kind {
+    /// The files' name, without `.crt` and `.key`.
+    pub(super) const fn file(&self) -> &'static str {
+        self.file
+    }
+}
+
 /// The CA of the serving certificate and of client certificates.
 pub(super) const CLUSTER: Kind = Kind { file: "ca", common_name: "kubernetes" };
 /// The CA of the server's certificate as a front proxy.
@@ -118,8 +125,13 @@ impl Pair {
         (directory.join(format!("{name}.crt")), directory.join(format!("{name}.key")))
     }
 
+    /// The path of the certificate.
+    pub(super) fn certificate_path(&self) -> PathBuf {
+        self.certificate_path.clone()
+    }
+
     /// Loads a stored pair, if there is one.
-    fn load(directory: Option<&Path>, name: &str) -> Result<Option<Self>, Error> {
+    pub(super) fn load(directory: Option<&Path>, name: &str) -> Result<Option<Self>, Error> {
         let (certificate_path, key_path) = Self::paths(directory, name);
         if directory.is_none() {
             return Ok(None);
@@ -168,22 +180,40 @@ impl Authority {
         directory: Option<&Path>,
         now: SystemTime,
     ) -> Result<Self, Error> {
+        let stored = directory.map(|directory| Self::stored(kind, directory, now)).transpose()?;
+        match stored.flatten() {
+            Some(stored) => Ok(stored),
+            None => Self::of(kind, Self::make(kind, directory, now)?, now),
+        }
+    }
+
+    /// Loads the stored CA, if there is one.
+    ///
+    /// # Errors
+    /// Also if half of it is missing: a new CA would lock out everyone who trusts the old one.
+    pub(super) fn stored(
+        kind: &Kind,
+        directory: &Path,
+        now: SystemTime,
+    ) -> Result<Option<Self>, Error> {
         let file = kind.file;
-        let pair = match Pair::load(directory, file)? {
-            Some(pair) => pair,
-            None => {
-                let (certificate_path, key_path) = Pair::paths(directory, file);
-                if directory.is_some() && (certificate_path.exists() || key_path.exists()) {
-                    // Generating a new one would lock out everyone who trusts the old one.
-                    let reason = format!(
-                        "{file}.crt and {file}.key belong together and one is missing; put it back, \
-                         or remove the other to get a new authority"
-                    );
-                    return Err(pem::error(&certificate_path, reason));
-                }
-                Self::make(kind, directory, now)?
-            }
-        };
+        if let Some(pair) = Pair::load(Some(directory), file)? {
+            return Self::of(kind, pair, now).map(Some);
+        }
+        let (certificate_path, key_path) = Pair::paths(Some(directory), file);
+        if certificate_path.exists() || key_path.exists() {
+            let reason = format!(
+                "{file}.crt and {file}.key belong together and one is missing; put it back, or remove \
+                 the other to get a new authority"
+            );
+            return Err(pem::error(&certificate_path, reason));
+        }
+        Ok(None)
+    }
+
+    /// Checks a pair, and makes a CA of it.
+    fn of(kind: &Kind, pair: Pair, now: SystemTime) -> Result<Self, Error> {
+        let file = kind.file;
         let advice = format!(
             "put back the right file, or remove {file}.crt and {file}.key to get a new authority, which all \
              clients must then be given"
@@ -213,15 +243,22 @@ impl Authority {
 
     /// Warns if the CA expires soon.
     pub(crate) fn warn(&self, now: SystemTime) {
-        if seconds(now + AUTHORITY_WARNING) > self.validity.until {
-            tracing::warn!(
-                "the CA in {} expires at {}, and with it all its certificates: before then, remove this file and {}, \
-                 before, start the server again, and give all who trust it the new authority",
-                self.pair.certificate_path.display(),
-                date(self.validity.until),
-                self.pair.key_path.display()
-            );
+        if let Some(why) = self.ends_soon(now) {
+            tracing::warn!("{}: {why}", self.pair.certificate_path.display());
         }
+    }
+
+    /// When the CA expires and what to do before, if that is soon.
+    pub(super) fn ends_soon(&self, now: SystemTime) -> Option<String> {
+        let is_soon = seconds(now + AUTHORITY_WARNING) > self.validity.until;
+        let until = date(self.validity.until);
+        let key_path = self.pair.key_path.display();
+        is_soon.then(|| {
+            format!(
+                "this CA expires at {until}, and with it all its certificates; before then, remove it and \
+                 {key_path}, start the server again, and give the new CA to all clients"
+            )
+        })
     }
 
     fn make(kind: &Kind, directory: Option<&Path>, now: SystemTime) -> Result<Pair, Error> {
@@ -305,7 +342,7 @@ impl Authority {
 
     /// Why a pair must be renewed, if it must: it is of another CA, expires soon, or lacks contents
     /// of the profile.
-    fn unfit(&self, pair: &Pair, profile: &Profile, now: SystemTime) -> Option<String> {
+    pub(super) fn unfit(&self, pair: &Pair, profile: &Profile, now: SystemTime) -> Option<String> {
         let (chain, authority) = match (pair.chain(), self.certificate_der()) {
             (Ok(chain), Ok(authority)) => (chain, authority),
             (Err(why), _) | (_, Err(why)) => return Some(why.to_string()),

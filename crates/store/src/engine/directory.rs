@@ -38,7 +38,7 @@ const UNFINISHED_FORMAT_FILE: &str = "format.new";
 const FORMAT_PREFIX: &str = "pintle-store ";
 
 /// The database's file, and its name until the database is complete.
-const DATABASE: &str = "store.redb";
+pub(super) const DATABASE: &str = "store.redb";
 const UNFINISHED_DATABASE: &str = "store.redb.new";
 
 /// Marks that the whole database is on disk.
@@ -85,10 +85,7 @@ impl Directory {
         if directory.has(FORMAT_FILE)? {
             directory.check_format(FORMAT_FILE)?;
             if !has_database {
-                return Err(Failure(format!(
-                    "its database, {DATABASE}, is missing, though the directory has been in use"
-                ))
-                .into());
+                return Err(lost().into());
             }
         } else if !has_database {
             directory.begin()?;
@@ -134,29 +131,12 @@ impl Directory {
     }
 
     fn check_format(&self, name: &str) -> Result<(), Error> {
-        let path = self.path.join(name);
-        let found = parse(&fs::read(&path).map_err(|e| failure(&path, e))?);
-        match found {
-            Some(FORMAT | ENCRYPTED_FORMAT) => Ok(()),
-            Some(found) => {
-                let path = self.path.display().to_string();
-                Err(Error::Format { path, found, supported: ENCRYPTED_FORMAT })
-            }
-            None => Err(Failure(format!(
-                "its file `{name}` is damaged: it must consist of the line \"{FORMAT_PREFIX}NUMBER\""
-            ))
-            .into()),
-        }
+        check_format(&self.path, name)
     }
 
     /// Whether a file exists; a dangling link counts.
     fn has(&self, name: &str) -> Result<bool, Failure> {
-        let path = self.path.join(name);
-        match fs::symlink_metadata(&path) {
-            Ok(_) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(failure(&path, e)),
-        }
+        has(&self.path, name)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), Failure> {
@@ -309,6 +289,49 @@ impl Medium for DatabaseFile {
 /// Whether a directory has a store, though maybe one whose creation was not finished.
 pub(crate) fn has_store(path: &Path) -> bool {
     [FORMAT_FILE, DATABASE].iter().any(|name| path.join(name).exists())
+}
+
+/// Checks that a directory holds a complete store of a known format, without changing or locking it.
+pub(crate) fn check(path: &Path) -> Result<(), Error> {
+    refuse_foreign(path)?;
+    if has(path, FORMAT_FILE)? {
+        check_format(path, FORMAT_FILE)?;
+    } else if has(path, DATABASE)? && !has(path, UNFINISHED_FORMAT_FILE)? {
+        return Err(Failure(format!("its file `{FORMAT_FILE}` is missing")).into());
+    }
+    if !has(path, DATABASE)? {
+        return Err(lost().into());
+    }
+    Ok(())
+}
+
+fn lost() -> Failure {
+    Failure(format!("its database, {DATABASE}, is missing, though the directory has been in use"))
+}
+
+fn check_format(directory: &Path, name: &str) -> Result<(), Error> {
+    let file = directory.join(name);
+    match parse(&fs::read(&file).map_err(|e| failure(&file, e))?) {
+        Some(FORMAT | ENCRYPTED_FORMAT) => Ok(()),
+        Some(found) => {
+            let path = directory.display().to_string();
+            Err(Error::Format { path, found, supported: ENCRYPTED_FORMAT })
+        }
+        None => Err(Failure(format!(
+            "its file `{name}` is damaged: it must consist of the line \"{FORMAT_PREFIX}NUMBER\""
+        ))
+        .into()),
+    }
+}
+
+/// Whether a directory has a file; a dangling link counts.
+fn has(directory: &Path, name: &str) -> Result<bool, Failure> {
+    let path = directory.join(name);
+    match fs::symlink_metadata(&path) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(failure(&path, e)),
+    }
 }
 
 /// Creates a directory for this user only, because it will hold secrets.

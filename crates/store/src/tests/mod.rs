@@ -17,6 +17,7 @@ mod directory;
 mod embedded;
 mod encrypted;
 mod faults;
+mod inspection;
 mod model;
 mod power;
 mod storage;

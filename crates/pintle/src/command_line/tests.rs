@@ -1,9 +1,8 @@
 use std::fs;
 
-use clap::CommandFactory as _;
+use anyhow::anyhow;
 
 use super::*;
-use crate::flags::{CommandLine, Pintle, Told};
 
 /// Reads `pintle serve` with a file and further flags; an error without the file's path.
 fn read(text: &str, flags: &[&str]) -> Result<CommandLine, String> {
@@ -117,17 +116,24 @@ fn a_later_error_about_a_flag_of_the_file_is_located() {
 }
 
 #[test]
-fn every_flag_of_serve_has_a_type_in_the_file() {
-    let mut command = Pintle::command();
-    command.build();
-    let serve = command.find_subcommand("serve").expect("it exists");
-    let kind = |name: &str| {
-        let flag = serve.get_arguments().find(|flag| flag.get_long() == Some(name));
-        Kind::of(flag.expect(name))
+fn flags_are_told_with_what_they_are_set_to() {
+    let CommandLine { told, .. } =
+        Pintle::read(["pintle", "serve", "--ephemeral", "--controllers=*,-namespace-controller"])
+            .unwrap();
+    let value = |name: &str| {
+        let found = told.iter().find(|(flag, _)| flag == name);
+        found.map(|(_, value)| value.as_str())
     };
-    assert_eq!(kind("show-hidden-metrics-for-version"), Kind::Text);
-    assert_eq!(kind("bind-address"), Kind::Text);
-    assert_eq!(kind("emulation-forward-compatible"), Kind::Boolean);
-    assert_eq!(kind("min-request-timeout"), Kind::Number);
-    assert_eq!(kind("audit-log-maxage"), Kind::Number);
+    assert_eq!(value("ephemeral"), Some("true"));
+    assert_eq!(value("unsafe-no-fsync"), Some("false"));
+    assert_eq!(value("controllers"), Some("*,-namespace-controller"));
+    assert_eq!(value("secure-port"), Some("6443"));
+    assert_eq!(value("kubeconfig"), Some(""));
+    assert_eq!(value("v"), Some("0"));
+    assert!(Pintle::read(["pintle", "serve", "--nonsense"]).is_err());
+}
+
+#[test]
+fn flags_are_sound() {
+    Pintle::command().debug_assert();
 }

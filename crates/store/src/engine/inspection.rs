@@ -1,0 +1,181 @@
+//! Reads the database of a directory without changing the directory or locking it.
+//!
+//! redb repairs a database that was not closed when it opens it. Those writes go to an overlay in
+//! memory, so the file stays as it is.
+//!
+//! It must not be used while a process has the store open: the file would change meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use redb::StorageBackend;
+
+use super::directory::DATABASE;
+use super::rewrite::Medium;
+use super::{Failure, Location};
+
+/// The unit of the overlay.
+const PAGE: u64 = 4096;
+/// The limit of the overlay in pages. A repair rewrites little.
+const PAGES_MAX: usize = 64 << 10;
+
+/// A directory that is only read.
+#[derive(Debug)]
+pub(crate) struct ReadOnly {
+    database: PathBuf,
+}
+
+impl ReadOnly {
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { database: directory.join(DATABASE) }
+    }
+}
+
+impl Location for ReadOnly {
+    fn is_new(&self) -> bool {
+        false
+    }
+
+    fn storage(&self) -> Result<Box<dyn Medium>, Failure> {
+        let failed = |error| Failure(format!("{}: {error}", self.database.display()));
+        let file = File::open(&self.database).map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        let overlay = Mutex::new(Pages { len, pages: BTreeMap::new() });
+        Ok(Box::new(Overlay { file, overlay }))
+    }
+
+    fn mark_complete(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
+        Err(Failure("a store that is only read has no replacement".to_owned()))
+    }
+
+    fn mark_encrypted(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn replace(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn discard_replacement(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn mark_open(&self) -> Result<bool, Failure> {
+        Ok(true) // nothing has to be on disk for reading
+    }
+
+    fn mark_clean(&self) {}
+
+    fn release(&self) {}
+
+    fn check_room(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn size(&self) -> Result<u64, Failure> {
+        let size = fs::metadata(&self.database).map(|file| file.len());
+        size.map_err(|error| Failure(format!("{}: {error}", self.database.display())))
+    }
+}
+
+/// A file with changed pages in memory.
+#[derive(Debug)]
+struct Overlay {
+    file: File,
+    overlay: Mutex<Pages>,
+}
+
+#[derive(Debug)]
+struct Pages {
+    len: u64,
+    /// The changed pages by their number.
+    pages: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Overlay {
+    /// Reads a page of the file; what is behind its end is zero.
+    fn page(&self, number: u64) -> io::Result<Vec<u8>> {
+        let mut page = vec![0; PAGE as usize];
+        let mut filled = 0;
+        while filled < page.len() {
+            match self.file.read_at(&mut page[filled..], number * PAGE + filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl StorageBackend for Overlay {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.overlay.lock().len)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let overlay = self.overlay.lock();
+        let end = offset.checked_add(out.len() as u64).filter(|end| *end <= overlay.len);
+        end.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let mut done = 0;
+        while done < out.len() {
+            let (number, start) = split(offset + done as u64);
+            let count = (PAGE as usize - start).min(out.len() - done);
+            let read = match overlay.pages.get(&number) {
+                Some(page) => page[start..start + count].to_vec(),
+                None => self.page(number)?[start..start + count].to_vec(),
+            };
+            out[done..done + count].copy_from_slice(&read);
+            done += count;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.overlay.lock().len = len;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut overlay = self.overlay.lock();
+        let mut done = 0;
+        while done < data.len() {
+            let (number, start) = split(offset + done as u64);
+            let count = (PAGE as usize - start).min(data.len() - done);
+            if !overlay.pages.contains_key(&number) {
+                if overlay.pages.len() >= PAGES_MAX {
+                    return Err(io::Error::other("its repair would change too much of it"));
+                }
+                let page = self.page(number)?;
+                overlay.pages.insert(number, page);
+            }
+            if let Some(page) = overlay.pages.get_mut(&number) {
+                page[start..start + count].copy_from_slice(&data[done..done + count]);
+            }
+            done += count;
+        }
+        Ok(())
+    }
+}
+
+impl Medium for Overlay {
+    fn hole_end(&self, position: u64) -> u64 {
+        position
+    }
+}
+
+/// The page of a position, and the position within it.
+fn split(position: u64) -> (u64, usize) {
+    (position / PAGE, (position % PAGE) as usize)
+}

@@ -1,0 +1,47 @@
+//! Checks the store of a directory without changing it.
+
+use std::path::Path;
+
+use crate::engine::{DiskEngine, Engine as _, ReadOnly, check_directory};
+use crate::failure::Failure;
+use crate::{Error, Revision, damage};
+
+/// The result of a check that found nothing wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The number of records.
+    pub records: u64,
+    /// The newest revision.
+    pub newest: Revision,
+    /// The oldest readable revision.
+    pub floor: Revision,
+    /// The size of the database's file in bytes.
+    pub bytes: u64,
+}
+
+/// Reads all records of the store in a directory, which no process may have open. Nothing in the
+/// directory is changed, created or locked.
+///
+/// # Errors
+/// The directory holds no store, or a part of the store is missing or damaged.
+pub fn inspect(directory: &Path) -> Result<Inspection, Error> {
+    damage::guard(|| {
+        check_directory(directory)?;
+        let engine = DiskEngine::at(ReadOnly::new(directory), None)?;
+        let floor = engine.floor()?;
+        let (mut records, mut newest) = (0, floor);
+        engine.scan(Revision(0), &mut |record| {
+            records += 1;
+            if record.revision > floor {
+                let due = Revision(newest.0 + 1);
+                if record.revision != due {
+                    return Err(Failure(format!("the record of revision {due} is missing")));
+                }
+                newest = record.revision;
+            }
+            Ok(true)
+        })?;
+        let bytes = engine.disk_bytes().unwrap_or_default();
+        Ok(Inspection { records, newest, floor, bytes })
+    })
+}
