@@ -10,8 +10,12 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
 };
 
-/// As envtest and kwokctl: an authority that signs the server's and the client's certificates, and a
-/// certificate for the key that signs tokens.
+/// The file of kwokctl's `--tracing-config-file`. No collector listens there.
+const TRACING: &str = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\n\
+                       endpoint: 127.0.0.1:9\nsamplingRatePerMillion: 0\n";
+
+/// As envtest and kwokctl: an authority that signs the server's and the client's certificates, a
+/// certificate for the key that signs tokens, and kwokctl's configuration of traces.
 pub(crate) fn signed(directory: &Path) {
     let authority_key = KeyPair::generate().expect("a key");
     let mut params = params("authority", "", &[]);
@@ -19,6 +23,7 @@ pub(crate) fn signed(directory: &Path) {
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let authority = params.self_signed(&authority_key).expect("signed");
     write(directory, "ca.crt", &authority.pem());
+    write(directory, "tracing.yaml", TRACING);
     let issuer = Issuer::new(params, authority_key);
     let pairs = [
         ("apiserver", "server", "", &["127.0.0.1", "localhost"][..]),
