@@ -1,9 +1,9 @@
 //! The crash campaign: kills a server under load and restarts it on the same data.
 //!
-//! Requirements after every round:
-//! - every acknowledged write is there with its exact content;
+//! It checks after every round:
+//! - the server has every acknowledged write with its exact content;
 //! - a write that was in flight at the kill happened completely or not at all;
-//! - resource versions only grow, also over restarts;
+//! - resource versions only grow, even across restarts;
 //! - watchers that resume from their last version see every change exactly once, in order.
 
 mod history;
@@ -26,11 +26,11 @@ use watcher::Watcher;
 use writer::Writer;
 
 /// How long a server may take to be ready, and a watcher to catch up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The namespace of the objects.
 const NAMESPACE: &str = "crash";
 
-/// The campaign.
+/// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The server's binary.
@@ -45,7 +45,7 @@ pub struct Campaign {
     pub seed: u64,
 }
 
-/// The work that was done; a summary exists only if everything was right.
+/// The counts of a campaign. A campaign that finds a violation returns an error instead.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     rounds: usize,
@@ -60,14 +60,14 @@ impl fmt::Display for Summary {
         let longest = self.restarts.iter().max().copied().unwrap_or_default();
         write!(
             f,
-            "{} kills: {} acknowledged writes kept, {} under way whole or not at all, {} events once and \
+            "{} kills: {} acknowledged writes intact, {} unanswered ones complete or absent, {} events once and \
              in order; longest restart {longest:.0?}",
             self.rounds, self.acknowledged, self.uncertain, self.events
         )
     }
 }
 
-/// Runs a campaign; an error describes the loss. `say` is called for each round.
+/// Runs a campaign; an error describes the violation. `say` receives a line for each round.
 pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Summary> {
     let folder = tempfile::tempdir()?;
     let mut random = Random::new(campaign.seed);
@@ -76,7 +76,7 @@ pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Sum
     let mut watchers = Vec::new();
     let mut summary = Summary::default();
     for round in 1..=campaign.rounds {
-        let storm = Duration::from_millis(200 + random.next() % 1_300);
+        let load_time = Duration::from_millis(200 + random.next() % 1_300);
         let process = Process::start(&campaign.binary, folder.path()).await?;
         summary.restarts.push(process.ready_after);
         if round == 1 {
@@ -88,10 +88,10 @@ pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Sum
         if round == 1 {
             watchers.extend((0..campaign.watchers).map(|_| Watcher::from(version)));
         }
-        (writers, watchers) = weather(process, storm, writers, watchers).await?;
+        (writers, watchers) = load_and_kill(process, load_time, writers, watchers).await?;
         let acknowledged: usize = writers.iter().map(Writer::acknowledged).sum();
         say(format!(
-            "round {round}: killed after {storm:.0?}, {acknowledged} writes acknowledged so far"
+            "round {round}: killed after {load_time:.0?}, {acknowledged} writes acknowledged so far"
         ));
     }
     let process = Process::start(&campaign.binary, folder.path()).await?;
@@ -101,7 +101,7 @@ pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Sum
     let histories: Vec<&History> = writers.iter().map(Writer::history).collect();
     for (number, watcher) in watchers.iter_mut().enumerate() {
         let caught_up = watcher.follow(&process.server, Some(end));
-        tokio::time::timeout(PATIENCE, caught_up)
+        tokio::time::timeout(TIMEOUT, caught_up)
             .await
             .with_context(|| format!("watcher {number} does not reach version {end}"))??;
         watcher.compare(&histories).with_context(|| format!("watcher {number}"))?;
@@ -114,9 +114,9 @@ pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Sum
 }
 
 /// Lets all clients write and watch for a while, then kills the server.
-async fn weather(
+async fn load_and_kill(
     mut process: Process,
-    storm: Duration,
+    load_time: Duration,
     writers: Vec<Writer>,
     watchers: Vec<Watcher>,
 ) -> Result<(Vec<Writer>, Vec<Watcher>)> {
@@ -125,7 +125,7 @@ async fn weather(
         .into_iter()
         .map(|mut writer| {
             let server = server.clone();
-            tokio::spawn(async move { writer.storm(&server).await.map(|()| writer) })
+            tokio::spawn(async move { writer.write_until_killed(&server).await.map(|()| writer) })
         })
         .collect();
     let watching: Vec<_> = watchers
@@ -135,7 +135,7 @@ async fn weather(
             tokio::spawn(async move { watcher.follow(&server, None).await.map(|()| watcher) })
         })
         .collect();
-    tokio::time::sleep(storm).await;
+    tokio::time::sleep(load_time).await;
     process.child.kill().await.context("killing the server")?;
     let mut writers = Vec::new();
     for task in writing {
@@ -205,7 +205,7 @@ impl Process {
             }
             anyhow::bail!("the server ended before it was ready")
         };
-        let kubeconfig = tokio::time::timeout(PATIENCE, ready)
+        let kubeconfig = tokio::time::timeout(TIMEOUT, ready)
             .await
             .context("the server isn't ready in time")??;
         let ready_after = start.elapsed();
@@ -241,8 +241,8 @@ impl fmt::Debug for Process {
     }
 }
 
-/// Fails unless a condition holds that the server must guarantee.
-fn demand(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
-    ensure!(holds, what());
+/// Returns an error unless a guarantee of the server holds.
+fn require(holds: bool, violation: impl FnOnce() -> String) -> Result<()> {
+    ensure!(holds, violation());
     Ok(())
 }

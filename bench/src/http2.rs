@@ -22,7 +22,7 @@ impl Http2 {
     pub async fn connect(server: &Server) -> Result<Self> {
         let stream = server.stream(b"h2").await?;
         let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
-        tokio::spawn(connection); // its errors reach those who send
+        tokio::spawn(connection); // senders receive its errors
         let base = format!("{}://{}", server.scheme(), server.authority);
         Ok(Self { sender, base, authorization: server.authorization() })
     }

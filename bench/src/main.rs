@@ -1,4 +1,4 @@
-//! `pintle-bench`: figures of an API server, and the crash campaign.
+//! `pintle-bench` measures an API server and runs the crash campaign.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -135,7 +135,7 @@ struct Crash {
 
 fn main() -> ExitCode {
     run(Options::parse()).unwrap_or_else(|error| {
-        let _ = writeln!(std::io::stderr(), "pintle-bench: {error:#}"); // nowhere else to say it
+        let _ = writeln!(std::io::stderr(), "pintle-bench: {error:#}"); // no other output is left
         ExitCode::FAILURE
     })
 }
@@ -162,7 +162,7 @@ async fn run_crash(options: Crash) -> Result<ExitCode> {
     };
     let mut out = std::io::stdout();
     let summary = crash::run(&campaign, |line| {
-        let _ = writeln!(out, "{line}"); // a closed pipe is no reason to stop
+        let _ = writeln!(out, "{line}"); // a closed pipe does not stop the run
     })
     .await?;
     writeln!(std::io::stdout(), "{summary}")?;
@@ -179,7 +179,7 @@ async fn run_measure(options: Measure) -> Result<ExitCode> {
     if let Some(path) = &options.json {
         std::fs::write(path, serde_json::to_string_pretty(&report)?)?;
     }
-    failed?; // what was measured before has been said
+    failed?; // the report has the figures of the measurements before
     Ok(ExitCode::SUCCESS)
 }
 
@@ -201,7 +201,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
     if let Some(program) = program.as_ref().filter(|_| wanted("start")) {
         starts::measure_start(program, report).await?;
     }
-    // Before anything else is written, because memory and restart are about these objects alone.
+    // First, because the memory and the restart are measured with these objects alone.
     if let Some(program) = program.as_ref().filter(|_| wanted("restart")) {
         starts::measure_restart(program, &objects::config_map(), &extent, report).await?;
     }
@@ -219,7 +219,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
         running.stop().await?;
     }
     if let Some(program) = program.as_ref().filter(|_| wanted("definitions")) {
-        // Last, because its definitions stay.
+        // Last, because its definitions are not deleted.
         match options.models.as_slice() {
             [] => report.note("definitions: there is no --definition"),
             models => {
@@ -267,11 +267,11 @@ async fn measure_requests(
     // Only if it is named: it is meant for thousands of watchers.
     if options.only.iter().any(|case| case == "nodes") {
         let namespace = Namespace::create(server, &format!("bench-{unique}-nodes")).await?;
-        let result = watches::of_nodes(&namespace, running, &samples[1], extent, report).await;
+        let result = watches::measure_nodes(&namespace, running, &samples[1], extent, report).await;
         namespace.delete().await?;
         result?;
     }
-    // Only if it is named: without a failure it says nothing.
+    // Only if it is named: it measures nothing without a failure.
     if options.only.iter().any(|case| case == "pauses") {
         let namespace = Namespace::create(server, &format!("bench-{unique}-pauses")).await?;
         let result = pauses::measure(&namespace, extent, report).await;

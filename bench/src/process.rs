@@ -10,8 +10,8 @@ use tokio::process::{Child, Command};
 
 use crate::server::Server;
 
-/// How long a server may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a server may take to be ready, or to stop.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The commands that start and stop a server.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Program {
             if let Some(status) = child.try_wait()? {
                 bail!("--start: the server ended before it was ready ({status})");
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(unready.context("--start: the server isn't ready in time"));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -103,9 +103,9 @@ impl Running {
         if !status.success() {
             bail!("{command}: {status}");
         }
-        tokio::time::timeout(PATIENCE, self.child.wait())
+        tokio::time::timeout(TIMEOUT, self.child.wait())
             .await
-            .context("the server won't stop")??;
+            .context("the server does not stop in time")??;
         Ok(())
     }
 }
@@ -123,7 +123,7 @@ fn memory_bytes(root: u32) -> Result<u64> {
         };
         parents.insert(pid, (field("PPid:").unwrap_or(0), field("VmRSS:").unwrap_or(0)));
     }
-    let belongs = |pid: u32| {
+    let is_descendant = |pid: u32| {
         let mut pid = pid;
         for _ in 0..64 {
             if pid == root {
@@ -136,6 +136,7 @@ fn memory_bytes(root: u32) -> Result<u64> {
         }
         false
     };
-    let kib: u64 = parents.iter().filter(|(pid, _)| belongs(**pid)).map(|(_, (_, rss))| rss).sum();
+    let kib: u64 =
+        parents.iter().filter(|(pid, _)| is_descendant(**pid)).map(|(_, (_, rss))| rss).sum();
     Ok(kib * 1024)
 }

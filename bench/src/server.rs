@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use crate::call::Call;
 
 /// How long a response may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// The size of a read.
 const PIECE: usize = 256 << 10;
 
@@ -57,7 +57,7 @@ impl Server {
 
     /// A stream to the server that speaks the protocol (`http/1.1` or `h2`).
     pub async fn stream(&self, protocol: &[u8]) -> Result<Stream> {
-        let socket = tokio::time::timeout(PATIENCE, TcpStream::connect(&self.authority))
+        let socket = tokio::time::timeout(TIMEOUT, TcpStream::connect(&self.authority))
             .await
             .context("connecting takes too long")?
             .with_context(|| format!("connecting to {}", self.authority))?;
@@ -181,7 +181,7 @@ impl Connection {
             };
             Ok(Answer { status, body_bytes })
         };
-        tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
+        tokio::time::timeout(TIMEOUT, exchange).await.context("no answer in time")?
     }
 
     /// Sends the bytes of a watch and reads the head of the response; `chunk` reads the events.
@@ -260,7 +260,7 @@ impl Connection {
         self.take(2, None).await
     }
 
-    /// Consumes `count` bytes.
+    /// Consumes `count` bytes, and appends them to `keep`.
     async fn take(&mut self, mut count: usize, mut keep: Option<&mut Vec<u8>>) -> Result<()> {
         loop {
             let some = count.min(self.buffer.len() - self.start);

@@ -18,7 +18,7 @@ const PER_GROUP: usize = 4;
 const LATE: usize = 10;
 /// The pause before the memory is read.
 const REST: Duration = Duration::from_secs(5);
-/// Each document is read twice: the first read makes it.
+/// Each document is read twice: the server computes it for the first read.
 const READS: [&str; 2] = ["first", "again"];
 
 const AGGREGATED: &str =

@@ -1,4 +1,4 @@
-//! Whole collections of pods, uncompressed and compressed.
+//! Lists of whole collections of pods, uncompressed and compressed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

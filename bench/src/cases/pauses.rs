@@ -9,9 +9,9 @@ use crate::report::Report;
 use crate::server::{Connection, Server};
 
 /// How long a response may take before the request is repeated.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause between two requests, so that they do not load the server.
-const PACE: Duration = Duration::from_millis(5);
+const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Writes and reads the newest state for a time and tolerates failures; at the end both must
 /// succeed.
@@ -39,8 +39,8 @@ async fn longest(
     let (mut connection, mut pause) = (None, Duration::ZERO);
     let (start, mut done) = (Instant::now(), Instant::now());
     while start.elapsed() < time {
-        let asked = tokio::time::timeout(PATIENCE, ask(server, &mut connection, call.bytes()));
-        match asked.await {
+        let response = tokio::time::timeout(TIMEOUT, ask(server, &mut connection, call.bytes()));
+        match response.await {
             Ok(Ok(status)) if status < 300 => {
                 pause = pause.max(done.elapsed());
                 done = Instant::now();
@@ -48,11 +48,12 @@ async fn longest(
             Ok(Ok(_)) => {}
             Ok(Err(_)) | Err(_) => connection = None,
         }
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(INTERVAL).await;
     }
     Ok(pause.max(done.elapsed()))
 }
 
+/// Sends a request over the open connection, or a new one, and returns the status code.
 async fn ask(server: &Server, open: &mut Option<Connection>, request: &[u8]) -> Result<u16> {
     let connection = match open {
         Some(connection) => connection,

@@ -1,6 +1,6 @@
-//! Many watchers of one collection: the events that reach them, and their delay.
+//! The rate and the delay of events that many watchers of one collection receive.
 //!
-//! Each write contains the time at which it was sent, so a watcher knows the delay of each event.
+//! Each write contains the time at which it was sent, so a watcher can compute the delay of each event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,16 @@ use crate::report::Report;
 /// The number of concurrent writers, each with its own object.
 const WRITERS: usize = 4;
 /// The pause between two writes when the delay is measured.
-const PACE: Duration = Duration::from_millis(20);
-/// The number of digits of a time.
-const MOMENT: usize = 12;
-/// How long after the last write the last event may arrive.
-const PATIENCE: Duration = Duration::from_secs(20);
+const INTERVAL: Duration = Duration::from_millis(20);
+/// The number of digits of a write's time.
+const TIME_DIGITS: usize = 12;
+/// How long a watcher waits for the next event before it counts the rest as lost.
+const DELAY_MAX: Duration = Duration::from_secs(20);
 
-/// How often a watcher that hears nothing looks whether it has seen everything.
-const SILENCE: Duration = Duration::from_secs(1);
+/// How often a watcher without events checks whether it has received all of them.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Measures with each number of watchers.
+/// Measures the delivery to each number of watchers.
 pub async fn measure(
     namespace: &Namespace,
     running: Option<&Running>,
@@ -41,20 +41,22 @@ pub async fn measure(
     for count in &extent.watchers {
         let plural = if *count == 1 { "" } else { "s" };
         let json = Form::JSON;
-        let paced = deliveries(namespace, sample, json, *count, extent.time, Some(PACE)).await?;
+        let paced =
+            deliveries(namespace, sample, json, *count, extent.time, Some(INTERVAL)).await?;
         let name = format!("delivery to {count} watcher{plural}, 50 writes/s");
         report.add_rate(name, &paced);
         let meter = Meter::start(running)?;
-        let rushed = deliveries(namespace, sample, json, *count, extent.time, None).await?;
+        let unpaced = deliveries(namespace, sample, json, *count, extent.time, None).await?;
         let name = format!("delivery to {count} watcher{plural}, all out");
-        report.add_rate(&name, &rushed);
-        meter.add(report, &name, rushed.count)?;
+        report.add_rate(&name, &unpaced);
+        meter.add(report, &name, unpaced.count)?;
     }
     Ok(())
 }
 
-/// Measures watches of one node's pods each, as kubelets have them, while pods of all nodes change.
-pub async fn of_nodes(
+/// Measures watches as kubelets open them, each of the pods of one node, while pods of all nodes
+/// change.
+pub async fn measure_nodes(
     namespace: &Namespace,
     running: Option<&Running>,
     pod: &Sample,
@@ -108,7 +110,7 @@ pub async fn deliveries(
     form: Form,
     watchers: usize,
     time: Duration,
-    pace: Option<Duration>,
+    interval: Option<Duration>,
 ) -> Result<Figures> {
     let clock = Instant::now();
     let expected = Arc::new(AtomicU64::new(u64::MAX));
@@ -116,10 +118,10 @@ pub async fn deliveries(
     let paths = vec![format!("{path}?watch=1&resourceVersion={version}"); watchers];
     let watchers = open(namespace, paths, form, clock, &expected).await?;
     let start = Instant::now();
-    let writes = write(namespace, sample, clock, time, pace).await?;
-    // One more, so that waiting watchers wake up and see the number.
+    let writes = write(namespace, sample, clock, time, interval).await?;
+    // One more write wakes the watchers that wait, so that they read `expected`.
     expected.store(writes + 1, Ordering::Release);
-    write(namespace, sample, clock, Duration::ZERO, Some(PACE)).await?;
+    write(namespace, sample, clock, Duration::ZERO, Some(INTERVAL)).await?;
     let mut latencies = Vec::new();
     let mut last = start;
     for watcher in watchers {
@@ -140,7 +142,7 @@ async fn newest(namespace: &Namespace, sample: &Sample) -> Result<String> {
     Ok(list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Opens a watch of each path; each ends when it has seen as many events as are expected.
+/// Opens a watch of each path. Each ends when it has received the expected number of events.
 async fn open(
     namespace: &Namespace,
     paths: Vec<String>,
@@ -160,15 +162,15 @@ async fn open(
             let mut bytes = Vec::new();
             let mut silent = Duration::ZERO;
             while (seen.len() as u64) < expected.load(Ordering::Acquire) {
-                let chunk = tokio::time::timeout(SILENCE, connection.chunk(&mut bytes));
+                let chunk = tokio::time::timeout(CHECK_INTERVAL, connection.chunk(&mut bytes));
                 let Ok(open) = chunk.await else {
-                    silent += SILENCE;
-                    if silent >= PATIENCE { break } else { continue }
+                    silent += CHECK_INTERVAL;
+                    if silent >= DELAY_MAX { break } else { continue }
                 };
                 silent = Duration::ZERO;
                 anyhow::ensure!(open?, "a watch ended");
                 end = Instant::now();
-                note(form.encoding, &mut bytes, clock, &mut seen);
+                record_delays(form.encoding, &mut bytes, clock, &mut seen);
             }
             Ok((seen, end))
         }));
@@ -176,7 +178,7 @@ async fn open(
     Ok(watchers)
 }
 
-/// A representation that watchers request.
+/// The media type that watchers request.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     /// Its name in the report.
@@ -195,17 +197,17 @@ impl Form {
 /// The encoding of events.
 #[derive(Clone, Copy, Debug)]
 pub enum Encoding {
-    /// JSON, an event a line.
+    /// JSON, one event per line.
     Json,
-    /// Protobuf, each event behind its length.
+    /// Protobuf, each event after its length.
     Protobuf,
-    /// CBOR, one event behind the other.
+    /// CBOR, a sequence of events.
     Cbor,
 }
 
 impl Encoding {
     /// The length of the complete events at the beginning of the bytes.
-    fn whole(self, bytes: &[u8]) -> usize {
+    fn complete_length(self, bytes: &[u8]) -> usize {
         match self {
             Self::Json => memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1),
             Self::Protobuf => {
@@ -219,17 +221,17 @@ impl Encoding {
                 }
                 end
             }
-            // CBOR has no separators; for this measurement an event ends with its time.
+            // CBOR has no separators. This measurement takes the time's last digit for an event's end.
             Self::Cbor => {
-                let before = self.before_moment();
-                let last = memmem::rfind(bytes, before).map(|at| at + before.len() + MOMENT);
+                let before = self.before_time();
+                let last = memmem::rfind(bytes, before).map(|at| at + before.len() + TIME_DIGITS);
                 last.filter(|end| *end <= bytes.len()).unwrap_or(0)
             }
         }
     }
 
     /// The bytes before the time in an object.
-    const fn before_moment(self) -> &'static [u8] {
+    const fn before_time(self) -> &'static [u8] {
         match self {
             Self::Json => b"\"changing\":\"",
             Self::Protobuf => b"changing\x12\x0c",
@@ -239,20 +241,20 @@ impl Encoding {
 }
 
 /// Removes complete events from the bytes and records the delay of each.
-fn note(encoding: Encoding, bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<u32>) {
-    let end = encoding.whole(bytes);
+fn record_delays(encoding: Encoding, bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<u32>) {
+    let end = encoding.complete_length(bytes);
     let now = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let before = encoding.before_moment();
+    let before = encoding.before_time();
     for at in memmem::find_iter(&bytes[..end], before) {
-        let Some(moment) = moment(&bytes[at + before.len()..]) else { continue };
-        seen.push(u32::try_from(now.saturating_sub(moment)).unwrap_or(u32::MAX));
+        let Some(sent) = sent_micros(&bytes[at + before.len()..]) else { continue };
+        seen.push(u32::try_from(now.saturating_sub(sent)).unwrap_or(u32::MAX));
     }
     bytes.drain(..end);
 }
 
 /// The time at the beginning of the bytes, in microseconds.
-fn moment(bytes: &[u8]) -> Option<u64> {
-    std::str::from_utf8(bytes.get(..MOMENT)?).ok()?.parse().ok()
+fn sent_micros(bytes: &[u8]) -> Option<u64> {
+    std::str::from_utf8(bytes.get(..TIME_DIGITS)?).ok()?.parse().ok()
 }
 
 /// Writes for a time; returns the number of writes.
@@ -261,9 +263,9 @@ async fn write(
     sample: &Sample,
     clock: Instant,
     time: Duration,
-    pace: Option<Duration>,
+    interval: Option<Duration>,
 ) -> Result<u64> {
-    let writers = if pace.is_some() { 1 } else { WRITERS };
+    let writers = if interval.is_some() { 1 } else { WRITERS };
     let clients = Client::connect(&namespace.server, writers, false).await?;
     let call = |number: u64| {
         let path = format!("{}/a{}", namespace.path(sample.resource), crate::call::digits(number));
@@ -273,7 +275,7 @@ async fn write(
         call.value(u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX));
         true
     };
-    let Some(pace) = pace else {
+    let Some(interval) = interval else {
         let workers = clients.into_iter().zip(0..).map(|(client, number)| Worker {
             client,
             call: call(number),
@@ -284,7 +286,7 @@ async fn write(
     };
     let mut writes = 0;
     let start = Instant::now();
-    let mut ticks = tokio::time::interval(pace);
+    let mut ticks = tokio::time::interval(interval);
     let mut call = call(0);
     for mut client in clients {
         loop {

@@ -1,4 +1,4 @@
-//! What one writer knows of the history of its objects.
+//! The history of the objects of one writer, from the responses to its writes.
 
 use std::collections::BTreeMap;
 
@@ -25,28 +25,28 @@ impl Verb {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) verb: Verb,
-    /// The number of the object's content since then, or of its last content.
+    /// The sequence number of the object's content after the change, or of a deleted object's last content.
     pub(super) sequence: u64,
     /// Its resource version, if a response had it.
     pub(super) version: Option<u64>,
 }
 
-/// A change without a response.
+/// A change whose request had no response.
 #[derive(Clone, Debug)]
 pub(super) struct Uncertain {
     pub(super) name: String,
     pub(super) change: Change,
 }
 
-/// All changes, object by object, in order.
+/// All changes of each object, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     pub(super) changes: BTreeMap<String, Vec<Change>>,
 }
 
 impl History {
-    /// The last change of an object that exists.
-    pub(super) fn there(&self, name: &str) -> Option<Change> {
+    /// The last change of an object, if it exists.
+    pub(super) fn existing(&self, name: &str) -> Option<Change> {
         let last = self.changes.get(name)?.last()?;
         (last.verb != Verb::Delete).then_some(*last)
     }
@@ -61,7 +61,7 @@ impl History {
     }
 }
 
-/// The content with a number: the number determines its length and every byte.
+/// The content with a sequence number, which determines its length and every byte.
 pub(super) fn filler(sequence: u64) -> String {
     let length = 100 + usize::try_from(sequence % 900).unwrap_or(0);
     format!("{sequence:012}.").chars().cycle().take(length).collect()

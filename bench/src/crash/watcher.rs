@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::history::History;
-use super::writer::{is_whole, sequence};
-use super::{NAMESPACE, demand, resource_version};
+use super::writer::{is_complete, sequence};
+use super::{NAMESPACE, require, resource_version};
 use crate::server::Server;
 
 /// An event of an object.
@@ -26,7 +26,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of everything after a version.
+    /// A watcher of all changes after a version.
     pub(super) fn from(version: u64) -> Self {
         Self { last: version, events: BTreeMap::new() }
     }
@@ -35,13 +35,13 @@ impl Watcher {
         self.events.values().map(Vec::len).sum()
     }
 
-    /// Watches up to a version, or until the server is gone.
+    /// Watches up to the version `end`, or until the server exits.
     pub(super) async fn follow(&mut self, server: &Server, end: Option<u64>) -> Result<()> {
         let path = format!(
             "/api/v1/namespaces/{NAMESPACE}/configmaps?watch=1&resourceVersion={}",
             self.last
         );
-        let Ok(mut connection) = server.connect().await else { return gone(end) };
+        let Ok(mut connection) = server.connect().await else { return server_exited(end) };
         let opened = connection.open_watch(server.call("GET", &path, "", "").bytes()).await;
         if end.is_some() {
             opened?;
@@ -51,45 +51,45 @@ impl Watcher {
         let mut bytes = Vec::new();
         while end.is_none_or(|end| self.last < end) {
             match connection.chunk(&mut bytes).await {
-                Ok(true) => self.take_lines(&mut bytes)?,
-                Ok(false) | Err(_) => return gone(end),
+                Ok(true) => self.add_lines(&mut bytes)?,
+                Ok(false) | Err(_) => return server_exited(end),
             }
         }
         Ok(())
     }
 
-    fn take_lines(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+    fn add_lines(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let Some(end) = memchr::memrchr(b'\n', bytes) else { return Ok(()) };
         for line in bytes[..end].split(|byte| *byte == b'\n') {
-            self.take(&serde_json::from_slice(line).context("an event is half")?)?;
+            self.add(&serde_json::from_slice(line).context("an event is incomplete")?)?;
         }
         bytes.drain(..=end);
         Ok(())
     }
 
-    fn take(&mut self, event: &Value) -> Result<()> {
+    fn add(&mut self, event: &Value) -> Result<()> {
         let kind = event["type"].as_str().unwrap_or_default();
         if kind == "ERROR" {
-            bail!("a watch from version {} brought {}", self.last, event["object"]);
+            bail!("a watch from version {} received {}", self.last, event["object"]);
         }
         let object = &event["object"];
         let version = resource_version(object).context("an event without version")?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        demand(version > self.last, || {
+        require(version > self.last, || {
             format!("after version {} came {kind} of {name} at version {version}", self.last)
         })?;
         self.last = version;
         if !name.starts_with('w') {
-            return Ok(()); // not a writer's
+            return Ok(()); // not an object of a writer
         }
-        demand(is_whole(object), || format!("an event's object is not whole: {object}"))?;
+        require(is_complete(object), || format!("an event's object is incomplete: {object}"))?;
         let sequence = sequence(object).unwrap_or_default();
         let event = Event { kind: kind.to_owned(), sequence, version };
         self.events.entry(name.to_owned()).or_default().push(event);
         Ok(())
     }
 
-    /// Compares with the writers' histories: every change once, in order.
+    /// Compares the events with the writers' histories: each change has one event, in order.
     pub(super) fn compare(&self, histories: &[&History]) -> Result<()> {
         for (name, changes) in histories.iter().flat_map(|history| &history.changes) {
             let events = self.events.get(name).map_or(&[][..], Vec::as_slice);
@@ -99,14 +99,14 @@ impl Watcher {
                         && event.sequence == change.sequence
                         && change.version.is_none_or(|version| version == event.version)
                 };
-                demand(events.get(index).is_some_and(fits), || {
+                require(events.get(index).is_some_and(fits), || {
                     format!(
                         "{name}: change {index} is {change:?}, its event is {:?}",
                         events.get(index)
                     )
                 })?;
             }
-            demand(events.len() == changes.len(), || {
+            require(events.len() == changes.len(), || {
                 format!("{name}: {} changes, {} events", changes.len(), events.len())
             })?;
         }
@@ -114,8 +114,8 @@ impl Watcher {
     }
 }
 
-/// The server has exited: as expected, unless events are missing.
-fn gone(end: Option<u64>) -> Result<()> {
+/// The server has exited, which is an error if the watcher had to reach a version.
+fn server_exited(end: Option<u64>) -> Result<()> {
     match end {
         None => Ok(()),
         Some(end) => bail!("the watch ended before version {end}"),
@@ -143,7 +143,7 @@ mod tests {
         history.add("w0-1", Change { verb: Verb::Delete, sequence: 2, version: None });
         let mut watcher = Watcher::from(9);
         for (kind, sequence, version) in events {
-            watcher.take(&event(kind, *sequence, *version))?;
+            watcher.add(&event(kind, *sequence, *version))?;
         }
         watcher.compare(&[&history])
     }
@@ -154,21 +154,21 @@ mod tests {
         assert!(check(&[add, change, delete]).is_ok());
         for wrong in [
             &[add, change][..],                       // one is missing
-            &[add, delete],                           // likewise, in between
-            &[add, change, delete, ("ADDED", 3, 14)], // one too many
-            &[add, add, change, delete],              // one twice
-            &[change, add, delete],                   // not in order
-            &[add, ("MODIFIED", 3, 12), delete],      // another content
-            &[add, ("MODIFIED", 2, 11), delete],      // another version
-            &[add, ("ADDED", 2, 12), delete],         // another type
-            &[("ADDED", 1, 9), change, delete],       // no newer than where it began
+            &[add, delete],                           // one in the middle is missing
+            &[add, change, delete, ("ADDED", 3, 14)], // one has no change
+            &[add, add, change, delete],              // one is repeated
+            &[change, add, delete],                   // they are out of order
+            &[add, ("MODIFIED", 3, 12), delete],      // the content differs
+            &[add, ("MODIFIED", 2, 11), delete],      // the version differs
+            &[add, ("ADDED", 2, 12), delete],         // the type differs
+            &[("ADDED", 1, 9), change, delete],       // one is not newer than the start
         ] {
             assert!(check(wrong).is_err(), "{wrong:?}");
         }
-        let mut half = event("ADDED", 1, 10);
-        half["object"]["data"]["filler"] = json!("00");
-        assert!(Watcher::from(9).take(&half).is_err());
+        let mut incomplete = event("ADDED", 1, 10);
+        incomplete["object"]["data"]["filler"] = json!("00");
+        assert!(Watcher::from(9).add(&incomplete).is_err());
         let expired = json!({"type": "ERROR", "object": {"code": 410}});
-        assert!(Watcher::from(9).take(&expired).is_err());
+        assert!(Watcher::from(9).add(&expired).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! A client that writes until the server is killed, and remembers which writes were acknowledged.
+//! A client that writes until the server is killed, and records which writes were acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::history::{Change, History, Uncertain, Verb, filler};
-use super::{NAMESPACE, Random, demand, resource_version};
+use super::{NAMESPACE, Random, require, resource_version};
 use crate::call::Call;
 use crate::server::Server;
 
 /// The number of objects of each writer.
 const OBJECTS: usize = 8;
 
-/// A writer; only this one changes its objects.
+/// A writer. No other writer changes its objects.
 pub(super) struct Writer {
     number: usize,
     random: Random,
     sequence: u64,
     history: History,
     /// The write that was in flight when the server was killed.
-    under_way: Option<Uncertain>,
+    in_flight: Option<Uncertain>,
     acknowledged: usize,
     uncertain: usize,
 }
@@ -32,7 +32,7 @@ impl Writer {
             random: Random::new(seed),
             sequence: 0,
             history: History::default(),
-            under_way: None,
+            in_flight: None,
             acknowledged: 0,
             uncertain: 0,
         }
@@ -51,14 +51,14 @@ impl Writer {
     }
 
     /// Writes until the server does not answer.
-    pub(super) async fn storm(&mut self, server: &Server) -> Result<()> {
+    pub(super) async fn write_until_killed(&mut self, server: &Server) -> Result<()> {
         let Ok(mut connection) = server.connect().await else { return Ok(()) };
         let mut body = Vec::new();
         loop {
             let (call, intent) = self.choose(server);
             body.clear();
             let Ok(answer) = connection.exchange(call.bytes(), Some(&mut body)).await else {
-                self.under_way = Some(intent);
+                self.in_flight = Some(intent);
                 return Ok(());
             };
             match answer.status {
@@ -73,10 +73,10 @@ impl Writer {
         }
     }
 
-    /// The next change.
+    /// Chooses the next change at random.
     fn choose(&mut self, server: &Server) -> (Call, Uncertain) {
         let name = format!("w{}-{}", self.number, self.random.below(OBJECTS));
-        let there = self.history.there(&name);
+        let existing = self.history.existing(&name);
         self.sequence += 1;
         let sequence = self.sequence;
         let collection = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
@@ -87,7 +87,7 @@ impl Writer {
             name: name.clone(),
             change: Change { verb, sequence, version: None },
         };
-        let Some(last) = there else {
+        let Some(last) = existing else {
             let call = server.call("POST", &collection, "application/json", &object.to_string());
             return (call, uncertain(Verb::Create, sequence));
         };
@@ -111,19 +111,19 @@ impl Writer {
     /// Compares the server's objects, listed at a revision, with the acknowledged writes.
     pub(super) fn compare(&mut self, objects: &BTreeMap<&str, &Value>, version: u64) -> Result<()> {
         let highest = self.history.highest();
-        demand(version >= highest, || {
+        require(version >= highest, || {
             format!("the server is at version {version}, but had acknowledged {highest}")
         })?;
-        if let Some(under_way) = self.under_way.take() {
+        if let Some(in_flight) = self.in_flight.take() {
             self.uncertain += 1;
-            self.settle(&under_way, objects.get(under_way.name.as_str()).copied());
+            self.resolve(&in_flight, objects.get(in_flight.name.as_str()).copied());
         }
         for index in 0..OBJECTS {
             let name = format!("w{}-{index}", self.number);
             let object = objects.get(name.as_str()).copied();
-            match (self.history.there(&name), object) {
+            match (self.history.existing(&name), object) {
                 (None, None) => {}
-                (None, Some(_)) => bail!("{name} is there, but was deleted or never made"),
+                (None, Some(_)) => bail!("{name} exists, but was deleted or never created"),
                 (Some(last), None) => {
                     bail!("{name} is lost; its last acknowledged change: {last:?}")
                 }
@@ -134,8 +134,8 @@ impl Writer {
     }
 
     /// Determines whether the write in flight was committed.
-    fn settle(&mut self, under_way: &Uncertain, object: Option<&Value>) {
-        let Uncertain { name, change } = under_way;
+    fn resolve(&mut self, in_flight: &Uncertain, object: Option<&Value>) {
+        let Uncertain { name, change } = in_flight;
         let has_it = object.is_some_and(|object| sequence(object) == Some(change.sequence));
         let happened = match change.verb {
             Verb::Create | Verb::Update => has_it,
@@ -148,25 +148,25 @@ impl Writer {
     }
 }
 
-/// The number of an object's content.
+/// The sequence number of an object's content.
 pub(super) fn sequence(object: &Value) -> Option<u64> {
     object["data"]["sequence"].as_str()?.parse().ok()
 }
 
 /// Whether an object's content is complete.
-pub(super) fn is_whole(object: &Value) -> bool {
+pub(super) fn is_complete(object: &Value) -> bool {
     let expected = sequence(object).map(filler);
     expected.is_some() && object["data"]["filler"].as_str() == expected.as_deref()
 }
 
 fn compare_one(name: &str, last: Change, object: &Value) -> Result<()> {
     let found = sequence(object);
-    demand(found == Some(last.sequence), || {
+    require(found == Some(last.sequence), || {
         format!("{name} has content {found:?}, but content {} was acknowledged", last.sequence)
     })?;
-    demand(is_whole(object), || format!("{name} is not whole: {object}"))?;
+    require(is_complete(object), || format!("{name} is incomplete: {object}"))?;
     let version = resource_version(object);
-    demand(last.version.is_none() || last.version == version, || {
+    require(last.version.is_none() || last.version == version, || {
         format!("{name} has version {version:?}, but {:?} was acknowledged", last.version)
     })
 }
@@ -180,14 +180,15 @@ mod tests {
         json!({"metadata": {"resourceVersion": version.to_string()}, "data": data})
     }
 
-    /// Whether a writer is content that made content 1 at version 10 and changed it to 2 at version 12,
-    /// with this under way, when the server has this object and is at this version.
-    fn check(under_way: Option<Verb>, object: Option<&Value>, version: u64) -> Result<usize> {
+    /// Checks the server's object and version against a writer that created content 1 at version 10 and
+    /// updated it to content 2 at version 12, with `in_flight` unanswered. Returns the number of changes
+    /// that the writer then knows.
+    fn check(in_flight: Option<Verb>, object: Option<&Value>, version: u64) -> Result<usize> {
         let mut writer = Writer::new(0, 1);
         for (verb, sequence, version) in [(Verb::Create, 1, 10), (Verb::Update, 2, 12)] {
             writer.history.add("w0-1", Change { verb, sequence, version: Some(version) });
         }
-        writer.under_way = under_way.map(|verb| {
+        writer.in_flight = in_flight.map(|verb| {
             let sequence = if verb == Verb::Delete { 2 } else { 3 };
             Uncertain { name: "w0-1".to_owned(), change: Change { verb, sequence, version: None } }
         });
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_writes_are_kept() {
+    fn a_lost_or_changed_write_is_detected() {
         let (survivor, next) = (object(2, 12), object(3, 13));
         assert_eq!(check(None, Some(&survivor), 12).unwrap(), 2);
         // The write in flight may be committed or not.
@@ -205,13 +206,13 @@ mod tests {
         assert_eq!(check(Some(Verb::Delete), Some(&survivor), 12).unwrap(), 2);
         assert_eq!(check(Some(Verb::Delete), None, 13).unwrap(), 3);
 
-        let mut half = survivor.clone();
-        half["data"]["filler"] = json!("000000000002.");
+        let mut incomplete = survivor.clone();
+        incomplete["data"]["filler"] = json!("000000000002.");
         assert!(check(None, None, 12).is_err(), "lost");
-        assert!(check(None, Some(&object(1, 10)), 12).is_err(), "an older content");
-        assert!(check(None, Some(&next), 13).is_err(), "a content that nobody wrote");
-        assert!(check(None, Some(&half), 12).is_err(), "half");
+        assert!(check(None, Some(&object(1, 10)), 12).is_err(), "older content");
+        assert!(check(None, Some(&next), 13).is_err(), "content that no client wrote");
+        assert!(check(None, Some(&incomplete), 12).is_err(), "incomplete");
         assert!(check(None, Some(&object(2, 13)), 13).is_err(), "another version");
-        assert!(check(None, Some(&survivor), 11).is_err(), "the server went back");
+        assert!(check(None, Some(&survivor), 11).is_err(), "the server's version decreased");
     }
 }

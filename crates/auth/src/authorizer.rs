@@ -201,7 +201,7 @@ impl Authorizer for Chain {
                     let authorizers = self.0.clone();
                     return Answer::pending(async move {
                         let rest = &authorizers[index + 1..];
-                        undecided.go_on(pending, rest, attributes).await
+                        undecided.continue_chain(pending, rest, attributes).await
                     });
                 }
             }
@@ -230,7 +230,7 @@ struct Undecided {
 
 impl Undecided {
     /// Waits for a ruling, and calls the rest of the chain if it has no opinion.
-    async fn go_on<'a>(
+    async fn continue_chain<'a>(
         mut self,
         pending: Answer<'a>,
         rest: &[Arc<dyn Authorizer>],

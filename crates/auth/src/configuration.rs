@@ -74,7 +74,7 @@ impl Configured {
     }
 }
 
-/// Parses an AuthorizationConfiguration. It must have all types of `required`, besides webhooks.
+/// Parses an AuthorizationConfiguration. Besides webhooks it must have all types of `required`.
 ///
 /// # Errors
 /// The errors, with upstream's texts.

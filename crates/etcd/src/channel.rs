@@ -3,7 +3,7 @@
 //! A call goes to the endpoint of the last call. If that endpoint cannot be reached, or does not
 //! answer, the next one replaces it.
 //!
-//! It must not know what is called, except whether the call may be repeated.
+//! It must not know the meaning of a call, except whether the call may be repeated.
 //!
 //! Invariants: every call ends by its deadline. A call that may have had an effect is not repeated.
 
@@ -89,7 +89,7 @@ impl Channel {
                     Box::pin(async move { connection.call(method, request).await });
                 let answer = timeout(SILENCE_MAX, &mut call).await;
                 if matches!(answer, Err(_) | Ok(Err(Error::Lost(_) | Error::Unreachable(_)))) {
-                    self.give_up(generation);
+                    self.abandon(generation);
                 }
                 answer.map_or(Ok(Attempt::Silent(call)), |answer| answer.map(Attempt::Answered))
             };
@@ -134,7 +134,7 @@ impl Channel {
         let expired = || Err(Error::Lost(format!("no answer in {timeout_after:?}")));
         let stream = stream.unwrap_or_else(|_| expired());
         if stream.is_err() {
-            self.give_up(generation);
+            self.abandon(generation);
         }
         stream
     }
@@ -182,12 +182,12 @@ impl Channel {
     /// Abandons the current connection.
     pub(crate) fn leave(&self) {
         let generation = self.current.lock().given_up;
-        self.give_up(generation);
+        self.abandon(generation);
     }
 
     /// Abandons a connection and moves to the next endpoint; calls in progress on it may still
     /// succeed.
-    fn give_up(&self, generation: u64) {
+    fn abandon(&self, generation: u64) {
         let mut current = self.current.lock();
         if current.given_up == generation {
             current.given_up += 1;

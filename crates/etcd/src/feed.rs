@@ -2,7 +2,7 @@
 //!
 //! There are two tasks. The [`Feed`] reads the watch as fast as messages arrive, because etcd
 //! before 3.5.13 loses events of a watch that is not read (etcd issue 17529), and restarts it when
-//! it ends. The [`Dispatcher`] decodes events to records and passes them to followers.
+//! it ends. The [`Publisher`] decodes events to records and passes them to followers.
 //!
 //! It must not know how writes are made.
 //!
@@ -27,7 +27,7 @@ use crate::own::Own;
 use crate::reading::{Reading, on_blocking_thread};
 use crate::translation::number;
 
-/// The most messages that wait for the dispatcher.
+/// The most messages that wait for the publisher.
 const MESSAGES_MAX: usize = 1024;
 
 /// The delay until progress is requested for a waiting reader, because the event mostly arrives by
@@ -46,7 +46,7 @@ const SILENCE_LAST: Duration = Duration::from_secs(8);
 /// Messages with more bytes of values than this are decoded on a blocking thread.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// A job of the dispatcher.
+/// A job of the publisher.
 pub(crate) enum Job {
     Apply(Vec<Event>, Revision),
     /// Replaces the state with the state at `head`.
@@ -73,7 +73,7 @@ pub(crate) struct Feed {
 }
 
 /// Why a watch ended.
-enum Over {
+enum EndReason {
     /// It can be resumed at its next revision.
     Interrupted(String),
     /// Its next revisions are compacted.
@@ -82,7 +82,7 @@ enum Over {
     Closed,
 }
 
-/// Makes the channel to the dispatcher.
+/// Makes the channel to the publisher.
 pub(crate) fn jobs() -> (mpsc::Sender<Job>, mpsc::Receiver<Job>) {
     mpsc::channel(MESSAGES_MAX)
 }
@@ -101,9 +101,9 @@ impl Feed {
                 (retry, silence_max) = (RETRY_FIRST, SILENCE_MAX);
             }
             let is_lost = match over {
-                Over::Closed => return,
-                Over::Compacted => true,
-                Over::Interrupted(why) => {
+                EndReason::Closed => return,
+                EndReason::Compacted => true,
+                EndReason::Interrupted(why) => {
                     tracing::info!(why, "the watch of etcd was interrupted; it is started again");
                     pause(&mut retry).await;
                     match self.reading.header().await {
@@ -139,10 +139,10 @@ impl Feed {
     }
 
     /// Watches from the assembly's next revision until the watch ends.
-    async fn watch(&self, assembly: &mut Assembly, silence_max: Duration) -> Over {
+    async fn watch(&self, assembly: &mut Assembly, silence_max: Duration) -> EndReason {
         let mut watch = match begin(&self.reading, assembly, self.progress).await {
             Ok(watch) => watch,
-            Err(error) => return Over::Interrupted(error.to_string()),
+            Err(error) => return EndReason::Interrupted(error.to_string()),
         };
         let (mut ask_at, mut silent): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
@@ -164,19 +164,19 @@ impl Feed {
                     silent = lacks.then(|| silent.unwrap_or_else(Instant::now));
                     if silent.is_some_and(|since| since.elapsed() >= silence_max) {
                         self.reading.etcd.leave_watched();
-                        return Over::Interrupted("the member sends nothing".to_owned());
+                        return EndReason::Interrupted("the member sends nothing".to_owned());
                     }
                     if self.progress == Progress::Requested
                         && let Err(error) = watch.request_progress()
                     {
-                        return Over::Interrupted(error.to_string());
+                        return EndReason::Interrupted(error.to_string());
                     }
                     ask_at = Some(Instant::now() + PROGRESS_AGAIN);
                     continue;
                 }
-                () = self.jobs.closed() => return Over::Closed,
+                () = self.jobs.closed() => return EndReason::Closed,
                 () = self.health.history_lost() => {
-                    return Over::Interrupted("the database went back to an older revision".to_owned());
+                    return EndReason::Interrupted("the database went back to an older revision".to_owned());
                 }
             };
             silent = None;
@@ -185,17 +185,17 @@ impl Feed {
                     self.reading.measures.progress.add(u64::from(message.is_progress()));
                     assembly.take(message)
                 }
-                Err(error) => return Over::Interrupted(error.to_string()),
+                Err(error) => return EndReason::Interrupted(error.to_string()),
             };
             match step {
                 Step::Nothing => {}
                 Step::Emit(events, head) => {
                     if self.jobs.send(Job::Apply(events, head)).await.is_err() {
-                        return Over::Closed;
+                        return EndReason::Closed;
                     }
                 }
-                Step::Compacted => return Over::Compacted,
-                Step::Ended(why) => return Over::Interrupted(why),
+                Step::Compacted => return EndReason::Compacted,
+                Step::Ended(why) => return EndReason::Interrupted(why),
             }
         }
     }
@@ -246,7 +246,7 @@ fn has_lost_history(before: &ResponseHeader, next: Revision, now: &ResponseHeade
 }
 
 /// The task that passes records to followers.
-pub(crate) struct Dispatcher {
+pub(crate) struct Publisher {
     pub(crate) reading: Reading,
     pub(crate) own: Arc<Own>,
     pub(crate) horizon: Arc<Horizon>,
@@ -256,7 +256,7 @@ pub(crate) struct Dispatcher {
     pub(crate) followers: Vec<(Arc<dyn Follower>, Revision)>,
 }
 
-impl Dispatcher {
+impl Publisher {
     pub(crate) async fn run(mut self) {
         while let Some(job) = self.jobs.recv().await {
             match job {

@@ -17,7 +17,7 @@ use crate::horizon::Horizon;
 use crate::reading::{Reading, on_blocking_thread};
 use crate::translation::number;
 
-/// How long a new follower's watch waits for a message before the dispatcher is asked again.
+/// How long a new follower's watch waits for a message before the publisher is asked again.
 const REGISTER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The most revisions before the head that a new follower gets one by one. History that is not
@@ -26,7 +26,7 @@ const REGISTER_INTERVAL: Duration = Duration::from_millis(20);
 const REPLAYED_REVISIONS_MAX: u64 = 10_000;
 
 /// Gives a follower the state at the floor, or at the newer revision from which it replays, and
-/// every later write, then registers it with the dispatcher.
+/// every later write, then registers it with the publisher.
 pub(crate) async fn follow(
     reading: &Reading,
     progress: Progress,
@@ -41,7 +41,7 @@ pub(crate) async fn follow(
         Err(Error::Compacted) => reading.state(None).await?,
         state => state?,
     };
-    give_state(&follower, state, seen, pin.revision).await;
+    send_state(&follower, state, seen, pin.revision).await;
     let mut watch = None;
     let mut assembly = Assembly::after(seen, progress);
     loop {
@@ -90,7 +90,7 @@ const STATE_RECORDS: usize = 256;
 /// Gives a follower the state at a revision, ordered by revision, with the records of one revision
 /// in one call. A state that is newer than the floor is a reset, with a history that starts there.
 /// It runs on a blocking thread, so that a slow follower does not block the connections to etcd.
-async fn give_state(
+async fn send_state(
     follower: &Arc<dyn Follower>,
     state: Vec<Record>,
     at: Revision,

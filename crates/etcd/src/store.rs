@@ -17,7 +17,7 @@ use crate::backup::EtcdState;
 use crate::client::{Client, Etcd};
 use crate::compaction;
 use crate::error::Error as EtcdError;
-use crate::feed::{self, Dispatcher, Feed, Job};
+use crate::feed::{self, Feed, Job, Publisher};
 use crate::following;
 use crate::health::{self, Health, Waiter};
 use crate::horizon::Horizon;
@@ -139,7 +139,7 @@ impl EtcdOpening {
             health: health.clone(),
             jobs: jobs.clone(),
         };
-        let dispatcher = Dispatcher {
+        let publisher = Publisher {
             reading: reading.clone(),
             own: own.clone(),
             horizon: horizon.clone(),
@@ -148,7 +148,7 @@ impl EtcdOpening {
         };
         let mut tasks = vec![
             tokio::spawn(feed.run(header)),
-            tokio::spawn(dispatcher.run()),
+            tokio::spawn(publisher.run()),
             tokio::spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters)),
         ];
         if let Some(interval) = options.size_interval {

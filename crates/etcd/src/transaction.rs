@@ -86,7 +86,7 @@ pub(crate) fn restoration(path: Bytes, written: i64, before: Option<KeyValue>) -
 }
 
 /// Makes the transaction `If Version(key) = version Then Put(key, value) Else Get(key)`.
-pub(crate) fn turn(path: Bytes, version: i64, value: Bytes) -> TxnRequest {
+pub(crate) fn put_if_version(path: Bytes, version: i64, value: Bytes) -> TxnRequest {
     let compare = Compare {
         result: 0,
         target: CompareTarget::Version as i32,

@@ -25,7 +25,7 @@ pub use shards::Shards;
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to the count.
+    /// Adds `count`.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
@@ -41,7 +41,7 @@ impl Counter {
 pub struct Gauge(AtomicI64);
 
 impl Gauge {
-    /// Adds to the number, which may be negative.
+    /// Adds `change`, which may be negative.
     pub fn add(&self, change: i64) {
         self.0.fetch_add(change, Ordering::Relaxed);
     }

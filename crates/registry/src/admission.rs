@@ -90,8 +90,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Records a change of the object: those called before that ask for reinvocation are called
-    /// again.
+    /// Records a change of the object, so the webhooks and policies that were called before and ask for
+    /// reinvocation are called again.
     pub fn wake(&mut self) {
         self.changed = true;
         self.due.append(&mut self.reinvocable);
@@ -115,9 +115,9 @@ impl Memory {
         }
     }
 
-    /// Records the object after a round.
-    pub(crate) fn leave(&mut self, object: &Value) {
-        // The copy is needed only if somebody asks for reinvocation.
+    /// Ends a round with this object.
+    pub(crate) fn end_round(&mut self, object: &Value) {
+        // The copy is needed only if a webhook or policy asks for reinvocation.
         self.left = (!self.reinvocable.is_empty()).then(|| object.clone());
     }
 }

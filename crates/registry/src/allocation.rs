@@ -19,8 +19,8 @@ use crate::{Object, Registry, Resource};
 
 /// Assigns shared values (addresses, ports) to the objects of a kind.
 ///
-/// It reads committed state and holds none of its own. What it takes for free may be taken by a
-/// concurrent write: then the commit conflicts, and the allocator is called again.
+/// It reads committed state and has no other state. A concurrent write may take a value that it found
+/// free. Then the commit conflicts, and the allocator is called again.
 pub trait Allocator: Send + Sync {
     /// Sets the missing values of an object and refuses those that it cannot have. `old` is the
     /// stored object, on updates. A dry run gets example values.
@@ -86,7 +86,7 @@ impl Companion {
         Self(Part::Write(Write {
             key: mark_key(collection, item),
             expect: Expect::Absent,
-            change: Change::Put(note(by)),
+            change: Change::Put(text_value(by)),
             note: None,
         }))
     }
@@ -184,6 +184,6 @@ fn mark_key(collection: &str, item: &str) -> Key {
     Key { collection: collection.into(), item: item.into() }
 }
 
-fn note(text: &str) -> Template {
+fn text_value(text: &str) -> Template {
     Template::whole(json::to_string(&Value::from(text)).into())
 }

@@ -110,7 +110,7 @@ pub struct ResourceDefinition {
     pub allocator: Option<Arc<dyn Allocator>>,
     /// Learns of committed changes.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Performs what is posted to a virtual resource, where the engine does so.
+    /// Performs an object that is posted to a virtual resource, if the engine does so.
     pub action: Option<Arc<dyn Action>>,
     /// The deprecation warning, if the version is deprecated (DEP-12).
     pub deprecation: Option<Deprecation>,

@@ -1,7 +1,7 @@
-//! Further encodings of committed objects. Each is made on first use, cached with its object, and
+//! Further encodings of committed objects. Each is computed on first use, cached with its object, and
 //! shared by all readers and watchers (law 3).
 //!
-//! It must not know who asks for which encoding, and why.
+//! It must not know which requests need which encoding.
 //!
 //! Invariants:
 //! - The encodings of all objects together take no more memory than the [`EncodingCache`] allows.
@@ -22,7 +22,7 @@ use crate::{Object, Resource};
 pub(crate) use cache::EncodingCache;
 use content::Content;
 
-/// The encodings of an object besides its stored JSON.
+/// The encodings of an object other than its stored JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extra {
     /// JSON of a version that is not the stored one.

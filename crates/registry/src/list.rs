@@ -35,7 +35,12 @@ pub(crate) async fn list(
         let selected = seen.iter().filter(|object| selection.matches(object));
         return page(target, revision, selected, options, false);
     }
-    work::ahead(survey(snapshot.within(&target.namespace, &from), &selection, options.limit)).await;
+    work::ahead(announce_scan(
+        snapshot.within(&target.namespace, &from),
+        &selection,
+        options.limit,
+    ))
+    .await;
     if selection.is_by_content() {
         index(snapshot.within(&target.namespace, &from), &target.resource).await;
     }
@@ -51,7 +56,7 @@ pub(crate) async fn list(
 }
 
 /// Estimates the work of scanning `objects` for [`work::ahead`], up to its threshold.
-pub(crate) fn survey<'a>(
+pub(crate) fn announce_scan<'a>(
     objects: impl Iterator<Item = &'a Arc<Object>>,
     selection: &Selection,
     limit: u64,
@@ -81,7 +86,7 @@ pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, re
         // An unreadable object becomes an error when it is returned.
         let _ = object.index(resource);
         bytes += object.size();
-        if bytes > work::STRETCH_BYTES {
+        if bytes > work::YIELD_BYTES {
             bytes = 0;
             work::pause().await;
         }

@@ -99,7 +99,7 @@ pub trait Strategy: Send + Sync {
         GracePeriod::None
     }
 
-    /// What marking an object as deleted changes besides `deletionTimestamp`.
+    /// The changes, other than `deletionTimestamp`, when an object is marked as deleted.
     fn deletion(&self) -> Deletion {
         Deletion::Graceful
     }

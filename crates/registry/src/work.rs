@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 pub const SHARED_BYTES_MAX: usize = 32 * 1024;
 
 /// After how many bytes long work yields: about 10 ms of the slowest kind of work.
-pub const STRETCH_BYTES: usize = 128 * 1024;
+pub const YIELD_BYTES: usize = 128 * 1024;
 
 /// The thread of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub fn watched<T>(thread: Thread, poll: impl FnOnce() -> T) -> (T, bool) {
     (done, wants_apart)
 }
 
-/// Announces work on so many bytes. More than [`SHARED_BYTES_MAX`] continue on a separate thread.
+/// Announces work on `bytes` bytes. Work on more than [`SHARED_BYTES_MAX`] continues on a separate thread.
 pub async fn ahead(bytes: usize) {
     if bytes > SHARED_BYTES_MAX {
-        leave(|thread| thread == Thread::Shared).await;
+        move_from(|thread| thread == Thread::Shared).await;
     }
 }
 
@@ -54,20 +54,20 @@ pub async fn ahead_of_expressions() {
 
 /// Yields to other requests in the middle of long work.
 pub async fn pause() {
-    leave(|_| true).await;
+    move_from(|_| true).await;
 }
 
 /// Ends the poll if it is watched and `from` selects its thread; the next poll is on a separate
 /// thread.
-async fn leave(from: impl Fn(Thread) -> bool) {
-    let mut left = false;
+async fn move_from(from: impl Fn(Thread) -> bool) {
+    let mut moved = false;
     poll_fn(|context: &mut Context<'_>| {
-        if left {
+        if moved {
             return Poll::Ready(());
         }
         match WATCHED.get() {
             Some((thread, _)) if from(thread) => {
-                left = true;
+                moved = true;
                 WATCHED.set(Some((thread, true)));
                 context.waker().wake_by_ref();
                 Poll::Pending

@@ -20,7 +20,7 @@ use crate::backends::{Backend, Extensions, Unreachable};
 use crate::discovery::{Extension, ExtensionSet};
 use discovery::Discovered;
 pub(crate) use documents::{Converted, V2};
-pub(crate) use proxy::Handed;
+pub(crate) use proxy::ProxiedRequest;
 pub(crate) use services::ApiService;
 use services::ApiServices;
 

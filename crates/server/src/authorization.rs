@@ -81,7 +81,10 @@ impl Index for Policy {
             Kind::Created | Kind::Updated => match object.tree() {
                 Ok(tree) => self.set(kind, namespace, name, &tree),
                 Err(why) => {
-                    tracing::error!("{} grants nothing: {why}", kind.resource());
+                    tracing::error!(
+                        "cannot read an object of {}, so it grants nothing: {why}",
+                        kind.resource()
+                    );
                     self.remove(kind, namespace, name);
                 }
             },

@@ -30,7 +30,7 @@ pub(crate) use egress::{Way, Ways};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
 pub(crate) use measures::{DIAL_BOUNDS, Dials};
-pub(crate) use reach::Unallowed;
+pub(crate) use reach::Refused;
 pub(crate) use services::Services;
 
 /// The address and TLS settings of a server.

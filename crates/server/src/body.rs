@@ -45,7 +45,7 @@ pub(crate) struct Body {
     in_a_row: u8,
     /// Dropped when the body has been sent or aborted: counts, limits.
     guard: Option<Box<dyn Guard>>,
-    /// True if the client may pause the body for hours: it, or the upgraded connection behind it,
+    /// True if the client may pause the body for hours, because the body or its upgraded connection
     /// relays a backend.
     is_session: bool,
 }

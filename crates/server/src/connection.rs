@@ -93,7 +93,7 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    register.dismiss_all();
+    register.close_all();
     loop {
         tokio::select! {
             () = &mut idle_watch => {}
@@ -107,7 +107,7 @@ async fn serve_connection(stream: TcpStream, entry: Entry, from: IpAddr, shared:
     let address = stream.local_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |local| local.ip());
     let acceptor = TlsAcceptor::from(shared.tls.config(address));
     let socket = Socket::new(stream, entry.connection().clone());
-    let handshake = tokio::time::timeout(limits.handshake, shake_hands(socket, &acceptor)).await;
+    let handshake = tokio::time::timeout(limits.handshake, tls_handshake(socket, &acceptor)).await;
     let why = match handshake {
         Ok(Ok(stream)) => return speak_http(stream, entry.connection(), &shared).await,
         Ok(Err(error)) => error,
@@ -181,7 +181,7 @@ impl Requests {
 }
 
 /// Runs the TLS handshake. A client without TLS gets a plain-text error, as from Go's servers.
-async fn shake_hands(
+async fn tls_handshake(
     mut stream: Socket,
     acceptor: &TlsAcceptor,
 ) -> std::io::Result<TlsStream<Socket>> {

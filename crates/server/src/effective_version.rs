@@ -115,7 +115,7 @@ impl Release {
         (self.major.to_string(), self.minor.to_string())
     }
 
-    /// As upstream reads it: `v1.35`, `1.35`, `1.35.0`. The patch comes second.
+    /// Parses a version as upstream does: `v1.35`, `1.35` or `1.35.0`. Returns it and the patch number.
     fn parse(text: &str) -> Option<(Self, u32)> {
         let text = text.trim();
         let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.').map(number);
@@ -166,7 +166,7 @@ fn release<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Option<Relea
 mod tests {
     use super::*;
 
-    /// The values of both flags, and both releases that they come to, or why they are refused.
+    /// The values of both flags, and the resulting emulated and minimum versions, or the error.
     type Row =
         (&'static [&'static str], &'static [&'static str], Result<[&'static str; 2], &'static str>);
 

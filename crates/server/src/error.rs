@@ -41,7 +41,7 @@ pub enum Error {
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The reason and a remedy.
         reason: String,
     },
     /// The objects of a file cannot be read or applied.
@@ -49,7 +49,7 @@ pub enum Error {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A certificate could not be made.
@@ -63,7 +63,7 @@ pub enum Error {
     Flag {
         /// The flag.
         flag: &'static str,
-        /// What is wrong, and what to do.
+        /// The reason and a remedy.
         reason: String,
     },
     /// The file that a flag names cannot be used.
@@ -71,7 +71,7 @@ pub enum Error {
     Named {
         /// The flag.
         flag: &'static str,
-        /// What is wrong, and what to do.
+        /// The reason and a remedy.
         error: Box<Self>,
     },
     /// A flag of services is invalid.
@@ -85,7 +85,7 @@ pub enum Error {
     OpenStore {
         /// The store's directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The store cannot be opened or read.

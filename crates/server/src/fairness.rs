@@ -94,7 +94,7 @@ pub(crate) struct Class {
 }
 
 /// A request that needs seats.
-pub(crate) struct Wanting<'a> {
+pub(crate) struct SeatRequest<'a> {
     pub(crate) class: &'a Arc<Class>,
     pub(crate) user: &'a Arc<User>,
     pub(crate) info: &'a Arc<RequestInfo>,
@@ -136,9 +136,9 @@ impl Fairness {
     }
 
     /// Waits for seats, at most a quarter of the request's timeout.
-    pub(crate) async fn admit(&self, wanting: Wanting<'_>) -> Result<Seat, Rejected> {
-        let Wanting { class, user, info, began, timeout, .. } = wanting;
-        let estimate = self.estimate(&wanting);
+    pub(crate) async fn admit(&self, seat_request: SeatRequest<'_>) -> Result<Seat, Rejected> {
+        let SeatRequest { class, user, info, began, timeout, .. } = seat_request;
+        let estimate = self.estimate(&seat_request);
         class.measures.estimated_seats.observe(estimate.max_seats() as u64);
         let until = began + (timeout / 4).min(WAIT_MAX);
         level::admit(class, user, info, estimate, until).await
@@ -250,8 +250,8 @@ impl Fairness {
     }
 
     /// Estimates the seats of a request.
-    fn estimate(&self, wanting: &Wanting<'_>) -> WorkEstimate {
-        let Wanting { class, info, query, resource, .. } = wanting;
+    fn estimate(&self, seat_request: &SeatRequest<'_>) -> WorkEstimate {
+        let SeatRequest { class, info, query, resource, .. } = seat_request;
         let Some(named) = &info.resource else { return WorkEstimate::seats(1) };
         let Some(verb) = info.verb.on_resource() else { return WorkEstimate::seats(1) };
         match verb {

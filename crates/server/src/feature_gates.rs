@@ -23,7 +23,7 @@ enum Stage {
 
 /// Pintle's implementation of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Here {
+enum Support {
     /// It can be on or off: a [`Feature`].
     Both,
     /// Always on.
@@ -44,15 +44,15 @@ struct Gate {
     name: &'static str,
     /// Upstream's default.
     default: bool,
-    here: Here,
+    support: Support,
 }
 
-const fn gate(stage: Stage, name: &'static str, default: bool, here: Here) -> Gate {
-    Gate { stage, name, default, here }
+const fn gate(stage: Stage, name: &'static str, default: bool, support: Support) -> Gate {
+    Gate { stage, name, default, support }
 }
 
 const fn locked(stage: Stage, name: &'static str, default: bool) -> Gate {
-    Gate { stage, name, default, here: Here::Locked }
+    Gate { stage, name, default, support: Support::Locked }
 }
 
 /// The features that can be set.
@@ -93,7 +93,7 @@ impl Feature {
 pub struct FeatureGates {
     /// The settings of the command line.
     set: BTreeMap<&'static str, bool>,
-    /// Whose stages and defaults hold.
+    /// The release whose stages and defaults apply.
     version: EffectiveVersion,
 }
 
@@ -109,8 +109,8 @@ impl FeatureGates {
         all.filter(|feature| self.has(Feature::Kinds(*feature))).collect()
     }
 
-    /// Every gate of the release, by name, with upstream's word for its stage, and whether it is on. A gate
-    /// that the release had not yet is among them where the server has the feature all the same.
+    /// Every gate of the release, by name: upstream's word for its stage, and whether it is on. Includes a
+    /// gate that the release does not have yet if the server has the feature nevertheless.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str, bool)> {
         let of_one = GATES.iter().filter_map(|gate| {
             let on = self.is_on(gate);
@@ -126,20 +126,21 @@ impl FeatureGates {
         all
     }
 
-    /// The features that the server has although the release that it acts as has them off or not at all.
+    /// The features that the server has although the emulated release lacks them or has them off.
     pub(crate) fn ahead(&self) -> Vec<&'static str> {
-        let fixed = GATES.iter().filter(|gate| matches!(gate.here, Here::On | Here::Locked));
+        let fixed =
+            GATES.iter().filter(|gate| matches!(gate.support, Support::On | Support::Locked));
         let is_ahead =
             |gate: &&Gate| self.is_on(gate) && !self.spec(gate).is_some_and(|(_, default)| default);
         fixed.filter(is_ahead).map(|gate| gate.name).collect()
     }
 
     fn is_on(&self, gate: &Gate) -> bool {
-        match gate.here {
-            Here::On => true,
-            Here::Off => false,
-            Here::Locked => gate.default,
-            Here::Both | Here::Apart => self
+        match gate.support {
+            Support::On => true,
+            Support::Off => false,
+            Support::Locked => gate.default,
+            Support::Both | Support::Apart => self
                 .set
                 .get(gate.name)
                 .copied()
@@ -147,8 +148,8 @@ impl FeatureGates {
         }
     }
 
-    /// The stage and the default of a gate in the release that the server acts as; `None` if that release
-    /// has no such gate.
+    /// The stage and the default of a gate in the emulated release; `None` if that release has no such
+    /// gate.
     fn spec(&self, gate: &Gate) -> Option<(Stage, bool)> {
         let release = self.version.emulated_minor();
         let first = EARLIER.partition_point(|row| row.name < gate.name);
@@ -157,14 +158,14 @@ impl FeatureGates {
         earlier.map_or(Some((gate.stage, gate.default)), |row| row.spec)
     }
 
-    /// Reads the flag's values as [`Self::parse_for`] does, for this program's own release.
+    /// Parses the flag's values as [`Self::parse_for`] does, for this program's own release.
     pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         Self::parse_for(EffectiveVersion::default(), flags)
     }
 
-    /// Reads the flag's values, each `Name=true,Other=false`; of settings of one gate the last holds. A
-    /// gate that is not known is an error (DEP-22), and so is switching off what cannot be (DEP-23). The
-    /// release that the server acts as says which gates there are, and what they are by default.
+    /// Parses the flag's values, each `Name=true,Other=false`. The last setting of a gate wins. An unknown
+    /// gate is an error (DEP-22), as is disabling a feature that cannot be disabled (DEP-23). The emulated
+    /// release determines which gates exist and their defaults.
     pub fn parse_for<'a>(
         version: EffectiveVersion,
         flags: impl IntoIterator<Item = &'a str>,
@@ -197,14 +198,17 @@ impl FeatureGates {
         let of_stage: Vec<&Gate> = GATES.iter().filter(is_of_stage).collect();
         let mut stay = Vec::new();
         for gate in of_stage {
-            match (gate.here, on) {
-                (Here::Both | Here::Apart, _) => _ = self.set.insert(gate.name, on),
-                (Here::On, false) | (Here::Off, true) => stay.push(gate.name),
-                (Here::On | Here::Off | Here::Locked, _) => {}
+            match (gate.support, on) {
+                (Support::Both | Support::Apart, _) => _ = self.set.insert(gate.name, on),
+                (Support::On, false) | (Support::Off, true) => stay.push(gate.name),
+                (Support::On | Support::Off | Support::Locked, _) => {}
             }
         }
         if !stay.is_empty() {
-            tracing::warn!("--feature-gates={name}={on} does not set {}", stay.join(", "));
+            tracing::warn!(
+                "--feature-gates={name}={on} does not change these gates, whose features are fixed: {}",
+                stay.join(", ")
+            );
         }
     }
 
@@ -217,25 +221,25 @@ impl FeatureGates {
                  {emulation}, min compatibility version {oldest}"
             ));
         };
-        match gate.here {
-            Here::Locked if on != gate.default => {
+        match gate.support {
+            Support::Locked if on != gate.default => {
                 let default = gate.default;
                 return Err(format!(
                     "cannot set feature gate {name} to {on}, feature is locked to {default}"
                 ));
             }
-            Here::On if !on => {
+            Support::On if !on => {
                 return Err(format!(
                     "cannot set feature gate {name} to false, this server always has the feature"
                 ));
             }
-            Here::Off if on => {
+            Support::Off if on => {
                 return Err(format!(
                     "cannot set feature gate {name} to true, this server does not have the feature"
                 ));
             }
-            Here::Both | Here::Apart => _ = self.set.insert(gate.name, on),
-            Here::On | Here::Off | Here::Locked => {}
+            Support::Both | Support::Apart => _ = self.set.insert(gate.name, on),
+            Support::On | Support::Off | Support::Locked => {}
         }
         // DEP-25
         match stage {
@@ -296,10 +300,10 @@ fn read(setting: &str) -> Result<(&str, bool), String> {
     }
 }
 
-/// The settings that are about all gates of a stage.
+/// The settings that apply to all gates of a stage.
 const OF_STAGES: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
 
-/// The stage whose gates a setting is about, where it is about all of them.
+/// The stage to whose gates a setting applies, or `None` for the setting of one gate.
 fn stage_of_all(name: &str) -> Option<(&'static str, Stage)> {
     OF_STAGES.into_iter().find(|(own, _)| *own == name)
 }

@@ -33,13 +33,13 @@ pub(crate) enum Endpoint {
 /// One named check.
 struct Check {
     name: &'static str,
-    about: About,
+    about: Endpoints,
     run: fn(&Health<'_>, Endpoint) -> Result<(), String>,
 }
 
 /// The endpoints that a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
+enum Endpoints {
     All,
     /// `/livez` and `/healthz`.
     Life,
@@ -50,15 +50,15 @@ enum About {
 }
 
 const fn check(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
-    Check { name, about: About::All, run }
+    Check { name, about: Endpoints::All, run }
 }
 
 const fn life(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
-    Check { name, about: About::Life, run }
+    Check { name, about: Endpoints::Life, run }
 }
 
 const fn ready(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
-    Check { name, about: About::Readiness, run }
+    Check { name, about: Endpoints::Readiness, run }
 }
 
 /// The checks under upstream's names (HLT-06), in the order of the verbose page. Upstream runs
@@ -73,7 +73,7 @@ const CHECKS: &[Check] = &[
     ready("etcd-readiness", |health, _| (health.store_ready)()),
     Check {
         name: "kms-providers",
-        about: About::Plugins,
+        about: Endpoints::Plugins,
         run: |health, _| health.kms.clone().unwrap_or(Ok(())),
     },
     ready("informer-sync", hook),
@@ -140,10 +140,10 @@ impl Endpoint {
     /// The endpoint's checks; `plugins` adds the KMS check.
     fn checks(self, plugins: bool) -> impl Iterator<Item = &'static Check> {
         CHECKS.iter().filter(move |check| match check.about {
-            About::All => true,
-            About::Life => self != Self::Readyz,
-            About::Readiness => self == Self::Readyz,
-            About::Plugins => plugins && self != Self::Livez,
+            Endpoints::All => true,
+            Endpoints::Life => self != Self::Readyz,
+            Endpoints::Readiness => self == Self::Readyz,
+            Endpoints::Plugins => plugins && self != Self::Livez,
         })
     }
 }

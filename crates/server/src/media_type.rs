@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_kept() {
+    fn parameters_are_parsed() {
         let header = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json";
         let ranges = parse_accept(header);
         assert_eq!(ranges[0].parameter("as"), Some("Table"));

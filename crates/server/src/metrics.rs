@@ -70,7 +70,7 @@ pub(crate) struct Sources {
     authorization: Arc<authorization::Measures>,
     /// Measures of the node graph, if it exists.
     node_graph: Option<Arc<GraphMeasures>>,
-    /// How values are encrypted, where they are.
+    /// The encryption configuration, if values are encrypted.
     pub(crate) encryption: Option<Arc<encryption::Current>>,
     audit: Arc<audit::Measures>,
     /// Each feature gate with its stage and setting.
@@ -85,7 +85,7 @@ pub(crate) struct Measured {
     pub(crate) effects: Arc<pintle_effects::Measures>,
     pub(crate) authorization: Arc<authorization::Measures>,
     pub(crate) node_graph: Option<Arc<GraphMeasures>>,
-    /// How values are encrypted, where they are.
+    /// The encryption configuration, if values are encrypted.
     pub(crate) encryption: Option<Arc<encryption::Current>>,
     pub(crate) audit: Arc<audit::Measures>,
 }

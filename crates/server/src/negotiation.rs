@@ -137,7 +137,7 @@ pub(crate) enum MetaVersion {
 }
 
 impl MetaVersion {
-    /// The `apiVersion` of what is sent in this version.
+    /// The `apiVersion` of objects in this version.
     pub(crate) const fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "meta.k8s.io/v1",
@@ -175,7 +175,7 @@ impl<'a> Preferences<'a> {
             Some(value) if !value.is_empty() => {
                 matches!(value, "1" | "t" | "T") || value.eq_ignore_ascii_case("true")
             }
-            _ => is_for_people(headers),
+            _ => is_interactive(headers),
         };
         Self { headers, pretty, cbor: false }
     }
@@ -357,7 +357,7 @@ pub(crate) const fn watch_type(encoding: Encoding) -> &'static str {
 }
 
 /// True if the user agent looks like a browser or a command line tool (OAS-10).
-fn is_for_people(headers: &HeaderMap) -> bool {
+fn is_interactive(headers: &HeaderMap) -> bool {
     let agent = headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
     [&b"curl"[..], b"Wget", b"Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
 }

@@ -36,13 +36,13 @@ use crate::version;
 pub(crate) struct OpenApi {
     cache: Mutex<Cache>,
     /// Documents that are being built; other requests for them wait.
-    building: Mutex<HashMap<Key, Turn>>,
+    building: Mutex<HashMap<Key, BuildLock>>,
 }
 
 /// The path and format of a document.
 type Key = (String, Format);
 /// Held while a document is built.
-type Turn = Arc<tokio::sync::Mutex<()>>;
+type BuildLock = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Default)]
 struct Cache {
@@ -69,7 +69,7 @@ struct Index {
 /// A document.
 struct Document {
     gzip: Bytes,
-    /// Made of the hash in the index, for every encoding: `Vary` distinguishes them.
+    /// Derived from the hash in the index. All encodings share it, and `Vary` distinguishes them.
     etag: String,
     media_type: &'static str,
     /// The value of `Vary`. The index has none.
@@ -141,7 +141,7 @@ impl OpenApi {
         };
         let requested = if matches!(wanted, Wanted::V3(_)) { call.query.text("hash") } else { "" };
         if !requested.is_empty() && requested != *hash {
-            return Ok(elsewhere(path, hash, wanted.varies())); // OAS-02
+            return Ok(redirect_to_current(path, hash, wanted.varies())); // OAS-02
         }
         let document = self.document(call, path, wanted, format, &index).await?;
         let mut response = document.response(&call.head.headers)?;
@@ -294,7 +294,7 @@ fn forever(headers: &mut HeaderMap) {
 }
 
 /// Redirects from an old hash of a document to the current one.
-fn elsewhere(path: &str, hash: &str, varies: Option<&'static str>) -> Response {
+fn redirect_to_current(path: &str, hash: &str, varies: Option<&'static str>) -> Response {
     let path: Vec<_> = path.split('/').map(percent_encode).collect();
     let location = format!("{}?hash={hash}", path.join("/"));
     let mut response = bare(StatusCode::MOVED_PERMANENTLY, varies);

@@ -267,7 +267,7 @@ enum OpenId {
 }
 
 fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
-    const LASTS: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+    const CACHEABLE: HeaderValue = HeaderValue::from_static("public, max-age=3600");
     // If the issuer is not a URL, neither document exists.
     let configuration = open_id_configuration(call).ok_or_else(Status::no_such_path)?;
     get_only(call)?;
@@ -279,7 +279,7 @@ fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     call.preferences().routed(route)?;
     let mut response = Response::new(Body::full(json));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    response.headers_mut().insert(CACHE_CONTROL, LASTS);
+    response.headers_mut().insert(CACHE_CONTROL, CACHEABLE);
     Ok(response)
 }
 

@@ -15,13 +15,14 @@ use tokio_rustls::TlsConnector;
 use crate::backends::dial;
 use crate::trust;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of the check.
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The bytes of a response that are read.
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 
 /// Requests `https://127.0.0.1:PORT/healthz`; the error has upstream's text.
 pub(crate) async fn healthz(port: u16) -> Result<String, String> {
-    let outcome = tokio::time::timeout(PATIENCE, get(port)).await;
+    let outcome = tokio::time::timeout(TIMEOUT, get(port)).await;
     let outcome = outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
     let (is_success, text) =
         outcome.map_err(|why| format!("Get \"https://127.0.0.1:{port}/healthz\": {why}"))?;

@@ -9,4 +9,4 @@ pub(crate) mod rewriting;
 mod session;
 pub(crate) mod upgrade;
 
-pub(crate) use session::{Session, say_last};
+pub(crate) use session::{Session, send_and_close};

@@ -220,7 +220,7 @@ impl Running {
         self.api.lifecycle.stop();
         let limit = self.api.settings.request_timeout;
         if tokio::time::timeout(limit, &mut self.connections).await.is_err() {
-            tracing::warn!("requests were still open after {limit:?} and are cut off");
+            tracing::warn!("requests that are still open after {limit:?} are cut off");
         }
         if let Some(audit) = &self.api.audit {
             audit.close().await;
@@ -475,7 +475,7 @@ fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> boo
     let all_may_all = authorization.is_open();
     if anonymous.enabled && all_may_all {
         tracing::warn!(
-            "anonymous requests are refused, because --authorization-mode has AlwaysAllow; use another mode"
+            "anonymous requests are refused, because --authorization-mode has AlwaysAllow"
         );
     }
     anonymous.enabled && !all_may_all

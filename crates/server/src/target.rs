@@ -38,7 +38,8 @@ pub(crate) fn find(
     let subresource = match info.subresource.as_str() {
         "" => None,
         name => {
-            let part = resource.subresource(name).ok_or_else(|| no_such_part(&resource, info))?;
+            let part =
+                resource.subresource(name).ok_or_else(|| subresource_not_found(&resource, info))?;
             Some(part.clone())
         }
     };
@@ -86,7 +87,7 @@ fn is_proxy(subresource: &Subresource) -> bool {
 
 /// The 404 of a subresource. Upstream's handler of custom resources says that the object does not
 /// exist.
-fn no_such_part(resource: &Resource, info: &ResourceInfo) -> Status {
+fn subresource_not_found(resource: &Resource, info: &ResourceInfo) -> Status {
     if resource.typed_items {
         Status::not_found(&resource.group_resource(), &info.name)
     } else {

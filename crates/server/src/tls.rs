@@ -26,7 +26,7 @@ use crate::Error;
 use crate::config::TlsParameters;
 use crate::pki::{Authorities, ListenerCertificates, Pair};
 use choice::Choice;
-pub(crate) use verifier::{Believed, Verifier};
+pub(crate) use verifier::{FixedVerifier, Verifier};
 
 /// The settings of the listener and the verifiers of client certificates. Certificates can be
 /// replaced while the server runs.
@@ -84,7 +84,9 @@ impl Tls {
 }
 
 /// The verifiers of clients and of front proxies.
-fn verifiers(certificates: &ListenerCertificates) -> Result<(Believed, Option<Believed>), Error> {
+fn verifiers(
+    certificates: &ListenerCertificates,
+) -> Result<(FixedVerifier, Option<FixedVerifier>), Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = |authorities: &Authorities| {
         Chains::verifier(&authorities.roots, &provider).map_err(|why| Error::Tls(why.to_string()))
@@ -200,7 +202,7 @@ impl Chains {
     fn verifier(
         authorities: &RootCertStore,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Believed, VerifierBuilderError> {
+    ) -> Result<FixedVerifier, VerifierBuilderError> {
         let (authorities, provider) = (Arc::new(authorities.clone()), provider.clone());
         let of_third_version =
             WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider.clone());

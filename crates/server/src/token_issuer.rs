@@ -38,7 +38,7 @@ pub(crate) struct TokenIssuer {
 }
 
 /// A request for a token.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestedToken<'a> {
     pub(crate) namespace: &'a str,
     /// The service account's name.
     pub(crate) name: &'a str,
@@ -54,7 +54,7 @@ impl TokenIssuer {
     /// Sets the status of a TokenRequest. Returns warnings.
     pub(crate) fn answer(
         &self,
-        asked: &Asked<'_>,
+        asked: &RequestedToken<'_>,
         request: &mut Value,
     ) -> Result<Vec<String>, Status> {
         check_bound_object(asked, request)?;
@@ -141,7 +141,7 @@ pub(crate) fn key_set(keys: &[PublicKey]) -> String {
 }
 
 /// The request's name and namespace must be those of the URL.
-fn check_bound_object(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
+fn check_bound_object(asked: &RequestedToken<'_>, request: &Value) -> Result<(), Status> {
     let checks = [
         ("name", asked.name, object::name(request)),
         ("namespace", asked.namespace, object::namespace(request)),
@@ -157,7 +157,11 @@ fn check_bound_object(asked: &Asked<'_>, request: &Value) -> Result<(), Status> 
 }
 
 /// Sets defaults.
-fn complete(asked: &Asked<'_>, request: &mut Value, account: &Reference) -> Result<(), Status> {
+fn complete(
+    asked: &RequestedToken<'_>,
+    request: &mut Value,
+    account: &Reference,
+) -> Result<(), Status> {
     let given = Str::from(object::uid(request));
     if !given.is_empty() && given != account.uid {
         let why = format!(
@@ -205,7 +209,7 @@ fn invalid(name: &str, errors: &[field::Error]) -> Status {
 }
 
 /// The object whose deletion invalidates the token.
-fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
+fn bind(asked: &RequestedToken<'_>, request: &Value) -> Result<Binding, Status> {
     let wanted = request.at(&["spec", "boundObjectRef"]).filter(|wanted| **wanted != Value::Null);
     let Some(wanted) = wanted else { return Ok(Binding::Account) };
     let text = |member| wanted.str_at(&[member]).unwrap_or_default();

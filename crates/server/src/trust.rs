@@ -45,7 +45,7 @@ pub(crate) fn bundle(
                 .map_err(|why| why.to_string())?,
         ),
     };
-    config(provider, Believed::These { authorities, named }, identity)
+    config(provider, Trusted::These { authorities, named }, identity)
 }
 
 /// True if the PEM has a certificate.
@@ -56,7 +56,7 @@ pub(crate) fn has_certificate(pem: &[u8]) -> bool {
 /// TLS settings that trust any certificate: for local health checks, whose answers carry no
 /// authority, and, as in upstream, for kubelets without a CA.
 pub(crate) fn anyone(identity: Option<&Identity>) -> Result<ClientConfig, String> {
-    config(Arc::new(aws_lc_rs::default_provider()), Believed::Anyone, identity)
+    config(Arc::new(aws_lc_rs::default_provider()), Trusted::Anyone, identity)
 }
 
 /// The server's client certificate: chain and key.
@@ -85,10 +85,10 @@ impl Identity {
 
 fn config(
     provider: Arc<CryptoProvider>,
-    believed: Believed,
+    trusted: Trusted,
     identity: Option<&Identity>,
 ) -> Result<ClientConfig, String> {
-    let verifier = Arc::new(Verifier { believed, provider: provider.clone() });
+    let verifier = Arc::new(Verifier { trusted, provider: provider.clone() });
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|why| why.to_string())?
@@ -103,7 +103,7 @@ fn config(
 }
 
 #[derive(Debug)]
-enum Believed {
+enum Trusted {
     /// CA certificates, and leaf certificates that are trusted directly.
     These {
         authorities: Option<Arc<WebPkiServerVerifier>>,
@@ -114,7 +114,7 @@ enum Believed {
 
 #[derive(Debug)]
 struct Verifier {
-    believed: Believed,
+    trusted: Trusted,
     provider: Arc<CryptoProvider>,
 }
 
@@ -127,7 +127,7 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Believed::These { authorities, named } = &self.believed else {
+        let Trusted::These { authorities, named } = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
         if named.iter().any(|named| named.as_ref() == end_entity.as_ref()) {

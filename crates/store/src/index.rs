@@ -90,7 +90,7 @@ impl Index {
 
     /// Returns the key's version at a revision, which must not be below `base`.
     pub(crate) fn at(&self, key: &Key, revision: Revision) -> Option<Version> {
-        self.back_to(self.current(key)?, revision)
+        self.version_at(self.current(key)?, revision)
     }
 
     /// Returns the revisions of a collection's values at a revision, for items that begin with
@@ -100,7 +100,7 @@ impl Index {
         items
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
             .take_while(|(item, _)| item.starts_with(prefix))
-            .filter_map(|(_, &newest)| self.back_to(newest, at))
+            .filter_map(|(_, &newest)| self.version_at(newest, at))
             .filter(|version| version.live())
             .map(Version::revision)
             .collect()
@@ -183,7 +183,7 @@ impl Index {
         self.base
     }
 
-    fn back_to(&self, newest: Version, at: Revision) -> Option<Version> {
+    fn version_at(&self, newest: Version, at: Revision) -> Option<Version> {
         debug_assert!(at >= self.base, "states before the base are dropped");
         let mut version = newest;
         while version.revision() > at {

@@ -193,12 +193,12 @@ pub trait Follower: Send + Sync {
     /// Applies the next records, in order. With them the follower has everything up to `head`,
     /// which is the last record's revision or a newer one. Without records only the head moves.
     ///
-    /// Readers see what is applied here, and writers are acknowledged after it returns: it must be
+    /// Readers see the applied records, and writers are acknowledged after it returns, so it must be
     /// quick and must not fail.
     ///
-    /// Records up to the floor make the state at the floor, one after the other. While a store
-    /// opens there may be several of one key, even a deletion, which an unfinished compaction left.
-    /// A deletion by another process has no value: the last value is the one that the follower has.
+    /// Records up to the floor make up the state at the floor. While a store opens, several of them may
+    /// have the same key, and some may be deletions, which an unfinished compaction left.
+    /// A deletion by another process has no value; its last value is the one that the follower has.
     fn apply(&self, records: &[Record], head: Revision);
 
     /// Replaces everything after a loss of history: the database was compacted meanwhile, or

@@ -16,7 +16,7 @@ pub trait Transformer: Debug + Send + Sync {
     /// Encrypts a value at a path, which is authenticated if the method supports it.
     fn to_storage(&self, key: &Key, path: &[u8], value: Bytes) -> Result<Bytes, TransformError>;
 
-    /// Decrypts what is stored at a path.
+    /// Decrypts a value that is stored at a path.
     fn to_value(
         &self,
         key: &Key,

@@ -22,7 +22,7 @@ pub fn values(a: &Value, b: &Value) -> Ordering {
         }
         (Value::Raw(a), Value::Raw(b)) => a.cmp(b),
         (Value::Object(a), Value::Object(b)) => members(a.as_slice(), b.as_slice()),
-        _ => rank(a).cmp(&rank(b)),
+        _ => type_order(a).cmp(&type_order(b)),
     }
 }
 
@@ -67,7 +67,8 @@ fn floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
-const fn rank(value: &Value) -> u8 {
+/// The position of a value's type in the order.
+const fn type_order(value: &Value) -> u8 {
     match value {
         Value::Int(_) | Value::Float(_) => 0,
         Value::String(_) => 1,

@@ -10,7 +10,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::keys::{Algorithm, KeySet};
-use super::mapping::{self, About, Mapping, Rule, Source};
+use super::mapping::{self, Input, Mapping, Rule, Source};
 use super::token::{Demands, Signing, WebToken};
 use crate::Error;
 
@@ -498,7 +498,7 @@ impl Reader<'_> {
                         continue;
                     }
                     seen.push(expression);
-                    let rule = self.rule(expression, message, About::Claims, &at);
+                    let rule = self.rule(expression, message, Input::Claims, &at);
                     uses_email_verified |= rule.is_some() && uses(expression, "email_verified");
                     mapping.claim_rules.extend(rule);
                 }
@@ -525,13 +525,13 @@ impl Reader<'_> {
                 self.duplicate(&at, expression);
             } else {
                 seen.push(expression);
-                let rule = self.rule(expression, text(rule, "message"), About::User, &at);
+                let rule = self.rule(expression, text(rule, "message"), Input::User, &at);
                 mapping.user_rules.extend(rule);
             }
         }
     }
 
-    fn rule(&mut self, expression: &str, message: &str, about: About, at: &Path) -> Option<Rule> {
+    fn rule(&mut self, expression: &str, message: &str, about: Input, at: &Path) -> Option<Rule> {
         match mapping::compile(expression, about, true) {
             Ok(expression) => Some(Rule { expression, message: message.to_owned() }),
             Err(why) => {
@@ -626,7 +626,7 @@ impl Reader<'_> {
     }
 
     fn expression(&mut self, expression: &str, at: &Path) -> Source {
-        match mapping::compile(expression, About::Claims, false) {
+        match mapping::compile(expression, Input::Claims, false) {
             Ok(expression) => Source::Expression(expression),
             Err(why) => {
                 self.invalid(at, expression, why);
@@ -657,7 +657,7 @@ impl Reader<'_> {
         if expression.is_empty() {
             return self.required(&at, "");
         }
-        match mapping::compile(expression, About::Claims, false) {
+        match mapping::compile(expression, Input::Claims, false) {
             Ok(expression) => mapping.extra.push((key.to_owned(), expression)),
             Err(why) => self.invalid(&at, expression, why),
         }

@@ -56,7 +56,7 @@ pub(super) struct Expression {
 
 /// The input of an expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum About {
+pub(super) enum Input {
     Claims,
     User,
 }
@@ -65,13 +65,13 @@ pub(super) enum About {
 ///
 /// # Errors
 /// The reason why it is invalid, with upstream's text.
-pub(super) fn compile(text: &str, about: About, is_rule: bool) -> Result<Expression, String> {
+pub(super) fn compile(text: &str, about: Input, is_rule: bool) -> Result<Expression, String> {
     let environment = match about {
-        About::Claims => {
+        Input::Claims => {
             let any = Declaration::Dyn { size_max: SIZE_MAX };
             Environment::new().with("claims", Declaration::map(any, SIZE_MAX))
         }
-        About::User => Environment::new().with("user", user_declaration()),
+        Input::User => Environment::new().with("user", user_declaration()),
     };
     let program = environment.compile(text);
     let program = program.map_err(|why| format!("compilation failed: {why}"))?;

@@ -6,7 +6,7 @@ use pintle_value::{Value, json};
 use super::{Configuration, KeySet, WebToken};
 
 /// Parts of upstream's errors that name Go, its libraries or the clock. For such an error, any error is accepted.
-const OWN_WORDS: [&str; 9] = [
+const UPSTREAM_WORDS: [&str; 9] = [
     "json: ",
     "malformed jwt",
     "strconv",
@@ -35,8 +35,8 @@ fn rows(text: &str) -> impl Iterator<Item = Value> {
     text.lines().map(|line| json::parse(line.as_bytes()).unwrap())
 }
 
-fn has_own_words(error: &str) -> bool {
-    OWN_WORDS.iter().any(|words| error.contains(words))
+fn differs_in_words(error: &str) -> bool {
+    UPSTREAM_WORDS.iter().any(|words| error.contains(words))
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn configurations_are_validated_as_upstream() {
             Configuration::read(configuration, &disallowed).err().map(|why| why.to_string());
         let is_as_expected = match (&found, expected) {
             (None, None) => true,
-            (Some(_), Some(expected)) if has_own_words(expected) => true,
+            (Some(_), Some(expected)) if differs_in_words(expected) => true,
             (Some(found), Some(expected)) => {
                 let expected = expected.split(" in scheme ").next().unwrap_or_default();
                 found.trim_start_matches("invalid authentication configuration: ") == expected
@@ -123,7 +123,7 @@ fn tokens_are_authenticated_as_upstream() {
         let is_different = DIFFERENT.contains(&text("name").unwrap());
         let is_as_expected = match (&found, &expected) {
             (found, expected) if is_different => found != expected,
-            (Some(Err(_)), Some(Err(why))) if has_own_words(why) => true,
+            (Some(Err(_)), Some(Err(why))) if differs_in_words(why) => true,
             (found, expected) => found == expected,
         };
         if !is_as_expected {

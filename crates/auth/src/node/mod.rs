@@ -52,7 +52,7 @@ impl Policy {
         let verb = attributes.verb;
         let decided = match attributes.subject {
             Subject::Resource(objects) => {
-                Asked { node, verb, objects, reaches: &reaches }.decide(self)
+                NodeRequest { node, verb, objects, reaches: &reaches }.decide(self)
             }
             Subject::Path(_) => None,
         };
@@ -77,23 +77,23 @@ impl Policy {
 }
 
 /// Allowed, or the reason of the refusal.
-type Leave = Result<(), Cow<'static, str>>;
+type Permission = Result<(), Cow<'static, str>>;
 
-fn refuse(why: impl Into<Cow<'static, str>>) -> Leave {
+fn refuse(why: impl Into<Cow<'static, str>>) -> Permission {
     Err(why.into())
 }
 
 /// The request of a node.
-struct Asked<'a> {
+struct NodeRequest<'a> {
     node: &'a str,
     verb: &'a str,
     objects: Objects<'a>,
     reaches: &'a dyn Fn(&Object) -> bool,
 }
 
-impl Asked<'_> {
+impl NodeRequest<'_> {
     /// `None` if the ruling is the same for all nodes.
-    fn decide(&self, policy: &Policy) -> Option<Leave> {
+    fn decide(&self, policy: &Policy) -> Option<Permission> {
         let Objects { group, resource, subresource, .. } = self.objects;
         Some(match (group, resource) {
             ("", "secrets") => self.read(Sort::Secret),
@@ -118,7 +118,7 @@ impl Asked<'_> {
     }
 
     /// A request for an object that belongs to the node.
-    fn own(&self, sort: Sort) -> Leave {
+    fn own(&self, sort: Sort) -> Permission {
         let Objects { namespace, name, .. } = self.objects;
         if name.is_empty() {
             return refuse("No Object name found");
@@ -126,14 +126,14 @@ impl Asked<'_> {
         self.related(sort, namespace, name)
     }
 
-    fn related(&self, sort: Sort, namespace: &str, name: &str) -> Leave {
+    fn related(&self, sort: Sort, namespace: &str, name: &str) -> Permission {
         if (self.reaches)(&Object::new(sort, namespace, name)) {
             return Ok(());
         }
         refuse(format!("no relationship found between node '{}' and this object", self.node))
     }
 
-    fn get(&self, sort: Sort) -> Leave {
+    fn get(&self, sort: Sort) -> Permission {
         match (self.verb, self.objects.subresource) {
             ("get", "") => self.own(sort),
             ("get", _) => refuse("cannot get subresource"),
@@ -142,7 +142,7 @@ impl Asked<'_> {
     }
 
     /// Reads of one object, by lists and watches, too.
-    fn read(&self, sort: Sort) -> Leave {
+    fn read(&self, sort: Sort) -> Permission {
         match (self.verb, self.objects.subresource) {
             ("get" | "list" | "watch", "") if self.objects.namespace.is_empty() => {
                 refuse("can only read namespaced object of this type")
@@ -153,7 +153,7 @@ impl Asked<'_> {
         }
     }
 
-    fn claim_status(&self) -> Leave {
+    fn claim_status(&self) -> Permission {
         match self.verb {
             "update" | "patch" => self.own(Sort::Claim),
             _ => refuse("can only get/update/patch this type"),
@@ -161,7 +161,7 @@ impl Asked<'_> {
     }
 
     /// The service accounts of the node's pods, and tokens for them.
-    fn service_account(&self) -> Leave {
+    fn service_account(&self) -> Permission {
         let Objects { namespace, name, subresource, .. } = self.objects;
         match (self.verb, subresource) {
             ("get", "") => self.read(Sort::ServiceAccount),
@@ -174,7 +174,7 @@ impl Asked<'_> {
         }
     }
 
-    fn lease(&self) -> Leave {
+    fn lease(&self) -> Permission {
         match self.verb {
             "get" | "create" | "update" | "patch" | "delete" => {}
             _ => return refuse("can only get, create, update, patch, or delete a node lease"),
@@ -182,13 +182,14 @@ impl Asked<'_> {
         if self.objects.namespace != LEASES {
             return refuse(format!("can only access leases in the {LEASES:?} system namespace"));
         }
-        self.of_its_name("can only access node lease with the same name as the requesting node")
+        self.named_like_node("can only access node lease with the same name as the requesting node")
     }
 
-    fn csi_node(&self) -> Leave {
+    fn csi_node(&self) -> Permission {
         match (self.verb, self.objects.subresource) {
-            ("get" | "create" | "update" | "patch" | "delete", "") => self
-                .of_its_name("can only access CSINode with the same name as the requesting node"),
+            ("get" | "create" | "update" | "patch" | "delete", "") => self.named_like_node(
+                "can only access CSINode with the same name as the requesting node",
+            ),
             ("get" | "create" | "update" | "patch" | "delete", _) => {
                 refuse("cannot authorize CSINode subresources")
             }
@@ -197,11 +198,11 @@ impl Asked<'_> {
     }
 
     /// An object with the node's name; a create has no name yet.
-    fn of_its_name(&self, why: &'static str) -> Leave {
+    fn named_like_node(&self, why: &'static str) -> Permission {
         if self.verb == "create" || self.objects.name == self.node { Ok(()) } else { refuse(why) }
     }
 
-    fn slice(&self) -> Leave {
+    fn slice(&self) -> Permission {
         match (self.verb, self.objects.subresource) {
             (_, part) if !part.is_empty() => refuse("cannot authorize ResourceSlice subresources"),
             ("create", _) => Ok(()),
@@ -217,7 +218,7 @@ impl Asked<'_> {
         }
     }
 
-    fn itself(&self) -> Leave {
+    fn itself(&self) -> Permission {
         let (node, name) = (self.node, self.objects.name);
         match (self.objects.subresource, self.verb) {
             ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
@@ -232,7 +233,7 @@ impl Asked<'_> {
         }
     }
 
-    fn pod(&self) -> Leave {
+    fn pod(&self) -> Permission {
         match (self.objects.subresource, self.verb) {
             ("", "get") => self.own(Sort::Pod),
             ("", "list" | "watch") if self.selects_its_own() => Ok(()),
@@ -247,7 +248,7 @@ impl Asked<'_> {
         }
     }
 
-    fn pod_certificate(&self) -> Leave {
+    fn pod_certificate(&self) -> Permission {
         match (self.objects.subresource, self.verb) {
             ("", "create") => Ok(()),
             ("", "get") => self.own(Sort::CertificateRequest),

@@ -21,8 +21,8 @@ const SECRETS_OF_POD_VOLUMES: &[&[&str]] = &[
     &["storageos", "secretRef", "name"],
 ];
 
-/// The references of a persistent volume to secrets for kubelets; true if one without a namespace
-/// is in the claim's.
+/// The references of a persistent volume to secrets for kubelets. `true` means that a reference without a
+/// namespace names a secret in the claim's namespace.
 const SECRETS_OF_PERSISTENT_VOLUMES: &[(&[&str], bool)] = &[
     (&["cephfs", "secretRef"], true),
     (&["cinder", "secretRef"], false),
@@ -37,7 +37,7 @@ const SECRETS_OF_PERSISTENT_VOLUMES: &[(&[&str], bool)] = &[
 ];
 
 /// The objects that a pod refers to (upstream: `Graph.AddPod`). A mirror pod refers to nothing: its
-/// node creates it and must not get permissions by it.
+/// node creates it and must not get permissions through it.
 pub(super) fn of_pod(pod: &Value, namespace: &str, name: &str) -> Vec<Object> {
     let mut found = Found { namespace, objects: Vec::new() };
     if pod.at(&["metadata", "annotations", MIRROR]).is_some() {
@@ -77,10 +77,10 @@ pub(super) fn of_volume(volume: &Value) -> Option<(Object, Vec<Object>)> {
         let own = of(azure, "secretNamespace");
         add(if own.is_empty() { &namespace } else { &own }, &of(azure, "secretName"));
     }
-    for (path, may_be_of_claim) in SECRETS_OF_PERSISTENT_VOLUMES {
+    for (path, defaults_to_claim) in SECRETS_OF_PERSISTENT_VOLUMES {
         let Some(reference) = volume.get("spec").and_then(|spec| spec.at(path)) else { continue };
         let own = of(reference, "namespace");
-        let of_secret = if own.is_empty() && *may_be_of_claim { &namespace } else { &own };
+        let of_secret = if own.is_empty() && *defaults_to_claim { &namespace } else { &own };
         add(of_secret, &of(reference, "name"));
     }
     Some((Object::new(Sort::Claim, &namespace, &of(claim, "name")), secrets))

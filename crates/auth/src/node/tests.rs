@@ -10,7 +10,7 @@ use crate::Decision;
 /// v1.36.3's `plugin/pkg/auth/authorizer/node`, with `PodCertificateRequest` on.
 const CASES: &str = include_str!("cases.jsonl");
 
-/// The rules of all nodes, as far as the cases need them besides the graph.
+/// The part of the rules of all nodes that the cases need in addition to the graph.
 const RULES: &str = r#"{"rules": [
     {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
     {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "watch"]},

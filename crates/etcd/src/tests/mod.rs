@@ -26,7 +26,7 @@ struct Plain {
     lifetime: Option<Duration>,
 }
 
-const HOLE: &str = "\"rv\":\"";
+const GAP: &str = "\"rv\":\"";
 
 impl Layout for Plain {
     fn path(&self, key: &Key) -> String {
@@ -46,9 +46,9 @@ impl Layout for Plain {
     fn decode(&self, key: &Key, stored: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
         let text = std::str::from_utf8(stored)
             .map_err(|why| Mismatch { key: key.clone(), why: why.to_string() })?;
-        Ok(match text.find(HOLE) {
+        Ok(match text.find(GAP) {
             Some(at) => {
-                let (before, after) = text.split_at(at + HOLE.len());
+                let (before, after) = text.split_at(at + GAP.len());
                 format!("{before}{revision}{after}").into()
             }
             None => Bytes::copy_from_slice(stored),

@@ -2,8 +2,8 @@
 //!
 //! An update of one pod wakes the watch of its kubelet, not those of 5,000 others. The store's thread
 //! does none of this work: [`run`] follows the cache's head on the runtime. It dispatches a collection
-//! with many watches at intervals that grow with their number. So a frame carries several events where
-//! writes come faster than a frame can be sent to every watch.
+//! at intervals that grow with the number of its watches. So a frame carries several events when writes
+//! are faster than frames can be sent to every watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -16,23 +16,23 @@ use super::{Cache, Collection, Head};
 
 /// The outcome of [`Collection::dispatch`].
 pub(super) struct Dispatched {
-    /// About how many watches were woken.
+    /// The approximate number of watches that were woken.
     woken: usize,
     /// Whether the log has changes that are in no topic yet.
     pub(super) is_behind: bool,
 }
 
-/// About twice the processor time that a frame to one watch takes. Two dispatches of a collection are so
-/// far apart for each of its watches, so that writers have half of a processor: 10 ms for 1,000 watches.
+/// About twice the processor time of one frame to one watch. The interval between two dispatches is this
+/// time for each watch (10 ms for 1,000 watches), so frames take at most half of a processor from writers.
 const FRAME_COST: Duration = Duration::from_micros(10);
-/// Shorter intervals are not worth a timer, whose resolution is a millisecond.
+/// Shorter intervals need no timer, because its resolution is a millisecond.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// The longest time by which an event is delayed so that others join its frame.
 const INTERVAL_MAX: Duration = Duration::from_millis(40);
 
 /// Dispatches the changes of all collections after `seen`, until the cache is dropped.
 pub(super) async fn run(cache: Weak<Cache>, mut heads: watch::Receiver<Head>, mut seen: Head) {
-    // Collections that wait for the end of their interval, and whether they changed meanwhile.
+    // Collections that wait for the end of their interval, with whether they have changed since.
     let mut paced: HashMap<Arc<str>, (Instant, bool)> = HashMap::new();
     loop {
         let due = paced.values().map(|(at, _)| *at).min();
@@ -59,7 +59,7 @@ pub(super) async fn run(cache: Weak<Cache>, mut heads: watch::Receiver<Head>, mu
     }
 }
 
-/// Dispatches the changes of one collection and notes when it may be dispatched again.
+/// Dispatches the changes of one collection and records when it may be dispatched again.
 async fn dispatch(cache: &Cache, name: Arc<str>, paced: &mut HashMap<Arc<str>, (Instant, bool)>) {
     let collection = cache.collection(&name);
     let woken = loop {
@@ -84,10 +84,10 @@ async fn until(moment: Option<Instant>) {
 }
 
 impl Collection {
-    /// Appends new changes to the topics that they concern and wakes the watches there.
+    /// Appends new changes to the topics that they concern, and wakes the topics' watches.
     pub(super) fn dispatch(&self) -> Dispatched {
         let mut topics = self.topics.lock();
-        let (concerned, is_behind) = topics.take_in(&self.state);
+        let (concerned, is_behind) = topics.append_new(&self.state);
         let of_collection = topics.of_collection;
         drop(topics);
         self.changed.notify_waiters();

@@ -147,7 +147,7 @@ enum Followed {
     Write(u8, bool),
     Trim(u64),
     Dispatch,
-    /// Opens a watch so many revisions back: of a namespace, or of an item in it.
+    /// Opens a watch of a namespace, or of an item in it, from a number of revisions ago.
     Open(u8, Option<u8>, u64),
     /// Lets one of the watches read.
     Read(usize),
@@ -167,7 +167,7 @@ fn followed() -> impl Strategy<Value = Followed> {
     ]
 }
 
-/// A watch of a scope, and what it has read.
+/// A watch of a scope, and the revisions that it has read.
 struct Follow {
     cursor: ScopedCursor,
     prefix: String,
@@ -199,8 +199,8 @@ impl Follow {
 }
 
 proptest! {
-    /// The watch of a scope reads every change in it, once and in order. It must list again only where the
-    /// log was trimmed past what it had read.
+    /// The watch of a scope reads every change in it, once and in order. It must list again only if the log
+    /// was trimmed past its position.
     #[test]
     fn a_scope_has_all_changes_of_the_log_that_concern_it(
         steps in prop::collection::vec(followed(), 1..150),
@@ -220,7 +220,7 @@ proptest! {
                 Followed::Dispatch => drop(collection.dispatch()),
                 Followed::Open(namespace, item, back) => {
                     let begin = model.head().saturating_sub(back).max(model.floor);
-                    let cursor = Cursor::after(collection.clone(), Revision(begin)).expect("kept");
+                    let cursor = Cursor::after(collection.clone(), Revision(begin)).expect("the log has it");
                     let (scope, prefix) = match item {
                         Some(item) => {
                             let item = format!("ns{namespace}/x{item}");
@@ -263,7 +263,7 @@ fn watches_of_scopes_list_again_after_a_lost_history() {
     let cache = Cache::new(Revision(0), usize::MAX);
     apply(&cache, &[record(1, "ns/a", Kind::Created)]);
     let collection = cache.collection(&"things".into());
-    let cursor = Cursor::after(collection.clone(), Revision(1)).expect("kept");
+    let cursor = Cursor::after(collection.clone(), Revision(1)).expect("the log has it");
     let mut idle = ScopedCursor::new(cursor, Scope::Namespace("other".into()));
     cache.reset(&[record(3, "ns/a", Kind::Created)], Revision(4));
     assert!(!idle.caught_up(), "no bookmark is sent for what is not known");
@@ -308,7 +308,11 @@ async fn a_watcher_that_resumes_within_a_group_misses_nothing() {
     assert_eq!(all.len(), 3);
     for seen in 1..=all.len() {
         let last = all[seen - 1].0;
-        assert_eq!(changes_after(&collection, last).expect("kept"), all[seen..], "after {last}");
+        assert_eq!(
+            changes_after(&collection, last).expect("the log has it"),
+            all[seen..],
+            "after {last}"
+        );
     }
 }
 
@@ -330,7 +334,8 @@ async fn a_waiting_cursor_wakes_for_the_next_change() {
     for scope in [Scope::Collection, Scope::Namespace("ns".into()), Scope::Item("ns/a".into())] {
         let cursor = Cursor::after(cache.collection(&"things".into()), cache.visible());
         let mut cursor = ScopedCursor::new(cursor.expect("nothing is forgotten"), scope);
-        let waiting = tokio::spawn(async move { cursor.next().await.expect("kept").len() });
+        let waiting =
+            tokio::spawn(async move { cursor.next().await.expect("the log has it").len() });
         tokio::task::yield_now().await;
         apply(&cache, &[record(cache.visible().0 + 1, "ns/a", Kind::Updated)]);
         assert_eq!(waiting.await.expect("no panic"), 1);
@@ -353,7 +358,7 @@ async fn changes_within_an_interval_are_dispatched_at_its_end() {
         for revision in revisions.clone() {
             apply(&cache, &[record(revision, "ns/a", Kind::Updated)]);
         }
-        let changes = watch.next().await.expect("kept");
+        let changes = watch.next().await.expect("the log has it");
         assert_eq!(changes.len() as u64, revisions.end() - revisions.start() + 1);
         at.push(start.elapsed().as_millis());
     }
@@ -395,8 +400,8 @@ fn a_deletion_without_a_value_carries_the_last_state() {
     apply(&cache, &[gone, unknown]);
     let collection = cache.collection(&"things".into());
     assert_eq!(state_at(&collection, 6), Some(State::new()));
-    let mut cursor = Cursor::after(collection, Revision(1)).expect("kept");
-    let changes = cursor.take().expect("kept");
+    let mut cursor = Cursor::after(collection, Revision(1)).expect("the log has it");
+    let changes = cursor.take().expect("the log has it");
     assert_eq!(changes.len(), 1, "the deletion of an unknown object is no event");
     assert_eq!(changes[0].object.kind(), Kind::Deleted);
     let expected = json.replace(r#""resourceVersion":"1""#, r#""resourceVersion":"5""#);
@@ -412,7 +417,7 @@ fn a_reset_replaces_the_state_of_all_collections() {
     other.key.collection = "others".into();
     apply(&cache, &[record(7, "a", Kind::Created), other, record(9, "b", Kind::Created)]);
     let collection = cache.collection(&"things".into());
-    let mut cursor = Cursor::after(collection.clone(), Revision(9)).expect("kept");
+    let mut cursor = Cursor::after(collection.clone(), Revision(9)).expect("the log has it");
     let before = cache.head();
     cache.reset(&[record(3, "b", Kind::Created)], Revision(4));
     assert!(cache.head() > before, "a head never goes back");
@@ -423,7 +428,7 @@ fn a_reset_replaces_the_state_of_all_collections() {
     let changed: Vec<_> = cache.changed_since(before);
     assert_eq!(changed.iter().map(|name| &**name).collect::<Vec<_>>(), ["others", "things"]);
     apply(&cache, &[record(5, "b", Kind::Updated)]);
-    assert_eq!(changes_after(&collection, 4).expect("kept"), [(5, Some(3))]);
+    assert_eq!(changes_after(&collection, 4).expect("the log has it"), [(5, Some(3))]);
 }
 
 /// The head may advance without a change.

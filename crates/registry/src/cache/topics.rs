@@ -22,7 +22,7 @@ use super::cursor::Lagged;
 use super::{Change, Collection};
 use crate::{Object, Resource};
 
-/// The changes that are appended at once. To read the fields of an object may take 10 us.
+/// The number of changes that are appended under one lock. Reading the fields of an object may take 10 us.
 const BATCH_MAX: usize = 256;
 
 /// Which changes of a collection may concern a watch.
@@ -68,7 +68,7 @@ struct Numbers {
     of_changes: VecDeque<u64>,
     /// Changes below this number may be missing here.
     floor: u64,
-    /// The dispatcher is about to wake the topic's watches.
+    /// True while the dispatcher is about to wake the topic's watches.
     wakes: bool,
 }
 
@@ -77,7 +77,7 @@ struct Numbers {
 pub(super) struct Topics {
     /// The number of the first change that is not in the topics yet.
     next: u64,
-    /// How many watches read the log itself.
+    /// The number of watches that read the log itself.
     pub(super) of_collection: usize,
     namespaces: HashMap<Str, Arc<Topic>>,
     items: HashMap<Arc<str>, Arc<Topic>>,
@@ -95,19 +95,20 @@ impl Collection {
     /// Registers a watch for the changes of a scope.
     pub(super) fn subscribe(self: &Arc<Self>, scope: Scope) -> Subscription {
         let mut topics = self.topics.lock();
-        let topic = topics.enter(&scope);
+        let topic = topics.get_or_insert(&scope);
         Subscription { collection: self.clone(), scope, topic, since: topics.next }
     }
 }
 
 impl Topics {
-    /// Appends the next changes of the log; returns the topics that got some, and whether the log has more.
-    pub(super) fn take_in(&mut self, state: &RwLock<State>) -> (Vec<Arc<Topic>>, bool) {
+    /// Appends the next changes of the log to the topics. Returns the topics that received some, and whether
+    /// the log has more.
+    pub(super) fn append_new(&mut self, state: &RwLock<State>) -> (Vec<Arc<Topic>>, bool) {
         let (first, from, changes, is_behind) = {
             let state = state.read();
             if self.next < state.first {
-                // The log was trimmed past the dispatcher, or began anew.
-                self.each(|topic| topic.lose(state.first));
+                // The log was trimmed past the dispatcher, or restarted.
+                self.each(|topic| topic.reset(state.first));
                 self.next = state.first;
             }
             let from = self.next;
@@ -131,7 +132,7 @@ impl Topics {
         (concerned, is_behind)
     }
 
-    /// Calls `visit` with each topic that a change concerns, with some twice.
+    /// Calls `visit` with each topic that a change concerns; with some topics twice.
     fn concerned(&self, change: &Change, visit: &mut impl FnMut(&Arc<Topic>)) {
         let object = &change.object;
         self.namespaces.get(object.namespace()).into_iter().for_each(&mut *visit);
@@ -146,14 +147,14 @@ impl Topics {
         self.namespaces.is_empty() && self.items.is_empty() && self.fields.is_empty()
     }
 
-    /// Every topic.
+    /// Calls `visit` with every topic.
     fn each(&self, visit: impl FnMut(&Arc<Topic>)) {
         let of_fields = self.fields.iter().flat_map(|field| field.by_value.values());
         self.namespaces.values().chain(self.items.values()).chain(of_fields).for_each(visit);
     }
 
-    /// The topic of a scope, made if there is none. `None` for the collection itself.
-    fn enter(&mut self, scope: &Scope) -> Option<Arc<Topic>> {
+    /// Returns the topic of a scope, after creating it if there is none; `None` for the collection itself.
+    fn get_or_insert(&mut self, scope: &Scope) -> Option<Arc<Topic>> {
         let topic = match scope {
             Scope::Collection => {
                 self.of_collection += 1;
@@ -174,13 +175,14 @@ impl Topics {
         Some(topic.clone())
     }
 
-    /// Ends a subscription: the last one of a topic takes the topic with it.
-    fn leave(&mut self, scope: &Scope, topic: Option<Arc<Topic>>) {
+    /// Ends a subscription. The last subscription of a topic removes the topic.
+    fn unsubscribe(&mut self, scope: &Scope, topic: Option<Arc<Topic>>) {
         let Some(topic) = topic else {
             self.of_collection -= 1;
             return;
         };
-        // The map's own and this one: topics are cloned for subscriptions only while this is locked.
+        // The map and the caller hold one reference each. Topics are cloned for subscriptions only while
+        // this lock is held.
         if Arc::strong_count(&topic) > 2 {
             return;
         }
@@ -217,14 +219,14 @@ impl FieldTopics {
 }
 
 impl Topic {
-    /// Appends a change, once; `true` if the topic's watches must be woken for it. Forgets changes
-    /// before the log's first.
+    /// Appends a change, once. Returns true if the topic's watches must be woken for it. Drops the numbers
+    /// of changes before the log's first.
     fn append(&self, number: u64, log_first: u64) -> bool {
         let mut numbers = self.numbers.lock();
         if numbers.of_changes.back() == Some(&number) {
             return false;
         }
-        numbers.forget(log_first);
+        numbers.drop_before(log_first);
         numbers.of_changes.push_back(number);
         !std::mem::replace(&mut numbers.wakes, true)
     }
@@ -234,8 +236,9 @@ impl Topic {
         self.changed.notify_waiters();
     }
 
-    /// Changes before the log's first were not seen: watches that have not read past it must list again.
-    fn lose(&self, log_first: u64) {
+    /// Drops all numbers because the topic has missed changes before the log's first. Watches that have not
+    /// read past it must list again.
+    fn reset(&self, log_first: u64) {
         let mut numbers = self.numbers.lock();
         numbers.of_changes.clear();
         numbers.floor = log_first;
@@ -246,7 +249,7 @@ impl Topic {
     /// The numbers of the first changes from `next` on.
     ///
     /// # Errors
-    /// If some of them may have been forgotten.
+    /// If some of them may have been dropped.
     pub(super) fn after(&self, next: u64, count_max: usize) -> Result<Vec<u64>, Lagged> {
         let numbers = self.numbers.lock();
         if next < numbers.floor {
@@ -258,7 +261,7 @@ impl Topic {
 }
 
 impl Numbers {
-    fn forget(&mut self, log_first: u64) {
+    fn drop_before(&mut self, log_first: u64) {
         while let Some(number) = self.of_changes.pop_front_if(|number| *number < log_first) {
             self.floor = number + 1;
         }
@@ -274,6 +277,6 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.collection.topics.lock().leave(&self.scope, self.topic.take());
+        self.collection.topics.lock().unsubscribe(&self.scope, self.topic.take());
     }
 }

@@ -67,11 +67,11 @@ impl EncodingCache {
 impl Entries {
     /// How many entries are checked when one is added, so that entries of dropped objects do not
     /// accumulate.
-    const SWEPT: usize = 2;
+    const CHECKED: usize = 2;
 
     /// Adds an entry; returns the entries that are evicted for it.
     fn add(&mut self, entry: Entry, bytes_max: usize) -> Vec<Entry> {
-        for _ in 0..Self::SWEPT {
+        for _ in 0..Self::CHECKED {
             let at = self.choose_random();
             if self.entries.get(at).is_some_and(|entry| entry.object.strong_count() == 0) {
                 self.take(at);

@@ -13,7 +13,7 @@ fn encoded(bytes: usize) -> Encoded {
 }
 
 /// The memory of an encoding in addition to its bytes.
-fn beside() -> usize {
+fn overhead() -> usize {
     encoded(0).size()
 }
 
@@ -39,7 +39,7 @@ fn an_encoding_is_made_once() {
     let (cache, object) = (EncodingCache::new(1000), object("a"));
     assert!(want(&cache, &object, 10));
     assert!(!want(&cache, &object, 10));
-    assert_eq!(cache.bytes(), beside() + 10);
+    assert_eq!(cache.bytes(), overhead() + 10);
     // Another resource, or another encoding, is something else.
     let (_, is_new) = object.encodings.get_or_make(2, Extra::Protobuf, || encoded(1));
     assert!(is_new);
@@ -49,10 +49,10 @@ fn an_encoding_is_made_once() {
 
 #[test]
 fn encodings_beyond_the_bound_are_evicted() {
-    let cache = EncodingCache::new(10 * (beside() + 10));
+    let cache = EncodingCache::new(10 * (overhead() + 10));
     let objects: Vec<_> = (0..50).map(|n| object(&n.to_string())).collect();
     objects.iter().for_each(|object| assert!(want(&cache, object, 10)));
-    let full = 10 * (beside() + 10);
+    let full = 10 * (overhead() + 10);
     assert_eq!((cache.bytes(), held_bytes(&objects)), (full, full));
     // Of a list that is read repeatedly and is a little longer than the cache, most stays cached.
     let mut found = 0;
@@ -71,7 +71,7 @@ proptest! {
     fn the_counted_bytes_are_never_less_than_the_held_bytes(
         steps in proptest::collection::vec((0_usize..20, 1_usize..60, any::<bool>()), 1..200),
     ) {
-        let room = 5 * beside() + 200;
+        let room = 5 * overhead() + 200;
         let cache = EncodingCache::new(room);
         let mut objects: Vec<_> = (0..20).map(|n| object(&n.to_string())).collect();
         for (at, bytes, replaced) in steps {

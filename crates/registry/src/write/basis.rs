@@ -1,11 +1,11 @@
-//! The state on which a write is decided.
+//! The basis: the state of the object on which a write is decided.
 //!
 //! On a shared database the cache may lack writes that other processes acknowledged a moment ago. A
 //! commit checks the revisions of the object and of everything that the write depends on: if it
-//! succeeds, the cached state was current. So a write starts with the cached state. Only what
-//! commits nothing (a refusal, or a write without effect) is decided again after the cache caught
-//! up, if it was behind (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or
-//! skipped on a stale cached state).
+//! succeeds, the cached state was current. So a write starts with the cached state. A write that commits
+//! nothing (a refusal, or a write without effect) is decided again on a fresh state if the cache was
+//! behind (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or skipped on a stale
+//! cached state).
 //!
 //! Invariants:
 //! - A refusal, or an answer without a commit, is always based on a fresh state.

@@ -23,7 +23,7 @@ const ALLOCATION_CONFLICTS_MAX: usize = 100;
 const COMPANION_CONFLICTS_MAX: usize = 1000;
 
 /// The outcome of an attempt to create an object.
-enum Tried {
+enum Attempt {
     /// The answer.
     Done(Answer),
     /// The name exists already.
@@ -99,18 +99,18 @@ impl Write<'_> {
             self.call_validating(Operation::Create, name, &tree, None).await?;
             pintle_schema::drop_empty(&resource.schema, resource.stored_type(), &mut tree);
             match self.try_create(&tree).await? {
-                Tried::Done(answer) => {
+                Attempt::Done(answer) => {
                     let committed = !self.options.dry_run;
                     return Ok(Outcome { created: true, committed, ..Outcome::ok(answer) });
                 }
-                Tried::Taken if attempts == 1 => {
+                Attempt::Taken if attempts == 1 => {
                     return Err(self.taken(object::name(&tree), generated));
                 }
-                Tried::Taken => attempts -= 1,
-                Tried::AllocationConflict if conflicts == ALLOCATION_CONFLICTS_MAX => {
+                Attempt::Taken => attempts -= 1,
+                Attempt::AllocationConflict if conflicts == ALLOCATION_CONFLICTS_MAX => {
                     return Err(self.stale());
                 }
-                Tried::AllocationConflict => {
+                Attempt::AllocationConflict => {
                     conflicts += 1;
                     self.registry.catch_up().await?;
                 }
@@ -127,7 +127,7 @@ impl Write<'_> {
     }
 
     /// Commits a new object.
-    async fn try_create(&self, tree: &Value) -> Result<Tried, Status> {
+    async fn try_create(&self, tree: &Value) -> Result<Attempt, Status> {
         let resource = &self.target.resource;
         let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
         if self.options.dry_run {
@@ -135,9 +135,9 @@ impl Write<'_> {
                 self.admission_companions(Operation::Create, name, Some(tree), None)?;
             self.registry.dry_run_postings(&companions)?;
             if self.registry.peek(resource, namespace, name).is_some() {
-                return Ok(Tried::Taken);
+                return Ok(Attempt::Taken);
             }
-            return Ok(Tried::Done(self.uncommitted(resource.read_back(tree.clone()).await?)));
+            return Ok(Attempt::Done(self.uncommitted(resource.read_back(tree.clone()).await?)));
         }
         let stored = resource.to_storage(tree).await?;
         for _ in 0..COMPANION_CONFLICTS_MAX {
@@ -152,10 +152,10 @@ impl Write<'_> {
             companions.extend(self.registry.definer_precondition(resource, name)?);
             let (expect, kind) = (Expect::Absent, Kind::Created);
             match self.commit(name, &stored, expect, kind, companions).await? {
-                Committed::Done(object) => return Ok(Tried::Done(Answer::Object(object))),
-                Committed::Conflict => return Ok(Tried::Taken),
+                Committed::Done(object) => return Ok(Attempt::Done(Answer::Object(object))),
+                Committed::Conflict => return Ok(Attempt::Taken),
                 Committed::CompanionConflict if resource.allocator.is_some() => {
-                    return Ok(Tried::AllocationConflict);
+                    return Ok(Attempt::AllocationConflict);
                 }
                 // Nothing in the object depends on the companions, so only the commit is retried.
                 Committed::CompanionConflict => self.registry.catch_up().await?,

@@ -111,7 +111,7 @@ impl Write<'_> {
             if let Some(changed) = mutated.object {
                 *object = read(changed, object)?;
             }
-            memory.leave(object);
+            memory.end_round(object);
             memories.insert(index, memory);
         }
         Ok(())

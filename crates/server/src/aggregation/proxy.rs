@@ -32,7 +32,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// An authorized request.
-pub(crate) struct Handed<'a> {
+pub(crate) struct ProxiedRequest<'a> {
     pub(crate) head: &'a Parts,
     pub(crate) query: &'a Query,
     pub(crate) user: &'a User,
@@ -51,7 +51,7 @@ impl Aggregation {
     pub(crate) async fn proxy(
         &self,
         service: &ApiService,
-        handed: Handed<'_>,
+        proxied: ProxiedRequest<'_>,
         body: Upload<impl RequestBody + Send + 'static>,
     ) -> Response {
         if !service.is_available {
@@ -65,11 +65,11 @@ impl Aggregation {
             }
             Err(Unreachable::Trust(why)) => return respond::text(500, format!("{why}\n")),
         };
-        if headers::ask_for_upgrade(&handed.head.headers) {
-            return handed.upgrade(&backend).await;
+        if headers::ask_for_upgrade(&proxied.head.headers) {
+            return proxied.upgrade(&backend).await;
         }
-        match handed.request(&backend, body) {
-            Ok(request) => handed.ask(&self.extensions, &backend, request).await,
+        match proxied.request(&backend, body) {
+            Ok(request) => proxied.ask(&self.extensions, &backend, request).await,
             Err(why) => unavailable(&format!("error trying to reach service: {why}")),
         }
     }
@@ -80,7 +80,7 @@ fn unavailable(why: &str) -> Response {
     respond::text(503, format!("{why}\n"))
 }
 
-impl Handed<'_> {
+impl ProxiedRequest<'_> {
     /// Builds the backend's request.
     fn request<B>(&self, backend: &Backend, body: B) -> Result<Request<B>, String> {
         let path = self.head.uri.path();

@@ -144,7 +144,9 @@ impl State {
             Kind::Deleted => None,
             Kind::Created | Kind::Updated => object.tree().map_or_else(
                 |why| {
-                    tracing::error!("an APIService leads nowhere: {why}");
+                    tracing::error!(
+                        "cannot read a stored APIService, so its group version is not served: {why}"
+                    );
                     None
                 },
                 |tree| ApiService::read(&tree),

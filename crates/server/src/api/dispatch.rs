@@ -13,9 +13,9 @@ use pintle_trace::Layer;
 
 use super::permission::Authorized;
 use super::{Api, Incoming, Refusal};
-use crate::aggregation::{ApiService, Handed};
+use crate::aggregation::{ApiService, ProxiedRequest};
 use crate::body::{self, RequestBody, Upload};
-use crate::fairness::Wanting;
+use crate::fairness::SeatRequest;
 use crate::handlers::{self, Call};
 use crate::health;
 use crate::in_progress::InProgress;
@@ -54,9 +54,9 @@ impl Api {
             Call { api: self, head, query, info, user, from, now, warnings, record, timing, seat };
         let dispatched = pin!(dispatch(&call, destination, body));
         let work = self.compute.run(user, dispatched);
-        let mut response = within(timeout, work).await.unwrap_or_else(|TooLate| {
+        let mut response = within(timeout, work).await.unwrap_or_else(|DeadlineExceeded| {
             progress.timed_out();
-            Err(TooLate.status())
+            Err(DeadlineExceeded.status())
         })?;
         response.body_mut().compute_in(self.compute.lane(user));
         Ok(response)
@@ -74,7 +74,7 @@ impl Api {
         let is_session = ask_for_upgrade(&incoming.head.headers);
         self.take_seat(&incoming, &authorized, is_session, progress).await?;
         let Authorized { user, timeout, .. } = authorized;
-        let handed = Handed {
+        let proxied = ProxiedRequest {
             head: incoming.head,
             query: incoming.query,
             user: &user,
@@ -85,10 +85,10 @@ impl Api {
             deadline: timeout.map(|timeout| tokio::time::Instant::now() + timeout),
             stopping: self.lifecycle.stopping(),
         };
-        let answer = within(timeout, self.aggregation.proxy(service, handed, body)).await;
-        answer.map_err(|TooLate| {
+        let answer = within(timeout, self.aggregation.proxy(service, proxied, body)).await;
+        answer.map_err(|DeadlineExceeded| {
             progress.timed_out();
-            TooLate.status().into()
+            DeadlineExceeded.status().into()
         })
     }
 
@@ -111,7 +111,7 @@ impl Api {
             if health::is_check(info) && !class.is_exempt() {
                 return Ok(());
             }
-            let wanting = Wanting {
+            let seat_request = SeatRequest {
                 class: &class,
                 user,
                 info,
@@ -121,7 +121,8 @@ impl Api {
                 timeout: authorized.timeout.unwrap_or(self.settings.request_timeout),
             };
             let asked_at = Instant::now();
-            let seat = fairness.admit(wanting).await.inspect_err(|_| progress.was_rejected())?;
+            let seat =
+                fairness.admit(seat_request).await.inspect_err(|_| progress.was_rejected())?;
             // A request that got its seats at once has not waited.
             if asked_at.elapsed() >= WAITED_MIN {
                 progress.timing.spent(Layer::Queue, asked_at);
@@ -161,9 +162,9 @@ impl Api {
 }
 
 /// The handler did not finish before the deadline.
-struct TooLate;
+struct DeadlineExceeded;
 
-impl TooLate {
+impl DeadlineExceeded {
     fn status(&self) -> Status {
         Status::timeout("request did not complete within the allotted timeout", 0)
     }
@@ -171,10 +172,13 @@ impl TooLate {
 
 /// Runs `work` until the deadline, if there is one. Long-running requests have none: their handlers
 /// return quickly, and connections have deadlines of their own.
-async fn within<T>(timeout: Option<Duration>, work: impl Future<Output = T>) -> Result<T, TooLate> {
+async fn within<T>(
+    timeout: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> Result<T, DeadlineExceeded> {
     match timeout {
         None => Ok(work.await),
-        Some(timeout) => tokio::time::timeout(timeout, work).await.map_err(|_| TooLate),
+        Some(timeout) => tokio::time::timeout(timeout, work).await.map_err(|_| DeadlineExceeded),
     }
 }
 

@@ -14,7 +14,7 @@ use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::tls::{Believed, Verifier};
+use crate::tls::{FixedVerifier, Verifier};
 
 /// The certificate chain of a client.
 pub(super) struct Chain {
@@ -31,7 +31,7 @@ pub(super) struct Chain {
 /// The cached outcome of a verification.
 struct Outcome {
     /// The CAs that were used.
-    believed: Arc<Believed>,
+    verifier: Arc<FixedVerifier>,
     result: Result<(), Error>,
     /// The outcome is valid until this time, if the CAs do not change.
     until_unix_seconds: i64,
@@ -64,16 +64,16 @@ impl Chain {
 
     /// Verifies the chain, or returns the cached outcome.
     pub(super) fn check(&self, now: Now) -> Result<(), Error> {
-        let (believed, seconds) = (self.verifier.current(), now.unix_seconds());
+        let (verifier, seconds) = (self.verifier.current(), now.unix_seconds());
         if let Some(outcome) = &*self.outcome.load()
-            && Arc::ptr_eq(&outcome.believed, &believed)
+            && Arc::ptr_eq(&outcome.verifier, &verifier)
             && seconds <= outcome.until_unix_seconds
         {
             return outcome.result.clone();
         }
         let since = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let time = UnixTime::since_unix_epoch(since);
-        let verified = believed.verify_client_cert(&self.leaf, &self.others, time);
+        let verified = verifier.verify_client_cert(&self.leaf, &self.others, time);
         let until_unix_seconds = match &verified {
             Ok(_) => self.first_end_unix_seconds,
             Err(rustls::Error::InvalidCertificate(
@@ -82,7 +82,7 @@ impl Chain {
             Err(_) => i64::MAX,
         };
         let result = verified.map(|_| ()).map_err(|error| Error::Untrusted(error.to_string()));
-        let outcome = Outcome { believed, result: result.clone(), until_unix_seconds };
+        let outcome = Outcome { verifier, result: result.clone(), until_unix_seconds };
         self.outcome.store(Some(Arc::new(outcome)));
         result
     }

@@ -76,7 +76,7 @@ impl External {
     /// Reads the configuration. [`External::run`] contacts the providers later.
     ///
     /// # Errors
-    /// What is wrong with a flag or a file that it names.
+    /// `Error::Flag` names the flag that is invalid, or whose file is.
     pub(crate) fn new(
         config: &Config,
         disallowed: Vec<String>,
@@ -163,7 +163,7 @@ impl External {
         let mut refusal = None;
         match of_a_provider(&providers, token, now).await {
             Some(Ok(user)) => {
-                let Some(found) = self.for_the_api(user, audiences) else { return Ok(None) };
+                let Some(found) = self.for_api_audiences(user, audiences) else { return Ok(None) };
                 self.verified.put(key, found.clone(), Instant::now() + TTL);
                 return Ok(Some(found));
             }
@@ -193,7 +193,7 @@ impl External {
     }
 
     /// A provider's tokens name its own audiences, so they are valid for all audiences of the API.
-    fn for_the_api(&self, user: User, audiences: &[String]) -> Option<Authenticated> {
+    fn for_api_audiences(&self, user: User, audiences: &[String]) -> Option<Authenticated> {
         let known = self.api_audiences.iter();
         let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
         let user = Arc::new(user.authenticated());

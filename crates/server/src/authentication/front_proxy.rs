@@ -30,7 +30,7 @@ impl FrontProxy {
         &self.headers
     }
 
-    /// The chain, if the certificate's name is that of a front proxy.
+    /// The certificate's chain, if the name of the certificate is allowed for front proxies.
     pub(super) fn chain(
         &self,
         leaf: &CertificateDer<'_>,

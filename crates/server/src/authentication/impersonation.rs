@@ -1,7 +1,7 @@
 //! Impersonation: a user with the permission acts as another one (AUTHN-04).
 //!
-//! There are several modes (upstream: constrained impersonation, KEP-5284). Each but the oldest
-//! first authorizes the request under that mode, and then each attribute of the impersonated user.
+//! There are several modes (upstream: constrained impersonation, KEP-5284). The legacy mode authorizes
+//! each attribute of the impersonated user. The others first authorize the request under their mode.
 
 mod modes;
 

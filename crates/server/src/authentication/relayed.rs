@@ -20,7 +20,10 @@ impl Authentication {
             let name = name.as_str();
             name == AUTHORIZATION
                 || name.starts_with(IMPERSONATION_PREFIX)
-                || [Some(&standard), configured].into_iter().flatten().any(|h| h.say_who(name))
+                || [Some(&standard), configured]
+                    .into_iter()
+                    .flatten()
+                    .any(|h| h.has_user_header(name))
         };
         let mut relayed = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers.iter().filter(|(name, _)| !says_who(name)) {
@@ -39,7 +42,7 @@ impl Authentication {
 
 impl RequestHeader {
     /// True for a header that carries or names a user.
-    fn say_who(&self, name: &str) -> bool {
+    fn has_user_header(&self, name: &str) -> bool {
         let lists = [&self.username_headers, &self.uid_headers, &self.group_headers];
         let is_it = |known: &String| known.eq_ignore_ascii_case(name);
         let begins = |prefix: &String| {

@@ -68,17 +68,17 @@ impl Tokens {
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
         // A token without audiences is for the API.
-        let for_the_api = |user: Arc<User>| {
+        let for_api_audiences = |user: Arc<User>| {
             let known = self.api_audiences().iter();
             let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
             (!common.is_empty()).then_some(Authenticated::new(user, common))
         };
-        if let Some(found) = self.list.user(token).cloned().and_then(for_the_api) {
+        if let Some(found) = self.list.user(token).cloned().and_then(for_api_audiences) {
             return Ok(found);
         }
         let stored = Stored { registry, uses: Some(&self.uses) };
         if let Some(user) = self.bootstrapper(token, now, &stored) {
-            return for_the_api(Arc::new(user)).ok_or(Error::Token);
+            return for_api_audiences(Arc::new(user)).ok_or(Error::Token);
         }
         let found = self.accounts.authenticate(token, audiences, now.unix_seconds(), &stored)?;
         found.ok_or(Error::Token)
@@ -114,7 +114,10 @@ impl Stored<'_> {
         };
         let resource = self.registry.resource(&GroupVersionResource::new("", "v1", resource))?;
         let read = self.registry.peek(&resource, namespace, name)?.tree();
-        read.inspect_err(|why| tracing::error!("no token of it holds: {why}")).ok()
+        read.inspect_err(|why| {
+            tracing::error!("cannot read a stored object, so its tokens are invalid: {why}")
+        })
+        .ok()
     }
 }
 

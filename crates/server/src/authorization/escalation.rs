@@ -28,7 +28,7 @@ impl Admission for NoEscalation {
         let resource = &write.resource.resource;
         let kind = Kind::of_resource(&resource.group, &resource.resource)?;
         let object = write.object.filter(|_| write.operation != Operation::Delete)?;
-        if write.user.is_master() || write.old.is_some_and(|old| is_tidied(object, old)) {
+        if write.user.is_master() || write.old.is_some_and(|old| is_collector_update(object, old)) {
             return None;
         }
         Some(match kind {
@@ -154,7 +154,7 @@ fn everything() -> [Rule; 2] {
 }
 
 /// True if only the fields that the garbage collector changes differ.
-fn is_tidied(new: &Value, old: &Value) -> bool {
+fn is_collector_update(new: &Value, old: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();
         let metadata = object::metadata_mut(&mut object);

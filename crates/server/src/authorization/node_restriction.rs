@@ -125,7 +125,7 @@ fn ensure(holds: bool, why: impl FnOnce() -> String) -> Decision {
     if holds { Ok(()) } else { Err(Refusal::Forbidden(why())) }
 }
 
-/// The state beside the write that decisions depend on.
+/// The state on which decisions depend in addition to the write.
 trait World {
     /// An object of version v1.
     fn find(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value>;
@@ -222,7 +222,7 @@ impl Restricted<'_> {
     }
 
     /// Returns an object, or 404 with its kind.
-    fn need(
+    fn require(
         &self,
         group: &str,
         (kind, resource): (&str, &str),
@@ -234,8 +234,8 @@ impl Restricted<'_> {
     }
 
     /// Returns a pod, or 404.
-    fn need_pod(&self, name: &str) -> Result<Value, Refusal> {
-        self.need("", ("pod", "pods"), self.namespace, name)
+    fn require_pod(&self, name: &str) -> Result<Value, Refusal> {
+        self.require("", ("pod", "pods"), self.namespace, name)
     }
 
     /// A node may write only the size in a claim's status.

@@ -21,7 +21,7 @@ pub(crate) static NODE_GRAPH_BOUNDS: [u64; 12] = nanoseconds([
 ]);
 /// The interval at which changes are applied to the graph. A query applies the rest, so rulings are
 /// always current; the interval bounds the work of a query.
-const PACE: Duration = Duration::from_millis(200);
+const INTERVAL: Duration = Duration::from_millis(200);
 
 /// The authorizer.
 pub(crate) struct Nodes {
@@ -62,10 +62,10 @@ impl Nodes {
 
     /// Applies changes at intervals, so that queries have few to apply.
     pub(crate) async fn run(self: Arc<Self>) {
-        let mut pace = tokio::time::interval(PACE);
-        pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut ticks = tokio::time::interval(INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            pace.tick().await;
+            ticks.tick().await;
             drop(self.graph.current());
         }
     }
@@ -101,7 +101,9 @@ impl Index for Measured {
             match object.excerpt(kind.members()) {
                 Ok(tree) => self.graph.set(kind, namespace, name, &tree),
                 Err(why) => {
-                    tracing::error!("a node gets no rights by an object: {why}");
+                    tracing::error!(
+                        "cannot read an object, so nodes get no rights through it: {why}"
+                    );
                     self.graph.remove(kind, namespace, name);
                 }
             }

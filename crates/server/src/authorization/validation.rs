@@ -36,7 +36,7 @@ impl Admission for Validation {
         let of = &write.resource.resource;
         let error = match (of.group.as_str(), of.resource.as_str(), write.subresource) {
             (signers::GROUP, "certificatesigningrequests", "") => unusable(new),
-            (signers::GROUP, "podcertificaterequests", "") => possession::unproved(new),
+            (signers::GROUP, "podcertificaterequests", "") => possession::possession_error(new),
             _ => None,
         };
         refuse(write, new, error)

@@ -20,18 +20,18 @@ use crate::backends::Way;
 use crate::webhooks::{Remote, retry};
 
 /// The timeout of a review with all attempts.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of concurrent reviews; others wait.
 const QUESTIONS_MAX: usize = 512;
 /// The number of cached rulings.
 const ANSWERS_MAX: usize = 8192;
-/// A ruling is cached only if the client's part of the review has at most so many bytes.
+/// A ruling is cached only if the client's part of the review has at most this many bytes.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The authorizer.
-pub(super) struct Webhook(Arc<Asker>);
+pub(super) struct Webhook(Arc<Inner>);
 
-struct Asker {
+struct Inner {
     name: String,
     settings: configuration::Webhook,
     remote: Remote,
@@ -60,13 +60,13 @@ impl Webhook {
         let remote = Remote::read(&settings.kubeconfig, way);
         let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
         let (answers, open) = (Answers::new(ANSWERS_MAX), Semaphore::new(QUESTIONS_MAX));
-        Ok(Self(Arc::new(Asker { name, settings, remote, answers, open, measures })))
+        Ok(Self(Arc::new(Inner { name, settings, remote, answers, open, measures })))
     }
 }
 
 impl Authorizer for Webhook {
     fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
-        match self.0.at_hand(attributes) {
+        match self.0.without_call(attributes) {
             Ok(ruling) => ruling.into(),
             Err(question) => {
                 let asker = self.0.clone();
@@ -84,9 +84,9 @@ impl Authorizer for Webhook {
     }
 }
 
-impl Asker {
+impl Inner {
     /// The ruling if it needs no call; otherwise the review.
-    fn at_hand(&self, attributes: &Attributes<'_>) -> Result<Ruling, Question> {
+    fn without_call(&self, attributes: &Attributes<'_>) -> Result<Ruling, Question> {
         let spec = review::question(attributes);
         match self.is_concerned(&spec) {
             Ok(true) => {}
@@ -116,9 +116,9 @@ impl Asker {
         let Question { spec, key, is_remembered } = question;
         let version = self.settings.version;
         let body = Bytes::from(review::request(&spec, version));
-        let asked = tokio::time::timeout(PATIENCE, self.attempts(body)).await;
-        let (answer, result) = match asked {
-            Ok(asked) => asked,
+        let answer = tokio::time::timeout(TIMEOUT, self.attempts(body)).await;
+        let (answer, result) = match answer {
+            Ok(answer) => answer,
             Err(_) => (Err("context deadline exceeded".to_owned()), "timeout"),
         };
         let verdict = match answer {
@@ -141,7 +141,7 @@ impl Asker {
 
     /// Retries until there is a response or a permanent failure.
     async fn attempts(&self, body: Bytes) -> (Result<Verdict, String>, &'static str) {
-        let Ok(_place) = self.open.acquire().await else {
+        let Ok(_permit) = self.open.acquire().await else {
             return (Err("closed".to_owned()), "error");
         };
         let answer = retry::with_backoff(retry::FIRST_PAUSE, || self.attempt(body.clone())).await;

@@ -84,7 +84,7 @@ impl Connections {
         answer.map(|body| {
             Answer::new(body, move |is_whole| {
                 if is_whole {
-                    connections.give_back(to, connection);
+                    connections.return_to_pool(to, connection);
                 }
             })
         })
@@ -101,7 +101,7 @@ impl Connections {
     }
 
     /// Returns a connection to the pool once its request has been sent completely, too.
-    fn give_back(self: Arc<Self>, to: Backend, mut connection: Connection) {
+    fn return_to_pool(self: Arc<Self>, to: Backend, mut connection: Connection) {
         if connection.sender.is_ready() {
             return self.add_idle(to, connection);
         }

@@ -17,7 +17,7 @@ use crate::pki::{Credentials, RenewedCredentials};
 use crate::{Error, trust};
 
 /// The interval at which the client certificate is reloaded.
-const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
 /// The number of cached TLS settings, each with its resumable sessions.
 const SETTINGS_MAX: usize = 256;
 
@@ -95,7 +95,7 @@ impl Extensions {
     /// use.
     fn tls(&self, trust: &Trust) -> Result<Arc<ClientConfig>, String> {
         let mut settings = self.settings.lock();
-        if settings.read_at.elapsed() >= READ_AGAIN_AFTER {
+        if settings.read_at.elapsed() >= RELOAD_INTERVAL {
             settings.read_at = Instant::now();
             if let Err(error) = settings.renew(&self.identity) {
                 tracing::warn!(%error, "cannot reload --proxy-client-cert-file; the previous certificate stays in use");

@@ -16,7 +16,7 @@ use crate::pki::{self, RenewedCredentials};
 use crate::{Error, trust};
 
 /// The interval at which certificates are reloaded.
-const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The client of kubelets.
 pub(crate) struct Kubelets {
@@ -80,7 +80,7 @@ impl Kubelets {
 
     /// Another server on a node or in a pod: its certificate is not verified, and it gets no client
     /// certificate.
-    pub(crate) async fn neighbour(&self, authority: String, is_encrypted: bool) -> Backend {
+    pub(crate) async fn unverified(&self, authority: String, is_encrypted: bool) -> Backend {
         let tls = if is_encrypted { Some(self.trust().await.stranger) } else { None };
         self.at(authority, tls)
     }
@@ -92,7 +92,7 @@ impl Kubelets {
     /// The TLS settings, reloaded at intervals. If that fails, the previous ones stay in use.
     async fn trust(&self) -> Trust {
         let (trust, read_at) = self.trust.lock().clone();
-        if read_at.elapsed() < READ_AGAIN_AFTER {
+        if read_at.elapsed() < RELOAD_INTERVAL {
             return trust;
         }
         let sources = self.sources.clone();

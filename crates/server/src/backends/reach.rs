@@ -9,13 +9,13 @@ use crate::config::ProxiedAddresses;
 impl ProxiedAddresses {
     /// Resolves a backend and checks its addresses. It is then dialled at these addresses and not
     /// resolved again, because its name may mean another address by then (CVE-2020-8562).
-    pub(crate) async fn find(self, mut backend: Backend) -> Result<Backend, Unallowed> {
+    pub(crate) async fn find(self, mut backend: Backend) -> Result<Backend, Refused> {
         let (host, port) = backend.authority.rsplit_once(':').unwrap_or((&backend.authority, ""));
-        let port = port.parse().map_err(|_| Unallowed::Port(port.to_owned()))?;
+        let port = port.parse().map_err(|_| Refused::Port(port.to_owned()))?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let found = dial::look_up(host, port).await.map_err(Unallowed::Unknown)?;
+        let found = dial::look_up(host, port).await.map_err(Refused::Unknown)?;
         if found.is_empty() || !found.iter().all(|address| self.allow(address)) {
-            return Err(Unallowed::Address);
+            return Err(Refused::Address);
         }
         backend.addresses = Some(found.into());
         Ok(backend)
@@ -28,7 +28,7 @@ impl ProxiedAddresses {
 
 /// Why a backend is refused.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unallowed {
+pub(crate) enum Refused {
     /// Its address is not allowed.
     #[error("address not allowed")]
     Address,
@@ -90,7 +90,7 @@ mod tests {
         };
         for authority in ["127.0.0.1:1", "localhost:1", "[::1]:1", "169.254.169.254:80"] {
             let refused = ProxiedAddresses::GlobalUnicast.find(backend(authority)).await;
-            assert!(matches!(refused.err(), Some(Unallowed::Address)), "{authority}");
+            assert!(matches!(refused.err(), Some(Refused::Address)), "{authority}");
         }
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let there = listener.local_addr().unwrap();

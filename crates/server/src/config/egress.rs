@@ -54,7 +54,7 @@ impl EgressSelector {
     /// Reads an `EgressSelectorConfiguration`.
     ///
     /// # Errors
-    /// What is wrong with it, or is not possible here.
+    /// Describes the member that is invalid or not supported.
     pub fn read(file: &Value) -> Result<Self, String> {
         let (kind, version) = (text(file, "kind"), text(file, "apiVersion"));
         if kind != "EgressSelectorConfiguration" || !VERSIONS.contains(&version) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_told_by_what_is_to_be_reached() {
+    fn a_destination_type_determines_the_selection() {
         let direct = "{name: etcd, connection: {proxyProtocol: Direct}}";
         assert_eq!(read(direct).unwrap(), EgressSelector::default());
         let both = "{name: Cluster, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: 'https://p:8131', \

@@ -92,7 +92,7 @@ impl HttpBody for Answer {
             self.body.break_off();
             return Poll::Ready(Some(Err(Unsent::TooSlow)));
         }
-        stream::gave_a_frame(self.session.is_some());
+        stream::record_frame(self.session.is_some());
         let piece = self.piece();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

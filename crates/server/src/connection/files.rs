@@ -16,7 +16,7 @@ pub(crate) fn within_files(wanted: ConnectionLimits) -> ConnectionLimits {
     if limits != wanted {
         let ConnectionLimits { connections_max, sessions_max, .. } = limits;
         tracing::warn!(
-            "room for {connections_max} connections and {sessions_max} sessions: no more than {files} files may be open"
+            "the server accepts {connections_max} connections and {sessions_max} sessions, because the limit of open files is {files}"
         );
     }
     limits

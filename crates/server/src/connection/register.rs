@@ -21,10 +21,10 @@ use super::state::ConnectionState;
 use crate::config::ConnectionLimits;
 
 /// The longest interval of scans.
-const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(5);
+const SCAN_INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// The number of scans in the shortest idle timeout.
-const LOOKS_PER_IDLE_TIME: u32 = 4;
-/// The share of connections without an authenticated request: one in so many.
+const SCANS_PER_IDLE_TIME: u32 = 4;
+/// The divisor of the share of connections that may lack an authenticated request.
 const UNAUTHENTICATED_SHARE: usize = 4;
 
 /// All open connections.
@@ -129,14 +129,14 @@ impl Register {
     }
 
     /// Makes all connections close after their current requests.
-    pub(super) fn dismiss_all(&self) {
+    pub(super) fn close_all(&self) {
         self.state.lock().open.values().for_each(|open| open.connection.close());
     }
 
     /// Scans for idle connections, forever.
     pub(super) async fn watch(&self) {
         let shortest = self.limits.idle.min(self.limits.unauthenticated_idle);
-        let interval = (shortest / LOOKS_PER_IDLE_TIME).min(LOOK_INTERVAL_MAX);
+        let interval = (shortest / SCANS_PER_IDLE_TIME).min(SCAN_INTERVAL_MAX);
         loop {
             tokio::time::sleep(interval).await;
             let mut state = self.state.lock();

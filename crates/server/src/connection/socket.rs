@@ -70,9 +70,9 @@ impl Socket {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Turns the kernel's timeout off during sessions: it would end a connection whose peer is
-    /// alive and reads nothing.
-    fn tell_of_sessions(&mut self) {
+    /// Sets the kernel's default timeout during sessions: the short one would end a connection whose peer is
+    /// alive but does not read.
+    fn update_user_timeout(&mut self) {
         let may_pause = self.connection.may_pause();
         if may_pause == self.may_pause {
             return;
@@ -116,7 +116,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.tell_of_sessions();
+        self.update_user_timeout();
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.bound(written, context)
     }
@@ -126,7 +126,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.tell_of_sessions();
+        self.update_user_timeout();
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
         self.bound(written, context)
     }

@@ -80,8 +80,7 @@ impl ConnectionState {
         InSession(self.clone())
     }
 
-    /// True if the peer may pause what is sent: there are sessions, and the connection is not
-    /// closing.
+    /// True if the peer may stop reading for hours: the connection has sessions and is not closing.
     pub(super) fn may_pause(&self) -> bool {
         self.sessions.load(Ordering::Relaxed) > 0 && !self.is_closing()
     }

@@ -33,7 +33,7 @@ tokio::task_local! {
 }
 
 /// Reports that a response or session gave a frame.
-pub(super) fn gave_a_frame(of_session: bool) {
+pub(super) fn record_frame(of_session: bool) {
     say(|sending| Sending { frames: sending.frames + 1, waits: true, of_session });
 }
 
@@ -100,7 +100,10 @@ mod tests {
     }
 
     /// The lifetime of a stream with this response.
-    async fn lasts(answer: impl Future<Output = ()>, connection: Arc<ConnectionState>) -> Duration {
+    async fn stream_lifetime(
+        answer: impl Future<Output = ()>,
+        connection: Arc<ConnectionState>,
+    ) -> Duration {
         let began = Instant::now();
         SENDING.scope(Cell::default(), bounded(answer, connection)).await;
         began.elapsed()
@@ -109,46 +112,48 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_frame_that_nobody_takes_ends_its_stream() {
         let answer = async {
-            gave_a_frame(false);
+            record_frame(false);
             std::future::pending().await
         };
-        assert_eq!(lasts(answer, connection()).await.as_secs(), 30);
+        assert_eq!(stream_lifetime(answer, connection()).await.as_secs(), 30);
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_frame_has_its_own_time() {
         let answer = async {
             for _ in 0..3 {
-                gave_a_frame(false);
+                record_frame(false);
                 sleep(STALL / 2).await;
                 is_asked_for_more();
             }
-            gave_a_frame(false);
+            record_frame(false);
             std::future::pending().await
         };
-        assert_eq!(lasts(answer, connection()).await.as_secs(), 45 + 30);
+        assert_eq!(stream_lifetime(answer, connection()).await.as_secs(), 45 + 30);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_has_nothing_to_send_may_wait() {
         let answer = async {
-            gave_a_frame(false);
+            record_frame(false);
             is_asked_for_more();
             sleep(STALL * 10).await;
         };
-        assert_eq!(lasts(answer, connection()).await.as_secs(), 300);
+        assert_eq!(stream_lifetime(answer, connection()).await.as_secs(), 300);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_session_waits_for_its_client_and_nothing_else_over_its_connection_does() {
         let paused = |of_session| async move {
-            gave_a_frame(of_session);
+            record_frame(of_session);
             std::future::pending().await
         };
         let connection = connection();
         let _session = connection.begin_session();
-        let (session, answer) =
-            tokio::join!(lasts(paused(true), connection.clone()), lasts(paused(false), connection));
+        let (session, answer) = tokio::join!(
+            stream_lifetime(paused(true), connection.clone()),
+            stream_lifetime(paused(false), connection)
+        );
         assert_eq!((session.as_secs(), answer.as_secs()), (4 * 60 * 60, 30));
     }
 
@@ -161,10 +166,10 @@ mod tests {
             connection.close();
         };
         let paused = async {
-            gave_a_frame(true);
+            record_frame(true);
             std::future::pending().await
         };
-        let (lasted, ()) = tokio::join!(lasts(paused, connection.clone()), stops);
+        let (lasted, ()) = tokio::join!(stream_lifetime(paused, connection.clone()), stops);
         assert!((300..=330).contains(&lasted.as_secs()), "{lasted:?}");
     }
 }

@@ -1,15 +1,15 @@
-//! What the gates were in earlier releases, as far as the server can act as one of them
+//! The stages and defaults of the gates in the earlier releases that the server can emulate
 //! (`--emulated-version`): the versioned specifications of kube-apiserver v1.36.
 
 use super::Stage::{self, Alpha, Beta, Stable};
 
-/// What a gate was in the releases before `until`, back to the release of the row before.
+/// A gate's specification in the releases before `until`, from the `until` of the previous row on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Earlier {
     pub name: &'static str,
     /// A minor release of Kubernetes 1.
     pub until: u32,
-    /// Its stage and its default; `None` where there was no such gate.
+    /// Its stage and default; `None` if these releases do not have the gate.
     pub spec: Option<(Stage, bool)>,
 }
 
@@ -24,7 +24,7 @@ const fn absent(name: &'static str, until: u32) -> Earlier {
 const ON: bool = true;
 const OFF: bool = false;
 
-/// Where an earlier release differs from v1.36: by name, then by release.
+/// The differences of earlier releases from v1.36, ordered by name, then by release.
 #[rustfmt::skip]
 pub(super) const EARLIER: &[Earlier] = &[
     was("APIServerTracing", 34, Beta, ON),

@@ -84,11 +84,15 @@ fn gates_are_sorted_and_dependencies_and_features_exist() {
         assert!(known(name).is_some(), "{name}");
         assert!(needed.iter().all(|needed| known(needed).is_some()), "{name}");
     }
-    let mut both: Vec<_> = GATES.iter().filter(|gate| gate.here == Here::Both).collect();
+    let mut both: Vec<_> = GATES.iter().filter(|gate| gate.support == Support::Both).collect();
     both.retain(|gate| !ALL.iter().any(|feature| feature.name() == gate.name));
     assert!(both.is_empty(), "{both:?}");
     for feature in ALL {
-        assert_eq!(known(feature.name()).map(|gate| gate.here), Some(Here::Both), "{feature:?}");
+        assert_eq!(
+            known(feature.name()).map(|gate| gate.support),
+            Some(Support::Both),
+            "{feature:?}"
+        );
     }
 }
 

@@ -1,9 +1,9 @@
 //! The feature gates of kube-apiserver v1.36 (`pkg/features`, `k8s.io/apiserver/pkg/features` and
 //! others), with Pintle's implementation of each.
 
-use super::{Gate, Here, Stage, gate, locked};
-use Here::{Apart, Both, Off, On};
+use super::{Gate, Stage, Support, gate, locked};
 use Stage::{Alpha, Beta, Deprecated, Stable};
+use Support::{Apart, Both, Off, On};
 
 const ON: bool = true;
 const OFF: bool = false;

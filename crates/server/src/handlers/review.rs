@@ -22,12 +22,12 @@ enum Question {
     /// The user of a token.
     Token,
     /// Whether a user may do something: the function validates the review.
-    Access(fn(&Found, &mut Value) -> Result<(), Status>, Whose),
+    Access(fn(&Found, &mut Value) -> Result<(), Status>, Reviewed),
 }
 
 /// The user that a review is about.
 #[derive(Clone, Copy)]
-enum Whose {
+enum Reviewed {
     /// The requesting user.
     Own,
     /// The user that the review names.
@@ -40,10 +40,10 @@ use Question::{Access, Own, Token};
 const REVIEWS: &[(&str, &str, Question)] = &[
     ("authentication.k8s.io", "selfsubjectreviews", Own(self_subject)),
     ("authentication.k8s.io", "tokenreviews", Token),
-    ("authorization.k8s.io", "localsubjectaccessreviews", Access(check_local, Whose::Named)),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", Access(check_own, Whose::Own)),
+    ("authorization.k8s.io", "localsubjectaccessreviews", Access(check_local, Reviewed::Named)),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", Access(check_own, Reviewed::Own)),
     ("authorization.k8s.io", "selfsubjectrulesreviews", Own(self_subject_rules)),
-    ("authorization.k8s.io", "subjectaccessreviews", Access(check_named, Whose::Named)),
+    ("authorization.k8s.io", "subjectaccessreviews", Access(check_named, Reviewed::Named)),
 ];
 
 /// Serves POST of a review.
@@ -183,10 +183,10 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
 }
 
 /// Authorizes the attributes of an access review and writes the ruling to its status.
-async fn access(call: &Call<'_>, whose: Whose, review: &mut Value) {
+async fn access(call: &Call<'_>, whose: Reviewed, review: &mut Value) {
     let user = match whose {
-        Whose::Own => call.user,
-        Whose::Named => &subject(review),
+        Reviewed::Own => call.user,
+        Reviewed::Named => &subject(review),
     };
     let spec = review.get("spec");
     let text =

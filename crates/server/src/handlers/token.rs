@@ -8,7 +8,7 @@ use super::Call;
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
-use crate::token_issuer::Asked;
+use crate::token_issuer::RequestedToken;
 
 /// The audit annotation that holds a token's id.
 const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
@@ -29,7 +29,7 @@ pub(super) async fn create(
     super::review::check_namespace(found, &request)?;
     let mut random = [0; 16];
     crate::machine::random(&mut random);
-    let asked = Asked {
+    let asked = RequestedToken {
         namespace: &target.namespace,
         name: &target.name,
         registry,

@@ -134,7 +134,7 @@ struct List {
 /// The body of a watch.
 struct Stream {
     watch: Watch,
-    /// A frame of at least so many bytes is sent before further events are added.
+    /// A frame that has reached this size is sent before further events are added.
     frame_bytes: usize,
     encoder: Encoder,
     /// Events left over from the last frame.
@@ -160,7 +160,7 @@ impl Stream {
                 biased;
                 () = &mut self.end => {
                     self.ended = true;
-                    let bookmark = self.watch.bookmark().filter(|_| self.bookmarks.owe_the_last());
+                    let bookmark = self.watch.bookmark().filter(|_| self.bookmarks.is_last_bookmark_due());
                     self.pending = bookmark_event(bookmark?);
                 }
                 events = self.watch.next() => {
@@ -257,7 +257,7 @@ impl Bookmarks {
     }
 
     /// True if the time of the last bookmark has passed and a busy server has not sent it.
-    fn owe_the_last(&self) -> bool {
+    fn is_last_bookmark_due(&self) -> bool {
         Instant::now() >= self.before_end && self.timer.deadline() <= self.before_end
     }
 

@@ -150,7 +150,7 @@ mod tests {
             }
         };
         let stability = match family.stability {
-            Stability::Unsaid => "",
+            Stability::Unstated => "",
             stability => stability.name(),
         };
         let parts = [family.name, kind, stability, &family.labels.join(","), &bounds.join(" ")];

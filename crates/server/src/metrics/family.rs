@@ -42,8 +42,8 @@ pub(crate) enum Stability {
     Stable,
     Beta,
     Alpha,
-    /// Metrics of Prometheus' client library, such as those of the process, have none.
-    Unsaid,
+    /// Metrics of Prometheus' client library, such as those of the process, state no stability.
+    Unstated,
 }
 
 impl Stability {
@@ -52,7 +52,7 @@ impl Stability {
             Self::Stable => "[STABLE] ",
             Self::Beta => "[BETA] ",
             Self::Alpha => "[ALPHA] ",
-            Self::Unsaid => "",
+            Self::Unstated => "",
         }
     }
 
@@ -61,7 +61,7 @@ impl Stability {
         match self {
             Self::Stable => "STABLE",
             Self::Beta => "BETA",
-            Self::Alpha | Self::Unsaid => "ALPHA",
+            Self::Alpha | Self::Unstated => "ALPHA",
         }
     }
 }

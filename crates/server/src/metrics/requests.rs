@@ -29,7 +29,7 @@ const CODES: [u16; 20] = [
 
 /// The measures of all requests.
 pub(crate) struct Requests {
-    /// By name: a replaced definition keeps its counts.
+    /// By name, so the counts survive the replacement of a definition.
     by_resource: Mutex<BTreeMap<GroupVersionResource, Arc<ResourceRequests>>>,
     routes: AtomicUsize,
     /// The paths that name no resource, and the routes above the limit.
@@ -128,7 +128,7 @@ impl Requests {
     fn one_of(&self, resource: &ResourceRequests, key: &Key<'_>) -> Arc<Route> {
         let has_room = || self.routes.fetch_add(1, Ordering::Relaxed) < ROUTES_MAX;
         resource.route(key, has_room).unwrap_or_else(|| {
-            let rest = self.others.route(&Key::of_the_rest(key), || true);
+            let rest = self.others.route(&Key::overflow_key(key), || true);
             rest.expect("the routes of no resource are as few as there are verbs")
         })
     }

@@ -130,7 +130,7 @@ impl<'a> Key<'a> {
     }
 
     /// The key of routes above the limit.
-    pub(super) const fn of_the_rest(key: &Self) -> Key<'static> {
+    pub(super) const fn overflow_key(key: &Self) -> Key<'static> {
         Key {
             component: key.component,
             subresource: "",

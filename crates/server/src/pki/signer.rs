@@ -1,9 +1,9 @@
 //! Signs the certificate requests of others, for the controllers.
 //!
-//! The key of a request is copied. Subject and other names are encoded anew from the parsed request
-//! and contain nothing else: so nothing is signed that was not checked. The rest is upstream's
-//! permissive policy (`pkg/controller/certificates/authority`). Certificates are encoded here,
-//! since rcgen has no subjects with several groups.
+//! The signer copies the key of a request. It encodes subject and other names again from the parsed
+//! request, so it signs nothing that was not checked. The rest is upstream's permissive policy
+//! (`pkg/controller/certificates/authority`). This module encodes certificates itself, because rcgen
+//! does not support subjects with several groups.
 
 use std::collections::BTreeSet;
 

@@ -81,7 +81,7 @@ fn pieces(
         let frame = tokio::select! {
             biased;
             frame = body.frame() => frame?,
-            broken = over(until, &mut stopping) => return broken.map(|broken| (Err(broken), None)),
+            broken = deadline_error(until, &mut stopping) => return broken.map(|broken| (Err(broken), None)),
         };
         match frame.map(http_body::Frame::into_data) {
             Ok(Ok(piece)) => Some((Ok(piece), Some((body, stopping)))),
@@ -92,7 +92,7 @@ fn pieces(
 }
 
 /// Waits for the deadline; returns an error if the response is incomplete then.
-async fn over(until: Until, stopping: &mut Stopping) -> Option<Broken> {
+async fn deadline_error(until: Until, stopping: &mut Stopping) -> Option<Broken> {
     if let Until::Time(time) = until {
         tokio::time::sleep_until(time).await;
         return Some(Broken("context deadline exceeded".to_owned()));

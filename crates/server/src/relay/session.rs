@@ -1,7 +1,7 @@
 //! A session: moves bytes between a client and a backend through a [`Coupling`], until it ends.
 //!
-//! Invariants: the coupling bounds what is buffered; both connections are closed however a session
-//! ends.
+//! Invariants: the coupling bounds the buffered bytes; both connections are closed at every end of a
+//! session.
 
 use std::future::poll_fn;
 use std::io;
@@ -55,7 +55,7 @@ where
                 return;
             }
             tokio::select! {
-                () = self.go_on(coupling) => {}
+                () = self.make_progress(coupling) => {}
                 _ = ticks.tick() => coupling.tick(),
                 () = &mut stopping => return,
             }
@@ -63,7 +63,7 @@ where
     }
 
     /// Sends and receives until there is progress. Cancel safe.
-    async fn go_on(&mut self, coupling: &mut impl Coupling) {
+    async fn make_progress(&mut self, coupling: &mut impl Coupling) {
         let (client, backend) = coupling.wires();
         let from_client = client.is_wanted() && backend.has_room();
         let from_backend = backend.is_wanted() && client.has_room();
@@ -164,7 +164,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
 }
 
 /// Sends the last bytes to a client and closes its connection.
-pub(crate) async fn say_last(client: impl AsyncRead + AsyncWrite + Unpin, mut last: BytesMut) {
+pub(crate) async fn send_and_close(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    mut last: BytesMut,
+) {
     let mut client = End::new(client);
     let _late = tokio::time::timeout(LAST_TIMEOUT, client.finish(&mut last)).await.is_err();
 }

@@ -78,9 +78,9 @@ pub(crate) async fn collection(
     work::ahead(writer.work(&items)).await;
     let around = if encoding == Encoding::Protobuf {
         let bytes = writer.measure(&items).await;
-        Around::of_messages(protobuf::list_head(rendering, metadata, bytes))
+        Delimiters::of_messages(protobuf::list_head(rendering, metadata, bytes))
     } else {
-        Around::new(rendering, metadata, items.len(), encoding)
+        Delimiters::new(rendering, metadata, items.len(), encoding)
     };
     let body = Body::pieces(ListPieces::new(around, items, writer));
     Ok(match encoding {
@@ -118,7 +118,7 @@ fn metadata(list: &List, form: Form) -> Vec<u8> {
 /// The pieces of a list's body.
 struct ListPieces {
     /// `None` when everything has been written.
-    around: Option<Around>,
+    around: Option<Delimiters>,
     items: std::vec::IntoIter<Item>,
     writer: ItemWriter,
     /// Bytes of the next piece.
@@ -129,21 +129,21 @@ struct ListPieces {
 }
 
 impl ListPieces {
-    fn new(mut around: Around, items: Vec<Item>, writer: ItemWriter) -> Self {
+    fn new(mut around: Delimiters, items: Vec<Item>, writer: ItemWriter) -> Self {
         let piece = std::mem::take(&mut around.head);
         let (around, items) = (Some(around), items.into_iter());
         Self { around, items, writer, piece, shared: None, begun: false }
     }
 
     /// Writes items until the piece is full or no item is left (returns true), or, with
-    /// `only_at_hand`, until an item must be encoded.
-    fn fill(&mut self, only_at_hand: bool) -> bool {
+    /// `only_preencoded`, until an item must be encoded.
+    fn fill(&mut self, only_preencoded: bool) -> bool {
         let Some(around) = &self.around else { return true };
         while let Some(item) = self.items.as_slice().first() {
             if self.piece.len() >= CHUNK_BYTES || self.shared.is_some() {
                 return true;
             }
-            if only_at_hand && !self.writer.is_at_hand(item) {
+            if only_preencoded && !self.writer.is_preencoded(item) {
                 return false;
             }
             if std::mem::replace(&mut self.begun, true) {
@@ -206,7 +206,7 @@ impl ItemWriter {
     }
 
     /// True if writing the item only copies bytes.
-    fn is_at_hand(&self, item: &Item) -> bool {
+    fn is_preencoded(&self, item: &Item) -> bool {
         let Item::Stored(object) = item else { return true };
         let resource = &self.rendering.resource;
         let cached = match (self.cached, self.rendering.form) {
@@ -225,7 +225,7 @@ impl ItemWriter {
         for item in items {
             let size = item.size();
             seen += size;
-            bytes += if self.is_at_hand(item) { 0 } else { size };
+            bytes += if self.is_preencoded(item) { 0 } else { size };
             // The first pieces are written now, the others when they are sent.
             if bytes > work::SHARED_BYTES_MAX || seen > BEGIN_BYTES {
                 break;
@@ -249,7 +249,7 @@ impl ItemWriter {
                 made += item.size();
                 self.message(item).len()
             });
-            if made > work::STRETCH_BYTES {
+            if made > work::YIELD_BYTES {
                 made = 0;
                 work::pause().await;
             }
@@ -338,13 +338,13 @@ impl ItemWriter {
 }
 
 /// The head, separator and tail of a list.
-struct Around {
+struct Delimiters {
     head: Vec<u8>,
     between: &'static [u8],
     tail: Vec<u8>,
 }
 
-impl Around {
+impl Delimiters {
     fn new(rendering: &Rendering, metadata: &[u8], items: usize, encoding: Encoding) -> Self {
         let mut head = Vec::with_capacity(256);
         write_head(rendering, metadata, &mut head);

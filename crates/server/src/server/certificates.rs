@@ -15,7 +15,7 @@ use crate::pki::{Change, ListenerCertificates, Renewal, write_private};
 use crate::tls::Tls;
 use crate::{Config, Error, kubeconfig};
 
-/// The interval at which files are checked. Upstream uses inotify, and checks every minute besides.
+/// The interval at which files are checked. Upstream uses inotify, and also checks every minute.
 const FILES_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval at which expiry is checked; a certificate is renewed weeks before it expires.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);

@@ -47,8 +47,8 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// Starts the enabled controllers, which run until the server stops. With several servers on
-    /// one etcd, each runs the controllers of what it serves itself, and the leader runs the
-    /// others.
+    /// one etcd, each server runs the controllers of its own endpoints and APIs, and the leader runs
+    /// the others.
     pub(super) fn start(
         self,
         definitions: Definitions,
@@ -68,7 +68,7 @@ impl Parts<'_> {
             .map(|_| crate::identity::keys(&self.pki.listener.clients.pem, keys));
         let identity = crate::identity::identity(self.advertised, shared_keys);
         let (hostname, holder) = (identity.hostname.clone(), identity.holder.clone());
-        let leadership = self.candidacy(config, holder, background);
+        let leadership = self.join_election(config, holder, background);
         background.spawn(bootstrap::run(environment(), self.objects.clone(), stopping()));
         background.spawn(definitions.run(stopping()));
         if config.etcd.is_none() {
@@ -89,13 +89,19 @@ impl Parts<'_> {
         background.spawn(extensions::run(environment(), aggregation(), stopping()));
         let rival = rival::run(environment(), config.controllers.clone(), stopping());
         background.spawn(rival);
-        let mut lead = Lead { config, leadership, lifecycle: &self.api.lifecycle, background };
-        self.start_led(config, &mut lead);
+        let mut lead =
+            LeaderOnly { config, leadership, lifecycle: &self.api.lifecycle, background };
+        self.start_leader_only(config, &mut lead);
     }
 
     /// Joins the leader election if there may be other servers, and publishes this server's
     /// address.
-    fn candidacy(&self, config: &Config, holder: Str, background: &mut Background) -> Leadership {
+    fn join_election(
+        &self,
+        config: &Config,
+        holder: Str,
+        background: &mut Background,
+    ) -> Leadership {
         if config.etcd.is_none() {
             return Leadership::alone();
         }
@@ -122,7 +128,7 @@ impl Parts<'_> {
     }
 
     /// Starts the controllers that only the leader runs.
-    fn start_led(self, config: &Config, lead: &mut Lead<'_>) {
+    fn start_leader_only(self, config: &Config, lead: &mut LeaderOnly<'_>) {
         let environment = || self.environment.clone();
         let delay = config.namespace_deletion_delay;
         let env = environment();
@@ -174,14 +180,14 @@ impl Parts<'_> {
 }
 
 /// Starts controllers that run while this server is the leader.
-struct Lead<'a> {
+struct LeaderOnly<'a> {
     config: &'a Config,
     leadership: Leadership,
     lifecycle: &'a Lifecycle,
     background: &'a mut Background,
 }
 
-impl Lead<'_> {
+impl LeaderOnly<'_> {
     /// Runs a controller while this server is the leader, if it is enabled.
     fn start<W, F>(&mut self, controller: Controller, work: W)
     where

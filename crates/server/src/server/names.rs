@@ -8,13 +8,12 @@ use pintle_meta::names::dns1123_subdomain;
 use super::bootstrap;
 use crate::{Config, machine};
 
-/// The addresses of a machine that a certificate names at most; a node of a large cluster may have
-/// thousands.
+/// The number of a machine's addresses in a certificate. A node of a large cluster may have thousands.
 const ADDRESSES_MAX: usize = 64;
 
 /// The addresses under which clients may reach the server: the one that it listens on, the
-/// advertised one, and that of the service `default/kubernetes` for each range. A server that
-/// listens on all of the machine's addresses is reached under each of them.
+/// advertised one, and that of the service `default/kubernetes` for each range. Clients reach a
+/// server that listens on all of the machine's addresses at each of them.
 pub(super) fn addresses(config: &Config) -> Vec<IpAddr> {
     let services = bootstrap::service_ranges(config).into_iter().filter_map(first_address);
     let mut addresses: Vec<IpAddr> = services.chain(config.advertise_address).collect();
@@ -29,12 +28,12 @@ pub(super) fn addresses(config: &Config) -> Vec<IpAddr> {
 /// The host name, if the server listens on all of the machine's addresses.
 pub(super) fn dns_names(config: &Config) -> Vec<String> {
     let name = machine::hostname().to_lowercase();
-    let is_one = config.bind_address.is_unspecified() && dns1123_subdomain(&name).is_empty();
-    is_one.then_some(name).into_iter().collect()
+    let is_named = config.bind_address.is_unspecified() && dns1123_subdomain(&name).is_empty();
+    is_named.then_some(name).into_iter().collect()
 }
 
-/// The addresses that the server is reached under if it listens on `bind`: `0.0.0.0` stands for
-/// IPv4 addresses, `::` for all.
+/// The addresses at which clients reach a server that listens on `bind`: `0.0.0.0` means all IPv4
+/// addresses, `::` all addresses.
 fn of_machine(bind: IpAddr, all: Vec<IpAddr>) -> impl Iterator<Item = IpAddr> {
     let is_reachable = move |address: &IpAddr| match address {
         IpAddr::V4(address) => *address != Ipv4Addr::LOCALHOST && !address.is_link_local(),

@@ -11,7 +11,7 @@ use crate::encryption::Encryption;
 use crate::pki::make_private_directory;
 use crate::{Config, Error};
 
-/// The history that a store in memory keeps: almost none, since watches read from the cache.
+/// The bound of an in-memory store's history. It is small because watches read from the cache.
 const EPHEMERAL_HISTORY_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The default lifetime of events in etcd.
@@ -93,20 +93,20 @@ pub(super) fn check_directories(config: &Config) -> Result<(), Error> {
 }
 
 /// Warns if the data directory has only the store or only the certificates, as after a partial
-/// restore; the server creates the other part anew.
+/// restore. The server then creates the other part.
 fn warn_of_losses(config: &Config) {
     let store = store_directory(&config.data_dir);
     let authority = config.certificate_directory().join("ca.crt");
     match (store.exists(), authority.exists()) {
         (true, false) => tracing::warn!(
-            "{} is missing, though there is a store: a new authority is made, and kubeconfigs, client \
-             certificates and tokens of service accounts from before are no longer good; to keep them, \
-             stop the server and put back a copy of the directory",
+            "{} is missing, although the store exists: the server creates a new CA, so previous kubeconfigs, \
+             client certificates and service account tokens are invalid; to keep them, stop the server \
+             and restore a copy of the directory",
             authority.display()
         ),
         (false, true) => tracing::warn!(
-            "{} is missing, though there are certificates: the server begins without any objects; to \
-             have them back, stop the server and put back a copy of the directory",
+            "{} is missing, although the certificates exist: the server starts without any objects; to \
+             recover them, stop the server and restore a copy of the directory",
             store.display()
         ),
         (true, true) | (false, false) => {}

@@ -6,24 +6,24 @@ use arc_swap::ArcSwap;
 use rustls::server::danger::ClientCertVerifier;
 
 /// A verifier with a fixed set of CAs.
-pub(crate) type Believed = Arc<dyn ClientCertVerifier>;
+pub(crate) type FixedVerifier = Arc<dyn ClientCertVerifier>;
 
 /// A verifier with the current CAs.
 #[derive(Debug)]
-pub(crate) struct Verifier(ArcSwap<Believed>);
+pub(crate) struct Verifier(ArcSwap<FixedVerifier>);
 
 impl Verifier {
-    pub(crate) fn new(believed: Believed) -> Self {
-        Self(ArcSwap::from_pointee(believed))
+    pub(crate) fn new(verifier: FixedVerifier) -> Self {
+        Self(ArcSwap::from_pointee(verifier))
     }
 
     /// Replaces the CAs.
-    pub(crate) fn replace(&self, believed: Believed) {
-        self.0.store(Arc::new(believed));
+    pub(crate) fn replace(&self, verifier: FixedVerifier) {
+        self.0.store(Arc::new(verifier));
     }
 
     /// The current verifier; the same pointer until the CAs change.
-    pub(crate) fn current(&self) -> Arc<Believed> {
+    pub(crate) fn current(&self) -> Arc<FixedVerifier> {
         self.0.load_full()
     }
 }

@@ -22,7 +22,7 @@ const ATTEMPTS_MAX: u32 = 5;
 /// `apiserver/pkg/util/webhook`).
 const TRANSIENT: [&str; 3] = ["InternalError", "Timeout", "TooManyRequests"];
 /// The other reasons that upstream's client knows. They override the code of a Status.
-const LASTING: [&str; 16] = [
+const PERMANENT: [&str; 16] = [
     "AlreadyExists",
     "BadRequest",
     "Conflict",
@@ -69,7 +69,7 @@ pub(super) fn is_transient(head: &Parts) -> bool {
 pub(super) fn status_is_transient(status: &Value) -> bool {
     let reason = status.str_at(&["reason"]).unwrap_or_default();
     let code = status.get("code").and_then(Value::as_int).unwrap_or_default();
-    let by_code = code == 429 || matches!(code, 500 | 504) && !LASTING.contains(&reason);
+    let by_code = code == 429 || matches!(code, 500 | 504) && !PERMANENT.contains(&reason);
     let suggests_delay = |details: &Value| {
         let seconds = details.get("retryAfterSeconds").and_then(Value::as_int);
         reason == "ServerTimeout" || seconds.is_some_and(|seconds| seconds > 0)

@@ -20,7 +20,7 @@ use crate::trust::{self, Identity};
 /// The number of cached TLS settings of a user, each with its resumable sessions.
 const SETTINGS_MAX: usize = 256;
 /// The interval at which the files of a client certificate are checked.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A user. Its client certificate is reloaded when its files change.
 pub(super) struct User {
@@ -100,7 +100,7 @@ impl User {
     /// so are their connections.
     fn refreshed(&self, identity: &Mutex<RenewedIdentity>) -> Arc<Identity> {
         let RenewedIdentity { followed, looked_at } = &mut *identity.lock();
-        if looked_at.elapsed() >= LOOK_AGAIN_AFTER {
+        if looked_at.elapsed() >= CHECK_INTERVAL {
             *looked_at = Instant::now();
             if followed.refresh() {
                 self.settings.lock().clear();

@@ -191,8 +191,8 @@ const STDIN: u8 = 3;
 const STDOUT: u8 = 5;
 const STDERR: u8 = 7;
 
-/// Runs a command that writes what it reads and exits with the code that is its name. It implements as little of
-/// SPDY as the tests need.
+/// Runs a command that echoes its input and exits with the code that its name states. It implements only the part
+/// of SPDY that the tests need.
 async fn command(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     waits: bool,

@@ -51,7 +51,7 @@ const PROBE: &str = "probe.new";
 const PROBE_BYTES: usize = 1 << 20;
 
 /// The files that may exist before the store does.
-const OURS: [&str; 6] =
+const OWN_FILES: [&str; 6] =
     [LOCK, UNFINISHED_FORMAT_FILE, DATABASE, UNFINISHED_DATABASE, CLOSED, PROBE];
 
 /// A file system creates this in a new directory by itself.
@@ -352,7 +352,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Error> {
         if name == FORMAT_FILE {
             return Ok(());
         }
-        let known = OURS.iter().any(|ours| name == *ours) || name == LOST_AND_FOUND;
+        let known = OWN_FILES.iter().any(|ours| name == *ours) || name == LOST_AND_FOUND;
         if !known && !name.as_encoded_bytes().starts_with(b".") {
             foreign = Some(name);
         }

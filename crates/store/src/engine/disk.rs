@@ -127,8 +127,8 @@ impl DiskEngine {
 
     /// Whether the file will hold values of another configuration than its [`ENCRYPTION`] says.
     fn is_mixed(&self) -> bool {
-        let said = self.encryption.load(Ordering::Relaxed);
-        said != 0 && said != self.cipher.fingerprint()
+        let marked = self.encryption.load(Ordering::Relaxed);
+        marked != 0 && marked != self.cipher.fingerprint()
     }
 
     /// Locks the database open.

@@ -615,10 +615,10 @@ pub async fn a_cancelled_write_harms_no_other(store: Arc<dyn Store>) {
             result = impatient => drop(result.unwrap()),
             () = std::future::ready(()) => {}
         }
-        store.commit_one(create(&format!("kept-{n}"), "x")).await.unwrap();
+        store.commit_one(create(&format!("after-{n}"), "x")).await.unwrap();
     }
-    let kept = store.list("things", "kept-", At::Head).await.unwrap();
-    assert_eq!(kept.len(), 100);
+    let created = store.list("things", "after-", At::Head).await.unwrap();
+    assert_eq!(created.len(), 100);
     followed(&store).await.check_complete(Revision(0), store.head());
 }
 

@@ -26,7 +26,7 @@ const ITEMS: u64 = 8;
 
 /// The effect of a write.
 #[derive(Clone, Debug, PartialEq)]
-struct Fact {
+struct Effect {
     item: String,
     /// The number of the writer's write, which is in its value.
     number: u64,
@@ -41,7 +41,7 @@ fn value(item: &str, number: u64) -> Template {
     Template::framed(bytes.clone(), 0..bytes.len(), Some(head.len()))
 }
 
-impl Fact {
+impl Effect {
     /// Reads the fact of a record and checks its value against the write with its number.
     fn of(record: &Record) -> Self {
         let text = String::from_utf8(record.value().to_vec()).unwrap();
@@ -111,22 +111,22 @@ fn start_child(dir: &TempDir) -> Child {
 }
 
 /// Kills a child after some acknowledgements; returns all of them.
-fn killed_after(dir: &TempDir, count: u64) -> BTreeMap<u64, Fact> {
+fn killed_after(dir: &TempDir, count: u64) -> BTreeMap<u64, Effect> {
     let mut child = start_child(dir);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut acknowledged = BTreeMap::new();
     while (acknowledged.len() as u64) < count {
         let line = lines.next().expect("the child writes until it is killed");
-        acknowledged.extend(Fact::parse(&line));
+        acknowledged.extend(Effect::parse(&line));
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    acknowledged.extend(lines.filter_map(|line| Fact::parse(&line)));
+    acknowledged.extend(lines.filter_map(|line| Effect::parse(&line)));
     acknowledged
 }
 
 /// Returns the revisions of the live values after some facts.
-fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Fact)>) -> Vec<u64> {
+fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Effect)>) -> Vec<u64> {
     let mut items = BTreeMap::new();
     for (revision, fact) in facts {
         match fact.kind.as_str() {
@@ -139,7 +139,7 @@ fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Fact)>) -> Vec<u64> {
 
 /// Opens the store as another process would and checks it; `known` has the facts of every revision
 /// seen so far.
-fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Fact>, known: &mut BTreeMap<u64, Fact>) {
+fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Effect>, known: &mut BTreeMap<u64, Effect>) {
     let runtime: Runtime = Builder::new_current_thread().build().unwrap();
     let (store, from_the_opening) = runtime.block_on(reopened(dir));
     let (floor, head) = (store.floor(), store.head());
@@ -147,7 +147,7 @@ fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Fact>, known: &mut BTreeMap
     for seen in [from_the_opening, later] {
         seen.check_complete(floor, head);
         for record in seen.0.lock().iter() {
-            let fact = Fact::of(record);
+            let fact = Effect::of(record);
             let before = known.entry(record.revision.0).or_insert_with(|| fact.clone());
             assert_eq!(*before, fact, "revision {} is as it was", record.revision);
         }

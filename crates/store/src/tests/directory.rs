@@ -271,10 +271,10 @@ async fn other_formats_are_refused() {
         match found {
             Some(found) => assert_eq!(refused, Error::Format { path, found, supported: 2 }),
             None => {
-                let said = refused.to_string();
+                let message = refused.to_string();
                 assert!(
-                    said.contains("its file `format` is damaged"),
-                    "{said}: {}",
+                    message.contains("its file `format` is damaged"),
+                    "{message}: {}",
                     written.escape_ascii()
                 );
             }
@@ -328,14 +328,14 @@ async fn freed_space_is_returned_at_the_next_start() {
     }
     assert!(size() < largest + largest / 2, "{} MiB, {largest} were enough before", size());
     assert!(largest > 64, "{largest} MiB are enough to be given back");
-    store.commit_one(create("kept", &value)).await.unwrap();
+    store.commit_one(create("survivor", &value)).await.unwrap();
     let head = store.head();
     drop(store);
     let store = reopen(&dir);
     assert!(size() < 8, "{} MiB are left", size());
     assert_eq!((store.head(), store.floor().0), (head, head.0 - 1));
-    let kept = store.get(&key("kept"), At::Head).await.unwrap().unwrap();
-    assert_eq!(kept.value(), value);
+    let survivor = store.get(&key("survivor"), At::Head).await.unwrap().unwrap();
+    assert_eq!(survivor.value(), value);
     followed(&store).await.check_complete(store.floor(), head);
 }
 
@@ -346,7 +346,7 @@ async fn freed_space_is_returned_when_the_store_is_idle() {
     let file = dir.path().join("data/store.redb");
     let size = || fs::metadata(&file).unwrap().len() >> 20;
     let (store, value) = (reopen(&dir), "x".repeat(1 << 20));
-    store.commit_one(create("kept", "1")).await.unwrap();
+    store.commit_one(create("survivor", "1")).await.unwrap();
     for n in 0..100 {
         let record = store.commit_one(create(&n.to_string(), &value)).await.unwrap();
         store.commit_one(delete(&record.key.item, record.revision.0, "")).await.unwrap();
@@ -377,17 +377,17 @@ async fn history_is_bounded_by_bytes() {
     for revision in 1..1000 {
         store.commit_one(update("a", revision, &value)).await.unwrap();
     }
-    let kept = |store: &Arc<dyn Store>| store.head().0 - store.floor().0;
-    assert!((95..=104).contains(&kept(&store)), "{} changes", kept(&store));
+    let changes = |store: &Arc<dyn Store>| store.head().0 - store.floor().0;
+    assert!((95..=104).contains(&changes(&store)), "{} changes", changes(&store));
     let requested = Revision(store.floor().0 - 1);
     let past = store.get(&key("a"), At::Revision(requested)).await;
     assert_eq!(past, Err(Error::Compacted { requested, floor: store.floor() }));
     store.compact(store.floor()).await.unwrap();
     let seen = followed(&store).await;
-    assert_eq!(seen.0.lock().len() as u64, kept(&store) + 1, "the rest is gone");
+    assert_eq!(seen.0.lock().len() as u64, changes(&store) + 1, "the rest is gone");
     drop(store);
     let store = bounded(200_000);
-    assert!((18..=20).contains(&kept(&store)), "{} changes", kept(&store));
+    assert!((18..=20).contains(&changes(&store)), "{} changes", changes(&store));
     assert_eq!(store.head(), Revision(1000));
 }
 

@@ -265,7 +265,7 @@ async fn storage_that_fails_at_any_call() {
                 check_failed(&store, &seen, &acknowledged, &reason(store.check().unwrap_err()))
                     .await;
             }
-            storage.heal();
+            storage.repair();
             recovered(&store).await;
             assert!(storage.is_consistent(), "what is read is on disk");
             let head = store.commit_one(create("more", "x")).await.unwrap().revision;

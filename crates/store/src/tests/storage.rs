@@ -1,9 +1,9 @@
 //! Storage in memory that fails as disks do under Linux: with errors, or by a power failure.
 //!
-//! It has three contents: what is on disk, what is in the kernel's memory and is read, and which of
-//! it is still to be written (`dirty`). After a failed synchronisation, any part of the dirty data
-//! is on disk, and all of it counts as written: it is read while it stays in memory, which can end
-//! at any moment, and no later synchronisation writes it.
+//! It has three contents: the data on disk, the data in the kernel's memory, which readers see, and the
+//! part of it that is not written yet (`dirty`). After a failed synchronisation, any part of the dirty
+//! data is on disk, and all of it counts as written. Readers see it until the kernel drops it from
+//! memory, which can happen at any moment, and no later synchronisation writes it.
 
 use std::io::{self, BufRead as _};
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl Storage {
     }
 
     /// Repairs the fault.
-    pub(super) fn heal(&self) {
+    pub(super) fn repair(&self) {
         self.0.lock().fault = None;
     }
 
@@ -141,7 +141,7 @@ impl Storage {
         disk == memory
     }
 
-    /// Whether these bytes are anywhere: in what is read, on the disk, or on the way to it.
+    /// True if these bytes are in the kernel's memory, on the disk, or among the dirty data.
     pub(super) fn holds(&self, bytes: &[u8]) -> bool {
         let state = self.0.lock();
         let is_in = |image: &[u8]| is_part(bytes, image);

@@ -22,14 +22,14 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let ingress = Field::root(new);
     check(&ingress, RULES, &mut errors);
     let spec = ingress.get("spec");
-    let has_odd_secret = |old: &Value| {
+    let has_invalid_secret = |old: &Value| {
         let name = |tls: &Value| tls.str_at(&["secretName"]).unwrap_or_default().to_owned();
         items(old, &["spec", "tls"]).iter().any(|tls| !secret_name(&name(tls)).is_empty())
     };
     for tls in spec.items("tls") {
         tls.items("hosts").for_each(|host| host.all_invalid(host_name(host.text()), &mut errors));
         let secret = tls.get("secretName");
-        if !old.is_some_and(has_odd_secret) {
+        if !old.is_some_and(has_invalid_secret) {
             secret.all_invalid(secret_name(secret.text()), &mut errors);
         }
     }
@@ -84,7 +84,7 @@ const RULE: Rules = &[
     At("http", &[crate::rules::Rule::Required("paths"), Each("paths", &[Do(check_path)])]),
 ];
 
-/// Sequences that programs read in different ways.
+/// Sequences that proxies and servers interpret differently.
 const BAD_SEQUENCES: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const BAD_ENDS: &[&str] = &["/..", "/."];
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
@@ -132,7 +132,7 @@ const BACKEND: Rules =
 const RESOURCE: Rules =
     &[Do(api_group), Named("kind", names::path_segment), Named("name", names::path_segment)];
 
-/// A group must have the form of a group; it may be absent.
+/// Validates `apiGroup`, if it is present, as a DNS subdomain.
 pub(super) fn api_group(reference: &Field<'_>, errors: &mut Errors) {
     if let Some(group) = reference.find("apiGroup") {
         group.all_invalid(names::dns1123_subdomain(group.text()), errors);
@@ -154,7 +154,7 @@ fn check_service(backend: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A subdomain, of which the first label may be a star.
+/// Validates a DNS subdomain whose first label may be `*`.
 fn host_name(host: &str) -> Vec<String> {
     if !host.contains('*') {
         return names::dns1123_subdomain(host);

@@ -102,7 +102,7 @@ impl Provider {
     pub(super) async fn initialize(&self) {
         while let Err(why) = self.discover().await {
             tracing::error!(
-                "the OpenID provider {:?} cannot be used yet, and is asked again in {} s: {why}",
+                "cannot read the configuration of the OpenID provider {:?}; the server tries again in {} s: {why}",
                 self.issuer.url,
                 RETRY_INTERVAL.as_secs()
             );

@@ -76,7 +76,7 @@ impl Webhook {
             tracing::error!("the token webhook did not answer: {why}");
         })?;
         let until = Instant::now() + self.ttl;
-        let found = self.for_these(verdict, audiences);
+        let found = self.for_audiences(verdict, audiences);
         match &found {
             _ if self.ttl.is_zero() => {}
             Some(found) => self.holding.put(key.into(), found.clone(), until),
@@ -87,7 +87,7 @@ impl Webhook {
 
     /// Applies a verdict to the requested audiences. A webhook that returns no audiences does not
     /// know of them: its tokens are for the API.
-    fn for_these(&self, verdict: Verdict, audiences: &[String]) -> Option<Authenticated> {
+    fn for_audiences(&self, verdict: Verdict, audiences: &[String]) -> Option<Authenticated> {
         let Verdict::Holds(user, named) = verdict else { return None };
         let own = if named.is_empty() { &self.api_audiences } else { &named };
         let common: Vec<String> =

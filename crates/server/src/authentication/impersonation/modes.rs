@@ -94,7 +94,7 @@ pub(super) async fn permit(
             Err(status) => refusal = refusal.or(Some(status)),
         }
     }
-    Err(refusal.expect("the legacy mode applies everyone"))
+    Err(refusal.expect("the legacy mode applies to everyone"))
 }
 
 impl Mode {

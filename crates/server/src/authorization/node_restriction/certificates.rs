@@ -111,7 +111,7 @@ impl Restricted<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<Value, Refusal> {
-        self.need("", kind, namespace, name).map_err(|refusal| {
+        self.require("", kind, namespace, name).map_err(|refusal| {
             let why = refusal.words();
             Refusal::Inconsistent(format!(
                 "while retrieving {what} {quoted} named in the PodCertificateRequest: {why}"

@@ -18,7 +18,7 @@ impl Restricted<'_> {
         match (self.subresource, self.operation) {
             ("", Create) => self.mirror_pod(self.object.unwrap_or(&Value::Null)),
             ("", Delete) => {
-                let pod = self.need_pod(self.name)?;
+                let pod = self.require_pod(self.name)?;
                 ensure(self.has(Some(&pod)), || {
                     format!("node {node} can only delete pods with spec.nodeName set to itself")
                 })
@@ -34,7 +34,7 @@ impl Restricted<'_> {
                 ensure(!name.is_empty(), || {
                     "could not determine pod from request data".to_owned()
                 })?;
-                let pod = self.need_pod(name)?;
+                let pod = self.require_pod(name)?;
                 ensure(self.has(Some(&pod)), || {
                     let node = self.node;
                     format!("node {node} can only evict pods with spec.nodeName set to itself")
@@ -107,7 +107,7 @@ impl Restricted<'_> {
         ensure(!says("blockOwnerDeletion"), || {
             format!("node {node} must not set blockOwnerDeletion on an owner reference")
         })?;
-        let known = self.need("", ("node", "nodes"), "", self.node)?;
+        let known = self.require("", ("node", "nodes"), "", self.node)?;
         let (claimed, is) = (text("uid"), object::uid(&known));
         ensure(claimed == is, || {
             format!("node {} UID mismatch: expected {claimed} got {is}", self.node)

@@ -42,7 +42,7 @@ impl Restricted<'_> {
         ensure(!uid.is_empty(), || {
             "node requested token with a pod binding without a uid".to_owned()
         })?;
-        let pod = self.need_pod(bound("name"))?;
+        let pod = self.require_pod(bound("name"))?;
         ensure(uid == object::uid(&pod), || {
             format!(
                 "the UID in the bound object reference ({uid}) does not match the UID in record. The \
@@ -118,16 +118,16 @@ impl Restricted<'_> {
         if driver.is_empty() {
             return Ok(false);
         }
-        let driver = self.need("storage.k8s.io", ("csidriver", "csidrivers"), "", &driver)?;
+        let driver = self.require("storage.k8s.io", ("csidriver", "csidrivers"), "", &driver)?;
         Ok(list(&driver, &["spec", "tokenRequests"]).iter().any(of))
     }
 
     /// The CSI driver of the volume that a claim is bound to.
     fn driver_of_claim(&self, name: &str) -> Result<String, Refusal> {
         let kind = ("persistentvolumeclaim", "persistentvolumeclaims");
-        let claim = self.need("", kind, self.namespace, name)?;
+        let claim = self.require("", kind, self.namespace, name)?;
         let volume = claim.str_at(&["spec", "volumeName"]).unwrap_or_default();
-        let volume = self.need("", ("persistentvolume", "persistentvolumes"), "", volume)?;
+        let volume = self.require("", ("persistentvolume", "persistentvolumes"), "", volume)?;
         Ok(volume.get("spec").map(driver).unwrap_or_default())
     }
 }

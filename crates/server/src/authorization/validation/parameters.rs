@@ -26,7 +26,7 @@ pub(super) fn question<'a>(
     registry: &'a Registry,
 ) -> Option<Question<'a>> {
     let resource = write.resource.resource.resource.as_str();
-    let asker = Asker { user: write.user, registry };
+    let asker = Requester { user: write.user, registry };
     POLICIES.iter().find_map(|(policies, bindings)| {
         if resource == *policies {
             asker.policy(new, write.old)
@@ -68,7 +68,7 @@ impl Question<'_> {
     }
 }
 
-struct Asker<'a> {
+struct Requester<'a> {
     user: &'a User,
     registry: &'a Registry,
 }
@@ -87,7 +87,7 @@ impl Wanted {
     }
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Requester<'a> {
     fn policy(&self, new: &'a Value, old: Option<&Value>) -> Option<Question<'a>> {
         const PATH: &[&str] = &["spec", "paramKind"];
         let kind = set(new, PATH)?;

@@ -23,7 +23,7 @@ const ED25519: &str = "1.3.101.112";
 const UNKNOWN: &str = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
 
 /// Returns the error of a request whose members and lengths are valid.
-pub(super) fn unproved(request: &Value) -> Option<Error> {
+pub(super) fn possession_error(request: &Value) -> Option<Error> {
     let spec = request.get("spec")?;
     let member = |name: &str| {
         let text = spec.str_at(&[name]).filter(|text| !text.is_empty())?;
@@ -37,18 +37,18 @@ pub(super) fn unproved(request: &Value) -> Option<Error> {
     let pod = spec.str_at(&["podUID"]).unwrap_or_default();
     if let Some(wrong) = wrong_key(&key) {
         return Some(match wrong {
-            Wrong::Malformed => {
+            Defect::Malformed => {
                 let words = "must be a valid PKIX-serialized public key";
                 Error::invalid(&path, spec.get("pkixPublicKey").unwrap_or(&Value::Null), words)
             }
-            Wrong::Kind => {
+            Defect::Kind => {
                 Error::invalid(&path, spec.get("pkixPublicKey").unwrap_or(&Value::Null), UNKNOWN)
             }
-            Wrong::Curve(curve) => {
+            Defect::Curve(curve) => {
                 let words = "elliptic public keys must use curve P256 or P384";
                 Error::invalid(&path, &format!("curve {curve}").into(), words)
             }
-            Wrong::Bits(bits) => wrong_bits(&path, bits),
+            Defect::Bits(bits) => wrong_bits(&path, bits),
         });
     }
     let words = "could not verify proof-of-possession signature";
@@ -60,13 +60,13 @@ fn wrong_request(path: &Path, der: &[u8]) -> Option<Error> {
         return Some(refused(path, "must be a valid PKCS#10 CSR"));
     };
     match wrong_key(&request.key) {
-        Some(Wrong::Malformed) => Some(refused(path, "must be a valid PKCS#10 CSR")),
-        Some(Wrong::Kind) => Some(refused(path, UNKNOWN)),
-        Some(Wrong::Curve(curve)) => {
+        Some(Defect::Malformed) => Some(refused(path, "must be a valid PKCS#10 CSR")),
+        Some(Defect::Kind) => Some(refused(path, UNKNOWN)),
+        Some(Defect::Curve(curve)) => {
             let words = "elliptic public keys must use curve P256, P384, or P521";
             Some(Error::invalid(path, &format!("curve {curve}").into(), words))
         }
-        Some(Wrong::Bits(bits)) => Some(wrong_bits(path, bits)),
+        Some(Defect::Bits(bits)) => Some(wrong_bits(path, bits)),
         None => (!proves_possession(&request)).then(|| refused(path, "invalid signature")),
     }
 }
@@ -82,33 +82,33 @@ fn wrong_bits(path: &Path, bits: usize) -> Error {
 }
 
 /// The defect of a key.
-enum Wrong {
+enum Defect {
     Malformed,
     Kind,
     Curve(&'static str),
     Bits(usize),
 }
 
-fn wrong_key(der: &[u8]) -> Option<Wrong> {
-    let Ok(([], key)) = SubjectPublicKeyInfo::from_der(der) else { return Some(Wrong::Malformed) };
+fn wrong_key(der: &[u8]) -> Option<Defect> {
+    let Ok(([], key)) = SubjectPublicKeyInfo::from_der(der) else { return Some(Defect::Malformed) };
     if key.algorithm.algorithm.to_id_string() == ED25519 {
         return None;
     }
     match key.parsed() {
         Ok(PublicKey::RSA(rsa)) => {
             let bits = rsa.key_size();
-            (!RSA_BITS.contains(&bits)).then_some(Wrong::Bits(bits))
+            (!RSA_BITS.contains(&bits)).then_some(Defect::Bits(bits))
         }
         Ok(PublicKey::EC(_)) => {
             let curve = key.algorithm.parameters.as_ref().and_then(|any| any.as_oid().ok());
             let curve = curve.map(|curve| curve.to_id_string()).unwrap_or_default();
             match curve.as_str() {
-                P224 => Some(Wrong::Curve("P-224")),
+                P224 => Some(Defect::Curve("P-224")),
                 known if CURVES.contains(&known) => None,
-                _ => Some(Wrong::Malformed), // Go reads no others
+                _ => Some(Defect::Malformed), // Go reads no others
             }
         }
-        Ok(_) => Some(Wrong::Kind),
-        Err(_) => Some(Wrong::Malformed),
+        Ok(_) => Some(Defect::Kind),
+        Err(_) => Some(Defect::Malformed),
     }
 }

@@ -14,7 +14,7 @@ use pintle_meta::Status;
 use pintle_meta::quote::quote;
 
 use super::{failed, stream::relayed_headers};
-use crate::backends::{self, Backend, Unallowed, Verification};
+use crate::backends::{self, Backend, Refused, Verification};
 use crate::body::{Body, RequestBody, Upload};
 use crate::handlers::Call;
 use crate::header_text;
@@ -67,13 +67,13 @@ async fn remote(call: &Call<'_>, found: &Found) -> Result<Remote, Status> {
             backend: kubelets.backend(&kubelet, Verification::Configured).await,
         },
         Destination::Address { host, tls } => {
-            Remote { backend: kubelets.neighbour(with_port(&host, tls), tls).await, host }
+            Remote { backend: kubelets.unverified(with_port(&host, tls), tls).await, host }
         }
     };
     let backend = call.api.settings.proxied_addresses.find(remote.backend).await;
     let backend = backend.map_err(|why| match why {
-        Unallowed::Address | Unallowed::Unknown(_) => Status::bad_request(why.to_string()),
-        Unallowed::Port(_) => unreachable(&why),
+        Refused::Address | Refused::Unknown(_) => Status::bad_request(why.to_string()),
+        Refused::Port(_) => unreachable(&why),
     })?;
     Ok(Remote { backend, ..remote })
 }

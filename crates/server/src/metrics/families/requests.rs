@@ -12,7 +12,7 @@ const ROUTE_AND_DRY_RUN: &[&str] =
     &["component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version"];
 const ROUTE_AND_CODE: &[&str] =
     &["code", "component", "group", "resource", "scope", "subresource", "verb", "version"];
-const EVERYTHING: &[&str] = &[
+const ALL_LABELS: &[&str] = &[
     "code",
     "component",
     "dry_run",
@@ -53,7 +53,7 @@ const fn body_bounds() -> [u64; 31] {
 }
 
 families! {
-    REQUESTS = counter("apiserver_request_total", Stable, EVERYTHING,
+    REQUESTS = counter("apiserver_request_total", Stable, ALL_LABELS,
         "Requests by verb, resource and status code.");
     REQUEST_DURATION = seconds("apiserver_request_duration_seconds", Stable, ROUTE_AND_DRY_RUN, &DURATION_BOUNDS,
         "How long requests took.");

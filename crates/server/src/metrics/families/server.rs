@@ -1,6 +1,6 @@
 //! Families of the build, caches, and the process.
 
-use super::Stability::{Alpha, Beta, Unsaid};
+use super::Stability::{Alpha, Beta, Unstated};
 use super::{Family, counter, families, gauge};
 
 families! {
@@ -14,22 +14,22 @@ families! {
         "Metric families of the server.");
     TRACE_SPANS = counter("pintle_trace_spans_total", Alpha, &["outcome"],
         "Spans of traced requests by outcome: exported, dropped because the queue was full, or failed at the collector.");
-    CPU_SECONDS = counter("process_cpu_seconds_total", Unsaid, &[],
+    CPU_SECONDS = counter("process_cpu_seconds_total", Unstated, &[],
         "Processor time of the process, in seconds.");
-    START_TIME = gauge("process_start_time_seconds", Unsaid, &[],
+    START_TIME = gauge("process_start_time_seconds", Unstated, &[],
         "Start time of the process, in seconds since 1970.");
-    VIRTUAL_MEMORY = gauge("process_virtual_memory_bytes", Unsaid, &[],
+    VIRTUAL_MEMORY = gauge("process_virtual_memory_bytes", Unstated, &[],
         "Virtual memory of the process.");
-    VIRTUAL_MEMORY_MAX = gauge("process_virtual_memory_max_bytes", Unsaid, &[],
+    VIRTUAL_MEMORY_MAX = gauge("process_virtual_memory_max_bytes", Unstated, &[],
         "Limit of the virtual memory of the process, in bytes.");
-    RESIDENT_MEMORY = gauge("process_resident_memory_bytes", Unsaid, &[],
+    RESIDENT_MEMORY = gauge("process_resident_memory_bytes", Unstated, &[],
         "Resident memory of the process, in bytes.");
-    OPEN_FILES = gauge("process_open_fds", Unsaid, &[],
+    OPEN_FILES = gauge("process_open_fds", Unstated, &[],
         "Open file descriptors.");
-    OPEN_FILES_MAX = gauge("process_max_fds", Unsaid, &[],
+    OPEN_FILES_MAX = gauge("process_max_fds", Unstated, &[],
         "Limit of open file descriptors.");
-    NETWORK_RECEIVED = counter("process_network_receive_bytes_total", Unsaid, &[],
+    NETWORK_RECEIVED = counter("process_network_receive_bytes_total", Unstated, &[],
         "Bytes received over the network by all processes of this network namespace.");
-    NETWORK_SENT = counter("process_network_transmit_bytes_total", Unsaid, &[],
+    NETWORK_SENT = counter("process_network_transmit_bytes_total", Unstated, &[],
         "Bytes sent over the network by all processes of this network namespace.");
 }

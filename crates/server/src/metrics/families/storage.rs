@@ -6,7 +6,7 @@ use pintle_etcd::{LEASE_BOUNDS, REQUEST_BOUNDS};
 use pintle_registry::measures::READ_WAIT_BOUNDS;
 use pintle_store::{BATCH_BOUNDS, COMMIT_BOUNDS};
 
-use super::Stability::{Alpha, Beta, Stable, Unsaid};
+use super::Stability::{Alpha, Beta, Stable, Unstated};
 use super::{Family, counter, families, gauge, seconds, whole};
 use crate::encryption::{PLUGIN_CALL_BOUNDS, SEED_BOUNDS};
 
@@ -89,13 +89,13 @@ families! {
         "Lists read from etcd.");
     STORAGE_FETCHED = counter("apiserver_storage_list_fetched_objects_total", Alpha, RESOURCE,
         "Objects that lists read from etcd.");
-    CALLS_STARTED = counter("grpc_client_started_total", Unsaid, CALL,
+    CALLS_STARTED = counter("grpc_client_started_total", Unstated, CALL,
         "gRPC calls to etcd that were started.");
-    CALLS_SENT = counter("grpc_client_msg_sent_total", Unsaid, CALL,
+    CALLS_SENT = counter("grpc_client_msg_sent_total", Unstated, CALL,
         "gRPC messages sent to etcd.");
-    CALLS_RECEIVED = counter("grpc_client_msg_received_total", Unsaid, CALL,
+    CALLS_RECEIVED = counter("grpc_client_msg_received_total", Unstated, CALL,
         "gRPC messages received from etcd.");
-    CALLS_HANDLED = counter("grpc_client_handled_total", Unsaid, &["grpc_code", "grpc_method", "grpc_service", "grpc_type"],
+    CALLS_HANDLED = counter("grpc_client_handled_total", Unstated, &["grpc_code", "grpc_method", "grpc_service", "grpc_type"],
         "gRPC calls to etcd that completed.");
     STORE_COMMITS = seconds("pintle_store_commit_duration_seconds", Alpha, &[], &COMMIT_BOUNDS,
         "How long the embedded store took to commit a batch of writes, the synchronisation of its disk included.");

@@ -86,7 +86,7 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, w
             let (status, mut last) = (Status::internal(why), BytesMut::new());
             streams.translated(status.code);
             remote_command::finish(&bare_status_json(&status), &mut last);
-            return relay::say_last(client, last).await;
+            return relay::send_and_close(client, last).await;
         }
     };
     let resize = wanted.resize && version >= FIRST_WITH_RESIZE;
