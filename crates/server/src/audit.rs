@@ -1,9 +1,9 @@
-//! Audit: what is asked of the server, by whom and with what outcome, is recorded as a policy says.
+//! Audit: records who requested what, and with what result, as a policy says.
 //!
-//! A [`Record`] collects what becomes known of a request while it is worked on; at each stage it makes an
-//! event, of which the [`queue`] of each backend keeps the text. Backends take these on a thread of their own:
-//! neither the objects of large requests nor a disk nor another server holds up a thread that serves
-//! connections. Without a policy or a backend there are no records, and requests cost nothing more.
+//! A [`Record`] collects the facts of a request while the request is handled. At each stage it makes an
+//! event, and the [`queue`] of each backend stores the event's text. Each backend writes events on its own
+//! thread, so neither large objects nor a disk nor another server blocks a thread that serves connections.
+//! Without a policy or a backend there are no records, and requests have no audit costs.
 
 mod backend;
 mod batch;
@@ -37,19 +37,19 @@ use losses::{Loss, Losses};
 use moment::Moment;
 pub(crate) use record::Record;
 
-/// The policy, and where events go.
+/// The policy and the backends.
 pub(crate) struct Audit {
     policy: Policy,
     backends: Vec<Backend>,
     measures: Arc<Measures>,
 }
 
-/// What is counted of audit.
+/// The measures of audit.
 pub(crate) struct Measures {
     cells: Shards<Cells>,
-    /// Events that were lost, by what lost them.
+    /// The number of lost events, by the cause in [`LOSSES`].
     pub(crate) errors: [Counter; LOSSES.len()],
-    /// Requests that were refused because they could not be recorded.
+    /// The number of requests that were refused because they could not be recorded.
     pub(crate) rejected: Counter,
 }
 
@@ -59,15 +59,15 @@ struct Cells {
     levels: [Counter; Level::ALL.len()],
 }
 
-/// What becomes of an event in each backend that requests wait for.
+/// The outcomes of an event in the backends that requests wait for.
 #[derive(Default)]
 struct Outcomes(Vec<Outcome>);
 
 impl Audit {
-    /// Reads the policy and opens the backends; `None` where nothing is to be recorded.
+    /// Reads the policy and opens the backends. Returns `None` without a policy or without a backend.
     ///
     /// # Errors
-    /// What is wrong with a file.
+    /// `Error::Flag` names the flag whose file is invalid or cannot be used.
     pub(crate) fn start(
         options: &AuditOptions,
         ways: &Ways,
@@ -75,7 +75,7 @@ impl Audit {
     ) -> Result<Option<Arc<Self>>, Error> {
         let Some(path) = &options.policy_file else {
             if options.log.is_some() || options.webhook.is_some() {
-                tracing::warn!("nothing is audited, for there is no --audit-policy-file");
+                tracing::warn!("no request is audited, because --audit-policy-file is not set");
             }
             return Ok(None);
         };
@@ -90,14 +90,15 @@ impl Audit {
         }
         if backends.is_empty() {
             tracing::warn!(
-                "nothing is audited, for there is neither --audit-log-path nor --audit-webhook-config-file"
+                "no request is audited, because neither --audit-log-path nor --audit-webhook-config-file is set"
             );
             return Ok(None);
         }
         Ok(Some(Arc::new(Self { policy, backends, measures })))
     }
 
-    /// A record of a request, if the policy wants one. `user` is `None` where no credential holds.
+    /// Returns a new record of a request, unless the policy's level for it is `None`. `user` is `None` if
+    /// authentication failed.
     pub(crate) fn begin(
         self: &Arc<Self>,
         received: &Received<'_>,
@@ -111,20 +112,20 @@ impl Audit {
             .then(|| Arc::new(Record::new(self.clone(), recording, received, info, user)))
     }
 
-    /// Gives an event to all backends, and says what the request has to wait for.
+    /// Queues an event in all backends, and returns the outcomes that the request must wait for.
     fn record(&self, moment: Moment) -> Outcomes {
         let moment = self.counted(moment);
         if !self.blocks() {
-            self.backends.iter().for_each(|backend| backend.hand_over(&moment));
+            self.backends.iter().for_each(|backend| backend.enqueue(&moment));
             return Outcomes::default();
         }
         Outcomes(self.backends.iter().map(|backend| backend.record(&moment)).collect())
     }
 
-    /// Gives an event to all backends, and waits for none.
-    fn hand_over(&self, moment: Moment) {
+    /// Queues an event in all backends. The request waits for none of them.
+    fn enqueue(&self, moment: Moment) {
         let moment = self.counted(moment);
-        self.backends.iter().for_each(|backend| backend.hand_over(&moment));
+        self.backends.iter().for_each(|backend| backend.enqueue(&moment));
     }
 
     fn counted(&self, moment: Moment) -> Arc<Moment> {
@@ -132,21 +133,21 @@ impl Audit {
         Arc::new(moment)
     }
 
-    /// Whether requests wait for some backend.
+    /// True if requests wait for a backend.
     fn blocks(&self) -> bool {
         self.backends.iter().any(Backend::blocks)
     }
 
-    /// Ends the backends when they have given on all events.
+    /// Closes the backends, and returns when they have written all queued events or their deadline has passed.
     pub(crate) async fn close(&self) {
         join_all(self.backends.iter().map(Backend::close)).await;
     }
 }
 
 impl Outcomes {
-    /// Waits until the event is recorded. `false` where a backend could not take it, and must.
+    /// Waits until the event is recorded. Returns false if a strict backend lost it.
     async fn finished(self) -> bool {
-        join_all(self.0.into_iter().map(Outcome::settled)).await.into_iter().all(|is| is)
+        join_all(self.0.into_iter().map(Outcome::wait)).await.into_iter().all(|is| is)
     }
 }
 
@@ -159,7 +160,7 @@ fn read_policy(path: &Path) -> Result<Policy, Error> {
     let (policy, unknown) = Policy::read(&bytes).map_err(|why| refuse(&why))?;
     if !unknown.is_empty() {
         let (path, unknown) = (path.display(), unknown.join(", "));
-        tracing::warn!("--audit-policy-file: {path}: what is unknown has no effect: {unknown}");
+        tracing::warn!("--audit-policy-file: {path}: unknown fields are ignored: {unknown}");
     }
     Ok(policy)
 }
@@ -175,12 +176,12 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// How many events there were.
+    /// The number of events.
     pub(crate) fn events(&self) -> u64 {
         self.cells.all().map(|cells| cells.events.get()).sum()
     }
 
-    /// How many requests there were at each level.
+    /// The number of requests at each level.
     pub(crate) fn levels(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let count = |level| self.cells.all().map(|cells| cells.levels[level as usize].get()).sum();
         Level::ALL.into_iter().map(move |level| (level.name(), count(level)))

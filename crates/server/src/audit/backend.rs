@@ -1,4 +1,4 @@
-//! Backends: each takes events from a queue, on a thread of its own.
+//! Backends: each takes events from a queue on its own thread.
 
 use std::sync::Arc;
 use std::thread;
@@ -10,42 +10,42 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::moment::Moment;
-use super::queue::{Queue, Waiting, Writing, queue};
+use super::queue::{Encoder, Inlet, Queue, queue};
 use crate::Error;
 use crate::config::{AuditDelivery, AuditMode};
 
-/// How many events wait at most for a backend that requests wait for.
+/// The number of events that may wait in a blocking backend.
 const BLOCKING_EVENTS_MAX: usize = 100_000;
-/// How long a backend may take to give on what waits when the server stops.
+/// The time in which a backend must write the queued events when the server stops.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 
-/// Where events go.
+/// The handle of a backend.
 pub(super) struct Backend {
-    waiting: Arc<Waiting>,
+    inlet: Arc<Inlet>,
     mode: AuditMode,
-    writing: Writing,
-    /// Says that no more events are taken.
+    encoder: Encoder,
+    /// True once the backend accepts no more events.
     closing: watch::Sender<bool>,
-    /// Ends when all events were given on.
+    /// Resolves when all queued events have been written.
     closed: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-/// What becomes of an event.
+/// The outcome of an event in a backend.
 pub(super) enum Outcome {
-    /// The event is recorded, or will be, or need not be.
-    Settled,
-    /// It is lost, and must not be.
+    /// The request need not wait.
+    Accepted,
+    /// The event is lost and the backend is strict.
     Refused,
-    /// It is recorded when the backend says so. Where it must be, `is_strict` is set.
-    Awaited { answer: oneshot::Receiver<bool>, is_strict: bool },
+    /// `recorded` receives whether the event was recorded.
+    Pending { recorded: oneshot::Receiver<bool>, is_strict: bool },
 }
 
 impl Backend {
-    /// Starts a thread on which `run` takes events from the queue until it ends.
+    /// Starts the thread on which `run` takes events from the queue until the queue ends.
     pub(super) fn start<F: Future<Output = ()>>(
         name: &str,
         delivery: AuditDelivery,
-        writing: Writing,
+        encoder: Encoder,
         run: impl FnOnce(Queue) -> F + Send + 'static,
     ) -> Result<Self, Error> {
         let (closing, is_closing) = watch::channel(false);
@@ -55,61 +55,63 @@ impl Backend {
             AuditMode::Batch => delivery.buffer_size,
             AuditMode::Blocking | AuditMode::BlockingStrict => BLOCKING_EVENTS_MAX,
         };
-        let (waiting, queue) = queue(delivery, events_max, writing.clone(), is_closing);
+        let (inlet, queue) = queue(delivery, events_max, encoder.clone(), is_closing);
         thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 runtime.block_on(run(queue));
-                let _ = ended.send(()); // nobody may wait for it
+                let _ = ended.send(()); // the receiver may have been dropped
             })
             .map_err(Error::Thread)?;
         let (mode, closed) = (delivery.mode, Mutex::new(Some(closed)));
-        Ok(Self { waiting, mode, writing, closing, closed })
+        Ok(Self { inlet, mode, encoder, closing, closed })
     }
 
-    /// Whether requests wait for it.
+    /// True if requests wait until the backend has recorded their events.
     pub(super) fn blocks(&self) -> bool {
         self.mode != AuditMode::Batch
     }
 
-    /// Takes an event, and says what a request has to wait for.
+    /// Queues an event, and returns the outcome that its request must wait for.
     pub(super) fn record(&self, moment: &Arc<Moment>) -> Outcome {
         if !self.blocks() {
-            self.hand_over(moment);
-            return Outcome::Settled;
+            self.enqueue(moment);
+            return Outcome::Accepted;
         }
         let is_strict = self.mode == AuditMode::BlockingStrict;
-        let (asker, answer) = oneshot::channel();
-        match self.waiting.put(moment, Some(asker), &self.writing) {
-            true => Outcome::Awaited { answer, is_strict },
+        let (waiter, recorded) = oneshot::channel();
+        match self.inlet.put(moment, Some(waiter), &self.encoder) {
+            true => Outcome::Pending { recorded, is_strict },
             false if is_strict => Outcome::Refused,
-            false => Outcome::Settled,
+            false => Outcome::Accepted,
         }
     }
 
-    /// Takes an event, if there is room for it.
-    pub(super) fn hand_over(&self, moment: &Arc<Moment>) {
-        self.waiting.put(moment, None, &self.writing);
+    /// Queues an event; counts it as lost if the queue is full.
+    pub(super) fn enqueue(&self, moment: &Arc<Moment>) {
+        self.inlet.put(moment, None, &self.encoder);
     }
 
-    /// Takes no more events, and returns when those that wait were given on.
+    /// Stops accepting events, and returns when the queued ones have been written or the deadline has passed.
     pub(super) async fn close(&self) {
         self.closing.send_replace(true);
         let Some(closed) = self.closed.lock().take() else { return };
         if timeout(CLOSING_MAX, closed).await.is_err() {
-            let events = self.waiting.events();
-            tracing::warn!("{events} audit events are lost, for their backend takes too long");
+            let events = self.inlet.events();
+            tracing::warn!(
+                "{events} audit events are lost, because their backend was too slow at shutdown"
+            );
         }
     }
 }
 
 impl Outcome {
-    /// Waits for it. `false` where the event is lost, and must not be.
-    pub(super) async fn settled(self) -> bool {
+    /// Waits for the outcome. Returns false if a strict backend lost the event.
+    pub(super) async fn wait(self) -> bool {
         match self {
-            Self::Settled => true,
+            Self::Accepted => true,
             Self::Refused => false,
-            Self::Awaited { answer, is_strict } => answer.await.unwrap_or(false) || !is_strict,
+            Self::Pending { recorded, is_strict } => recorded.await.unwrap_or(false) || !is_strict,
         }
     }
 }

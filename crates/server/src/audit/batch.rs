@@ -1,4 +1,4 @@
-//! Events that are given on together, most of them as the text that is written.
+//! Batches: events that a backend writes or posts together, mostly as encoded text.
 
 use std::mem;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 
 use super::moment::Moment;
-use super::queue::Writing;
+use super::queue::Encoder;
 
-/// Texts of events, one behind the other, and what belongs to each.
+/// The concatenated texts of events, with an entry for each.
 #[derive(Default)]
 pub(super) struct Events {
     pub(super) text: Vec<u8>,
@@ -19,66 +19,66 @@ pub(super) struct Events {
 
 /// One event.
 pub(super) struct Entry {
-    /// How many bytes of the text are its.
+    /// The length of its text in bytes.
     pub(super) length: usize,
-    /// The event, where its text is not written yet.
-    pub(super) unwritten: Option<Arc<Moment>>,
-    /// Who waits for it.
-    pub(super) asker: Option<oneshot::Sender<bool>>,
+    /// The event, if it has not been encoded yet.
+    pub(super) unencoded: Option<Arc<Moment>>,
+    /// Receives whether the event was recorded.
+    pub(super) waiter: Option<oneshot::Sender<bool>>,
 }
 
-/// How much waits, with what the backend has taken and not given on yet.
+/// The events in the queue and in batches that have not been dropped, by number and size.
 #[derive(Default)]
 pub(super) struct Load {
     pub(super) events: AtomicUsize,
     pub(super) bytes: AtomicUsize,
 }
 
-/// Events that are given on together. They count as waiting until it is dropped.
+/// Events that are written together. They count in the load until the batch is dropped.
 pub(super) struct Batch {
     pub(super) events: Events,
     pub(super) load: Arc<Load>,
 }
 
 impl Batch {
-    /// The texts of its events, one behind the other.
+    /// The concatenated texts of its events.
     pub(super) fn text(&self) -> &[u8] {
         &self.events.text
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub(super) fn len(&self) -> usize {
         self.events.entries.len()
     }
 
-    /// How long the text of each event is.
+    /// The length of each event's text.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
         self.events.entries.iter().map(|entry| entry.length)
     }
 
-    /// Says of the first so many of the events that nobody told of whether they are recorded.
-    pub(super) fn answer(&mut self, of: Range<usize>, is_recorded: bool) {
-        let entries = self.events.entries.get_mut(of).unwrap_or_default();
-        let askers = entries.iter_mut().filter_map(|entry| entry.asker.take());
-        askers.for_each(|asker| answer(asker, is_recorded));
+    /// Reports to the waiters of these events whether the events were recorded.
+    pub(super) fn notify(&mut self, events: Range<usize>, is_recorded: bool) {
+        let entries = self.events.entries.get_mut(events).unwrap_or_default();
+        let waiters = entries.iter_mut().filter_map(|entry| entry.waiter.take());
+        waiters.for_each(|waiter| notify(waiter, is_recorded));
     }
 
-    /// The first so many events; the rest stays.
+    /// Removes and returns the first `count` events.
     pub(super) fn split(&mut self, count: usize) -> Self {
         Self { events: self.events.split(count), load: self.load.clone() }
     }
 
-    /// The same events, all of them as text; without those that are too large.
-    pub(super) fn written(mut self, writing: &Writing) -> Self {
-        if self.events.entries.iter().all(|entry| entry.unwritten.is_none()) {
+    /// Encodes the events that have no text yet, and drops those that are too large.
+    pub(super) fn encode(mut self, encoder: &Encoder) -> Self {
+        if self.events.entries.iter().all(|entry| entry.unencoded.is_none()) {
             return self;
         }
         let mut events = Events::default();
         let mut rest = &*self.events.text;
         for entry in &mut self.events.entries {
             let start = events.text.len();
-            let is_written = match &entry.unwritten {
-                Some(moment) => writing.write(moment, &mut events.text),
+            let is_encoded = match &entry.unencoded {
+                Some(moment) => encoder.encode(moment, &mut events.text),
                 None => {
                     let text;
                     (text, rest) = rest.split_at(entry.length);
@@ -86,13 +86,13 @@ impl Batch {
                     true
                 }
             };
-            let asker = entry.asker.take();
-            match is_written {
+            let waiter = entry.waiter.take();
+            match is_encoded {
                 true => {
                     let length = events.text.len() - start;
-                    events.entries.push(Entry { length, unwritten: None, asker });
+                    events.entries.push(Entry { length, unencoded: None, waiter });
                 }
-                false => asker.into_iter().for_each(|asker| answer(asker, true)),
+                false => waiter.into_iter().for_each(|waiter| notify(waiter, true)),
             }
         }
         let bytes = events.entries.iter().map(Entry::bytes).sum();
@@ -108,7 +108,7 @@ impl Drop for Batch {
 }
 
 impl Events {
-    /// Takes the first so many out.
+    /// Removes and returns the first `count` events.
     pub(super) fn split(&mut self, count: usize) -> Self {
         if count >= self.entries.len() {
             return mem::take(self);
@@ -119,7 +119,7 @@ impl Events {
         mem::replace(self, Self { text, entries: rest })
     }
 
-    /// Puts others behind these.
+    /// Appends other events.
     pub(super) fn append(&mut self, mut others: Self) {
         if self.entries.is_empty() {
             *self = others;
@@ -132,8 +132,8 @@ impl Events {
 
 impl Entry {
     pub(super) fn bytes(&self) -> usize {
-        let unwritten = self.unwritten.as_ref().map_or(0, |moment| moment.size());
-        size_of::<Self>() + self.length + unwritten
+        let unencoded = self.unencoded.as_ref().map_or(0, |moment| moment.size());
+        size_of::<Self>() + self.length + unencoded
     }
 }
 
@@ -150,6 +150,7 @@ impl Load {
     }
 }
 
-pub(super) fn answer(asker: oneshot::Sender<bool>, is_recorded: bool) {
-    let _ = asker.send(is_recorded); // who asked may have left
+/// Reports whether an event was recorded.
+pub(super) fn notify(waiter: oneshot::Sender<bool>, is_recorded: bool) {
+    let _ = waiter.send(is_recorded); // the request may have been cancelled
 }

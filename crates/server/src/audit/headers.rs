@@ -1,4 +1,4 @@
-//! What a request's head says that is recorded.
+//! The parts of a request's head that events contain.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -11,23 +11,23 @@ use pintle_trace::Timing;
 
 use crate::header_text::{lossy, text};
 
-/// The longest text of a user agent that is recorded whole, in bytes (upstream: maxUserAgentLength).
+/// The longest user agent that is recorded whole, in bytes (upstream: maxUserAgentLength).
 const USER_AGENT_BYTES_MAX: usize = 1024;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// A request when it comes.
+/// A request as it was received.
 pub(crate) struct Received<'a> {
     pub(crate) head: &'a Parts,
     pub(crate) audit_id: &'a HeaderValue,
-    /// The other end of the connection.
+    /// The address of the connection's peer.
     pub(crate) from: IpAddr,
     pub(crate) at_unix_micros: i64,
     /// Where its time goes.
     pub(crate) timing: &'a Arc<Timing>,
 }
 
-/// What events say of it. What the connection has read is shared, not copied.
+/// The recorded parts of a request's head. They share the connection's buffer instead of copying it.
 pub(super) struct Head {
     pub(super) audit_id: HeaderValue,
     uri: Option<PathAndQuery>,
@@ -55,7 +55,7 @@ impl Head {
         self.uri.as_ref().map_or("", PathAndQuery::as_str)
     }
 
-    /// What the client says it is, as far as it is recorded.
+    /// The user agent, truncated to the recorded length.
     pub(super) fn user_agent(&self) -> Cow<'_, str> {
         let agent = self.user_agent.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
         match agent.get(..USER_AGENT_BYTES_MAX) {
@@ -67,7 +67,7 @@ impl Head {
     }
 }
 
-/// The addresses that a request came through, as far as it says so, and from where it came here.
+/// The addresses of the client and the proxies, from the request's headers, and the peer's address.
 fn source_ips(headers: &HeaderMap, from: IpAddr) -> Vec<IpAddr> {
     let first = |name| headers.get(name).map(text);
     let mut ips: Vec<IpAddr> = Vec::with_capacity(1);
@@ -83,7 +83,7 @@ fn source_ips(headers: &HeaderMap, from: IpAddr) -> Vec<IpAddr> {
     ips
 }
 
-/// An address as Go's old reader has it: the numbers of IPv4 may begin with zeros.
+/// Parses an address as Go before 1.17 did: the numbers of IPv4 may have leading zeros.
 fn address(text: &str) -> Option<IpAddr> {
     let plain = |number: &str| match number.trim_start_matches('0') {
         "" if !number.is_empty() => "0".to_owned(),
@@ -100,16 +100,16 @@ fn address(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn headers(said: &[(&'static str, &str)]) -> HeaderMap {
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &str)| {
             (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
         };
-        said.iter().map(pair).collect()
+        pairs.iter().map(pair).collect()
     }
 
     #[test]
-    fn upstreams_source_ips() {
-        for (said, wanted) in [
+    fn source_ips_are_upstreams() {
+        for (pairs, expected) in [
             (&[][..], "172.16.0.1"),
             (&[("x-forwarded-for", "1.1.1.1, 8.8.8.8")], "1.1.1.1 8.8.8.8 172.16.0.1"),
             (&[("x-forwarded-for", "x, ::ffff:1.1.1.1")], "1.1.1.1 172.16.0.1"),
@@ -122,14 +122,14 @@ mod tests {
             ),
             (&[("x-forwarded-for", "2001:db8::1,172.16.0.1")], "2001:db8::1 172.16.0.1"),
         ] {
-            let ips = source_ips(&headers(said), "172.16.0.1".parse().unwrap());
+            let ips = source_ips(&headers(pairs), "172.16.0.1".parse().unwrap());
             let texts: Vec<_> = ips.iter().map(ToString::to_string).collect();
-            assert_eq!(texts.join(" "), wanted, "{said:?}");
+            assert_eq!(texts.join(" "), expected, "{pairs:?}");
         }
     }
 
     #[test]
-    fn long_user_agents_are_cut() {
+    fn long_user_agents_are_truncated() {
         let agent = |text: &str| {
             let head = Head {
                 audit_id: HeaderValue::from_static("a"),

@@ -1,4 +1,4 @@
-//! The log: a file with a line for each event.
+//! The log backend: a file with a line for each event.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use pintle_audit::Form;
 
 use super::backend::Backend;
 use super::batch::Batch;
-use super::queue::Writing;
+use super::queue::Encoder;
 use super::rotation::File;
 use super::{Loss, Losses, Measures};
 use crate::Error;
 use crate::config::{AuditDelivery, AuditFormat, AuditLog};
 
-/// So many events are taken from the buffer at a time where batches are not bounded otherwise.
-const EVENTS_AT_A_TIME: usize = 4096;
-/// So many bytes of lines are written at a time.
+/// The number of events in a batch, if the options do not bound it.
+const BATCH_EVENTS: usize = 4096;
+/// The number of bytes in one write call.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// The file.
+/// The state of the backend's thread.
 struct Log {
     file: File,
     losses: Arc<Losses>,
 }
 
-/// Opens the file, and begins to write the events that the backend is given.
+/// Opens the file and starts the backend's thread.
 ///
 /// # Errors
-/// The file cannot be written.
+/// `Error::Flag` if the file cannot be opened.
 pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backend, Error> {
     let file = File::open(options).map_err(|why| Error::Flag {
         flag: "audit-log-path",
@@ -42,10 +42,10 @@ pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backe
     };
     let event_bytes_max = options.truncation.map(|truncation| truncation.event_bytes_max);
     let losses = Losses::of("log", measures);
-    let writing = Writing { form, event_bytes_max, losses: losses.clone() };
+    let encoder = Encoder { form, event_bytes_max, losses: losses.clone() };
     let mut log = Log { file, losses };
-    Backend::start("audit-log", options.delivery, writing, move |mut queue| async move {
-        let events_max = at_a_time(queue.delivery());
+    Backend::start("audit-log", options.delivery, encoder, move |mut queue| async move {
+        let events_max = batch_events(queue.delivery());
         while let Some(mut batch) = queue.next_up_to(events_max).await {
             log.write(&mut batch);
             queue.reuse(batch);
@@ -53,16 +53,17 @@ pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backe
     })
 }
 
-/// A file is as well written in larger batches than upstream's of one event, unless batches are counted.
-fn at_a_time(delivery: &AuditDelivery) -> usize {
+/// The number of events in a batch. Upstream's default is one. Larger batches need fewer writes and have
+/// no other effect, unless the number of batches is limited.
+fn batch_events(delivery: &AuditDelivery) -> usize {
     match delivery.throttle {
-        None => delivery.batch_size.max(EVENTS_AT_A_TIME),
+        None => delivery.batch_size.max(BATCH_EVENTS),
         Some(_) => delivery.batch_size,
     }
 }
 
 impl Log {
-    /// Writes the lines of events, and says of each whether it is written.
+    /// Writes the lines of a batch, and reports for each event whether it was written.
     fn write(&mut self, batch: &mut Batch) {
         let lengths: Vec<usize> = batch.lengths().collect();
         let (mut first, mut start, mut end) = (0, 0, 0);
@@ -85,6 +86,6 @@ impl Log {
         if let Err(why) = &written {
             self.losses.lost(Loss::Log, events.len(), &why.to_string());
         }
-        batch.answer(events, written.is_ok());
+        batch.notify(events, written.is_ok());
     }
 }

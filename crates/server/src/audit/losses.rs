@@ -1,4 +1,4 @@
-//! Events that are lost.
+//! Lost events: they are counted and logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::Measures;
 use crate::machine::now;
 
-/// What may lose events, by upstream's names.
+/// The causes of lost events, by upstream's names.
 pub(crate) const LOSSES: [&str; 4] = ["buffered", "log", "truncate", "webhook"];
 
 /// An index of [`LOSSES`].
@@ -18,37 +18,37 @@ pub(super) enum Loss {
     Webhook,
 }
 
-/// What a backend loses is counted, and told.
+/// Counts and logs the events that a backend loses.
 pub(super) struct Losses {
-    /// What loses events, in words.
+    /// The backend's name.
     name: &'static str,
     measures: Arc<Measures>,
-    complaints: Paced,
+    log_limit: LogLimit,
 }
 
-/// Says something once a second at most.
+/// Limits a log message to one per second. Has the second of the last message.
 #[derive(Default)]
-struct Paced(AtomicI64);
+struct LogLimit(AtomicI64);
 
 impl Losses {
     pub(super) fn of(name: &'static str, measures: Arc<Measures>) -> Arc<Self> {
-        Arc::new(Self { name, measures, complaints: Paced::default() })
+        Arc::new(Self { name, measures, log_limit: LogLimit::default() })
     }
 
-    /// Counts so many lost events, and says why they are lost.
+    /// Counts `count` lost events and logs the reason.
     pub(super) fn lost(&self, to: Loss, count: usize, why: &str) {
         self.measures.lost(to, count);
         let name = self.name;
-        self.complaints.tell(|| tracing::error!("the audit {name} loses events: {why}"));
+        self.log_limit.run(|| tracing::error!("the audit {name} backend loses events: {why}"));
     }
 }
 
-impl Paced {
-    /// Says it, unless something was said in this second.
-    fn tell(&self, say: impl FnOnce()) {
+impl LogLimit {
+    /// Calls `log`, unless it was called in this second.
+    fn run(&self, log: impl FnOnce()) {
         let second = now().unix_seconds();
         if self.0.swap(second, Ordering::Relaxed) != second {
-            say();
+            log();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A stage that a request reaches, and what is known of the request by then.
+//! A stage that a request has reached, with the facts that are known of the request then.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::Record;
 use crate::header_text::text;
 use crate::request_info::ResourceInfo;
 
-/// How many bytes of a request's annotations are recorded; more are left out.
+/// The size in bytes up to which a request's annotations are recorded.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
-/// A stage of a request, of which an event is made.
+/// A stage of a request. It has one event.
 pub(super) struct Moment {
     pub(super) record: Arc<Record>,
     pub(super) stage: Stage,
@@ -24,12 +24,12 @@ pub(super) struct Moment {
     pub(super) facts: Facts,
 }
 
-/// What becomes known of a request after its head.
+/// The facts of a request that become known after its head.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
     pub(super) impersonated: Option<Arc<User>>,
     pub(super) impersonation_constraint: Option<&'static str>,
-    pub(super) said: Said,
+    pub(super) body: BodyMetadata,
     pub(super) response: Option<Response>,
     pub(super) request_object: Option<Bytes>,
     pub(super) response_object: Option<Bytes>,
@@ -37,9 +37,9 @@ pub(super) struct Facts {
     annotations_bytes: usize,
 }
 
-/// What the object in a request's body says of itself.
+/// The metadata of the object in a request's body.
 #[derive(Clone, Default)]
-pub(super) struct Said {
+pub(super) struct BodyMetadata {
     namespace: String,
     name: String,
     uid: String,
@@ -47,7 +47,7 @@ pub(super) struct Said {
 }
 
 impl Moment {
-    /// Gives the event to a function.
+    /// Calls `then` with the event.
     pub(super) fn with_event<T>(&self, then: impl FnOnce(&Event<'_>) -> T) -> T {
         let (record, facts) = (&*self.record, &self.facts);
         let head = &record.head;
@@ -68,7 +68,7 @@ impl Moment {
             request,
             impersonated: facts.impersonated.as_deref(),
             impersonation_constraint: facts.impersonation_constraint,
-            object: named.map(|named| facts.said.reference(named)),
+            object: named.map(|named| facts.body.reference(named)),
             response: facts.response.as_ref(),
             request_object: facts.request_object.as_deref(),
             response_object: facts.response_object.as_deref(),
@@ -77,14 +77,14 @@ impl Moment {
         })
     }
 
-    /// Whether it has objects, which may take long to write.
+    /// True if it has objects, whose encoding may take long.
     pub(super) const fn has_objects(&self) -> bool {
         self.facts.request_object.is_some() || self.facts.response_object.is_some()
     }
 
-    /// How many bytes it keeps in memory, more or less.
+    /// Its approximate size in memory, in bytes.
     pub(super) fn size(&self) -> usize {
-        /// With what the connection has read of the head.
+        /// Includes the connection's buffer, which the head shares.
         const BASE_BYTES: usize = 8 * 1024;
         let facts = &self.facts;
         let object = |object: &Option<Bytes>| object.as_ref().map_or(0, Bytes::len);
@@ -94,7 +94,8 @@ impl Moment {
 }
 
 impl Facts {
-    /// Adds an annotation, if there is none of the key and room for it.
+    /// Adds an annotation, unless the key has one. Over the size limit, marks the annotations as truncated
+    /// instead.
     pub(super) fn annotate(&mut self, key: Cow<'static, str>, value: Cow<'static, str>) {
         let bytes = self.annotations_bytes + key.len() + value.len();
         if self.annotations.contains_key(&key) {
@@ -109,25 +110,25 @@ impl Facts {
     }
 }
 
-impl Said {
-    /// Takes what is not known yet from an object.
-    pub(super) fn learn(&mut self, sent: &Value) {
+impl BodyMetadata {
+    /// Copies the members that are still empty from an object.
+    pub(super) fn add(&mut self, sent: &Value) {
         let metadata = |member| object::text(sent, member);
-        for (known, said) in [
+        for (known, text) in [
             (&mut self.namespace, metadata("namespace")),
             (&mut self.name, metadata("name")),
             (&mut self.uid, metadata("uid")),
             (&mut self.resource_version, metadata("resourceVersion")),
         ] {
             if known.is_empty() {
-                said.clone_into(known);
+                text.clone_into(known);
             }
         }
     }
 
-    /// What a request is about: what its path says, and what its object says where the path says nothing.
+    /// The object that a request names: by its path, or by its body where the path lacks a part.
     fn reference<'a>(&'a self, named: &'a ResourceInfo) -> ObjectReference<'a> {
-        let or = |known: &'a str, said: &'a str| if known.is_empty() { said } else { known };
+        let or = |path: &'a str, body: &'a str| if path.is_empty() { body } else { path };
         ObjectReference {
             resource: &named.resource,
             namespace: or(&named.namespace, &self.namespace),

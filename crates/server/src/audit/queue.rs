@@ -1,8 +1,9 @@
-//! The queue of a backend: events that wait, most of them as the text that will be written.
+//! The queue of a backend: events that wait, mostly as encoded text.
 //!
-//! A request's thread appends the text of its event to one buffer, which the backend takes as a whole. So
-//! an event is not kept as an object that another thread reads and frees: that costs several times what
-//! the text costs. An event with objects is kept as it is, for its objects may take long to write.
+//! A request's thread encodes its event and appends the text to one buffer, and the backend takes the
+//! buffer as a whole. Passing the event itself to another thread, which reads and frees it, would cost
+//! several times as much. Only an event with objects is passed as it is, because its encoding may take
+//! long.
 
 use std::cell::RefCell;
 use std::mem;
@@ -15,33 +16,33 @@ use pintle_audit::Form;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::batch::{Batch, Entry, Events, Load, answer};
+use super::batch::{Batch, Entry, Events, Load, notify};
 use super::moment::Moment;
 use super::throttle::Throttle;
 use super::{Loss, Losses};
 use crate::config::{AuditDelivery, AuditMode};
 
-/// How many bytes the events that wait may keep in memory.
+/// The memory in bytes that queued events may take.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// How long events gather before a backend that no request waits for takes them. To wake its thread for each
-/// costs several times what the event costs.
+/// The time for which events gather before a non-blocking backend takes them. Waking its thread for each
+/// event would cost several times as much as the event.
 const GATHERING_TIME: Duration = Duration::from_millis(20);
-/// How large an empty buffer stays.
+/// The capacity in bytes up to which an empty buffer is reused.
 const IDLE_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// The end of the queue that events are put into.
-pub(super) struct Waiting {
+/// The end of the queue into which requests put events.
+pub(super) struct Inlet {
     buffer: Mutex<Buffer>,
     arrived: Notify,
     load: Arc<Load>,
     events_max: usize,
 }
 
-/// How the events of a backend are written.
+/// Encodes the events of a backend.
 #[derive(Clone)]
-pub(super) struct Writing {
+pub(super) struct Encoder {
     pub(super) form: Form,
-    /// An event may have fewer bytes than these.
+    /// An encoded event must have fewer bytes.
     pub(super) event_bytes_max: Option<usize>,
     pub(super) losses: Arc<Losses>,
 }
@@ -50,32 +51,32 @@ pub(super) struct Writing {
 #[derive(Default)]
 struct Buffer {
     events: Events,
-    /// The backend is woken when there are so many.
+    /// The number of events at which the backend is woken.
     wanted: usize,
     is_closed: bool,
 }
 
 /// The backend's end of the queue.
 pub(super) struct Queue {
-    waiting: Arc<Waiting>,
-    /// What is taken from the buffer.
+    inlet: Arc<Inlet>,
+    /// Events that were taken from the buffer and are not in a batch yet.
     taken: Events,
-    /// An empty buffer, here for its memory.
+    /// An empty buffer whose memory is reused.
     spare: Events,
     closing: watch::Receiver<bool>,
     delivery: AuditDelivery,
     throttle: Option<Throttle>,
-    writing: Writing,
+    encoder: Encoder,
 }
 
-/// Both ends of a queue for so many events.
+/// Makes a queue for at most `events_max` events, and returns both ends.
 pub(super) fn queue(
     delivery: AuditDelivery,
     events_max: usize,
-    writing: Writing,
+    encoder: Encoder,
     closing: watch::Receiver<bool>,
-) -> (Arc<Waiting>, Queue) {
-    let waiting = Arc::new(Waiting {
+) -> (Arc<Inlet>, Queue) {
+    let inlet = Arc::new(Inlet {
         buffer: Mutex::new(Buffer { wanted: 1, ..Buffer::default() }),
         arrived: Notify::new(),
         load: Arc::default(),
@@ -83,50 +84,52 @@ pub(super) fn queue(
     });
     let throttle = delivery.throttle.map(Throttle::new);
     let (taken, spare) = Default::default();
-    let queue =
-        Queue { waiting: waiting.clone(), taken, spare, closing, delivery, throttle, writing };
-    (waiting, queue)
+    let queue = Queue { inlet: inlet.clone(), taken, spare, closing, delivery, throttle, encoder };
+    (inlet, queue)
 }
 
-impl Waiting {
-    /// How many events wait.
+impl Inlet {
+    /// The number of events that wait.
     pub(super) fn events(&self) -> usize {
         self.load.events.load(Ordering::Relaxed)
     }
 
-    /// Puts an event into the queue, and who waits for it. `false` where it is lost. What is too large for
-    /// the backend holds up no request, as upstream has it.
+    /// Appends an event to the queue; `waiter` receives whether it was recorded. Returns false if the event
+    /// is lost because the queue is full or closed. An event that is too large for the backend counts as
+    /// recorded for its request, as in upstream.
     pub(super) fn put(
         &self,
         moment: &Arc<Moment>,
-        asker: Option<oneshot::Sender<bool>>,
-        writing: &Writing,
+        waiter: Option<oneshot::Sender<bool>>,
+        encoder: &Encoder,
     ) -> bool {
         let is_full = self.events() >= self.events_max
             || self.load.bytes.load(Ordering::Relaxed) > WAITING_BYTES_MAX;
         let is_queued = !is_full
             && match moment.has_objects() {
                 true => {
-                    let unwritten = Some(moment.clone());
-                    self.append(b"", Entry { length: 0, unwritten, asker })
+                    let unencoded = Some(moment.clone());
+                    self.append(b"", Entry { length: 0, unencoded, waiter })
                 }
-                false => with_scratch(|text| match writing.write(moment, text) {
-                    true => self.append(text, Entry { length: text.len(), unwritten: None, asker }),
+                false => with_scratch(|text| match encoder.encode(moment, text) {
+                    true => {
+                        self.append(text, Entry { length: text.len(), unencoded: None, waiter })
+                    }
                     false => {
-                        asker.into_iter().for_each(|asker| answer(asker, true));
+                        waiter.into_iter().for_each(|waiter| notify(waiter, true));
                         true
                     }
                 }),
             };
         if !is_queued {
-            writing.losses.lost(Loss::Buffered, 1, "audit buffer queue blocked");
+            encoder.losses.lost(Loss::Buffered, 1, "audit buffer queue blocked");
         }
         is_queued
     }
 
     fn append(&self, text: &[u8], entry: Entry) -> bool {
         let bytes = entry.bytes();
-        let is_awaited = {
+        let is_due = {
             let mut buffer = self.buffer.lock();
             if buffer.is_closed {
                 return false;
@@ -136,7 +139,7 @@ impl Waiting {
             self.load.add(1, bytes);
             buffer.events.entries.len() == buffer.wanted
         };
-        if is_awaited {
+        if is_due {
             self.arrived.notify_one();
         }
         true
@@ -144,7 +147,7 @@ impl Waiting {
 }
 
 impl Queue {
-    /// The events of the next batch, of so many at most; `None` when there are no more.
+    /// The next batch, with at most `events_max` events; `None` after the last.
     pub(super) async fn next_up_to(&mut self, events_max: usize) -> Option<Batch> {
         self.gather(1, None).await;
         if self.delivery.mode == AuditMode::Batch && !self.taken.entries.is_empty() {
@@ -158,16 +161,16 @@ impl Queue {
             throttle.wait().await;
         }
         let events = self.taken.split(events_max);
-        let batch = Batch { events, load: self.waiting.load.clone() };
-        Some(batch.written(&self.writing))
+        let batch = Batch { events, load: self.inlet.load.clone() };
+        Some(batch.encode(&self.encoder))
     }
 
-    /// When batches are made.
+    /// The options of batches.
     pub(super) const fn delivery(&self) -> &AuditDelivery {
         &self.delivery
     }
 
-    /// Takes back what was given on, for its memory.
+    /// Reuses the memory of a batch that was written.
     pub(super) fn reuse(&mut self, mut batch: Batch) {
         batch.load.subtract(&batch.events);
         self.spare = mem::take(&mut batch.events);
@@ -177,12 +180,12 @@ impl Queue {
         self.spare.entries.shrink_to(IDLE_BUFFER_BYTES / size_of::<Entry>());
     }
 
-    /// Takes events until there are so many, or the time is over, or there will be no more.
+    /// Takes events when `count` of them wait, at the time `until`, or when the queue is closed.
     async fn gather(&mut self, count: usize, until: Option<Instant>) {
         loop {
             let is_over = until.is_some_and(|until| Instant::now() >= until);
             {
-                let mut buffer = self.waiting.buffer.lock();
+                let mut buffer = self.inlet.buffer.lock();
                 let there = self.taken.entries.len() + buffer.events.entries.len();
                 if there >= count || is_over || buffer.is_closed {
                     buffer.wanted = 1;
@@ -202,38 +205,38 @@ impl Queue {
             };
             tokio::select! {
                 _ = self.closing.wait_for(|is_closing| *is_closing) => {
-                    self.waiting.buffer.lock().is_closed = true;
+                    self.inlet.buffer.lock().is_closed = true;
                 }
-                () = self.waiting.arrived.notified() => {}
+                () = self.inlet.arrived.notified() => {}
                 () = time_is_over => {}
             }
         }
     }
 }
 
-impl Writing {
-    /// Appends the text of an event. `false`, and the event is lost, where it is too large.
-    pub(super) fn write(&self, moment: &Moment, text: &mut Vec<u8>) -> bool {
-        let is_written =
+impl Encoder {
+    /// Appends the text of an event. Returns false, and counts the event as lost, if it is too large.
+    pub(super) fn encode(&self, moment: &Moment, text: &mut Vec<u8>) -> bool {
+        let is_encoded =
             moment.with_event(|event| event.write(self.form, self.event_bytes_max, text));
-        if !is_written {
+        if !is_encoded {
             self.losses.lost(Loss::Truncate, 1, "an event is too large even without its objects");
         }
-        is_written
+        is_encoded
     }
 }
 
-/// Gives a function an empty text, whose memory the next one uses, too.
+/// Calls `then` with an empty buffer, which the thread's next call reuses.
 fn with_scratch<T>(then: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    /// More is given back.
-    const KEPT_BYTES: usize = 16 * 1024;
+    /// The capacity that is reused.
+    const CAPACITY_MAX: usize = 16 * 1024;
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     let mut text = SCRATCH.take();
     text.clear();
     let value = then(&mut text);
-    text.shrink_to(KEPT_BYTES);
+    text.shrink_to(CAPACITY_MAX);
     SCRATCH.set(text);
     value
 }

@@ -1,4 +1,4 @@
-//! What becomes known of one request, and the events that are made of it.
+//! The record of one request: collects its facts, and makes an event at each stage.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use crate::options::recorded_options;
 use crate::request_info::RequestInfo;
 use crate::respond;
 
-/// The longest answer that is recorded as an object, in bytes.
+/// The longest response that is recorded as an object, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";
 const STALE_TOKEN: &str = "authentication.k8s.io/stale-token";
 
-/// What is known of a request by now.
+/// The facts of a request that are known so far.
 pub(crate) struct Record {
     audit: Arc<Audit>,
     pub(super) recording: Recording,
     pub(super) head: Head,
     pub(super) info: Arc<RequestInfo>,
-    /// Who asks. Of a request of which nobody knows this, only the refusal is recorded.
+    /// The user. Without an authenticated user only the refusal is recorded.
     pub(super) user: Option<Arc<User>>,
     /// Where its time goes.
     timing: Arc<Timing>,
@@ -67,7 +67,8 @@ impl Record {
         }
     }
 
-    /// The request was received. `false` where it must be refused, for that cannot be recorded.
+    /// Records the stage `RequestReceived`. Returns false if the request must be refused because the event
+    /// cannot be recorded.
     pub(crate) async fn received(self: &Arc<Self>) -> bool {
         if self.user.is_none() || self.recording.omits(Stage::RequestReceived) {
             return true;
@@ -83,21 +84,21 @@ impl Record {
         is_recorded
     }
 
-    /// A token was presented that holds: the request's own, or one that it is about.
+    /// Records a valid token: the request's own, or that of a TokenReview.
     pub(crate) fn presented(&self, known: &Authenticated) {
         if let Some(text) = known.staleness() {
             self.annotate(STALE_TOKEN, &text);
         }
     }
 
-    /// The user acts as another one, by a verb of constrained impersonation or by none.
+    /// Records an impersonation; `constraint` is the verb of a constrained one.
     pub(crate) fn impersonated(&self, user: &Arc<User>, constraint: Option<&'static str>) {
         let mut facts = self.facts.lock();
         facts.impersonated = Some(user.clone());
         facts.impersonation_constraint = constraint;
     }
 
-    /// The authorizer decided.
+    /// Records the authorizer's decision.
     pub(crate) fn authorized(&self, ruling: &Ruling) {
         let (decision, reason) = match (ruling.decision, &ruling.reason) {
             (Decision::Allow, reason) => (Some("allow"), reason.words()),
@@ -109,7 +110,7 @@ impl Record {
         facts.annotate(REASON.into(), reason);
     }
 
-    /// A patch, as the client sent it; one that is no JSON is recorded as such.
+    /// Records a patch as the client sent it. A patch in YAML or CBOR is recorded as JSON.
     pub(crate) fn patch(&self, bytes: &Bytes, patch_type: PatchType) {
         if self.wants_objects() {
             let json = match patch_type {
@@ -122,7 +123,7 @@ impl Record {
         }
     }
 
-    /// The options of a deletion, as the client sent them.
+    /// Records the options of a deletion as the client sent them.
     pub(crate) fn delete_options(&self, bytes: &[u8], encoding: Encoding) {
         if self.wants_objects()
             && let Some(json) = recorded_options(bytes, encoding)
@@ -131,7 +132,8 @@ impl Record {
         }
     }
 
-    /// The head of the answer is known. Its body is recorded where the level says so.
+    /// Records the response's head. Returns the response with a body that records itself while it is sent,
+    /// if the level is `RequestResponse`.
     pub(crate) fn answered(self: &Arc<Self>, mut answer: respond::Response) -> respond::Response {
         let code = answer.status().as_u16();
         let status = answer.extensions_mut().remove::<Arc<Status>>();
@@ -156,7 +158,7 @@ impl Record {
         respond::Response::from_parts(head, body)
     }
 
-    /// The request runs long, and the head of its answer is sent.
+    /// Records the stage `ResponseStarted` of a long-running request.
     pub(crate) async fn started(self: &Arc<Self>) {
         if !self.recording.omits(Stage::ResponseStarted) {
             let facts = self.facts.lock().clone();
@@ -165,7 +167,7 @@ impl Record {
         }
     }
 
-    /// The answer is there as a whole: its end is recorded before it is sent, where requests wait for that.
+    /// Records the last stage before the complete response is sent, if requests wait for a backend.
     pub(crate) async fn completed(self: &Arc<Self>) {
         if self.audit.blocks()
             && let Some(moment) = self.last()
@@ -174,14 +176,14 @@ impl Record {
         }
     }
 
-    /// Nothing more is sent. What was recorded by [`Self::completed`] is not recorded again.
+    /// Records the last stage after the response was sent, unless [`Self::completed`] has recorded it.
     pub(crate) fn ended(self: &Arc<Self>) {
         if let Some(moment) = self.last() {
-            self.audit.hand_over(moment);
+            self.audit.enqueue(moment);
         }
     }
 
-    /// The last moment of the request; once.
+    /// The last moment of the request; `None` after the first call.
     fn last(self: &Arc<Self>) -> Option<Moment> {
         if self.has_ended.swap(true, Ordering::Relaxed) {
             return None;
@@ -199,13 +201,13 @@ impl Record {
         };
         facts.response.get_or_insert(Response::ClosedEarly);
         if stage == Stage::ResponseComplete && !self.info.verb.is(Verb::Watch) {
-            self.note_latency(&mut facts, now().unix_micros);
+            self.annotate_latency(&mut facts, now().unix_micros);
         }
         (!self.recording.omits(stage)).then(|| self.moment(stage, now().unix_micros, facts))
     }
 
-    /// Says where the time of a slow request went.
-    fn note_latency(&self, facts: &mut Facts, unix_micros: i64) {
+    /// Annotates a slow request with the time that it spent in each layer.
+    fn annotate_latency(&self, facts: &mut Facts, unix_micros: i64) {
         let micros = unix_micros - self.head.received_unix_micros;
         let total = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
         for (key, text) in latency::annotations(&self.timing, total) {
@@ -221,7 +223,7 @@ impl Record {
 impl Recorder for Record {
     fn object(&self, sent: &Value) {
         if self.info.resource.is_some() {
-            self.facts.lock().said.learn(sent);
+            self.facts.lock().body.add(sent);
         }
     }
 
@@ -244,10 +246,10 @@ impl fmt::Debug for Record {
     }
 }
 
-/// An answer whose pieces are recorded as they are sent.
+/// A response body that records its pieces while they are sent.
 struct Recorded {
     pieces: Box<dyn Pieces>,
-    /// What was sent; `None` where that is too much.
+    /// The bytes that were sent; `None` if they exceed the limit.
     sent: Option<Vec<u8>>,
     record: Arc<Record>,
 }
@@ -263,7 +265,7 @@ impl Pieces for Recorded {
                         sent.extend_from_slice(piece);
                         self.sent = Some(sent);
                     }
-                    // A part of an object is none.
+                    // A part of an object is not recorded.
                     None => self.record.annotate(TRUNCATED, "true"),
                 }
             }
@@ -282,7 +284,7 @@ impl Pieces for Recorded {
     }
 }
 
-/// Whether an answer is an object in an encoding from which JSON is made when the event is written.
+/// True if a response is an object in an encoding that is converted to JSON when the event is encoded.
 fn is_encoding(content_type: &HeaderValue) -> bool {
     const ENCODINGS: [&[u8]; 4] = [
         b"application/json",

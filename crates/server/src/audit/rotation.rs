@@ -1,6 +1,6 @@
-//! The file of the log: when it is large, another one is begun, and old ones go. Their names and the rules
-//! are lumberjack's, which upstream writes by: `audit-2006-01-02T15-04-05.000.log`, with `.gz` behind it
-//! where it is compressed.
+//! Rotation of the log: replaces the file at its maximum size and removes old files. The names and rules are
+//! those of lumberjack, which upstream uses: `audit-2006-01-02T15-04-05.000.log`, and with `.gz` at the end
+//! after compression.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -21,27 +21,27 @@ const MEBIBYTE: u64 = 1024 * 1024;
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 const COMPRESSED: &str = ".gz";
 
-/// What is written to.
+/// The output of the log.
 pub(super) enum File {
     /// Standard output.
     Output,
-    /// A file that is exchanged when it is large.
+    /// A file that is replaced at its maximum size.
     Rotating(Rotating),
 }
 
 pub(super) struct Rotating {
     file: fs::File,
     path: PathBuf,
-    /// How many bytes there are in it.
+    /// Its length in bytes.
     length: u64,
-    /// How many there may be.
+    /// Its maximum length in bytes.
     length_max: u64,
-    /// Whether nothing was written yet: the first lines may not fill the file, as lumberjack has it.
+    /// True before the first write, which must not fill the file exactly, as in lumberjack.
     is_first: bool,
     old: Arc<Mutex<Old>>,
 }
 
-/// What becomes of files that are no longer written to.
+/// The rules by which old files are compressed and removed.
 struct Old {
     path: PathBuf,
     files_max: usize,
@@ -50,7 +50,7 @@ struct Old {
 }
 
 impl File {
-    /// Opens the file, which is made where there is none, for its owner alone.
+    /// Opens the file. A new file is only accessible to its owner.
     pub(super) fn open(options: &AuditLog) -> io::Result<Self> {
         let Some(path) = &options.path else { return Ok(Self::Output) };
         if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -72,14 +72,14 @@ impl File {
         let old = Arc::new(Mutex::new(old));
         let is_rotating = options.max_size_mebibytes > 0;
         let file = Rotating { file, path: path.clone(), length, length_max, is_first: true, old };
-        // Where no file is ever begun anew, others of such names are somebody else's.
+        // Without rotation, files with such names belong to another program.
         if is_rotating {
-            file.tidy();
+            file.clean_up();
         }
         Ok(Self::Rotating(file))
     }
 
-    /// Whether so many bytes more go into the file, or into one that is empty.
+    /// True if the file has room for another `bytes` bytes.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         match self {
             Self::Output => true,
@@ -87,7 +87,7 @@ impl File {
         }
     }
 
-    /// Writes whole lines, or nothing.
+    /// Writes complete lines, or nothing.
     pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
             Self::Output => {
@@ -116,7 +116,7 @@ impl Rotating {
         match self.file.write_all(lines) {
             Ok(()) => self.length += length,
             Err(why) => {
-                // The start of a line would spoil the next one.
+                // Removes a partial line, which would corrupt the next one.
                 self.file.set_len(self.length)?;
                 return Err(why);
             }
@@ -124,7 +124,7 @@ impl Rotating {
         Ok(())
     }
 
-    /// Gives the file another name, and begins a new one with the same permissions.
+    /// Renames the file, and creates a new one with the same permissions.
     fn rotate(&mut self) -> io::Result<()> {
         let mode = self.file.metadata()?.permissions().mode();
         if self.path.exists() {
@@ -132,26 +132,28 @@ impl Rotating {
         }
         self.file = OpenOptions::new().create(true).append(true).mode(mode).open(&self.path)?;
         self.length = 0;
-        self.tidy();
+        self.clean_up();
         Ok(())
     }
 
-    /// Compresses and removes old files, while the log goes on.
-    fn tidy(&self) {
+    /// Compresses and removes old files on another thread.
+    fn clean_up(&self) {
         let old = self.old.clone();
-        let tidy = move || {
-            if let Err(why) = old.lock().tidy() {
-                tracing::warn!("old files of the audit log cannot be put in order: {why}");
+        let clean_up = move || {
+            if let Err(why) = old.lock().clean_up() {
+                tracing::warn!("cannot compress or remove old files of the audit log: {why}");
             }
         };
-        if let Err(why) = thread::Builder::new().name("audit-files".to_owned()).spawn(tidy) {
-            tracing::warn!("old files of the audit log are left as they are: {why}");
+        if let Err(why) = thread::Builder::new().name("audit-files".to_owned()).spawn(clean_up) {
+            tracing::warn!(
+                "cannot start a thread, so old files of the audit log are not removed: {why}"
+            );
         }
     }
 }
 
 impl Old {
-    fn tidy(&self) -> io::Result<()> {
+    fn clean_up(&self) -> io::Result<()> {
         if self.files_max == 0 && self.age_max_micros.is_none() && !self.compress {
             return Ok(());
         }
@@ -159,11 +161,11 @@ impl Old {
         files.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
         let mut times: Vec<i64> = files.iter().map(|(time, _)| *time).collect();
         times.dedup();
-        let first_that_goes = (self.files_max > 0).then(|| times.get(self.files_max)).flatten();
+        let newest_surplus = (self.files_max > 0).then(|| times.get(self.files_max)).flatten();
         let oldest = self.age_max_micros.map(|age| now().unix_micros - age);
         for (time, path) in files {
-            let is_one_too_many = first_that_goes.is_some_and(|first| time <= *first);
-            if is_one_too_many || oldest.is_some_and(|oldest| time < oldest) {
+            let is_surplus = newest_surplus.is_some_and(|first| time <= *first);
+            if is_surplus || oldest.is_some_and(|oldest| time < oldest) {
                 fs::remove_file(path)?;
             } else if self.compress && path.extension().is_none_or(|end| end != "gz") {
                 compress(&path)?;
@@ -172,7 +174,7 @@ impl Old {
         Ok(())
     }
 
-    /// The old files, and when each was given its name.
+    /// The old files, each with the time at which it was renamed.
     fn files(&self) -> io::Result<Vec<(i64, PathBuf)>> {
         let (prefix, suffix) = around_time(&self.path);
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -190,7 +192,7 @@ impl Old {
     }
 }
 
-/// Compresses a file and removes it; what is compressed appears as a whole.
+/// Compresses a file and removes it. The compressed file appears complete, by a rename.
 fn compress(path: &Path) -> io::Result<()> {
     let with_end = |end: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -209,7 +211,7 @@ fn compress(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// What stands before and behind the time in the names of old files.
+/// The prefix and the suffix of the time in the names of old files.
 fn around_time(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| {
         part.map_or_else(String::new, |part| part.to_string_lossy().into_owned())
@@ -218,7 +220,7 @@ fn around_time(path: &Path) -> (String, String) {
     (format!("{}-", text(path.file_stem())), suffix)
 }
 
-/// A name with the time in it that no file has.
+/// A name with the current time that no file has.
 fn free_name(path: &Path) -> PathBuf {
     let (prefix, suffix) = around_time(path);
     let name = |micros| path.with_file_name(format!("{prefix}{}{suffix}", format_time(micros)));
@@ -248,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_hold_the_time() {
+    fn names_contain_the_time() {
         let micros = time::parse_micro("2026-11-23T21:12:30.814612Z").unwrap();
         assert_eq!(format_time(micros), "2026-11-23T21-12-30.814");
         assert_eq!(parse_time("2026-11-23T21-12-30.814"), Some(micros - 612));

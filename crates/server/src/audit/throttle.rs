@@ -1,10 +1,10 @@
-//! How often a backend is given a batch.
+//! Limits the rate at which a backend takes batches, with a token bucket.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many batches may be given on now.
+/// A token bucket: each batch takes a token.
 pub(super) struct Throttle {
     per_second: f64,
     burst: f64,
@@ -18,7 +18,7 @@ impl Throttle {
         Self { per_second, burst, tokens: burst, filled: Instant::now() }
     }
 
-    /// Waits until another batch may be given on.
+    /// Waits until another batch may be taken.
     pub(super) async fn wait(&mut self) {
         let now = Instant::now();
         let gained = now.duration_since(self.filled).as_secs_f64() * self.per_second;

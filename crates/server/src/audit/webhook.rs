@@ -1,4 +1,4 @@
-//! The webhook: events are posted to a server as lists, many at a time (upstream: `plugin/pkg/audit/webhook`).
+//! The webhook backend: posts lists of events to a server (upstream: `plugin/pkg/audit/webhook`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::backend::Backend;
 use super::batch::Batch;
-use super::queue::{Queue, Writing};
+use super::queue::{Encoder, Queue};
 use super::{Loss, Losses, Measures};
 use crate::Error;
 use crate::backends::Way;
@@ -16,26 +16,26 @@ use crate::config::{AuditMode, AuditWebhook};
 use crate::machine::random;
 use crate::webhooks::Remote;
 
-/// How often a list is posted at most.
+/// The number of attempts to post a list.
 const ATTEMPTS_MAX: u32 = 5;
-/// How long one answer may take.
+/// The timeout of an attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many lists are on their way at a time. Events of more lists wait in the buffer.
+/// The number of concurrent posts. Further events wait in the queue.
 const LISTS_MAX: usize = 16;
-/// How many events a list has at most where requests wait for them.
+/// The number of events in a list of a blocking backend.
 const BLOCKING_EVENTS_MAX: usize = 400;
 
-/// The server that events are posted to.
+/// The server to which events are posted.
 struct Webhook {
     remote: Remote,
     options: AuditWebhook,
     losses: Arc<Losses>,
 }
 
-/// Reads the kubeconfig, and begins to post the events that the backend is given.
+/// Reads the kubeconfig and starts the backend's thread.
 ///
 /// # Errors
-/// What is wrong with the kubeconfig.
+/// `Error::Flag` if the kubeconfig is invalid or a thread cannot be started.
 pub(super) fn start(
     options: &AuditWebhook,
     way: Way,
@@ -46,13 +46,13 @@ pub(super) fn start(
         reason: format!("{}: {why}", options.kubeconfig.display()),
     })?;
     let losses = Losses::of("webhook", measures);
-    let writing = Writing {
+    let encoder = Encoder {
         form: Form::Item,
         event_bytes_max: options.truncation.map(|truncation| truncation.event_bytes_max),
         losses: losses.clone(),
     };
     let webhook = Webhook { remote, options: options.clone(), losses };
-    Backend::start("audit-webhook", options.delivery, writing, move |queue| webhook.run(queue))
+    Backend::start("audit-webhook", options.delivery, encoder, move |queue| webhook.run(queue))
 }
 
 impl Webhook {
@@ -73,11 +73,11 @@ impl Webhook {
                 });
             }
         }
-        // All lists have arrived, or were given up.
+        // Waits until all posts have succeeded or failed for the last time.
         let _ = lists.acquire_many(LISTS_MAX as u32).await;
     }
 
-    /// A batch in parts that are not too large.
+    /// Splits a batch into parts whose size is within the options' bound.
     fn parts(&self, mut batch: Batch) -> Vec<Batch> {
         let bytes_max = self.options.truncation.map_or(usize::MAX, |limits| limits.batch_bytes_max);
         let mut parts = Vec::new();
@@ -92,13 +92,13 @@ impl Webhook {
         parts
     }
 
-    /// Posts events until they arrive, or have failed for the last time, and says so of each.
+    /// Posts events with retries, and reports for each event whether it was recorded.
     async fn send(&self, mut batch: Batch) {
         let posted = self.post(batch.text()).await;
         if let Err(why) = &posted {
             self.losses.lost(Loss::Webhook, batch.len(), why);
         }
-        batch.answer(0..batch.len(), posted.is_ok());
+        batch.notify(0..batch.len(), posted.is_ok());
     }
 
     async fn post(&self, items: &[u8]) -> Result<(), String> {
