@@ -17,7 +17,8 @@ fn folders() -> Vec<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/golden");
     let mut folders: Vec<_> = Some(beside).filter(|path| path.is_dir()).into_iter().collect();
     let listed = std::env::var_os("PINTLE_GOLDEN").unwrap_or_default();
-    for testdata in std::env::split_paths(&listed) {
+    // An empty list has one empty path.
+    for testdata in std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()) {
         let entries = fs::read_dir(&testdata).expect("PINTLE_GOLDEN lists folders");
         folders.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
     }
