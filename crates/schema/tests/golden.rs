@@ -42,11 +42,11 @@ fn objects() -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// What upstream makes of a golden file of an earlier release, whose members may be gone; the file itself
-/// if nothing is.
-fn after_roundtrip(path: &Path, extension: &str) -> PathBuf {
+/// The files that hold an object after a round trip: the golden file itself, and what the later release that
+/// made the files makes of an object of an earlier one. That release may have lost members that are known here.
+fn after_roundtrip(path: &Path, extension: &str) -> Vec<Vec<u8>> {
     let after = path.with_extension(format!("after_roundtrip.{extension}"));
-    if after.exists() { after } else { path.with_extension(extension) }
+    [after, path.with_extension(extension)].iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
 /// The golden objects with their types, also of removed versions.
@@ -93,17 +93,19 @@ fn objects_round_trip_byte_for_byte() {
                 continue;
             }
         };
-        let after = after_roundtrip(&path, "json");
-        let after = (after != path).then(|| fs::read_to_string(after).unwrap());
-        if !decoded.problems.is_empty() && after.is_none() {
+        let expected = after_roundtrip(&path, "json");
+        if !decoded.problems.is_empty() && expected.len() == 1 {
             wrong.push(format!("{name}: {:?}", decoded.problems));
         }
         let mut out = Vec::new();
         encode::write_pretty(with_removed(), ty, &decoded.value, &mut out);
         out.push(b'\n');
         let out = String::from_utf8(out).unwrap();
-        let text = after.unwrap_or(text);
-        if out.trim_end() != text.trim_end() {
+        if !expected
+            .iter()
+            .any(|expected| out.as_bytes().trim_ascii_end() == expected.trim_ascii_end())
+        {
+            let text = String::from_utf8_lossy(&expected[0]);
             let at = out.lines().zip(text.lines()).position(|(a, b)| a != b);
             let line = at.map_or("", |at| out.lines().nth(at).unwrap());
             let want = at.map_or("", |at| text.lines().nth(at).unwrap());
@@ -159,18 +161,19 @@ fn protobuf_matches_byte_for_byte() {
     // GRP-04, MT-10
     let mut wrong = Vec::new();
     for (path, ty) in files() {
-        let Ok(expected) = fs::read(after_roundtrip(&path, "pb")) else { continue };
+        let all_expected = after_roundtrip(&path, "pb");
+        let Some(expected) = all_expected.first() else { continue };
         let text = fs::read(&path).unwrap();
         let value = decode(with_removed(), ty, &text, Format::Json).unwrap().value;
         let mut found = Vec::new();
         protobuf::encode(with_removed(), ty, &value, &mut found);
-        if found != expected {
-            let at = found.iter().zip(&expected).take_while(|(a, b)| a == b).count();
+        if !all_expected.contains(&found) {
+            let at = found.iter().zip(expected).take_while(|(a, b)| a == b).count();
             let around = |bytes: &[u8]| {
                 bytes[at.saturating_sub(30)..(at + 20).min(bytes.len())].escape_ascii().to_string()
             };
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            wrong.push(format!("{name}: wrote {}, want {}", around(&found), around(&expected)));
+            wrong.push(format!("{name}: wrote {}, want {}", around(&found), around(expected)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
