@@ -8,7 +8,6 @@ mod measures;
 mod plugin;
 
 use std::cell::RefCell;
-use std::fs;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,20 +19,17 @@ use pintle_registry::{Registry, Retry};
 use pintle_store::{Key, TransformError, Transformed, Transformer};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, oneshot};
-use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::config::EncryptionFile;
+use crate::followed_file::{FollowedFile, read};
 use crate::machine::now;
-use crate::reloads::{Reloads, hash};
+use crate::reloads::Reloads;
 use measures::Measures;
 pub(crate) use measures::{PLUGIN_CALL_BOUNDS, SEED_BOUNDS};
 use plugin::Plugin;
 
 const FLAG: &str = "encryption-provider-config";
-
-/// How often the file is read to see whether it changed.
-const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 
 /// How often the server tries again to decrypt values while the configuration is unchanged.
 const RETRY_PERIOD: Duration = Duration::from_secs(60);
@@ -47,8 +43,7 @@ const START_RETRY_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct Encryption {
     current: Arc<Current>,
     file: EncryptionFile,
-    /// The hash of the file's content when it was last read.
-    last_hash: String,
+    followed: FollowedFile,
     thread: PluginThread,
 }
 
@@ -60,7 +55,7 @@ impl Encryption {
     pub(crate) async fn open(file: Option<&EncryptionFile>) -> Result<Option<Self>, Error> {
         let Some(file) = file else { return Ok(None) };
         let failed = |reason| Error::Flag { flag: FLAG, reason };
-        let text = read(file).map_err(failed)?;
+        let text = read(&file.path).map_err(failed)?;
         let thread = PluginThread::default();
         let measures = Arc::new(Measures::default());
         let configured = configure(file, &text, &measures, &thread).map_err(failed)?;
@@ -75,7 +70,12 @@ impl Encryption {
             measures,
             is_reloaded: file.reloaded,
         });
-        Ok(Some(Self { current, file: file.clone(), last_hash: hash(&text), thread }))
+        Ok(Some(Self {
+            current,
+            file: file.clone(),
+            followed: FollowedFile::new(&file.path, &text),
+            thread,
+        }))
     }
 
     /// A transformer that always uses the current configuration.
@@ -99,31 +99,16 @@ impl Encryption {
         if !self.file.reloaded {
             return std::future::pending().await; // dropping `self` would end the plugins' thread
         }
-        let mut interval = tokio::time::interval(RELOAD_PERIOD);
-        let mut is_missing = false;
         loop {
-            interval.tick().await;
-            let outcome = match read(&self.file) {
-                Ok(text) if hash(&text) == self.last_hash => {
-                    is_missing = false;
-                    continue;
-                }
-                Ok(text) => {
-                    is_missing = false;
-                    self.reload(&text).await
-                }
-                Err(_) if is_missing => continue,
-                Err(why) => {
-                    is_missing = true;
-                    Err(why)
-                }
+            let outcome = match self.followed.changed().await {
+                Ok(text) => self.reload(&text).await,
+                Err(why) => Err(why),
             };
             self.current.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
         }
     }
 
-    async fn reload(&mut self, text: &[u8]) -> Result<(), String> {
-        self.last_hash = hash(text);
+    async fn reload(&self, text: &[u8]) -> Result<(), String> {
         let configured = configure(&self.file, text, &self.current.measures, &self.thread)?;
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));
@@ -152,18 +137,6 @@ async fn retry_undecryptable(current: &Current, registry: &Registry) {
     }
 }
 
-/// The file's content, wiped from memory after use because it holds keys.
-fn read(file: &EncryptionFile) -> Result<Zeroizing<Vec<u8>>, String> {
-    let path = file.path.display();
-    match fs::read(&file.path) {
-        Ok(text) if text.is_empty() => {
-            Err(format!("encryption provider configuration file {path} is empty"))
-        }
-        Ok(text) => Ok(Zeroizing::new(text)),
-        Err(why) => Err(format!("cannot read {path}: {why}")),
-    }
-}
-
 /// Makes the providers and plugins of a configuration. No plugin is called yet.
 fn configure(
     file: &EncryptionFile,
@@ -171,6 +144,10 @@ fn configure(
     measures: &Arc<Measures>,
     thread: &PluginThread,
 ) -> Result<Configured, String> {
+    if text.is_empty() {
+        let path = file.path.display();
+        return Err(format!("encryption provider configuration file {path} is empty"));
+    }
     let plugins = RefCell::default();
     let envelopes = |kms: &Kms| {
         let failed = |why: Error| pintle_encryption::Error::KeyService(why.to_string());

@@ -31,6 +31,7 @@ mod encryption;
 mod error;
 mod fairness;
 mod feature_gates;
+mod followed_file;
 mod grpc;
 mod handlers;
 mod header_text;

@@ -24,6 +24,7 @@ use pintle_value::yaml;
 use crate::answers::Answers;
 use crate::backends::{Way, Ways};
 use crate::config::Config;
+use crate::followed_file::FollowedFile;
 use crate::machine::now;
 use crate::machine::random;
 use crate::reloads::Reloads;
@@ -35,8 +36,6 @@ use webhook::Webhook;
 const TTL: Duration = Duration::from_secs(10);
 /// The number of cached tokens.
 const TOKENS_MAX: usize = 32 * 1024;
-/// The interval at which the configuration file is read.
-const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 /// The time that the providers of a new configuration have to become ready; after that it is
 /// rejected.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -212,26 +211,13 @@ impl External {
 
     async fn follow_file(&self) {
         let Some((path, content)) = &self.source.file else { return };
-        let (mut known, mut is_missing) = (content.clone(), false);
-        let mut interval = tokio::time::interval(RELOAD_PERIOD);
+        let mut file = FollowedFile::new(path, content);
         loop {
-            interval.tick().await;
-            let content = match fs::read(path) {
-                Ok(content) if content == known => {
-                    is_missing = false;
-                    continue;
-                }
-                Ok(content) => content,
-                Err(_) if is_missing => continue,
-                Err(why) => {
-                    is_missing = true;
-                    self.measures.reloads.ended(Some(&why.to_string()), now().unix_seconds());
-                    continue;
-                }
+            let outcome = match file.changed().await {
+                Ok(content) => self.reload(&content).await,
+                Err(why) => Err(why),
             };
-            let ended = self.reload(&content).await;
-            self.measures.reloads.ended(ended.err().as_deref(), now().unix_seconds());
-            (known, is_missing) = (content, false);
+            self.measures.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
         }
     }
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use pintle_auth::abac::Policies;
@@ -22,10 +21,8 @@ use super::webhook::Webhook;
 use crate::Error;
 use crate::backends::Way;
 use crate::config::Config;
+use crate::followed_file::FollowedFile;
 use crate::machine::now;
-
-/// The interval at which the file is read.
-const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 
 /// The authorizers and their configuration.
 pub(crate) struct Authorization {
@@ -109,28 +106,11 @@ impl Authorization {
 
     /// Reloads the configuration when its file changes. An invalid file changes nothing.
     async fn follow_file(mut self) {
-        let Some((path, mut known)) = self.file.take() else { return };
-        let mut interval = tokio::time::interval(RELOAD_PERIOD);
-        let mut is_missing = false;
+        let Some((path, content)) = self.file.take() else { return };
+        let mut file = FollowedFile::new(&path, &content);
         loop {
-            interval.tick().await;
-            let text = match fs::read(&path) {
-                Ok(text) if text == known => {
-                    is_missing = false;
-                    continue;
-                }
-                Ok(text) => text,
-                Err(_) if is_missing => continue,
-                Err(why) => {
-                    is_missing = true;
-                    let why = why.to_string();
-                    self.measures.reloads.ended(Some(&why), now().unix_seconds());
-                    continue;
-                }
-            };
-            let outcome = self.reload(&text);
+            let outcome = file.changed().await.and_then(|text| self.reload(&text));
             self.measures.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
-            (known, is_missing) = (text, false);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::request_info::SNAPSHOT;
 use crate::webhooks::Remote;
 
 /// How long the server may take to begin, and then to send more.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much of an error is read.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -65,6 +65,6 @@ impl Download {
 }
 
 async fn within<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let done = tokio::time::timeout(PATIENCE, work).await;
-    done.unwrap_or_else(|_| Err(format!("the server did not answer in {PATIENCE:?}")))
+    let done = tokio::time::timeout(REQUEST_TIMEOUT, work).await;
+    done.unwrap_or_else(|_| Err(format!("the server did not answer in {REQUEST_TIMEOUT:?}")))
 }
