@@ -53,8 +53,8 @@ pub enum UnknownPlugin {
     #[error("[{0}] in --{ENABLE} and --{DISABLE} overlapped")]
     Both(String),
     #[error(
-        "--{ENABLE}: plugin {0:?} is not implemented yet, so that what it is to protect would not be \
-         protected; leave it out to start without that protection"
+        "--{ENABLE}: plugin {0:?} is not implemented yet; remove it to start the server without its \
+         protection"
     )]
     Missing(&'static str),
     #[error(

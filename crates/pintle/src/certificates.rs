@@ -11,12 +11,12 @@ use pintle_server::{ListedCertificate, list_certificates};
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// Tell when certificates end
+/// Show when certificates expire
 ///
-///   pintle certificates                           those that the server made, in .pintle/pki
-///   pintle certificates /etc/kubernetes/pki       those of another directory, or of files
+///   pintle certificates                           the certificates that the server generated, in .pintle/pki
+///   pintle certificates /etc/kubernetes/pki       the certificates of another directory, or of files
 ///
-/// Fails if a certificate has ended.
+/// Exits with status 1 if a certificate has expired.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Certificates {
@@ -41,18 +41,18 @@ impl Certificates {
         }
         match listed.iter().filter(|certificate| certificate.until_unix_seconds < now).count() {
             0 => Ok(()),
-            1 => bail!("a certificate has ended"),
-            count => bail!("{count} certificates have ended"),
+            1 => bail!("a certificate has expired"),
+            count => bail!("{count} certificates have expired"),
         }
     }
 }
 
-const HEADER: [&str; 4] = ["ENDS", "REMAINING", "FILE", "SUBJECT"];
+const HEADER: [&str; 4] = ["EXPIRES", "REMAINING", "FILE", "SUBJECT"];
 
 fn row(certificate: &ListedCertificate, now: i64) -> [String; 4] {
     let until = certificate.until_unix_seconds;
     let remaining = match until - now {
-        ..0 => "ended".to_owned(),
+        ..0 => "expired".to_owned(),
         seconds if seconds < DAY_SECONDS => "less than a day".to_owned(),
         seconds => format!("{}d", seconds / DAY_SECONDS),
     };

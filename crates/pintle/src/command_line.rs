@@ -47,14 +47,14 @@ pub(crate) enum Command {
 }
 
 /// The flags of a command with their values.
-pub(crate) type Told = Vec<(String, String)>;
+pub(crate) type FlagValues = Vec<(String, String)>;
 
 /// A command line that was read.
 #[derive(Debug)]
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
-    /// The command's flags with their values, those of the file and defaults included.
-    pub(crate) told: Told,
+    /// The command's flags with their values, including those of the file and the defaults.
+    pub(crate) flag_values: FlagValues,
     /// The flags of the file that `--config` names.
     pub(crate) file: Option<FlagFile>,
 }
@@ -91,13 +91,13 @@ impl Pintle {
             None => error.into(),
         };
         matches = command.try_get_matches_from_mut(&arguments).map_err(located)?;
-        let told = match matches.subcommand() {
-            Some((name, matches)) => told(command.find_subcommand(name), matches),
-            None => Told::new(),
+        let flag_values = match matches.subcommand() {
+            Some((name, matches)) => flag_values(command.find_subcommand(name), matches),
+            None => FlagValues::new(),
         };
         let read = Self::from_arg_matches(&matches);
         let read = read.map_err(|error| located(error.format(&mut command)))?;
-        Ok(CommandLine { command: read.command, told, file })
+        Ok(CommandLine { command: read.command, flag_values, file })
     }
 }
 
@@ -115,7 +115,7 @@ fn with_hint_about_booleans(mut error: clap::Error) -> clap::Error {
     error
 }
 
-fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
+fn flag_values(command: Option<&clap::Command>, matches: &ArgMatches) -> FlagValues {
     let all = command.into_iter().flat_map(clap::Command::get_arguments);
     let flags = all.filter_map(|flag| Some((flag.get_long()?, flag.get_id().as_str())));
     flags

@@ -3,7 +3,7 @@
 //!
 //! Called as `kubectl-convert`, it is kubectl's plugin of that name: `pintle convert`.
 //!
-//! The `etcd` owns the directory of the store of the `kube-apiserver` that names it, so either can
+//! The `etcd` owns the directory with the store of the `kube-apiserver` that connects to it, so either can
 //! be restarted without the other. They do not speak etcd's protocol.
 
 pub(crate) mod arguments;

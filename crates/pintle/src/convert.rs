@@ -23,60 +23,66 @@ use check::{Check, release};
 use documents::Document;
 use live::Server;
 
-/// Read objects in any encoding and version and write them in another
+/// Convert objects between encodings and API versions
 ///
-/// Files hold JSON, YAML (also several documents) or the Protobuf of the Kubernetes API, which is known
-/// by how it begins. Objects are written as they are: nothing is added that a server would. In another
-/// version an object says what its own had as a default and the other has not, so that it means the same;
-/// documents that do not change keep their text, comments included. What the other version cannot say, or
-/// why a server would refuse it, is told on standard error, and the program ends with 2.
+/// Input files contain JSON, YAML (one or more documents) or the Protobuf of the Kubernetes API, which is
+/// recognised by its first bytes. No defaults of a server are added. If two versions of a kind have
+/// different defaults, the defaults of the old version are written out, so that the object keeps its
+/// meaning. A document that does not change keeps its text with its comments. Fields that the new version
+/// lacks, and reasons why a server would refuse the object, are reported on standard error; the exit
+/// status is then 2.
 ///
-/// With --check nothing is converted: a line tells of each object that a release has no longer, or calls
-/// deprecated: by the object's own version, by those in which it was last applied and in which its managers
-/// write it, and by what is in Helm's releases. The program ends with 3 if there is one of the former, with 2
-/// if there is one of the latter, with 1 if something could not be read. With --check-server it is the
-/// objects of a running server, which kubectl reads, with the kubeconfig and the login that it has.
+/// With --check nothing is converted. A line is printed for each object in a version that a release has
+/// removed or deprecated. The checked versions are the object's own, that of its last applied
+/// configuration, those of its field managers, and those in Helm releases. The exit status is 3 if a
+/// version is removed, 2 if a version is deprecated, and 1 if an object cannot be read. With
+/// --check-server the objects of a running server are checked. kubectl reads them, with the credentials
+/// of the kubeconfig.
 ///
-/// Called as kubectl-convert, the program is `kubectl convert`: what is not said is the newest version.
+/// Under the name kubectl-convert the program is the plugin `kubectl convert`: without a version, objects
+/// are converted to the newest one.
 ///
 /// Examples:
 ///
 ///   pintle convert -f pod.yaml -o json
-///   pintle convert -f manifests/ -f more.yaml -o yaml        all of them, as documents of one stream
+///   pintle convert -f manifests/ -f more.yaml -o yaml        all objects, as one YAML stream
 ///   kubectl get --raw /api/v1/namespaces/default | pintle convert -f - -o protobuf > default.pb
 ///   pintle convert -f default.pb
-///   pintle convert -f manifests/ --to v1.36                  everything in its newest version
+///   pintle convert -f manifests/ --to v1.36                  each object in its newest version
 ///   pintle convert -f old.yaml --output-version apps/v1 --output-version networking.k8s.io/v1
-///   pintle convert --check manifests/ --for v1.25            what v1.25 has no longer
-///   pintle convert --check-server --context production       what is still written in old versions
+///   pintle convert --check manifests/ --for v1.25            objects in versions that v1.25 lacks
+///   pintle convert --check-server --context production       objects that clients write in old versions
 ///   ln -s $(command -v pintle) ~/bin/kubectl-convert; kubectl convert -f old.yaml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Convert {
-    /// What to read: a file, a directory (its .json, .yaml, .yml and .pb files), or - for standard input;
-    /// may be repeated
+    /// The input: a file, a directory (its .json, .yaml, .yml and .pb files), or - for standard input; may be
+    /// repeated
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["check", "check_server"])]
     filenames: Vec<PathBuf>,
-    /// What to write. Several objects become a List in JSON and documents in YAML; Protobuf holds one
+    /// The output encoding. Several objects become a List in JSON and documents in YAML; Protobuf output
+    /// holds one object
     #[arg(short, long, value_enum, value_name = "ENCODING", default_value = "yaml")]
     output: Output,
-    /// What to do about fields that the kind does not have: refuse the object, or say so and leave them
-    /// out, or only leave them out
+    /// What to do with unknown fields: refuse the object (strict), remove them with a warning (warn), or
+    /// remove them (ignore)
     #[arg(long, value_enum, value_name = "HOW", default_value = "strict")]
     validate: Validate,
-    /// Read the directories in a directory, too
+    /// Also read the subdirectories of a directory
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// The version to write objects in that have it; may be repeated. Others stay as they are
+    /// The version to convert objects to whose kind has this version; may be repeated. Other objects are not
+    /// converted
     #[arg(long, value_name = "GROUP/VERSION", conflicts_with_all = ["to", "check", "check_server"])]
     output_version: Vec<String>,
-    /// Write each object in the newest version that this release has
+    /// Convert each object to the newest version that this release serves
     #[arg(long, value_name = "RELEASE", conflicts_with_all = ["check", "check_server"])]
     to: Option<String>,
-    /// What to look through for versions that a release has no longer; files as for -f, may be repeated
+    /// Check these files for versions that a release has removed or deprecated; a path as for -f, may be
+    /// repeated
     #[arg(long, value_name = "FILE", conflicts_with = "filenames")]
     check: Vec<PathBuf>,
-    /// Look through the objects of a running server, that of kubectl's current context
+    /// Check the objects of the running server of kubectl's current context
     #[arg(long, conflicts_with = "filenames")]
     check_server: bool,
     /// The release to check for
@@ -90,7 +96,7 @@ pub(crate) struct Convert {
     /// The kubeconfig that kubectl reads for --check-server
     #[arg(long, value_name = "FILE", requires = "check_server")]
     kubeconfig: Option<PathBuf>,
-    /// The context of it to take
+    /// The context of the kubeconfig
     #[arg(long, value_name = "NAME", requires = "check_server")]
     context: Option<String>,
 }
@@ -111,19 +117,20 @@ enum Validate {
     Ignore,
 }
 
-/// How large a file may be.
+/// The limit of an input file.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// How deep directories may lie in one another.
+/// The limit of nested directories.
 const DIRECTORY_DEPTH_MAX: usize = 64;
-/// The files of a directory that are read.
+/// The extensions of the files in a directory that are read.
 const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
 
 impl Convert {
-    /// As `kubectl convert` is called: without a version, objects are written in their newest one.
+    /// The command as `kubectl convert` calls it: without a version, objects are converted to the newest one.
     pub(crate) fn for_kubectl(self) -> Self {
-        let is_said = self.to.is_some() || !self.output_version.is_empty();
+        let has_version = self.to.is_some() || !self.output_version.is_empty();
         let is_check = self.check_server || !self.check.is_empty();
-        let to = if is_said || is_check { self.to } else { Some(format!("v1.{}", check::NEWEST)) };
+        let to =
+            if has_version || is_check { self.to } else { Some(format!("v1.{}", check::NEWEST)) };
         Self { to, ..self }
     }
 
@@ -137,7 +144,7 @@ impl Convert {
         for path in paths(&self.filenames, self.recursive)? {
             let bytes = read(&path)?;
             let found = self.objects(&bytes).with_context(|| name(&path))?;
-            ensure!(!found.is_empty(), "{}: there is no object in it", name(&path));
+            ensure!(!found.is_empty(), "{}: contains no object", name(&path));
             objects.extend(found.into_iter().map(|object| (path.clone(), object)));
         }
         ensure!(!objects.is_empty(), "there are no objects to convert");
@@ -176,7 +183,7 @@ impl Convert {
         Ok(ExitCode::from(check.verdict().code()))
     }
 
-    /// All known versions, if objects are to be converted.
+    /// All known versions, if objects are converted to another version.
     fn versions(&self) -> Result<Option<Versions>> {
         if let Some(text) = &self.to {
             ensure!(release(text)? == check::NEWEST, "{text}: only v1.{} is known", check::NEWEST);
@@ -282,14 +289,15 @@ fn paths(given: &[PathBuf], is_recursive: bool) -> Result<Vec<PathBuf>> {
         let mut within = Vec::new();
         collect(given, depth_max, &mut within)?;
         let files = EXTENSIONS.map(|extension| format!(".{extension}")).join(", ");
-        ensure!(!within.is_empty(), "{}: there is no {files} file in it", name(given));
+        ensure!(!within.is_empty(), "{}: contains no {files} file", name(given));
         within.sort();
         paths.extend(within);
     }
     Ok(paths)
 }
 
-/// The files of a directory, and of those in it. Links to directories are not followed, so there is an end.
+/// Adds the files of a directory and its subdirectories. Links to directories are not followed, so there are no
+/// cycles.
 fn collect(directory: &Path, depth_max: usize, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(directory).with_context(|| name(directory))? {
         let entry = entry?;
@@ -317,10 +325,10 @@ struct Object {
 
 impl Object {
     fn new(tree: Value) -> Result<Self> {
-        ensure!(tree.as_object().is_some(), "it is no object");
+        ensure!(tree.as_object().is_some(), "must be an object");
         let text = |key| tree.str_at(&[key]).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        ensure!(!kind.is_empty(), "it does not say its kind");
+        ensure!(!kind.is_empty(), "kind: Required value");
         let what = format!("{api_version} {kind}");
         Ok(Self { ty: any_kind(api_version, kind), tree, what, text: None })
     }
@@ -366,7 +374,7 @@ impl Output {
                 return Ok(());
             }
             (Self::Protobuf, objects) => {
-                bail!("Protobuf holds one object, and there are {}", objects.len())
+                bail!("Protobuf output holds one object, and the input has {}", objects.len())
             }
         }
         out.push(b'\n');
@@ -377,8 +385,9 @@ impl Output {
 fn from_message(bytes: &[u8]) -> Result<Object> {
     let (api_version, kind) = protobuf::type_meta(bytes)?;
     let what = format!("{api_version} {kind}");
-    let (schema, ty) = any_kind(&api_version, &kind)
-        .ok_or_else(|| anyhow!("{what}: no such kind is known that has a Protobuf encoding"))?;
+    let (schema, ty) = any_kind(&api_version, &kind).ok_or_else(|| {
+        anyhow!("{what}: unknown kind; only built-in kinds have a Protobuf encoding")
+    })?;
     let tree = protobuf::decode(schema, ty, bytes)?;
     Ok(Object { tree, ty: Some((schema, ty)), what, text: None })
 }
@@ -392,7 +401,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(|| name(path))?;
     let is_bounded = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= FILE_BYTES_MAX);
-    ensure!(is_bounded, "{}: it is larger than {} MiB", name(path), FILE_BYTES_MAX >> 20);
+    ensure!(is_bounded, "{}: is larger than {} MiB", name(path), FILE_BYTES_MAX >> 20);
     Ok(bytes)
 }
 

@@ -1,6 +1,6 @@
 //! `pintle doctor`: checks what `pintle serve` with the same flags would use, and changes nothing.
 //!
-//! Each check returns findings: the subject, what is wrong with it, and what to do.
+//! Each check returns findings: the subject, its problem, and advice.
 
 mod certificates;
 mod data;
@@ -16,17 +16,17 @@ use pintle_value::{Value, json};
 
 use crate::flags::Serve;
 
-const ABOUT: &str = "Check what a server would use, and say what is wrong with it";
+const ABOUT: &str = "Check the files and resources that a server would use";
 const LONG_ABOUT: &str = "\
-Check what a server would use, and say what is wrong with it
+Check the files and resources that a server would use
 
-Takes all flags of pintle serve, --config included, and checks what a server with these flags would
+Accepts all flags of pintle serve, including --config, and checks what a server with these flags would
 use: the data directory and its store, certificates, the address and the port, limits of the system,
 the clock, and the administrator's kubeconfig. Nothing is changed. The records of a store are read only
 if no server has it open.
 
-Ends with 0 if nothing is wrong, with 2 if there are warnings, with 3 if a server would not work, and
-with 1 if the flags are wrong.
+The exit status is 0 if there are no problems, 2 if there are warnings, 3 if a server would not work, and
+1 if the flags are invalid.
 
 Examples:
 
@@ -84,7 +84,7 @@ enum Output {
     Json,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
     /// Nothing is wrong.
@@ -121,9 +121,9 @@ struct Finding {
     check: &'static str,
     /// The file, address or limit.
     subject: String,
-    /// What is wrong with it, or how it is.
+    /// The problem, or the state if there is none.
     message: String,
-    /// What to do; empty if nothing is to be done.
+    /// What the operator should do; empty if there is no problem.
     advice: String,
 }
 

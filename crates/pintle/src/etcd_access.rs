@@ -1,18 +1,18 @@
-//! The flags by which etcd is reached, of a server and of the commands that read or fill an etcd.
+//! The flags with the address and the credentials of etcd, for the server and for the commands that read or write etcd.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use pintle_server::{Credentials, Error, Etcd, EtcdTls, read_authorities};
 
-/// How etcd is reached.
+/// The address and the credentials of etcd.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EtcdAccess {
-    /// The etcd (3.4 or later) with the objects, which other servers of the cluster may use, too: URLs of its
-    /// members. A server's data directory then has certificates only, which all servers must share
+    /// The URLs of the members of an etcd (3.4 or later) that stores the objects. Several servers may use the
+    /// same etcd. The data directory then holds only certificates, which all servers must share
     #[arg(long, value_name = "URL,…", value_delimiter = ',')]
     etcd_servers: Vec<String>,
-    /// The authorities that sign the certificates of etcd's members, as PEM [default: the system's]
+    /// The authorities that sign the serving certificates of etcd, as PEM [default: the system's]
     #[arg(long, value_name = "FILE", requires = "etcd_servers")]
     etcd_cafile: Option<PathBuf>,
     /// The client certificate for etcd, as PEM
@@ -21,13 +21,13 @@ pub(crate) struct EtcdAccess {
     /// The key of --etcd-certfile, as PEM
     #[arg(long, value_name = "FILE", requires_all = ["etcd_servers", "etcd_certfile"])]
     etcd_keyfile: Option<PathBuf>,
-    /// What all keys in etcd begin with
+    /// The prefix of all keys in etcd
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     etcd_prefix: String,
 }
 
 impl EtcdAccess {
-    /// The etcd that the flags say, if they say one.
+    /// The etcd that the flags name, if they name one.
     pub(crate) fn options(self) -> anyhow::Result<Option<Etcd>> {
         if self.etcd_servers.is_empty() {
             return Ok(None);

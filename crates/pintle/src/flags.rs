@@ -63,7 +63,7 @@ Configuration file:
 
 Environment:
   RUST_LOG sets the levels of the log by target, instead of --v: pintle=info,pintle::requests=trace.
-  NOTIFY_SOCKET is where a service manager is told of readiness.
+  NOTIFY_SOCKET is the socket of a service manager, which is notified when the server is ready.
 
 Exit status:
   0 after a signal; 1 if the server cannot start, or was stopped before all requests were finished; 2 if
@@ -71,25 +71,25 @@ Exit status:
 
 /// Run the API server
 ///
-/// Makes its own certificates at the first start, prints one line on standard output when it is ready,
+/// Generates its certificates at the first start, prints one line on standard output when it is ready,
 ///
 ///   pintle ready url=https://127.0.0.1:6443 kubeconfig=/…/.pintle/admin.kubeconfig
 ///
-/// and logs to standard error. SIGTERM and SIGINT let open requests finish. A service manager that waits
-/// for it (NOTIFY_SOCKET) is notified, too.
+/// and logs to standard error. SIGTERM and SIGINT stop it after open requests have finished. A service
+/// manager that waits for readiness (NOTIFY_SOCKET) is notified.
 ///
 /// Examples:
 ///
-///   pintle serve                                  keep everything in .pintle
-///   pintle serve --data-dir /var/lib/pintle       keep it there
-///   pintle serve --ephemeral --secure-port 0      for a test: keep nothing, any free port
+///   pintle serve                                  store everything in .pintle
+///   pintle serve --data-dir /var/lib/pintle       store everything there
+///   pintle serve --ephemeral --secure-port 0      for a test: nothing on disk, any free port
 ///
 /// Then: export KUBECONFIG=.pintle/admin.kubeconfig; kubectl get namespaces
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, after_long_help = NOTES)]
 pub(crate) struct Serve {
-    /// A YAML file with flags: its keys are their names without --. A flag that may be repeated takes a
-    /// list. A flag on the command line replaces that of the file
+    /// Read flags from this YAML file. Its keys are the names of the flags without --. A flag that may be
+    /// repeated takes a list. A flag on the command line replaces that of the file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct Serve {
     api: ApiFlags,
     #[command(flatten)]
     limits: LimitFlags,
-    /// Stop when standard input ends: so the server ends with the program that started it and holds the
+    /// Stop when standard input ends. The server then ends with the program that started it and holds the
     /// other end of the pipe, even if that program is killed
     #[arg(long, help_heading = "Process")]
     stop_at_eof: bool,
@@ -125,23 +125,24 @@ pub(crate) struct Serve {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Storage")]
 struct StorageFlags {
-    /// Where everything is kept: the store, certificates, the administrator's kubeconfig
+    /// The directory of the store, the certificates and the administrator's kubeconfig
     #[arg(long, value_name = "DIR", default_value = ".pintle")]
     data_dir: PathBuf,
-    /// Keep nothing: store and certificates live as long as the process
+    /// Keep the store and the certificates in memory only; they are lost when the server stops
     #[arg(long, conflicts_with = "etcd_servers")]
     ephemeral: bool,
-    /// Acknowledge writes before they are on disk: faster, and a crash of the machine loses the last ones
+    /// Acknowledge a write before it is on disk. Writes are faster, and a crash of the machine loses the last
+    /// ones
     #[arg(long)]
     unsafe_no_fsync: bool,
-    /// Where to put the administrator's kubeconfig [default: admin.kubeconfig in the data directory; with
-    /// --ephemeral in a temporary directory]
+    /// The file to which the administrator's kubeconfig is written [default: admin.kubeconfig in the data
+    /// directory; with --ephemeral in a temporary directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// How long changes are kept for watches and for lists at old resource versions
+    /// How long the history of changes is kept, for watches and for lists at old resource versions
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     watch_history: Duration,
-    /// How much of them is kept at most: of each resource in memory, of all on disk; 64Mi, 1Gi
+    /// The largest size of that history: of each resource in memory, and of all resources on disk; 64Mi, 1Gi
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
     watch_history_size: usize,
     #[command(flatten)]
@@ -151,31 +152,33 @@ struct StorageFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Serving")]
 struct ServingFlags {
-    /// The address to listen on; 0.0.0.0 or :: is all of them
+    /// The IP address to listen on; 0.0.0.0 or :: listens on all addresses
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     bind_address: IpAddr,
-    /// The port to listen on; 0 takes a free one
+    /// The port to listen on; 0 selects a free port
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     secure_port: u16,
-    /// The address under which members of the cluster reach the server [default: the bind address]
+    /// The IP address at which members of the cluster reach the server [default: the bind address]
     #[arg(long, value_name = "IP")]
     advertise_address: Option<IpAddr>,
-    /// Where certificates are kept and made [default: pki in the data directory]
+    /// The directory in which certificates are generated and stored [default: pki in the data directory]
     #[arg(long, value_name = "DIR")]
     cert_dir: Option<PathBuf>,
     #[command(flatten)]
     tls: TlsFlags,
-    /// Web pages of these origins may use the API: regular expressions, such as '//example\.com(:|$)'
+    /// Allow cross-origin requests of web pages with these origins: regular expressions, such as
+    /// '//example\.com(:|$)'
     #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
     cors_allowed_origins: Vec<String>,
-    /// Serve the console, a web page that shows what is stored, at /console/. Users log in with the
-    /// credentials of the API
+    /// Serve the console, a web page that shows the stored objects, at /console/. Users log in with their
+    /// credentials for the API
     #[arg(long)]
     console: bool,
-    /// How long to serve on after a signal, while /readyz says no, so that load balancers notice
+    /// How long the server goes on serving after a stop signal while /readyz fails, so that load balancers
+    /// stop sending requests to it
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     shutdown_delay_duration: Duration,
-    /// How long /livez says yes though starting has not finished
+    /// How long /livez succeeds after the start although the start has not finished
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     livez_grace_period: Duration,
 }
@@ -183,38 +186,39 @@ struct ServingFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "API")]
 struct ApiFlags {
-    /// API versions and resources to switch on or off: api/all=true|false, api/ga, api/beta, api/alpha,
+    /// Enable or disable API versions and resources: api/all=true|false, api/ga, api/beta, api/alpha,
     /// GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
     #[arg(long, value_name = "KEY=BOOL,…")]
     runtime_config: Vec<String>,
-    /// Features to switch on or off: APIResponseCompression=true|false (default true),
+    /// Enable or disable features: APIResponseCompression=true|false (default true),
     /// CBORServingAndStorage=true|false (default false), ComponentFlagz=true|false (default true),
     /// ComponentStatusz=true|false (default true), WatchList=true|false (default true), AllAlpha, AllBeta.
-    /// kube-apiserver's other gates are known: those of other components may be set and change nothing,
-    /// the rest may be set to what this server does
+    /// The other feature gates of kube-apiserver are known. A gate of another component may have any value
+    /// and has no effect; any other gate may only have the value that matches what this server does
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
-    /// The version before this one, 1.35: shows metrics that this version hides as deprecated
+    /// Show the metrics that are hidden because they are deprecated. The value must be the previous version,
+    /// 1.35
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
     #[arg(value_parser = hidden_metrics, action = ArgAction::Set)]
     show_hidden_metrics_for_version: bool,
-    /// Admission plugins to run besides the usual ones, by kube-apiserver's names
+    /// Enable these admission plugins in addition to the default ones, by kube-apiserver's names
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
-    /// Usual admission plugins not to run: without ServiceAccount, pods need no account
+    /// Disable these default admission plugins. Without ServiceAccount, pods need no service account
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
-    /// Which way requests to nodes, pods, services and webhooks take, as kube-apiserver reads it: an
-    /// EgressSelectorConfiguration, with the protocols Direct and HTTPConnect
+    /// The file of an EgressSelectorConfiguration: the proxies of requests to nodes, pods, services and
+    /// webhooks. The protocols Direct and HTTPConnect are supported
     #[arg(long, value_name = "FILE")]
     egress_selector_config_file: Option<PathBuf>,
-    /// What admission plugins are told, as kube-apiserver reads it: an AdmissionConfiguration, which may
-    /// configure PodSecurity and ResourceQuota
+    /// The file of an AdmissionConfiguration: the configuration of admission plugins, such as PodSecurity and
+    /// ResourceQuota
     #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
-    /// Which controllers run, for a kube-controller-manager to run the others: * is all, -* none, NAME one,
-    /// -NAME all but that one; namespace-controller, garbage-collector-controller,
-    /// clusterrole-aggregation-controller, serviceaccount-controller,
+    /// The controllers to run in this server, so that a kube-controller-manager can run the others: * enables
+    /// all, -* disables all, NAME enables one, -NAME disables one; namespace-controller,
+    /// garbage-collector-controller, clusterrole-aggregation-controller, serviceaccount-controller,
     /// root-ca-certificate-publisher-controller, serviceaccount-token-controller,
     /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,
     /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
@@ -230,20 +234,21 @@ struct ApiFlags {
         allow_hyphen_values = true
     )]
     controllers: Vec<String>,
-    /// How long a deleted namespace is left alone before its content goes
+    /// How long the namespace controller waits before it deletes the content of a namespace that is being
+    /// deleted
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     namespace_deletion_delay: Duration,
-    /// How long events live after they were last written [default: 1h0m0s]
+    /// How long an event is stored after its last write [default: 1h0m0s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     event_ttl: Option<Duration>,
-    /// Objects to apply at the start, before the server is ready: a file of YAML or JSON, or a directory of
-    /// them; may be repeated
+    /// Apply these objects before the server becomes ready: a file of YAML or JSON, or a directory of such
+    /// files; may be repeated
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
-    /// The addresses of services, at most one range for IPv4 and one for IPv6
+    /// The ranges from which service IPs are assigned: at most one IPv4 range and one IPv6 range
     #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
     service_cluster_ip_range: String,
-    /// The ports that services take on every node
+    /// The range of node ports for services of the types NodePort and LoadBalancer
     #[arg(long, value_name = "FIRST-LAST", default_value_t)]
     service_node_port_range: PortRange,
 }
@@ -251,28 +256,29 @@ struct ApiFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitFlags {
-    /// Let flow schemas and priority levels say which requests are worked on; their seats are the sum of
-    /// the two limits that follow
+    /// Limit the requests in progress by flow schemas and priority levels. Their seats are the sum of the
+    /// next two limits
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     enable_priority_and_fairness: bool,
-    /// How many requests that change nothing are worked on at the same time; 0 is no limit
+    /// The largest number of non-mutating requests in progress; 0 is no limit
     #[arg(long, value_name = "COUNT", default_value_t = 400)]
     max_requests_inflight: usize,
-    /// How many requests that change something are worked on at the same time; 0 is no limit
+    /// The largest number of mutating requests in progress; 0 is no limit
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     max_mutating_requests_inflight: usize,
-    /// How long a request may take that is no watch
+    /// How long a request other than a watch may take
     #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = duration)]
     request_timeout: Duration,
-    /// Seconds that a watch lasts at least; it ends at random within twice as many
+    /// The shortest duration of a watch in seconds. The server ends a watch at a random time between this and
+    /// twice this duration
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     min_request_timeout: u64,
 }
 
 impl LimitFlags {
-    /// Refuses limits with which no request could be served.
+    /// Refuses limits with which the server could serve no request.
     fn check(&self) -> anyhow::Result<()> {
         if self.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
@@ -296,7 +302,7 @@ impl ApiFlags {
         let disabled = self.disable_admission_plugins.iter().map(String::as_str);
         let plugins = Plugins::parse(enabled(), disabled)?;
         for name in Plugins::without_effect(enabled()) {
-            ::tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
+            ::tracing::warn!("--enable-admission-plugins: {name} has no effect");
         }
         let configuration = match &self.admission_control_config_file {
             Some(path) => admission::configuration(path)?,
@@ -312,7 +318,7 @@ impl Serve {
         self.logging.options()
     }
 
-    /// Whether the end of standard input stops the server.
+    /// True if the end of standard input stops the server.
     pub(crate) const fn stop_at_eof(&self) -> bool {
         self.stop_at_eof
     }

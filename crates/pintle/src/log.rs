@@ -24,9 +24,9 @@ const REQUESTS: &str = "pintle::requests";
 /// Starts the log with the levels of `RUST_LOG`, or else of kube-apiserver's verbosity.
 pub(crate) fn start(options: LogOptions) {
     let LogOptions { verbosity, format, split } = options;
-    let said = std::env::var(VARIABLE).unwrap_or_default();
-    let (filter, wrong) = match said.parse::<Targets>() {
-        Ok(targets) if !said.is_empty() => (completed(targets), None),
+    let variable = std::env::var(VARIABLE).unwrap_or_default();
+    let (filter, wrong) = match variable.parse::<Targets>() {
+        Ok(targets) if !variable.is_empty() => (completed(targets), None),
         Ok(_) => (of_verbosity(verbosity), None),
         Err(error) => (of_verbosity(verbosity), Some(error)),
     };

@@ -21,7 +21,7 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use pintle_server::{Config, Running, Server};
 
-use command_line::{Command, CommandLine, Pintle, Told};
+use command_line::{Command, CommandLine, FlagValues, Pintle};
 use compat::Program;
 use flags::LogOptions;
 use stop::Stops;
@@ -74,19 +74,21 @@ fn exit_for_usage(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// Runs a command line. An error about a flag of the `--config` file names its line.
-fn run_command(CommandLine { command, told, file }: CommandLine) -> anyhow::Result<ExitCode> {
-    execute(command, told).map_err(|error| match &file {
+fn run_command(
+    CommandLine { command, flag_values, file }: CommandLine,
+) -> anyhow::Result<ExitCode> {
+    execute(command, flag_values).map_err(|error| match &file {
         Some(file) => file.locate(error),
         None => error,
     })
 }
 
-fn execute(command: Command, told: Told) -> anyhow::Result<ExitCode> {
+fn execute(command: Command, flag_values: FlagValues) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(flags) => {
             log::start(flags.log());
             let stop_at_eof = flags.stop_at_eof();
-            run(Config { flags: told, ..flags.config()? }, stop_at_eof)?;
+            run(Config { flags: flag_values, ..flags.config()? }, stop_at_eof)?;
         }
         Command::Certificates(certificates) => certificates.run()?,
         Command::Convert(convert) => return convert.run(),

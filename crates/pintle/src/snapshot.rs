@@ -1,5 +1,5 @@
-//! `pintle snapshot`: saves the state of a running or stopped server, restores it, and says what a
-//! snapshot has.
+//! `pintle snapshot`: saves the state of a running or stopped server, restores it, and shows the
+//! content of a snapshot.
 
 mod inspect;
 mod restore;
@@ -18,12 +18,12 @@ use inspect::Inspect;
 use restore::Restore;
 use save::Save;
 
-/// Save the state of a server to a file, restore it, or look at the file
+/// Save the state of a server to a file, restore it, or inspect the file
 ///
-///   pintle snapshot save --kubeconfig .pintle/admin.kubeconfig FILE    of a running server
-///   pintle snapshot save --data-dir .pintle FILE                       of a stopped server
-///   pintle snapshot restore --data-dir NEW FILE                        to a new directory
-///   pintle snapshot inspect FILE                                       check it and count its objects
+///   pintle snapshot save --kubeconfig .pintle/admin.kubeconfig FILE    from a running server
+///   pintle snapshot save --data-dir .pintle FILE                       from a stopped server
+///   pintle snapshot restore --data-dir NEW FILE                        into a new directory
+///   pintle snapshot inspect FILE                                       check the file and count its objects
 ///
 /// FILE may be - for standard output or input.
 #[derive(Args, Debug)]

@@ -37,7 +37,7 @@ fn run(paths: &[&Path]) -> (Option<i32>, Vec<String>, String) {
 }
 
 #[test]
-fn the_ends_of_certificates_are_told() {
+fn the_expiry_of_certificates_is_listed() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str| directory.path().join(name);
     write(&file("b.crt"), "b", 2999);
@@ -46,17 +46,17 @@ fn the_ends_of_certificates_are_told() {
     let line = |ends: &str, remaining: &str, name: &str, subject: &str| {
         format!("{ends}-12-31T00:00:00Z {remaining} {} CN={subject}", file(name).display())
     };
-    let header = "ENDS REMAINING FILE SUBJECT".to_owned();
+    let header = "EXPIRES REMAINING FILE SUBJECT".to_owned();
     let (a, b) = (line("2998", "days", "a.crt", "a"), line("2999", "days", "b.crt", "b"));
     let valid = (Some(0), vec![header.clone(), a, b.clone()], String::new());
     assert_eq!(run(&[directory.path()]), valid);
-    let ended = vec![header, line("2001", "ended", "old.pem", "old"), b];
-    let errors = "pintle: a certificate has ended\n".to_owned();
-    assert_eq!(run(&[&file("old.pem"), &file("b.crt")]), (Some(1), ended, errors));
+    let expired = vec![header, line("2001", "expired", "old.pem", "old"), b];
+    let errors = "pintle: a certificate has expired\n".to_owned();
+    assert_eq!(run(&[&file("old.pem"), &file("b.crt")]), (Some(1), expired, errors));
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told_of() {
+fn files_that_cannot_be_read_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let (missing, empty) = (directory.path().join("none.crt"), directory.path().join("empty"));
     fs::write(&empty, "").expect("written");
@@ -65,7 +65,7 @@ fn files_that_cannot_be_read_are_told_of() {
     {
         let (code, lines, errors) = run(&[path]);
         let path = path.to_str().expect("UTF-8");
-        let is_told = errors.contains(path) && errors.contains(why);
-        assert!(code == Some(1) && lines.is_empty() && is_told, "{code:?} {lines:?} {errors}");
+        let is_reported = errors.contains(path) && errors.contains(why);
+        assert!(code == Some(1) && lines.is_empty() && is_reported, "{code:?} {lines:?} {errors}");
     }
 }

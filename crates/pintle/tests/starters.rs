@@ -1,5 +1,5 @@
 //! What the program does for the process that started it: it stops at the end of standard input if it is
-//! told to, and it notifies a service manager.
+//! asked to, and it notifies a service manager.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixDatagram;

@@ -14,8 +14,8 @@ fn read(text: &str, flags: &[&str]) -> Result<CommandLine, String> {
     Pintle::read(line).map_err(|error| format!("{error:#}").replace(path, "FILE"))
 }
 
-fn value(told: &Told, name: &str) -> String {
-    let found = told.iter().find(|(flag, _)| flag == name);
+fn value(flag_values: &FlagValues, name: &str) -> String {
+    let found = flag_values.iter().find(|(flag, _)| flag == name);
     found.map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
@@ -35,7 +35,7 @@ tls-curve-preferences: [29, 23]
 audit-log-batch-throttle-qps: 0.5
 v: 4
 ";
-    let CommandLine { told, .. } =
+    let CommandLine { flag_values, .. } =
         read(FILE, &["--watch-history=1h", "--authorization-mode=ABAC"]).expect("it is valid");
     for (name, expected) in [
         ("secure-port", "0"),
@@ -52,14 +52,14 @@ v: 4
         ("v", "4"),
         ("max-requests-inflight", "400"),
     ] {
-        assert_eq!(value(&told, name), expected, "{name}");
+        assert_eq!(value(&flag_values, name), expected, "{name}");
     }
 }
 
 #[test]
 fn a_flag_that_another_needs_may_be_in_the_file() {
     let read = read("tls-private-key-file: a.key\n", &["--tls-cert-file=a.crt"]);
-    assert_eq!(value(&read.expect("it is valid").told, "tls-private-key-file"), "a.key");
+    assert_eq!(value(&read.expect("it is valid").flag_values, "tls-private-key-file"), "a.key");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn an_error_names_the_file_the_line_and_the_key() {
                 let is_located = why.starts_with("--config: FILE: ");
                 assert!(is_located || part == "tls-private-key-file", "{text:?}: {why}");
             }
-            (found, _) => panic!("{text:?}: {:?}", found.map(|read| read.told)),
+            (found, _) => panic!("{text:?}: {:?}", found.map(|read| read.flag_values)),
         }
     }
 }
@@ -117,11 +117,11 @@ fn a_later_error_about_a_flag_of_the_file_is_located() {
 
 #[test]
 fn flags_are_told_with_what_they_are_set_to() {
-    let CommandLine { told, .. } =
+    let CommandLine { flag_values, .. } =
         Pintle::read(["pintle", "serve", "--ephemeral", "--controllers=*,-namespace-controller"])
             .unwrap();
     let value = |name: &str| {
-        let found = told.iter().find(|(flag, _)| flag == name);
+        let found = flag_values.iter().find(|(flag, _)| flag == name);
         found.map(|(_, value)| value.as_str())
     };
     assert_eq!(value("ephemeral"), Some("true"));

@@ -16,22 +16,22 @@ use super::arguments::{Flag, is_on, value};
 /// space, a directory.
 const STORE: &str = "/pintle/store";
 const HELP: &str = "\
-Takes etcd's place for a kube-apiserver that is pintle, too: keeps the directory that its store lies in.
+Replaces etcd for a kube-apiserver that is Pintle, too: owns the directory of its store.
 
 Usage: etcd [--flag=value …]
 
 Flags:
-  --data-dir DIR                  where everything is kept (default default.etcd)
-  --listen-client-urls URL,…      where to listen (default http://127.0.0.1:2379)
-  --unsafe-no-fsync               let the kube-apiserver acknowledge writes before they are on disk
+  --data-dir DIR                  the directory of the store (default default.etcd)
+  --listen-client-urls URL,…      the addresses to listen on (default http://127.0.0.1:2379)
+  --unsafe-no-fsync               the kube-apiserver acknowledges writes before they are on disk
   --help, --version
 
-Other flags of etcd are taken and mean nothing here.
+Other flags of etcd are accepted and have no effect.
 ";
 /// The limit of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The deadline of a client's request.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time within which a request must be sent and answered.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time in which an `etcd` must start to listen, and the retry interval.
 const START_MAX: Duration = Duration::from_secs(20);
 const START_PAUSE: Duration = Duration::from_millis(20);
@@ -96,7 +96,7 @@ async fn serve(listener: TcpListener, store: Store) -> io::Result<()> {
         let store = store.clone();
         tokio::spawn(async move {
             // A silent client does not delay others.
-            let _ = tokio::time::timeout(PATIENCE, converse(connection, &store)).await;
+            let _ = tokio::time::timeout(REQUEST_TIMEOUT, converse(connection, &store)).await;
         });
     }
 }
@@ -144,7 +144,7 @@ pub(crate) enum Backend {
     Etcd,
 }
 
-/// Asks an `etcd` whether it is Pintle's, and for the directory. Waits for it a while, since a
+/// Asks an `etcd` whether it is Pintle's, and for the directory of its store. Waits until it listens, because a
 /// harness may start it last.
 pub(super) async fn ask(url: &str) -> anyhow::Result<Backend> {
     if url.trim().starts_with("https://") {
@@ -165,7 +165,7 @@ pub(super) async fn ask(url: &str) -> anyhow::Result<Backend> {
     connection.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     let mut limited = connection.take(HEAD_BYTES_MAX as u64);
-    tokio::time::timeout(PATIENCE, limited.read_to_end(&mut answer)).await??;
+    tokio::time::timeout(REQUEST_TIMEOUT, limited.read_to_end(&mut answer)).await??;
     Ok(parse(&String::from_utf8_lossy(&answer)).map_or(Backend::Etcd, Backend::Pintle))
 }
 
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_store_is_told() {
+    async fn the_directory_of_the_store_is_returned() {
         let store = Store { directory: "/some where".into(), sync: false };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let url = format!("http://{}", listener.local_addr().expect("it has an address"));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn harnesses_are_answered() {
+    fn health_checks_of_harnesses_succeed() {
         let store = Store { directory: "/d".into(), sync: true };
         for (path, code, body) in [
             ("/health", "200 OK", r#"{"health":"true","reason":""}"#),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn another_etcd_is_told_apart() {
+    fn another_etcd_is_recognised() {
         for answer in
             ["", "HTTP/1.1 404 Not Found\r\n\r\n404 page not found", "HTTP/1.1 200 OK\r\n\r\n{}"]
         {

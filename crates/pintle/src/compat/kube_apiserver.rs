@@ -1,8 +1,8 @@
 //! Runs as `kube-apiserver`: translates its command line to that of `pintle serve`.
 //!
-//! Flags that `pintle serve` has are kept. A flag that it lacks is dropped with a warning, under
-//! this name only, since a harness cannot be changed; but a missing flag that protects data or
-//! access is an error.
+//! Flags that `pintle serve` has are passed on. A flag that it lacks is ignored with a warning, under
+//! this name only, because a harness cannot be changed. A missing flag that protects data or access is
+//! an error.
 
 mod absent;
 mod deprecated;
@@ -41,7 +41,7 @@ const ETCD_FLAGS: [&str; 11] = [
     "storage-media-type",
 ];
 
-/// Flags of `pintle serve` that a kube-apiserver refuses as unknown, because they open something.
+/// Flags of `pintle serve` that are unknown under this name, because they open an additional endpoint.
 const OWN: [&str; 1] = ["console"];
 
 /// kube-apiserver's default of `--cert-dir`.
@@ -78,8 +78,8 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     if backend == Some(Backend::Etcd) {
         if let Some(overrides) = value(flags, "etcd-servers-overrides") {
             bail!(
-                "--etcd-servers-overrides={overrides}: not implemented yet; what other servers keep in \
-                 those etcds would not be found"
+                "--etcd-servers-overrides={overrides}: not implemented yet; the objects in those etcds \
+                 would not be found"
             );
         }
         translation = rewrite(flags, &serve(), true)?;
@@ -125,9 +125,9 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
     let mut translation = Translation::default();
     let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     let mut flags = with_defaults(flags);
-    take_certificate(&mut flags, Path::is_file);
-    for (name, is_known) in LISTS_OF_THE_TIME {
-        keep_known(&mut flags, name, is_known, &mut translation.warnings);
+    use_certificate(&mut flags, Path::is_file);
+    for (name, is_known) in VERSIONED_LISTS {
+        remove_unknown(&mut flags, name, is_known, &mut translation.warnings);
     }
     translation.warnings.extend(flags.iter().filter_map(deprecated::warning));
     for (index, flag @ Flag { name, .. }) in flags.iter().enumerate() {
@@ -139,7 +139,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
         let Some(argument) = known else {
             match absent::absence(flag) {
                 Absence::Harmless => {
-                    let warning = format!("--{name} means nothing here and is left out");
+                    let warning = format!("--{name} has no effect and is ignored");
                     translation.warnings.push(warning);
                 }
                 Absence::Protects => missing.push(shown(flag)),
@@ -158,8 +158,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
     }
     if !missing.is_empty() {
         bail!(
-            "{}: not implemented yet, so that what it is to protect would not be protected; leave it out to \
-             start without that protection",
+            "{}: not implemented yet; remove it to start the server without its protection",
             missing.join(", ")
         );
     }
@@ -177,13 +176,13 @@ fn shown(Flag { name, value }: &Flag) -> String {
 }
 
 fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
-    let said = |name: &str| flags.iter().any(|flag| flag.name == name);
-    let is_elsewhere = |name: &str| name == "authorization-mode" && said("authorization-config");
-    let defaults = DEFAULTS.iter().filter(|(name, _)| !said(name) && !is_elsewhere(name));
+    let is_set = |name: &str| flags.iter().any(|flag| flag.name == name);
+    let is_replaced = |name: &str| name == "authorization-mode" && is_set("authorization-config");
+    let defaults = DEFAULTS.iter().filter(|(name, _)| !is_set(name) && !is_replaced(name));
     let defaults = defaults.map(|(name, value)| flag(name, value));
     let without_accounts = flags
         .iter()
-        .filter(|flag| flag.name == "disable-admission-plugins" && !said("controllers"))
+        .filter(|flag| flag.name == "disable-admission-plugins" && !is_set("controllers"))
         .filter_map(|flag| flag.value.as_deref())
         .any(|plugins| plugins.split(',').any(|plugin| plugin == "ServiceAccount"));
     let controllers = without_accounts.then(|| flag("controllers", WITHOUT_ACCOUNTS));
@@ -191,9 +190,9 @@ fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
     flags.iter().cloned().chain(defaults).chain(controllers).collect()
 }
 
-/// Uses a pair in `--cert-dir` as the serving certificate (upstream: PairName "apiserver"). Without
+/// Uses the certificate and the key in `--cert-dir` as the serving certificate (upstream: PairName "apiserver"). Without
 /// one, the server generates it there.
-fn take_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
+fn use_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
     if value(flags, "tls-cert-file").is_some() {
         return flags.retain(|flag| flag.name != "cert-dir");
     }
@@ -210,7 +209,7 @@ fn take_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
 type IsKnown = fn(&str) -> bool;
 
 /// Flags whose lists depend on the release, with the test of their entries.
-const LISTS_OF_THE_TIME: [(&str, IsKnown); 2] = [
+const VERSIONED_LISTS: [(&str, IsKnown); 2] = [
     ("feature-gates", |gate| FeatureGates::parse([gate]).is_ok()),
     ("runtime-config", |setting| {
         let read = RuntimeConfig::parse([setting]);
@@ -219,13 +218,13 @@ const LISTS_OF_THE_TIME: [(&str, IsKnown); 2] = [
 ];
 
 /// Removes unknown entries of a list.
-fn keep_known(flags: &mut [Flag], name: &str, is_known: IsKnown, warnings: &mut Vec<String>) {
+fn remove_unknown(flags: &mut [Flag], name: &str, is_known: IsKnown, warnings: &mut Vec<String>) {
     for flag in flags.iter_mut().filter(|flag| flag.name == name) {
         let Some(value) = &mut flag.value else { continue };
         let (known, unknown): (Vec<&str>, Vec<&str>) =
             value.split(',').partition(|entry| is_known(entry));
         for entry in unknown {
-            warnings.push(format!("--{name}={entry} means nothing here and is left out"));
+            warnings.push(format!("--{name}={entry} has no effect and is ignored"));
         }
         *value = known.join(",");
     }
@@ -246,7 +245,7 @@ mod tests {
     }
 
     fn check(line: &str, arguments: &str, warnings: &[&str]) {
-        let found = read(line).expect("it is understood");
+        let found = read(line).expect("a valid command line");
         let wanted: Vec<&str> = arguments.split_whitespace().collect();
         let without_defaults = |argument: &&String| {
             !DEFAULTS.iter().any(|(name, value)| **argument == format!("--{name}={value}"))
@@ -256,7 +255,7 @@ mod tests {
         let left_out: Vec<&str> = found
             .warnings
             .iter()
-            .filter_map(|w| w.split_once(" means nothing").map(|w| w.0))
+            .filter_map(|w| w.split_once(" has no effect").map(|w| w.0))
             .collect();
         let of_tests = |warning: &&&str| **warning != "--authorization-mode";
         assert_eq!(
@@ -267,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_pintle_alone_that_open_something_are_unknown() {
+    fn flags_that_open_an_additional_endpoint_are_unknown() {
         let refused = read("--secure-port=1 --console").expect_err("it is refused").to_string();
         assert_eq!(refused, "unknown flags: --console");
     }
 
     #[test]
-    fn a_harness_is_understood() {
+    fn the_command_line_of_a_harness_is_translated() {
         check(
             "--allow-privileged=true --bind-address=127.0.0.1 --secure-port 4711 --client-ca-file c \
              --etcd-servers=http://127.0.0.1:1 --disable-admission-plugins=ServiceAccount -v=4",
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_protect_keeps_the_server_from_starting() {
+    fn a_missing_flag_that_protects_prevents_the_start() {
         for (line, named) in [
             (
                 "--service-account-signing-endpoint=p --secure-port=1",
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_of_other_prefixes_lie_apart() {
+    fn each_prefix_has_its_own_store() {
         for (line, expected) in [
             ("", "pintle"),
             ("--etcd-prefix=/registry", "pintle"),
@@ -333,10 +332,10 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_there_is_used() {
+    fn an_existing_certificate_is_used() {
         let given = |line: &str, there: bool| {
             let mut flags = flags(line.split_whitespace().map(str::to_owned));
-            take_certificate(&mut flags, |_| there);
+            use_certificate(&mut flags, |_| there);
             let names: Vec<String> = flags.into_iter().map(|flag| flag.name).collect();
             names.join(" ")
         };

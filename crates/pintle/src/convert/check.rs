@@ -1,7 +1,8 @@
-//! `pintle convert --check`: which objects a release has no longer, and what takes their place.
+//! `pintle convert --check`: lists objects in versions that a release deprecates or no longer serves, with
+//! the replacements.
 //!
-//! An object is told of for each version in which somebody still writes it: its own, that of the
-//! configuration which `kubectl apply` keeps, those of its managers, and those in Helm's releases.
+//! An object is reported for each version in which a client still writes it: its own version, the version of
+//! its last-applied configuration, the versions of its field managers, and the versions in Helm releases.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -28,7 +29,7 @@ pub(super) enum Verdict {
     Deprecated,
     /// Some are removed.
     Removed,
-    /// Some could not be read, so nobody knows.
+    /// Some could not be read.
     Unread,
 }
 
@@ -58,28 +59,30 @@ pub(super) struct Check<W> {
     release: u32,
     out: W,
     worst: Verdict,
-    /// The lines so far: a server has the same object in several groups.
-    told: BTreeSet<String>,
+    /// The lines that were written. A line is written once, although a server has the same object in several
+    /// groups.
+    reported: BTreeSet<String>,
 }
 
-/// Where an object is from.
+/// The origin of an object.
 #[derive(Clone, Copy, Debug)]
-struct Place<'a> {
-    /// The file and the document, or the server.
-    source: &'a str,
-    /// Whether the version in which it came is one that somebody chose to write.
-    is_written: bool,
+struct Origin<'a> {
+    /// The file and the document, or `server`.
+    name: &'a str,
+    /// True if a person or a program chose the object's version; a server returns the version that was
+    /// requested.
+    has_chosen_version: bool,
 }
 
-/// The annotation in which `kubectl apply` keeps what it was given.
+/// The annotation in which `kubectl apply` stores its last configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl<W: Write> Check<W> {
     pub(super) fn new(release: u32, out: W) -> Self {
-        Self { release, out, worst: Verdict::Fine, told: BTreeSet::new() }
+        Self { release, out, worst: Verdict::Fine, reported: BTreeSet::new() }
     }
 
-    /// What the worst of the objects was.
+    /// The worst finding so far.
     pub(super) fn verdict(&self) -> Verdict {
         self.worst
     }
@@ -87,50 +90,51 @@ impl<W: Write> Check<W> {
     /// Checks an object of a file, or the objects of a list.
     pub(super) fn document(&mut self, (file, at): (&Path, usize), tree: &Value) -> Result<()> {
         let source = format!("{}: document {at}", super::name(file));
-        self.written(&source, tree)
+        self.manifest(&source, tree)
     }
 
     /// Checks every object of a server.
     pub(super) fn server(&mut self, server: &Server) -> Result<()> {
-        let place = Place { source: "server", is_written: false };
+        let origin = Origin { name: "server", has_chosen_version: false };
         for collection in server.collections()? {
-            let read = server.each(&collection, &mut |tree| self.object(place, &tree));
+            let read = server.each(&collection, &mut |tree| self.object(origin, &tree));
             if let Err(error) = read {
-                self.unread(place.source, &collection.path, &error)?;
+                self.unread(origin.name, &collection.path, &error)?;
             }
         }
         Ok(())
     }
 
-    fn written(&mut self, source: &str, tree: &Value) -> Result<()> {
+    fn manifest(&mut self, source: &str, tree: &Value) -> Result<()> {
         if kind(tree) == ("v1", "List") {
             let items = tree.get("items").and_then(Value::as_array).unwrap_or_default();
-            return items.iter().try_for_each(|item| self.written(source, item));
+            return items.iter().try_for_each(|item| self.manifest(source, item));
         }
-        self.object(Place { source, is_written: true }, tree)
+        self.object(Origin { name: source, has_chosen_version: true }, tree)
     }
 
-    fn object(&mut self, Place { source, is_written }: Place<'_>, tree: &Value) -> Result<()> {
+    fn object(&mut self, origin: Origin<'_>, tree: &Value) -> Result<()> {
         let (own, of) = kind(tree);
-        let called = called(tree);
-        if is_written {
-            self.version(source, (own, of), &called, "")?;
+        let Origin { name: source, has_chosen_version } = origin;
+        let name = namespaced_name(tree);
+        if has_chosen_version {
+            self.version(source, (own, of), &name, "")?;
         }
         let annotations = object::annotations(tree);
         let applied = annotations.and_then(|all| all.get(LAST_APPLIED)?.as_str());
         let applied = applied.and_then(|text| json::parse(text.as_bytes()).ok());
         let applied = applied.as_ref().map_or(("", ""), kind);
-        if !(is_written && applied == (own, of)) {
-            self.version(source, applied, &called, " (last applied)")?;
+        if !(has_chosen_version && applied == (own, of)) {
+            self.version(source, applied, &name, " (last applied)")?;
         }
         let managers = tree.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-        let mut told: Vec<&str> = vec![own, applied.0];
+        let mut versions: Vec<&str> = vec![own, applied.0];
         for manager in managers.unwrap_or_default() {
             let version = manager.str_at(&["apiVersion"]).unwrap_or_default();
-            if !told.contains(&version) {
-                told.push(version);
-                let by = manager.str_at(&["manager"]).unwrap_or_default();
-                self.version(source, (version, of), &called, &format!(" (fields of {by:?})"))?;
+            if !versions.contains(&version) {
+                versions.push(version);
+                let manager = manager.str_at(&["manager"]).unwrap_or_default();
+                self.version(source, (version, of), &name, &format!(" (fields of {manager:?})"))?;
             }
         }
         match helm::release(tree) {
@@ -138,36 +142,36 @@ impl<W: Write> Check<W> {
             Ok(Some(release)) => {
                 let namespace = object::namespace(tree);
                 let source = format!("{source}: Helm release {namespace}/{}", release.name);
-                release.objects.iter().try_for_each(|tree| self.written(&source, tree))
+                release.objects.iter().try_for_each(|tree| self.manifest(&source, tree))
             }
-            Err(error) => self.unread(source, &format!("Helm release in {called}"), &error),
+            Err(error) => self.unread(source, &format!("Helm release in {name}"), &error),
         }
     }
 
-    /// Writes a line if the release has this version of a kind no longer, or calls it deprecated.
+    /// Writes a line if this version of a kind is removed or deprecated in the release.
     fn version(
         &mut self,
         source: &str,
         (version, kind): (&str, &str),
-        called: &str,
-        how: &str,
+        name: &str,
+        use_of_version: &str,
     ) -> Result<()> {
         let life = life(version, kind).filter(|life| life.deprecated <= self.release);
         let Some(life) = life else { return Ok(()) };
-        let (verdict, words) = words(life, self.release);
+        let (verdict, message) = verdict(life, self.release);
         self.worst = self.worst.max(verdict);
-        self.tell(format!("{source}: {version} {kind} {called}{how}: {words}"))
+        self.report(format!("{source}: {version} {kind} {name}{use_of_version}: {message}"))
     }
 
     fn unread(&mut self, source: &str, what: &str, error: &anyhow::Error) -> Result<()> {
         self.worst = Verdict::Unread;
-        self.tell(format!("{source}: {what} cannot be read: {error:#}"))
+        self.report(format!("{source}: {what} cannot be read: {error:#}"))
     }
 
-    fn tell(&mut self, line: String) -> Result<()> {
-        if !self.told.contains(&line) {
+    fn report(&mut self, line: String) -> Result<()> {
+        if !self.reported.contains(&line) {
             writeln!(self.out, "{line}").context("standard output")?;
-            self.told.insert(line);
+            self.reported.insert(line);
         }
         Ok(())
     }
@@ -179,27 +183,27 @@ fn kind(tree: &Value) -> (&str, &str) {
     (text("apiVersion"), text("kind"))
 }
 
-/// Namespace and name.
-fn called(tree: &Value) -> String {
+/// `namespace/name`, or the name of an object without a namespace.
+fn namespaced_name(tree: &Value) -> String {
     let (namespace, name) = (object::namespace(tree), object::name(tree));
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{namespace}{slash}{name}")
 }
 
-/// What becomes of a version that is deprecated in a release.
-fn words(life: Life, release: u32) -> (Verdict, String) {
-    let (verdict, mut words) = match life.removed {
+/// The verdict about a version that is deprecated in a release, with a message.
+fn verdict(life: Life, release: u32) -> (Verdict, String) {
+    let (verdict, mut message) = match life.removed {
         Some(removed) if removed <= release => {
             (Verdict::Removed, format!("removed in v1.{removed}"))
         }
         Some(removed) => {
-            let words = format!("deprecated in v1.{}, removed in v1.{removed}", life.deprecated);
-            (Verdict::Deprecated, words)
+            let message = format!("deprecated in v1.{}, removed in v1.{removed}", life.deprecated);
+            (Verdict::Deprecated, message)
         }
         None => (Verdict::Deprecated, format!("deprecated in v1.{}", life.deprecated)),
     };
     if !life.replacement.is_empty() {
-        words.push_str(&format!("; use {}", life.replacement));
+        message.push_str(&format!("; use {}", life.replacement));
     }
-    (verdict, words)
+    (verdict, message)
 }

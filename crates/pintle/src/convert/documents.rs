@@ -10,7 +10,7 @@ pub(super) struct Document {
     /// The parsed document.
     pub tree: Value,
     /// The source text with comments, without separators; `None` if the texts of several documents
-    /// could not be told apart.
+    /// could not be separated.
     pub text: Option<String>,
 }
 
@@ -44,11 +44,11 @@ fn texts(bytes: &[u8]) -> Option<Vec<String>> {
             }
         }
     }
-    let says = |text: &String| {
+    let has_content = |text: &String| {
         let mut lines = text.lines().map(str::trim_start);
         lines.any(|line| !line.is_empty() && !line.starts_with('#'))
     };
-    texts.retain(says);
+    texts.retain(has_content);
     Some(texts)
 }
 
@@ -61,10 +61,10 @@ mod tests {
         let found = read(b"# of a\na: b # why\n---\n---\n# nothing\n--- \nc: d\n").unwrap();
         let texts: Vec<_> = found.iter().map(|document| document.text.as_deref()).collect();
         assert_eq!(texts, [Some("# of a\na: b # why\n"), Some("c: d\n")]);
-        // What looks like a line between documents can stand in a text.
+        // A block scalar may contain a line that looks like a separator.
         let block = read(b"a: |\n  b\n  ---\n  c\n---\nd: e\n").unwrap();
         assert_eq!(block[0].text.as_deref(), Some("a: |\n  b\n  ---\n  c\n"));
-        // A comment behind the line, and lines that end as on Windows.
+        // A separator with a comment, and CRLF line ends.
         let commented = read(b"a: b\r\n--- # next\r\nc: d # why").unwrap();
         let texts: Vec<_> = commented.iter().map(|document| document.text.as_deref()).collect();
         assert_eq!(texts, [Some("a: b\r\n"), Some("c: d # why\n")]);

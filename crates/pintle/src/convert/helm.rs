@@ -1,7 +1,7 @@
-//! Helm's releases: what Helm keeps of a chart that it installed, in a secret or a config map.
+//! Reads Helm releases: the records of installed charts, in secrets or config maps.
 //!
-//! A release that names a removed version cannot be upgraded by Helm, although its objects are there in a
-//! newer version.
+//! Helm cannot upgrade a release whose manifest has a removed version, although its objects exist in a newer
+//! version.
 
 use std::io::Read as _;
 
@@ -14,15 +14,14 @@ use pintle_value::{Value, json};
 
 use super::documents;
 
-/// The type of the secrets that hold releases.
+/// The type of secrets with a release.
 pub(super) const SECRET_TYPE: &str = "helm.sh/release.v1";
-/// How large a release may be when it is unpacked. A secret holds a megabyte at most, of which gzip can make
-/// a thousand times as much.
+/// The limit of an unpacked release. A secret has at most 1 MiB, which gzip can expand a thousandfold.
 const RELEASE_BYTES_MAX: u64 = 64 << 20;
-/// What a revision is called that another one replaced, or that is gone: nobody upgrades it.
-const OF_THE_PAST: [&str; 2] = ["superseded", "uninstalled"];
+/// The status of revisions that are not in use, so they are never upgraded.
+const UNUSED: [&str; 2] = ["superseded", "uninstalled"];
 
-/// A release that is installed.
+/// An installed release.
 #[derive(Debug, PartialEq)]
 pub(super) struct Release {
     /// `shop.v3`
@@ -30,16 +29,16 @@ pub(super) struct Release {
     pub objects: Vec<Value>,
 }
 
-/// The release in an object; nothing if it holds none, or one of the past.
+/// The installed release in an object, if it contains one.
 ///
 /// # Errors
-/// If there is one and it cannot be read.
+/// If the object contains a release that cannot be read.
 pub(super) fn release(tree: &Value) -> Result<Option<Release>> {
     let Some(packed) = packed(tree)? else { return Ok(None) };
     let bytes = unpacked(&packed)?;
     let release = json::parse(&bytes).context("its JSON")?;
     let status = release.str_at(&["info", "status"]).unwrap_or_default();
-    if OF_THE_PAST.contains(&status) {
+    if UNUSED.contains(&status) {
         return Ok(None);
     }
     let name = release.str_at(&["name"]).unwrap_or_else(|| object::name(tree));
@@ -53,8 +52,8 @@ pub(super) fn release(tree: &Value) -> Result<Option<Release>> {
     Ok(Some(Release { name, objects }))
 }
 
-/// The bytes in which Helm keeps a release, as its two drivers do: those of a secret are in base64 once more
-/// than the API has them.
+/// The packed release in a secret or a config map. In a secret it is encoded in base64 twice: by Helm and by
+/// the API.
 fn packed(tree: &Value) -> Result<Option<Vec<u8>>> {
     let kind = (tree.str_at(&["apiVersion"]), tree.str_at(&["kind"]));
     let is_helms = tree.str_at(&["metadata", "labels", "owner"]) == Some("helm");
@@ -73,7 +72,7 @@ fn packed(tree: &Value) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// What was compressed; releases of Helm's first years were not.
+/// Decompresses a release. Early versions of Helm did not compress releases.
 fn unpacked(packed: &[u8]) -> Result<Vec<u8>> {
     if !packed.starts_with(&[0x1f, 0x8b]) {
         return Ok(packed.to_vec());
@@ -152,7 +151,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_release_is_told_and_a_bomb_is_not_unpacked() {
+    fn an_invalid_release_is_an_error_and_expansion_is_bounded() {
         let zeros = vec![b' '; usize::try_from(RELEASE_BYTES_MAX).unwrap() + 1];
         let deep = "[".repeat(100_000);
         let aliases = format!(

@@ -1,4 +1,5 @@
-//! The objects of a running server, read with kubectl: it knows how to log in, whatever the kubeconfig says.
+//! Reads the objects of a running server with kubectl, which supports every kind of login that a kubeconfig
+//! can describe.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -9,14 +10,14 @@ use pintle_value::{Value, json};
 
 use super::helm;
 
-/// How many objects an answer has.
+/// The number of objects in a page of a list.
 const PAGE_OBJECTS: usize = 250;
-/// How large an answer may be: objects are a few megabytes at most.
-const ANSWER_BYTES_MAX: u64 = 512 << 20;
-/// How much is read of what kubectl tells of an error.
-const TOLD_BYTES_MAX: u64 = 64 << 10;
+/// The limit of a response; a page of objects has some megabytes.
+const RESPONSE_BYTES_MAX: u64 = 512 << 20;
+/// The limit of kubectl's standard error.
+const ERROR_BYTES_MAX: u64 = 64 << 10;
 
-/// Which server is asked.
+/// The server, by the flags of kubectl.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Server {
     pub kubeconfig: Option<PathBuf>,
@@ -33,7 +34,7 @@ pub(super) struct Collection {
 }
 
 impl Server {
-    /// Every collection that can be listed, of each group in the version that the server prefers.
+    /// Every collection that supports list, of each group in its preferred version.
     pub(super) fn collections(&self) -> Result<Vec<Collection>> {
         let mut all = collections("/api/v1", &self.get("/api/v1")?);
         let groups = self.get("/apis")?;
@@ -46,13 +47,13 @@ impl Server {
         Ok(all)
     }
 
-    /// The objects of a collection, page by page.
+    /// Calls `take` with each object of a collection, page by page.
     pub(super) fn each(
         &self,
         collection: &Collection,
-        tell: &mut dyn FnMut(Value) -> Result<()>,
+        take: &mut dyn FnMut(Value) -> Result<()>,
     ) -> Result<()> {
-        // Other secrets are nobody's business here.
+        // Other secrets are not read, because they do not concern the check.
         let selected = match (collection.api_version.as_str(), collection.kind.as_str()) {
             ("v1", "Secret") => {
                 format!("&fieldSelector=type%3D{}", helm::SECRET_TYPE.replace('/', "%2F"))
@@ -67,11 +68,11 @@ impl Server {
             let next = (!next.is_empty()).then(|| format!("{first}&continue={}", escaped(next)));
             if let Some(Value::Array(items)) = page.make_object().remove("items") {
                 for mut item in items {
-                    // The items of a list do not repeat what they are.
+                    // The items of a list have no apiVersion and kind.
                     let members = item.make_object();
                     members.insert("apiVersion", collection.api_version.as_str());
                     members.insert("kind", collection.kind.as_str());
-                    tell(item)?;
+                    take(item)?;
                 }
             }
             match next {
@@ -81,7 +82,7 @@ impl Server {
         }
     }
 
-    /// The answer at a path.
+    /// The response to a get of a path.
     fn get(&self, path: &str) -> Result<Value> {
         let mut kubectl = Command::new("kubectl");
         if let Some(file) = &self.kubeconfig {
@@ -92,36 +93,36 @@ impl Server {
         }
         kubectl.args(["--request-timeout", "60s", "get", "--raw", path]);
         kubectl.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child =
-            kubectl.spawn().context("kubectl, with which the server is asked, does not start")?;
+        let mut child = kubectl.spawn().context("cannot start kubectl, which reads the server")?;
         let out = child.stdout.take().context("kubectl's output")?;
-        let told = child.stderr.take().context("kubectl's output")?;
-        // Both at once, so that kubectl never waits for room.
-        let (bytes, told) = std::thread::scope(|scope| {
-            let told = scope.spawn(|| bounded(told, TOLD_BYTES_MAX));
-            let bytes = bounded(out, ANSWER_BYTES_MAX);
-            (bytes, told.join().unwrap_or_else(|_| Ok(Vec::new())))
+        let errors = child.stderr.take().context("kubectl's output")?;
+        // Both are read concurrently, so that a full pipe does not block kubectl.
+        let (bytes, errors) = std::thread::scope(|scope| {
+            let errors = scope.spawn(|| bounded(errors, ERROR_BYTES_MAX));
+            let bytes = bounded(out, RESPONSE_BYTES_MAX);
+            (bytes, errors.join().unwrap_or_else(|_| Ok(Vec::new())))
         });
-        let (bytes, told) = (bytes?, told?);
+        let (bytes, errors) = (bytes?, errors?);
         let status = child.wait().context("kubectl")?;
-        if u64::try_from(bytes.len()).is_ok_and(|bytes| bytes > ANSWER_BYTES_MAX) {
-            bail!("{path}: the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20);
+        if u64::try_from(bytes.len()).is_ok_and(|bytes| bytes > RESPONSE_BYTES_MAX) {
+            bail!("{path}: the response is larger than {} MiB", RESPONSE_BYTES_MAX >> 20);
         }
         if !status.success() {
-            bail!("{path}: {}", String::from_utf8_lossy(&told).trim());
+            bail!("{path}: {}", String::from_utf8_lossy(&errors).trim());
         }
-        json::parse(&bytes).with_context(|| format!("{path}: the answer is no JSON"))
+        json::parse(&bytes).with_context(|| format!("{path}: the response is not JSON"))
     }
 }
 
-/// What comes, up to one byte more than the most. A program that has more to say ends when nobody reads on.
+/// Reads up to one byte more than the limit. A program that writes more ends with an error when the pipe is
+/// closed.
 fn bounded(source: impl Read, bytes_max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(bytes_max + 1).read_to_end(&mut bytes).context("kubectl's output")?;
     Ok(bytes)
 }
 
-/// What can be listed of a version of a group.
+/// The collections of a group version that support list.
 fn collections(path: &str, resources: &Value) -> Vec<Collection> {
     let api_version = resources.str_at(&["groupVersion"]).unwrap_or_default();
     let all = resources.get("resources").and_then(Value::as_array).unwrap_or_default();
@@ -139,7 +140,7 @@ fn collections(path: &str, resources: &Value) -> Vec<Collection> {
     listed.filter_map(collection).collect()
 }
 
-/// A text as a value in a query.
+/// Escapes a value of a query.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_listed_is_read() {
+    fn collections_that_support_list_are_found() {
         let resources = br#"{"groupVersion":"apps/v1","resources":[
             {"name":"deployments","kind":"Deployment","verbs":["get","list"]},
             {"name":"deployments/scale","kind":"Scale","verbs":["get"]}]}"#;

@@ -63,7 +63,7 @@ fn several_objects_are_documents_or_a_list() {
     let list = json::parse(&list).unwrap();
     assert_eq!(list.str_at(&["kind"]), Some("List"));
     assert_eq!(list.get("items").and_then(Value::as_array).map(<[_]>::len), Some(2));
-    check(two, Output::Protobuf, Err("Protobuf holds one object, and there are 2"));
+    check(two, Output::Protobuf, Err("Protobuf output holds one object, and the input has 2"));
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn what_is_wrong_is_said() {
     let no_message = "y/v1 X: only built-in kinds have a Protobuf encoding";
     check(custom, Output::Yaml, Ok("apiVersion: y/v1\nkind: X\n"));
     check(custom, Output::Protobuf, Err(no_message));
-    check("a: b", Output::Json, Err("document 1: it does not say its kind"));
-    check("[]", Output::Json, Err("document 1: it is no object"));
+    check("a: b", Output::Json, Err("document 1: kind: Required value"));
+    check("[]", Output::Json, Err("document 1: must be an object"));
     let odd = "kind: ConfigMap\napiVersion: v1\ndate: {a: b}\n";
     check(odd, Output::Json, Err(r#"document 1: unknown field "date""#));
     let lenient = Convert { validate: Validate::Ignore, ..convert(Output::Json) };
@@ -101,19 +101,19 @@ fn directories_are_read_in_order() {
     assert!(paths(&[empty.path().into()], true).is_err());
 }
 
-/// What is written of a text in the newest versions, and what is told about it.
+/// The output for a text in the newest versions, and the reported problems.
 fn newest(input: &str) -> (String, Vec<String>) {
     let convert = Convert { to: Some("v1.36".to_owned()), ..convert(Output::Yaml) };
     let versions = convert.versions().unwrap().unwrap();
-    let (mut objects, mut told) = (Vec::new(), Vec::new());
+    let (mut objects, mut problems) = (Vec::new(), Vec::new());
     for object in convert.objects(input.as_bytes()).unwrap() {
-        let (object, problems) = convert.converted(&versions, object).unwrap();
+        let (object, found) = convert.converted(&versions, object).unwrap();
         objects.push(object);
-        told.extend(problems);
+        problems.extend(found);
     }
     let mut out = Vec::new();
     Output::Yaml.write(&objects, &mut out).unwrap();
-    (String::from_utf8(out).unwrap(), told)
+    (String::from_utf8(out).unwrap(), problems)
 }
 
 #[test]
@@ -143,14 +143,14 @@ fn objects_mean_the_same_in_their_newest_version() {
 
 #[test]
 fn what_does_not_change_keeps_its_text() {
-    let (text, told) = newest(
+    let (text, problems) = newest(
         "# first\napiVersion: v1 # still\nkind: ConfigMap\n---\napiVersion: policy/v1beta1\nkind: \
          PodDisruptionBudget\nspec: {selector: {}}\n",
     );
     assert!(text.starts_with("# first\napiVersion: v1 # still\nkind: ConfigMap\n---\n"), "{text}");
     assert!(text.contains("apiVersion: policy/v1\n"), "{text}");
     assert!(text.contains("operator: Exists"), "{text}");
-    assert_eq!(told, Vec::<String>::new());
+    assert_eq!(problems, Vec::<String>::new());
 }
 
 #[test]
@@ -162,9 +162,9 @@ fn a_definition_is_given_the_schemas_that_v1_wants() {
              {{plural: as, kind: A}}, validation: {{openAPIV3Schema: {schema}}}}}}}"
         )
     };
-    let (text, told) =
+    let (text, problems) =
         newest(&definition("{properties: {spec: {properties: {a: {type: string}}}}}"));
-    assert_eq!(told, Vec::<String>::new());
+    assert_eq!(problems, Vec::<String>::new());
     let made = documents::read(text.as_bytes()).unwrap().remove(0).tree;
     let spec = made.get("spec").unwrap();
     assert_eq!(spec.get("preserveUnknownFields"), None);
@@ -175,9 +175,9 @@ fn a_definition_is_given_the_schemas_that_v1_wants() {
     assert_eq!(of(&["properties", "spec", "type"]).as_deref(), Some("object"));
     assert_eq!(schema.get("x-kubernetes-preserve-unknown-fields"), Some(&Value::Bool(true)));
     // Nobody knows what a member without a type is.
-    let (_, told) = newest(&definition("{properties: {spec: {description: d}}}"));
+    let (_, problems) = newest(&definition("{properties: {spec: {description: d}}}"));
     let refused = "spec.validation.openAPIV3Schema.properties[spec].type: Required value";
-    assert!(told.iter().any(|told| told.contains(refused)), "{told:?}");
+    assert!(problems.iter().any(|problems| problems.contains(refused)), "{problems:?}");
 }
 
 /// What a check of an object tells.
@@ -253,18 +253,18 @@ fn who_still_writes_an_old_version_is_told() {
 fn releases_of_helm_are_looked_through() {
     let manifest = "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\n---\napiVersion: \
                     v1\nkind: List\nitems: [{apiVersion: policy/v1beta1, kind: PodSecurityPolicy}]\n";
-    let (verdict, told) = checked(&helm::tests::installed("deployed", manifest), 36);
+    let (verdict, problems) = checked(&helm::tests::installed("deployed", manifest), 36);
     assert_eq!(verdict, Verdict::Removed);
     let line = "f: document 1: Helm release web/shop.v3: batch/v1beta1 CronJob a: removed in v1.25; use \
                 batch/v1 CronJob\n";
-    assert!(told.starts_with(line), "{told}");
+    assert!(problems.starts_with(line), "{problems}");
     let mut broken = helm::tests::installed("deployed", "");
     broken.object_entry("data").insert("release", "%");
-    let (verdict, told) = checked(&broken, 36);
+    let (verdict, problems) = checked(&broken, 36);
     assert_eq!(verdict, Verdict::Unread);
     assert!(
-        told.contains("Helm release in web/sh.helm.release.v1.shop.v3 cannot be read"),
-        "{told}"
+        problems.contains("Helm release in web/sh.helm.release.v1.shop.v3 cannot be read"),
+        "{problems}"
     );
 }
 

@@ -19,7 +19,7 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
     if findings.is_empty() {
         let message = match directory.is_dir() {
             true => "valid",
-            false => "do not exist; the server makes them",
+            false => "do not exist; the server generates them",
         };
         findings.push(Finding::ok(CHECK, directory.display(), message));
     }

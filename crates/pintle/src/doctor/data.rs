@@ -1,4 +1,4 @@
-//! The data directory: its permissions, the room on its disk, and its store.
+//! The data directory: its permissions, the free space on its disk, and its store.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -11,10 +11,10 @@ use super::Finding;
 
 const CHECK: &str = "data";
 const STORE: &str = "store";
-/// A disk with less room than this counts as full.
-const ROOM_ERROR: u64 = 64 << 20;
-/// A disk with less room than this may soon be full.
-const ROOM_WARNING: u64 = 1 << 30;
+/// A disk with less free space than this counts as full.
+const FREE_ERROR: u64 = 64 << 20;
+/// A disk with less free space than this may soon be full.
+const FREE_WARNING: u64 = 1 << 30;
 
 /// The process that has the store open.
 pub(super) fn holder(config: &Config) -> Option<u32> {
@@ -50,7 +50,7 @@ pub(super) fn check(config: &Config, holder: Option<u32>) -> Vec<Finding> {
                 directory.display(),
                 "does not exist; the server creates it",
             ));
-            findings.extend(directory.ancestors().find(|part| part.is_dir()).map(room));
+            findings.extend(directory.ancestors().find(|part| part.is_dir()).map(free_space));
             return findings;
         }
         Err(error) => {
@@ -77,7 +77,7 @@ pub(super) fn check(config: &Config, holder: Option<u32>) -> Vec<Finding> {
     for part in [directory, &store, &config.certificate_directory()] {
         findings.extend(permissions(part));
     }
-    findings.push(room(directory));
+    findings.push(free_space(directory));
     if config.etcd.is_none() {
         findings.push(of_store(&store, holder));
     }
@@ -110,17 +110,17 @@ fn permissions(directory: &Path) -> Vec<Finding> {
     findings
 }
 
-fn room(directory: &Path) -> Finding {
+fn free_space(directory: &Path) -> Finding {
     let subject = &directory.display();
     match rustix::fs::statvfs(directory) {
         Err(error) => Finding::warning(CHECK, subject, error, "check the disk"),
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let message = format!("its disk has {} MiB free", free >> 20);
-            let advice = "free some, or choose a --data-dir on another disk";
-            if free < ROOM_ERROR {
+            let advice = "free some space, or choose a --data-dir on another disk";
+            if free < FREE_ERROR {
                 Finding::error(CHECK, subject, message, advice)
-            } else if free < ROOM_WARNING {
+            } else if free < FREE_WARNING {
                 Finding::warning(CHECK, subject, message, advice)
             } else {
                 Finding::ok(CHECK, subject, message)
@@ -135,7 +135,7 @@ fn of_store(store: &Path, holder: Option<u32>) -> Finding {
         return Finding::ok(STORE, subject, "does not exist; the server creates it");
     }
     if let Some(process) = holder {
-        let message = format!("is in use by process {process}; its records are not read meanwhile");
+        let message = format!("is in use by process {process}; its records are not checked");
         return Finding::ok(STORE, subject, message);
     }
     match inspect_store(store) {
@@ -153,11 +153,11 @@ fn of_store(store: &Path, holder: Option<u32>) -> Finding {
             let text = error.to_string();
             let text = text.trim_start_matches("the store takes no writes: ");
             if text.contains("cannot be decrypted") {
-                let message = "its values are encrypted, and its records are not read";
+                let message = "its values are encrypted, so its records are not checked";
                 return Finding::ok(STORE, subject, message);
             }
-            let advice = "put back a copy of the directory, choose another --data-dir, or remove the directory \
-                          to begin without any objects";
+            let advice = "restore a copy of the directory, choose another --data-dir, or remove the directory to \
+                          start without any objects";
             Finding::error(STORE, subject, text, advice)
         }
     }

@@ -12,7 +12,7 @@ use pintle_value::{Value, yaml};
 use super::Finding;
 
 const CHECK: &str = "kubeconfig";
-const REWRITE: &str = "start the server again: it writes the file anew";
+const REWRITE: &str = "restart the server, which writes the file again";
 
 pub(super) fn check(config: &Config) -> Vec<Finding> {
     let Some(path) = config.stored_kubeconfig() else { return Vec::new() };
@@ -31,7 +31,7 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     match yaml::parse_strict(&bytes) {
         Err(error) => {
-            let advice = "move the file away, and start the server again";
+            let advice = "move the file away, and restart the server";
             findings.push(Finding::error(CHECK, subject, error, advice));
         }
         Ok(tree) => findings.extend(of_contents(&tree, config, &path, authority.as_deref())),

@@ -26,7 +26,7 @@ pub(super) fn check(config: &Config, holder: Option<u32>) -> Vec<Finding> {
         ));
     }
     if address.port() == 0 {
-        findings.push(Finding::ok(CHECK, address, "the server takes a free port"));
+        findings.push(Finding::ok(CHECK, address, "the server selects a free port"));
         return findings;
     }
     let Some(inode) = listener(address) else {
@@ -45,7 +45,7 @@ pub(super) fn check(config: &Config, holder: Option<u32>) -> Vec<Finding> {
                 None => "a process that this user may not see".to_owned(),
             };
             let advice =
-                "stop it, or choose another --secure-port (0 takes a free one) or --bind-address";
+                "stop it, or choose another --secure-port (0 selects a free one) or --bind-address";
             Finding::error(CHECK, address, format!("is in use by {by}"), advice)
         }
     });

@@ -10,12 +10,12 @@ use super::Finding;
 
 const LIMITS: &str = "limits";
 const CLOCK: &str = "clock";
-/// A server with room for fewer open files refuses connections early.
+/// A server with a lower limit of open files refuses connections early.
 const FILES_WARNING: u64 = 4096;
 /// An idle server needs about 20 MB; objects and requests need more.
 const MEMORY_ERROR: u64 = 32 << 20;
 const MEMORY_WARNING: u64 = 256 << 20;
-/// Files may be written on a machine with another clock.
+/// The tolerated difference to the clock of another machine that wrote the files.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// 2025-01-01: a clock before it was never set.
 const CLOCK_MIN_SECONDS: u64 = 1_735_689_600;
@@ -73,7 +73,7 @@ fn clock(config: &Config) -> Finding {
         .flat_map(|directory| fs::read_dir(directory).into_iter().flatten().flatten())
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .max();
-    let advice = "set the clock: tokens and certificates are valid for a time";
+    let advice = "set the clock: a wrong clock makes tokens and certificates invalid";
     match written {
         _ if since < CLOCK_MIN_SECONDS => {
             Finding::error(CLOCK, "system time", "is before 2025", advice)

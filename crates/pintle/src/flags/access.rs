@@ -1,4 +1,4 @@
-//! Flags about who is let in, and what they may do.
+//! Flags about authentication and authorization.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -14,27 +14,29 @@ use pintle_server::{
 use super::duration;
 use super::external::ExternalTokenFlags;
 
-/// How long tokens may be asked for at most.
+/// The valid values of `--service-account-max-token-expiration`.
 const EXPIRATIONS: RangeInclusive<Duration> =
     Duration::from_secs(3600)..=Duration::from_secs(1 << 32);
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Authentication and authorization")]
 pub(super) struct AccessFlags {
-    /// Further authorities for client certificates, as PEM: common names are users, organizations groups
+    /// Accept client certificates that these authorities signed, as PEM. The common name is the user, the
+    /// organizations are the groups
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    /// Let requests without credentials in, as system:anonymous; never with AlwaysAllow [default: true]
+    /// Accept requests without credentials, as the user system:anonymous; disabled with the authorization
+    /// mode AlwaysAllow [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
     anonymous_auth: Option<bool>,
     #[command(flatten)]
     authorization: AuthorizationFlags,
-    /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"
+    /// A CSV file of static bearer tokens, a token per line: token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Let machines that join the cluster in by bootstrap tokens, which secrets of the type
-    /// bootstrap.kubernetes.io/token in kube-system hold
+    /// Accept bootstrap tokens, with which nodes join the cluster: secrets of the type
+    /// bootstrap.kubernetes.io/token in the namespace kube-system
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
@@ -49,28 +51,29 @@ pub(super) struct AccessFlags {
 
 #[derive(Args, Debug)]
 struct AuthorizationFlags {
-    /// Who says who may do what, in this order: Node, RBAC, Webhook, ABAC, AlwaysAllow, AlwaysDeny. Members
-    /// of system:masters may always do everything
+    /// The authorizers, in the order in which they are asked: Node, RBAC, Webhook, ABAC, AlwaysAllow,
+    /// AlwaysDeny. Members of system:masters are always authorized
     #[arg(long, value_name = "MODE,…", default_value = "RBAC", value_delimiter = ',')]
     authorization_mode: Vec<String>,
-    /// An AuthorizationConfiguration that says so instead; changes of it count within a second
+    /// The file of an AuthorizationConfiguration, instead of the other flags. A change of the file takes
+    /// effect within a second
     #[arg(long, value_name = "FILE", conflicts_with_all = ["authorization_mode",
           "authorization_webhook_config_file", "authorization_webhook_version",
           "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl"])]
     authorization_config: Option<PathBuf>,
-    /// The policies of the mode ABAC: a JSON object a line
+    /// The policies of the mode ABAC: a JSON object per line
     #[arg(long, value_name = "FILE")]
     authorization_policy_file: Option<PathBuf>,
-    /// The kubeconfig that says where the webhook of the mode Webhook is
+    /// A kubeconfig with the address and the credentials of the webhook of the mode Webhook
     #[arg(long, value_name = "FILE")]
     authorization_webhook_config_file: Option<PathBuf>,
-    /// The version of SubjectAccessReviews that the webhook is asked by: v1beta1 or v1
+    /// The API version of the SubjectAccessReviews that are sent to the webhook: v1beta1 or v1
     #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
     authorization_webhook_version: String,
-    /// How long answers of the webhook are remembered that allow; 0 for not at all
+    /// How long an answer of the webhook that allows a request is cached; 0 disables this cache
     #[arg(long, value_name = "DURATION", default_value = "5m0s", value_parser = duration)]
     authorization_webhook_cache_authorized_ttl: Duration,
-    /// How long other answers of the webhook are remembered; 0 for not at all
+    /// How long any other answer of the webhook is cached; 0 disables this cache
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     authorization_webhook_cache_unauthorized_ttl: Duration,
 }
@@ -109,29 +112,29 @@ impl AuthorizationFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Tokens of service accounts")]
 struct ServiceAccountFlags {
-    /// Keys that verify tokens, as PEM: public keys, certificates or private keys; may be repeated
+    /// The keys that verify tokens, as PEM: public keys, certificates or private keys; may be repeated
     /// [default: the signing key]
     #[arg(long, value_name = "FILE")]
     service_account_key_file: Vec<PathBuf>,
-    /// The key that signs tokens, as PEM; RSA, or EC P-256, P-384 or P-521; the last one counts
-    /// [default: sa.key beside the certificates, made at the first start]
+    /// The key that signs tokens, as PEM: RSA, or EC P-256, P-384 or P-521. If the flag is repeated, the last
+    /// one is used [default: sa.key beside the certificates, generated at the first start]
     #[arg(long, value_name = "FILE")]
     service_account_signing_key_file: Vec<PathBuf>,
-    /// Who issues tokens; may be repeated: the first issues, tokens of all are accepted
-    /// [default: https://kubernetes.default.svc.cluster.local]
+    /// The issuer of tokens; may be repeated. The first one is written into new tokens; tokens of all of them
+    /// are accepted [default: https://kubernetes.default.svc.cluster.local]
     #[arg(long, value_name = "NAME")]
     service_account_issuer: Vec<String>,
-    /// Where the keys that verify tokens are published [default: at this server]
+    /// The URL at which the keys that verify tokens are published [default: at this server]
     #[arg(long, value_name = "URL")]
     service_account_jwks_uri: Option<String>,
-    /// For whom tokens of this API are [default: the issuers]
+    /// The audiences of the API: a token must be for one of them [default: the issuers]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     api_audiences: Vec<String>,
-    /// How long tokens live at most; 0 for as long as is asked for
+    /// The longest lifetime of a token; 0 grants the lifetime that was requested
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     service_account_max_token_expiration: Duration,
-    /// Let tokens that volumes of pods ask for live for a year, so that programs that do not read them
-    /// again go on
+    /// Extend the lifetime of tokens that are projected into pods to one year, for programs that do not read
+    /// their token again
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
@@ -141,28 +144,29 @@ struct ServiceAccountFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Front proxies")]
 struct RequestHeaderFlags {
-    /// The authority of front proxies' certificates, as PEM; with it, headers say who asks
+    /// The authority that signs the certificates of front proxies, as PEM. A front proxy authenticates users
+    /// by the headers below
     #[arg(long, value_name = "FILE")]
     requestheader_client_ca_file: Option<PathBuf>,
-    /// The common names that front proxies may have [default: any]
+    /// The common names that certificates of front proxies may have [default: any]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     requestheader_allowed_names: Vec<String>,
-    /// Headers that hold the user's name
+    /// The headers with the name of the user
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-user")]
     requestheader_username_headers: Vec<String>,
-    /// Headers that hold the user's uid
+    /// The headers with the UID of the user
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-uid")]
     requestheader_uid_headers: Vec<String>,
-    /// Headers that hold groups
+    /// The headers with the groups of the user
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-group")]
     requestheader_group_headers: Vec<String>,
-    /// How headers begin that hold what else is known of the user
+    /// The prefixes of headers with extra information about the user
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',', default_value = "x-remote-extra-")]
     requestheader_extra_headers_prefix: Vec<String>,
 }
 
 impl AccessFlags {
-    /// Puts what the flags say into the configuration.
+    /// Writes the flags into the configuration.
     pub(super) fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         config.client_ca_file = self.client_ca_file;
         config.anonymous_auth = self.anonymous_auth.unwrap_or(true);
@@ -203,8 +207,8 @@ impl AccessFlags {
     }
 }
 
-/// What one of the flags `--requestheader-…` lists; upstream's words where an entry says nothing. A flag
-/// without a value lists nothing.
+/// The list of a flag `--requestheader-…`, or upstream's error for an empty entry. A flag without a value is
+/// an empty list.
 fn not_blank(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
     if list == [""] {
         return Ok(Vec::new());
@@ -215,7 +219,8 @@ fn not_blank(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
     Ok(list)
 }
 
-/// Names of headers: a front proxy whose headers cannot be found would make its requests in its own name.
+/// A list of header names. An invalid name is an error, because the server would never find that header, and
+/// would treat a request of a user as one of the front proxy itself.
 fn headers(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
     let list = not_blank(flag, list)?;
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -1,4 +1,4 @@
-//! The file that tells admission plugins something.
+//! `--admission-control-config-file`: the configuration of admission plugins.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use pintle_server::AdmissionConfiguration;
 use pintle_value::{Value, yaml};
 
-/// Reads `--admission-control-config-file`; files that it names are looked for beside it.
+/// Reads the file. Relative paths in it are relative to its directory.
 pub(super) fn configuration(path: &Path) -> anyhow::Result<AdmissionConfiguration> {
     let read = |path: &Path| -> anyhow::Result<Value> {
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
@@ -21,13 +21,13 @@ pub(super) fn configuration(path: &Path) -> anyhow::Result<AdmissionConfiguratio
     };
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     let open = |name: &str| read(&directory.join(name)).map_err(|why| format!("{why:#}"));
-    let said = read(path).with_context(context)?;
-    let (configuration, unused) = AdmissionConfiguration::read(&said, &open)
+    let document = read(path).with_context(context)?;
+    let (configuration, unused) = AdmissionConfiguration::read(&document, &open)
         .map_err(|why| anyhow!(why))
         .with_context(context)?;
     for name in unused {
         tracing::warn!(
-            "--admission-control-config-file: what it says of {name} has no effect here"
+            "--admission-control-config-file: the configuration of {name} has no effect"
         );
     }
     Ok(configuration)

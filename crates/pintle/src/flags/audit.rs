@@ -1,4 +1,4 @@
-//! Flags about what is recorded of requests, and where.
+//! Flags about the audit log.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use super::duration;
 
 /// The only version in which events are written.
 const VERSION: &str = "audit.k8s.io/v1";
-/// The modes that upstream knows.
+/// The modes, as upstream's error lists them.
 const MODES: &str = "batch,blocking,blocking-strict";
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Audit")]
 pub(super) struct AuditFlags {
-    /// The audit policy: which requests are recorded, and how much of them; nothing is without one
+    /// The file of the audit policy: which requests are recorded, and with which content. Without it nothing
+    /// is recorded
     #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
     #[command(flatten)]
@@ -31,116 +32,117 @@ pub(super) struct AuditFlags {
 
 #[derive(Args, Debug)]
 struct LogFlags {
-    /// Compress files that are no longer written to
+    /// Compress rotated log files with gzip
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     audit_log_compress: bool,
-    /// Bound the batches of the log
+    /// Limit the rate of batches that are written to the log
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     audit_log_batch_throttle_enable: bool,
-    /// Leave out of the log what makes an event too large
+    /// Remove the bodies from events in the log that are too large
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     audit_log_truncate_enabled: bool,
-    /// Where events are written, a line each; - is standard output
+    /// The log file, to which an event per line is appended; - is standard output
     #[arg(long, value_name = "FILE")]
     audit_log_path: Option<PathBuf>,
-    /// The form of a line: json or legacy
+    /// The format of an event in the log: json or legacy
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     audit_log_format: String,
-    /// The version of events in the log
+    /// The API version of events in the log
     #[arg(long, value_name = "VERSION", default_value = VERSION)]
     audit_log_version: String,
-    /// After how many days old files go; 0 is never
+    /// Delete rotated log files that are older than this number of days; 0 deletes none
     #[arg(long, value_name = "DAYS", default_value_t = 366, allow_negative_numbers = true)]
     audit_log_maxage: i64,
-    /// How many old files stay; 0 is all of them
+    /// The largest number of rotated log files; 0 is no limit
     #[arg(long, value_name = "COUNT", default_value_t = 100, allow_negative_numbers = true)]
     audit_log_maxbackup: i64,
-    /// From how many mebibytes on another file is begun; 0 is never
+    /// Rotate the log file before it exceeds this number of mebibytes; 0 never rotates it
     #[arg(long, value_name = "MIB", default_value_t = 100, allow_negative_numbers = true)]
     audit_log_maxsize: i64,
-    /// Whether requests wait until they are recorded: batch (no), blocking, or blocking-strict, which
-    /// refuses those that cannot be recorded when they come
+    /// batch: a request does not wait for the log. blocking: a request waits until its events are written.
+    /// blocking-strict: in addition, a request fails if its first event cannot be written
     #[arg(long, value_name = "MODE", default_value = "blocking")]
     audit_log_mode: String,
-    /// How many events may wait for the log in batch mode; more are lost
+    /// The largest number of events that wait to be written in batch mode; further events are lost
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, allow_negative_numbers = true)]
     audit_log_batch_buffer_size: i64,
-    /// How many events are written at a time in batch mode
+    /// The largest number of events in a batch
     #[arg(long, value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
     audit_log_batch_max_size: i64,
-    /// How long a batch waits until it is full
+    /// How long an incomplete batch waits for further events
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     audit_log_batch_max_wait: Duration,
-    /// How many batches a second are written in the long run
+    /// The average number of batches that are written per second
     #[arg(long, value_name = "RATE", default_value_t = 0.0, allow_negative_numbers = true)]
     audit_log_batch_throttle_qps: f64,
-    /// How many batches are written at once
+    /// The number of batches that may be written at once before the average rate applies
     #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
     audit_log_batch_throttle_burst: i64,
-    /// How many bytes a batch may have
+    /// The largest size of a batch in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
     audit_log_truncate_max_batch_size: i64,
-    /// How many bytes an event may have
+    /// The largest size of an event in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
     audit_log_truncate_max_event_size: i64,
 }
 
 #[derive(Args, Debug)]
 struct WebhookFlags {
-    /// Bound the batches to the webhook
+    /// Limit the rate of batches that are sent to the webhook
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     audit_webhook_batch_throttle_enable: bool,
-    /// Leave out what makes an event too large for the webhook
+    /// Remove the bodies from events for the webhook that are too large
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     audit_webhook_truncate_enabled: bool,
-    /// The kubeconfig that says where the webhook is that events are sent to
+    /// A kubeconfig with the address and the credentials of the webhook that receives events
     #[arg(long, value_name = "FILE")]
     audit_webhook_config_file: Option<PathBuf>,
-    /// How long to wait before events that could not be sent are sent again
+    /// How long to wait before a failed batch is sent again the first time
     #[arg(long, alias = "audit-webhook-batch-initial-backoff", value_name = "DURATION",
           default_value = "10s", value_parser = duration)]
     audit_webhook_initial_backoff: Duration,
-    /// The version of events that are sent
+    /// The API version of events that are sent
     #[arg(long, value_name = "VERSION", default_value = VERSION)]
     audit_webhook_version: String,
-    /// Whether requests wait until their events are sent: batch (no), blocking, or blocking-strict
+    /// batch: a request does not wait for the webhook. blocking: a request waits until its events are sent.
+    /// blocking-strict: in addition, a request fails if its first event cannot be sent
     #[arg(long, value_name = "MODE", default_value = "batch")]
     audit_webhook_mode: String,
-    /// How many events may wait for the webhook in batch mode; more are lost
+    /// The largest number of events that wait to be sent in batch mode; further events are lost
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, allow_negative_numbers = true)]
     audit_webhook_batch_buffer_size: i64,
-    /// How many events are sent at a time in batch mode
+    /// The largest number of events in a batch
     #[arg(long, value_name = "COUNT", default_value_t = 400, allow_negative_numbers = true)]
     audit_webhook_batch_max_size: i64,
-    /// How long a batch waits until it is full
+    /// How long an incomplete batch waits for further events
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     audit_webhook_batch_max_wait: Duration,
-    /// How many batches a second are sent in the long run
+    /// The average number of batches that are sent per second
     #[arg(long, value_name = "RATE", default_value_t = 10.0, allow_negative_numbers = true)]
     audit_webhook_batch_throttle_qps: f64,
-    /// How many batches are sent at once
+    /// The number of batches that may be sent at once before the average rate applies
     #[arg(long, value_name = "COUNT", default_value_t = 15, allow_negative_numbers = true)]
     audit_webhook_batch_throttle_burst: i64,
-    /// How many bytes a batch may have
+    /// The largest size of a batch in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
     audit_webhook_truncate_max_batch_size: i64,
-    /// How many bytes an event may have
+    /// The largest size of an event in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
     audit_webhook_truncate_max_event_size: i64,
 }
 
 impl AuditFlags {
-    /// What is recorded, and where. As upstream has it, flags of a backend that is off are not looked at.
+    /// The audit configuration. As upstream, the flags of a backend that is off are not checked.
     pub(super) fn options(self) -> anyhow::Result<AuditOptions> {
         Ok(AuditOptions {
             policy_file: self.audit_policy_file,
@@ -222,7 +224,7 @@ impl WebhookFlags {
     }
 }
 
-/// What the flags say about when a backend is given events.
+/// The flags about when events are given to a backend.
 struct Delivery<'a> {
     backend: &'static str,
     mode: &'a str,
@@ -299,7 +301,7 @@ fn check_version(backend: &str, version: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A number that is not negative; what is too large to matter is as good as the largest.
+/// A number that must not be negative; one above `u32::MAX` becomes `u32::MAX`.
 fn natural(flag: &str, value: i64) -> anyhow::Result<u32> {
     ensure!(value >= 0, "--audit-log-{flag} {value} can't be a negative number");
     Ok(u32::try_from(value).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! The file that says which way requests take out of the server.
+//! `--egress-selector-config-file`: the proxies of outgoing connections.
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,6 @@ use pintle_value::yaml;
 /// Reads `--egress-selector-config-file`.
 pub(super) fn selector(path: &Path) -> anyhow::Result<EgressSelector> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let said = yaml::parse_strict(&bytes).with_context(|| path.display().to_string())?;
-    EgressSelector::read(&said).map_err(|why| anyhow!("{}: {why}", path.display()))
+    let document = yaml::parse_strict(&bytes).with_context(|| path.display().to_string())?;
+    EgressSelector::read(&document).map_err(|why| anyhow!("{}: {why}", path.display()))
 }

@@ -10,10 +10,11 @@ use pintle_server::EncryptionFile;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Encryption at rest")]
 pub(super) struct EncryptionFlags {
-    /// An EncryptionConfiguration, which says which objects are encrypted where they are stored, and how
+    /// The file of an EncryptionConfiguration: the resources whose objects are encrypted in the store, and
+    /// the providers that encrypt them
     #[arg(long, value_name = "FILE")]
     encryption_provider_config: Option<PathBuf>,
-    /// Read that file again when it changes; what is wrong with it then changes nothing
+    /// Reload that file when it changes. An invalid file is not used: the previous configuration stays in use
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]

@@ -14,23 +14,23 @@ use crate::etcd_access::EtcdAccess;
 pub(super) struct EtcdFlags {
     #[command(flatten)]
     access: EtcdAccess,
-    /// How often etcd is compacted, by the servers in turns; 0 is never
+    /// The interval at which etcd is compacted, by one of the servers; 0 disables compaction
     #[arg(long, value_name = "DURATION", default_value = "5m0s", value_parser = duration)]
     etcd_compaction_interval: Duration,
-    /// How many seconds a lease of etcd's is given to further objects that expire
+    /// How many seconds an etcd lease is reused for further objects with a TTL
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     lease_reuse_duration_seconds: u64,
-    /// How long etcd may take to answer while the checks `etcd` say that it is well
+    /// The time within which etcd must answer for the health check `etcd` to succeed
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     etcd_healthcheck_timeout: Duration,
-    /// How long etcd may take to answer while the check `etcd-readiness` of /readyz says yes
+    /// The time within which etcd must answer for the readiness check `etcd-readiness` to succeed
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     etcd_readycheck_timeout: Duration,
-    /// How often the size of etcd's database is asked for, for /metrics; 0 is never
+    /// The interval at which the size of etcd's database is read for /metrics; 0 disables this metric
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     etcd_db_metric_poll_interval: Duration,
-    /// As what objects of built-in kinds are written to etcd: application/vnd.kubernetes.protobuf or
-    /// application/json; either is read
+    /// The encoding of objects of built-in kinds in etcd: application/vnd.kubernetes.protobuf or
+    /// application/json. Both are read
     #[arg(long, value_name = "TYPE", default_value = PROTOBUF, value_parser = media_type)]
     storage_media_type: MediaType,
 }
@@ -50,7 +50,7 @@ impl EtcdFlags {
         self.storage_media_type
     }
 
-    /// The etcd that the flags say, if they say one.
+    /// The etcd that the flags name, if they name one.
     pub(super) fn options(self) -> anyhow::Result<Option<Etcd>> {
         let interval = |every: Duration| (!every.is_zero()).then_some(every);
         let Some(etcd) = self.access.options()? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Flags about the tokens that others issue.
+//! Flags about tokens that OpenID providers issue or a webhook reviews.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,54 +12,56 @@ use pintle_server::{ExternalTokens, OidcFlags, ReviewVersion, TokenWebhook, read
 use super::duration;
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Tokens of others")]
+#[command(next_help_heading = "OpenID and webhook tokens")]
 pub(super) struct ExternalTokenFlags {
-    /// An AuthenticationConfiguration: OpenID providers whose tokens hold, and who may be anonymous;
-    /// changes of it count once all its providers have answered
+    /// The file of an AuthenticationConfiguration: OpenID providers whose tokens are accepted, and the paths
+    /// that are open to anonymous requests. A change of the file takes effect when all its providers have
+    /// answered
     #[arg(long, value_name = "FILE")]
     authentication_config: Option<PathBuf>,
-    /// The URL of an OpenID provider whose tokens hold, as their claim iss has it; https only
+    /// The URL of an OpenID provider whose tokens are accepted, as in their claim iss; https only
     #[arg(long, value_name = "URL")]
     oidc_issuer_url: Option<String>,
-    /// The client that tokens must be for, as their claim aud has it
+    /// The client ID that tokens must have in their claim aud
     #[arg(long, value_name = "ID")]
     oidc_client_id: Option<String>,
-    /// The authorities of the provider's certificate, as PEM [default: the system's]
+    /// The authorities that sign the provider's serving certificate, as PEM [default: the system's]
     #[arg(long, value_name = "FILE")]
     oidc_ca_file: Option<PathBuf>,
-    /// The claim that is the user's name [default: sub]
+    /// The claim with the name of the user [default: sub]
     #[arg(long, value_name = "CLAIM")]
     oidc_username_claim: Option<String>,
-    /// What is put before the user's name; - for nothing [default: the issuer's URL and #, but nothing for
-    /// the claim email]
+    /// The prefix of user names; - is no prefix [default: the issuer's URL and #, but no prefix for the claim
+    /// email]
     #[arg(long, value_name = "PREFIX")]
     oidc_username_prefix: Option<String>,
-    /// The claim that is the user's groups, a string or a list of strings
+    /// The claim with the groups of the user, a string or a list of strings
     #[arg(long, value_name = "CLAIM")]
     oidc_groups_claim: Option<String>,
-    /// What is put before each group
+    /// The prefix of groups
     #[arg(long, value_name = "PREFIX")]
     oidc_groups_prefix: Option<String>,
-    /// The algorithms that tokens may be signed by: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384,
-    /// PS512 [default: RS256]
+    /// The accepted signature algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512
+    /// [default: RS256]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     oidc_signing_algs: Vec<String>,
-    /// A claim that tokens must have with this value; may be repeated
+    /// A claim and the value that tokens must have for it; may be repeated
     #[arg(long, value_name = "CLAIM=VALUE")]
     oidc_required_claim: Vec<String>,
-    /// The kubeconfig that says where a webhook is that is asked about tokens that nobody else knows
+    /// A kubeconfig with the address and the credentials of a webhook that reviews tokens which no other
+    /// authenticator accepts
     #[arg(long, value_name = "FILE")]
     authentication_token_webhook_config_file: Option<PathBuf>,
-    /// The version of TokenReviews that the webhook is asked by: v1beta1 or v1
+    /// The API version of the TokenReviews that are sent to the webhook: v1beta1 or v1
     #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
     authentication_token_webhook_version: String,
-    /// How long answers of the webhook are cached; 0 for not at all
+    /// How long an answer of the webhook is cached; 0 disables the cache
     #[arg(long, value_name = "DURATION", default_value = "2m0s", value_parser = duration)]
     authentication_token_webhook_cache_ttl: Duration,
 }
 
 impl ExternalTokenFlags {
-    /// What the flags say; upstream's words where they contradict one another.
+    /// The configuration that the flags make, or upstream's error if they contradict one another.
     pub(super) fn read(self, anonymous_is_given: bool) -> anyhow::Result<ExternalTokens> {
         let oidc = self.oidc()?;
         if oidc.is_some() && self.authentication_config.is_some() {
@@ -75,7 +77,7 @@ impl ExternalTokenFlags {
         Ok(ExternalTokens { config: self.authentication_config, oidc, webhook, anonymous_is_given })
     }
 
-    /// The issuer of the flags, if any of them is given.
+    /// The issuer that the flags `--oidc-*` describe, if any of them is given.
     fn oidc(&self) -> anyhow::Result<Option<OidcFlags>> {
         let texts = [
             &self.oidc_issuer_url,

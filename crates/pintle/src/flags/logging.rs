@@ -12,8 +12,9 @@ use super::{duration, tracing};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Logs and traces")]
 pub(super) struct LoggingFlags {
-    /// How much to log, as kube-apiserver counts it: 0 to 2 what happens, from 3 on each request, from 5 on
-    /// where its time went, from 6 on everything. RUST_LOG takes its place: pintle=info,pintle::requests=trace
+    /// The log level, as kube-apiserver counts it. 0 to 2: changes of the server's state; from 3: each
+    /// request; from 5: the time that a request spent in each layer; from 6: everything. RUST_LOG replaces
+    /// this level: pintle=info,pintle::requests=trace
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0,
           value_parser = clap::value_parser!(u8).range(0..=10))]
     verbosity: u8,
@@ -25,11 +26,12 @@ pub(super) struct LoggingFlags {
           default_value = "false", default_missing_value = "true",
           value_parser = clap::builder::BoolishValueParser::new())]
     log_json_split_stream: bool,
-    /// Log each request that takes longer, with the time that it spent in each layer; 0 logs none. Watches,
-    /// logs and sessions may take as long as they want
+    /// Log each request that takes longer than this, with the time that it spent in each layer; 0 logs none.
+    /// Watches, logs and streaming sessions are not logged
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
     pub(super) slow_request_threshold: Duration,
-    /// A TracingConfiguration: the collector of OTLP to which traces are exported, and how many
+    /// The file of a TracingConfiguration: the OTLP collector to which traces are exported, and the sampling
+    /// rate
     #[arg(long, value_name = "FILE")]
     tracing_config_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Flags about the release that the server acts as.
+//! Flags about the Kubernetes release that the server emulates.
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -7,19 +7,20 @@ use pintle_server::{Config, EffectiveVersion, FeatureGates};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Release")]
 pub(super) struct ReleaseFlags {
-    /// The release of Kubernetes to act as, 1.33 to 1.36: which APIs there are, and which features are on
-    /// by default
+    /// The Kubernetes release to emulate, 1.33 to 1.36: it determines the served APIs and the defaults of
+    /// feature gates
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     emulated_version: Vec<String>,
-    /// The oldest release among the servers of one database [default: the one before --emulated-version]
+    /// The oldest release of all servers that use the same store [default: the one before --emulated-version]
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     min_compatibility_version: Vec<String>,
-    /// Serve later versions, too, of resources that are served in an earlier one which is no alpha
+    /// Also serve resources in versions that later releases introduced, if an earlier beta or stable version
+    /// of the resource is served
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     emulation_forward_compatible: bool,
-    /// Serve later APIs, too, that --runtime-config names
+    /// Also serve APIs that later releases introduced, if --runtime-config names them
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]

@@ -12,13 +12,13 @@ use super::duration;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Snapshots")]
 pub(super) struct SnapshotFlags {
-    /// Take snapshots at intervals and put them into this folder; `pintle snapshot restore` reads them
+    /// Write snapshots into this directory at intervals; `pintle snapshot restore` reads them
     #[arg(long, value_name = "DIR")]
     snapshot_dir: Option<PathBuf>,
     /// The time between two snapshots: 30m, 24h
     #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration)]
     snapshot_interval: Duration,
-    /// How many of the newest snapshots are kept
+    /// The number of snapshots to keep; older ones are deleted
     #[arg(long, value_name = "COUNT", default_value_t = 24)]
     snapshot_keep: usize,
 }

@@ -1,4 +1,4 @@
-//! The file that says where traces go.
+//! `--tracing-config-file`: the collector to which traces are exported.
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,6 @@ use pintle_value::yaml;
 /// Reads `--tracing-config-file`.
 pub(super) fn configuration(path: &Path) -> anyhow::Result<Tracing> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let said = yaml::parse_strict(&bytes).with_context(|| path.display().to_string())?;
-    Tracing::read(&said).map_err(|why| anyhow!("{}: {why}", path.display()))
+    let document = yaml::parse_strict(&bytes).with_context(|| path.display().to_string())?;
+    Tracing::read(&document).map_err(|why| anyhow!("{}: {why}", path.display()))
 }

@@ -15,7 +15,7 @@ use super::open;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Inspect {
-    /// How to write what is found
+    /// The output format
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
     /// The snapshot; - for standard input

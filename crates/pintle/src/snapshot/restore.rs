@@ -13,17 +13,17 @@ use tokio::runtime::Builder;
 use super::{is_stream, now_unix_micros, open};
 use crate::etcd_access::EtcdAccess;
 
-/// Make the data directory of a new server of a snapshot, or fill an empty etcd
+/// Restore a snapshot into a new data directory, or into an empty etcd
 ///
 /// In a data directory, objects keep their uids and resource versions. The server continues far above
 /// the revision of the snapshot, so that clients of the old server get 410 Gone and list again.
-/// Certificates and keys are not part of a snapshot: put pki/ of the old data directory beside the
-/// store before the server starts, or it makes new ones.
+/// A snapshot has no certificates and keys. Copy pki/ of the old data directory into the new one before
+/// the server starts; otherwise the server generates new ones.
 ///
 /// In etcd, objects keep their uids and get new resource versions. Restart all clients of the old
-/// server: etcd cannot tell them that their resource versions mean nothing any more.
+/// server, because etcd does not detect that their resource versions are invalid.
 ///
-/// A snapshot that is damaged or not complete is refused, and nothing is left of the attempt.
+/// A damaged or incomplete snapshot is refused, and a data directory is removed again.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[group(id = "destination", required = true, multiple = false, args = ["data_dir", "etcd_servers"])]
@@ -31,16 +31,16 @@ pub(super) struct Restore {
     /// The new data directory, which must be empty or not exist
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// How far above the revision of the snapshot the server continues [default: 1,000,000,000 and 100,000
+    /// The distance between the revision of the snapshot and the first new revision [default: 1,000,000,000 and 100,000
     /// for each second since the snapshot was taken]
     #[arg(long, value_name = "COUNT", requires = "data_dir")]
     bump_revision: Option<u64>,
     #[command(flatten)]
     etcd: EtcdAccess,
-    /// The EncryptionConfiguration by which values are encrypted in the snapshot, and in etcd
+    /// The file of the EncryptionConfiguration that encrypts values in the snapshot and in etcd
     #[arg(long, value_name = "FILE", requires = "etcd_servers")]
     encryption_provider_config: Option<PathBuf>,
-    /// The snapshot; - for standard input, not for etcd
+    /// The snapshot; - is standard input, which cannot be restored into etcd
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -56,7 +56,7 @@ impl Restore {
         Ok(())
     }
 
-    /// Makes a data directory; returns a line about it.
+    /// Creates a data directory; returns a message.
     fn to_directory(&self, data_dir: &Path) -> anyhow::Result<String> {
         let (source, directory) = (open(&self.file)?, store_directory(data_dir));
         let restored = restore(source, &directory, self.bump_revision, now_unix_micros()?)?;
@@ -67,10 +67,10 @@ impl Restore {
         ))
     }
 
-    /// Fills an etcd; returns a line about it.
+    /// Writes into an empty etcd; returns a message.
     fn to_etcd(&self) -> anyhow::Result<String> {
         if is_stream(&self.file) {
-            bail!("a snapshot is checked before etcd is written to, so it must be a file");
+            bail!("the snapshot must be a file, because it is checked before etcd is written to");
         }
         Summary::read(open(&self.file)?)?;
         let source = File::open(&self.file)?;

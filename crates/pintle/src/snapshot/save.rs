@@ -16,30 +16,29 @@ use crate::etcd_access::EtcdAccess;
 
 /// Save the state of a server to a file
 ///
-/// The state is that of one revision, also while the server is written to. Encrypted values stay
-/// encrypted. Certificates and keys are not part of it: copy pki/ of the data directory, too.
+/// The snapshot has the state at one revision, even if clients write to the server meanwhile. Encrypted
+/// values stay encrypted. A snapshot has no certificates and keys: copy pki/ of the data directory, too.
 ///
-/// Every byte is checked while it is written. FILE is replaced when the new one is complete and on
-/// disk. Where a kubeconfig needs a program to log in, kubectl gets the same, unchecked:
+/// The content is verified while it is written. FILE is replaced only when the new file is complete and on
+/// disk. If the kubeconfig uses a credential plugin, save the snapshot with kubectl and verify it:
 ///
 ///   kubectl get --raw /pintle/v1/snapshot > FILE && pintle snapshot inspect FILE
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[group(id = "source", required = true, multiple = false, args = ["kubeconfig", "data_dir", "etcd_servers"])]
 pub(super) struct Save {
-    /// Of the running server that this kubeconfig's current context names
+    /// Save from the running server in the current context of this kubeconfig
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Of the stopped server that had this data directory
+    /// Save from the stopped server with this data directory
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     #[command(flatten)]
     etcd: EtcdAccess,
-    /// The EncryptionConfiguration by which values are encrypted in etcd; they are encrypted by it in the
-    /// snapshot, too
+    /// The file of the EncryptionConfiguration that encrypts values in etcd and in the snapshot
     #[arg(long, value_name = "FILE", requires = "etcd_servers")]
     encryption_provider_config: Option<PathBuf>,
-    /// The file to write; - for standard output
+    /// The file to write; - is standard output
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -48,7 +47,7 @@ impl Save {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let file = self.file.clone();
         if is_stream(&file) && io::stdout().is_terminal() {
-            bail!("a snapshot is no text; name a file, or redirect standard output");
+            bail!("a snapshot is binary; name a file, or redirect standard output");
         }
         let named = || file.display().to_string();
         if is_stream(&file) {
@@ -66,7 +65,7 @@ impl Save {
         Ok(())
     }
 
-    /// Begins to read what is saved.
+    /// Starts to read the state.
     fn source(self) -> anyhow::Result<Pieces> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let source = if let Some(kubeconfig) = &self.kubeconfig {
@@ -92,11 +91,11 @@ impl Save {
     }
 }
 
-/// Where the bytes of a snapshot come from.
+/// The source of a snapshot's bytes.
 enum Source {
-    /// A running server, which makes them.
+    /// A running server sends the snapshot.
     Running(Download),
-    /// A state, of which they are made here.
+    /// This process makes the snapshot from a stopped server's state.
     Stopped(Box<Saving>),
 }
 
@@ -111,7 +110,7 @@ impl Source {
     }
 }
 
-/// The bytes of a snapshot as they come.
+/// Reads a snapshot from its source, piece by piece.
 struct Pieces {
     source: Source,
     runtime: Runtime,
@@ -137,7 +136,7 @@ impl Read for Pieces {
     }
 }
 
-/// Passes on what is read, and writes it to a second place.
+/// Reads from one source, and writes all that was read to a copy.
 struct Copied<'a, R> {
     from: R,
     to: &'a mut dyn Write,
@@ -151,7 +150,7 @@ impl<R: Read> Read for Copied<'_, R> {
     }
 }
 
-/// Copies a snapshot and checks it meanwhile; returns a line about it.
+/// Copies a snapshot and verifies it; returns a message.
 fn copy(from: impl Read, to: &mut dyn Write) -> anyhow::Result<String> {
     let mut reader = Reader::new(Copied { from, to }).context("cannot save the state")?;
     while reader.next_records().context("cannot save the state")?.is_some() {}

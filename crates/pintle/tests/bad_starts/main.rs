@@ -145,9 +145,9 @@ impl Start<'_> {
             fs::write(self.own.join("outer"), self.fill(outer)).expect("written");
         }
         let (code, text) = self.run();
-        let told = format!("exit code {code:?}: {text}");
+        let output = format!("exit code {code:?}: {text}");
         let Expected::Refusal(texts) = expected else {
-            return if code.is_none() { Ok(()) } else { Err(told) };
+            return if code.is_none() { Ok(()) } else { Err(output) };
         };
         let flags = self.fill(self.row.flags);
         let flag = flags.split('=').next().expect("a flag");
@@ -156,12 +156,12 @@ impl Start<'_> {
         let has_path = ["{file}", "{outer}"].iter().any(|path| text.contains(&self.fill(path)));
         let missing = texts.iter().find(|part| !text.contains(**part));
         match (code, lines.as_slice(), missing) {
-            _ if text.contains(SECRET) => Err(format!("the error shows a secret: {told}")),
+            _ if text.contains(SECRET) => Err(format!("the error shows a secret: {output}")),
             (Some(1), [_], None) if has_path => Ok(()),
-            (Some(1), [_], None) => Err(format!("the path of the file is missing: {told}")),
-            (Some(1), [_], Some(part)) => Err(format!("{part:?} is missing: {told}")),
-            (Some(1), _, _) => Err(format!("no single line begins with {prefix:?}: {told}")),
-            _ => Err(told),
+            (Some(1), [_], None) => Err(format!("the path of the file is missing: {output}")),
+            (Some(1), [_], Some(part)) => Err(format!("{part:?} is missing: {output}")),
+            (Some(1), _, _) => Err(format!("no single line begins with {prefix:?}: {output}")),
+            _ => Err(output),
         }
     }
 

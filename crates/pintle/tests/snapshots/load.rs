@@ -11,7 +11,7 @@ use super::program::{Client, Server, done, inspected, refusal, snapshot};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Creates, updates and deletes objects until it is told to stop.
+/// Creates, updates and deletes objects until it is stopped.
 fn write(mut client: Client, writer: usize, stop: &AtomicBool, written: &AtomicUsize) {
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
@@ -64,14 +64,14 @@ fn a_busy_server_is_saved_at_one_revision_and_restored_exactly() {
     let in_use = refusal(&snapshot(&["save", "--data-dir", old.to_str().unwrap()], &[&file]));
     assert!(in_use.contains("is in use by a server; save from the running server"), "{in_use}");
 
-    let told = done(&snapshot(&["restore", "--data-dir", new.to_str().unwrap()], &[&file]));
+    let output = done(&snapshot(&["restore", "--data-dir", new.to_str().unwrap()], &[&file]));
     copy_certificates(&old, &new);
     let restored = Server::start(&new);
     let mut client = restored.client();
     let after = objects(&mut client, None);
     compare(&before, &after, revision);
     let head = version(&client.get(CONFIG_MAPS));
-    assert!(head > revision + 1_000_000_000, "{told}");
+    assert!(head > revision + 1_000_000_000, "{output}");
     for old in [1, revision, revision + 1, latest, latest + 1000] {
         assert_eq!(client.watch_error(CONFIG_MAPS, old), Some(410), "a watch from {old}");
     }

@@ -1,23 +1,23 @@
-//! The flags of kube-apiserver v1.36 that `pintle serve` lacks: which may be left out with a warning, and
-//! which must not.
+//! The flags of kube-apiserver v1.36 that `pintle serve` lacks: those that are ignored with a warning, and
+//! those that are errors.
 //!
-//! A flag that protects somebody is never left out: who sets it must not believe that it works. Neither
-//! is one that is in neither list: it is a mistake, or newer than the lists.
+//! Invariant: a flag that protects data or access is never ignored, because its user would believe that it
+//! works. A flag that is in no list is an error, too: it is a mistake, or newer than the lists.
 
 use super::super::arguments::Flag;
 
-/// What becomes of a flag that `pintle serve` lacks.
+/// The effect of a flag that `pintle serve` lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
-    /// Without it the server does nothing that the flag was to prevent.
+    /// The flag can be ignored: it protects nothing.
     Harmless,
-    /// It is to keep somebody from something, or something from being lost.
+    /// The flag protects data or access, so ignoring it is unsafe.
     Protects,
-    /// kube-apiserver has no such flag, either.
+    /// kube-apiserver has no such flag.
     Unknown,
 }
 
-/// What becomes of a flag.
+/// The effect of a flag.
 pub(super) fn absence(Flag { name, value }: &Flag) -> Absence {
     let value = value.as_deref().unwrap_or("true");
     let is_harmless_so =
@@ -35,9 +35,9 @@ pub(super) fn absence(Flag { name, value }: &Flag) -> Absence {
     }
 }
 
-/// Who is let in, what they may do, what is recorded of it, and how secrets are kept.
+/// Flags about authentication, authorization, audit and the storage of secrets.
 const PROTECTING: &[&str] = &[
-    // A key that never leaves another process.
+    // The signing key stays in another process.
     "service-account-signing-endpoint",
     "strict-transport-security-directives",
 ];
@@ -50,31 +50,31 @@ const BY_VALUE: &[(&str, &[&str])] = &[
     ("admission-control", &[""]),
     ("allow-privileged", TRUE),
     ("disable-http2-serving", FALSE),
-    // Without a collector, objects outlive their owners; here one runs.
+    // Without garbage collection, objects outlive their owners. Pintle always collects them.
     ("enable-garbage-collector", TRUE),
     ("max-connection-bytes-per-sec", &["0"]),
 ];
 
-/// Flags without which nobody can do more.
+/// Flags that protect nothing.
 const HARMLESS: &[&str] = &[
-    // Accounts of tokens are always looked up.
+    // The service account of a token is always looked up.
     "service-account-lookup",
     // The server connects to no aggregated servers and no peers.
     "aggregator-reject-forwarding-redirect",
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",
-    // How many objects there are is always known.
+    // Objects are counted without polling.
     "etcd-count-metric-poll-period",
-    // Where etcd keeps the objects, it is refused before (`translate`).
+    // An error if the objects are in etcd (`translate`).
     "etcd-servers-overrides",
     "storage-backend",
     "storage-initialization-timeout",
     "watch-cache",
     "watch-cache-sizes",
-    // The server has a smaller limit of its own than kube-apiserver.
+    // The server's own limit is smaller than kube-apiserver's.
     "http2-max-streams-per-connection",
-    // How it is made, logged, measured and ended.
+    // Deployment, logs, metrics and shutdown.
     "apiserver-count",
     "default-watch-cache-size",
     "kubelet-port",
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_protects_is_told_from_what_does_not() {
+    fn flags_that_protect_are_recognised() {
         for (flag, expected) in [
             ("--profiling=false", Absence::Harmless),
             ("--service-account-signing-endpoint=p", Absence::Protects),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_is_absent_that_serve_has_and_none_stands_twice() {
+    fn each_absent_flag_is_listed_once_and_serve_lacks_it() {
         let mut all = [HARMLESS, PROTECTING].concat();
         all.extend(BY_VALUE.iter().map(|(name, _)| *name));
         let serve = serve();

@@ -1,4 +1,4 @@
-//! The deprecated flags of kube-apiserver v1.36, and upstream's words for them (DEP-20).
+//! The deprecated flags of kube-apiserver v1.36, and upstream's texts for them (DEP-20).
 
 use super::super::arguments::Flag;
 
