@@ -15,7 +15,7 @@ use crate::random::Random;
 /// The most objects.
 const NAMES: usize = 12;
 /// After this time without a response a client uses another server.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) struct Client<'a> {
     world: &'a World<'a>,
@@ -173,7 +173,7 @@ impl<'a> Client<'a> {
             Some(connection) if connection.is_idle() => connection,
             _ => target.connect(false)?,
         };
-        connection.set_read_timeout(Some(ANSWER_PATIENCE))?;
+        connection.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         let Response { head, body } = connection.exchange(&request)?;
         self.connections.insert(server, connection);
         Ok((head.status, serde_json::from_slice(&body)?))

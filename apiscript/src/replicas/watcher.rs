@@ -29,7 +29,7 @@ impl<'a> Watcher<'a> {
     pub(super) fn run(
         mut self,
         is_over: &AtomicBool,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(String, Vec<Change>)> {
         let goes_around = self.number >= self.world.servers.len();
         let name = match goes_around {
@@ -47,7 +47,7 @@ impl<'a> Watcher<'a> {
                 Err(why) => return Err(why.context(name)),
             }
             if is_over.load(Ordering::SeqCst) {
-                let deadline = deadline.get_or_insert_with(|| Instant::now() + patience);
+                let deadline = deadline.get_or_insert_with(|| Instant::now() + timeout);
                 if Instant::now() > *deadline {
                     bail!("{name} was not sent the last change: {} changes", changes.len());
                 }

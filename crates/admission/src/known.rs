@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_meta::{GroupVersionResource, Status};
-use pintle_registry::{Feed, News, Object, Registry, Unreadable};
+use pintle_registry::{Feed, FeedUpdate, Object, Registry, Unreadable};
 use pintle_store::Kind;
 use pintle_value::Str;
 
@@ -74,11 +74,11 @@ impl<T> Known<T> {
             *feed = registry.resource(&name).map(|resource| registry.feed(&resource));
         }
         let objects = match feed.as_mut().map(Feed::take) {
-            Some(Ok(News::State(objects))) => {
+            Some(Ok(FeedUpdate::State(objects))) => {
                 namespaces.clear();
                 objects
             }
-            Some(Ok(News::Changes(objects))) => objects,
+            Some(Ok(FeedUpdate::Changes(objects))) => objects,
             // If the resource is not served, there are no objects.
             Some(Err(_)) | None => return,
         };

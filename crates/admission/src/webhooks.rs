@@ -26,7 +26,7 @@ use pintle_cel::Authorizer;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
 use pintle_registry::webhook::{Caller, Unanswered};
-use pintle_registry::{Feed, News, Registry, Resource};
+use pintle_registry::{Feed, FeedUpdate, Registry, Resource};
 use pintle_trace::{Kind, Layer, Open, SpanContext};
 use pintle_value::{Path, Value};
 
@@ -493,7 +493,7 @@ impl Configurations {
         let name = GroupVersionResource::new(GROUP, "v1", self.resource);
         let Some(resource) = registry.resource(&name) else { return Ok(Arc::from([])) };
         let mut feed = registry.feed(&resource);
-        let Ok(News::State(objects)) = feed.take() else { return Ok(Arc::from([])) };
+        let Ok(FeedUpdate::State(objects)) = feed.take() else { return Ok(Arc::from([])) };
         // Configurations come in the order of their names, in which their webhooks are called.
         let mut hooks = Vec::new();
         for object in &objects {

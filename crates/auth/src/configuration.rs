@@ -208,22 +208,23 @@ impl Reader {
     }
 
     /// Upstream's paths leave out `webhook`.
-    fn webhook(&mut self, said: &Value, at: &Path) -> Option<Webhook> {
-        self.only(said, &at.field("webhook"), &WEBHOOK_MEMBERS);
-        let timeout = self.duration(said, at, "timeout", None);
+    fn webhook(&mut self, section: &Value, at: &Path) -> Option<Webhook> {
+        self.only(section, &at.field("webhook"), &WEBHOOK_MEMBERS);
+        let timeout = self.duration(section, at, "timeout", None);
         if timeout > TIMEOUT_MAX {
             let shown = duration::format(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX));
             let why = "must be > 0s and <= 30s";
             self.errors.push(field::Error::invalid(&at.field("timeout"), &shown.into(), why));
         }
-        let authorized_ttl = self.duration(said, at, "authorizedTTL", Some(AUTHORIZED_TTL));
-        let unauthorized_ttl = self.duration(said, at, "unauthorizedTTL", Some(UNAUTHORIZED_TTL));
-        let is_cached = |member| said.get(member).and_then(Value::as_bool) != Some(false);
+        let authorized_ttl = self.duration(section, at, "authorizedTTL", Some(AUTHORIZED_TTL));
+        let unauthorized_ttl =
+            self.duration(section, at, "unauthorizedTTL", Some(UNAUTHORIZED_TTL));
+        let is_cached = |member| section.get(member).and_then(Value::as_bool) != Some(false);
         let cached_for = |ttl, member| if is_cached(member) { ttl } else { Duration::ZERO };
-        let version = self.one_of(said, at, "subjectAccessReviewVersion", &["v1", "v1beta1"]);
-        let on_failure = self.one_of(said, at, "failurePolicy", &["NoOpinion", "Deny"]);
-        let kubeconfig = self.kubeconfig(said, at);
-        let conditions = self.conditions(said, at);
+        let version = self.one_of(section, at, "subjectAccessReviewVersion", &["v1", "v1beta1"]);
+        let on_failure = self.one_of(section, at, "failurePolicy", &["NoOpinion", "Deny"]);
+        let kubeconfig = self.kubeconfig(section, at);
+        let conditions = self.conditions(section, at);
         Some(Webhook {
             kubeconfig: kubeconfig?,
             version: ReviewVersion::parse(&version?)?,
@@ -238,13 +239,13 @@ impl Reader {
     /// Parses a positive duration.
     fn duration(
         &mut self,
-        said: &Value,
+        section: &Value,
         at: &Path,
         member: &str,
         usual: Option<Duration>,
     ) -> Duration {
         let at = at.field(member);
-        let Some(value) = said.get(member).filter(|value| !value.is_null()) else {
+        let Some(value) = section.get(member).filter(|value| !value.is_null()) else {
             if usual.is_none() {
                 self.errors.push(field::Error::required(&at, ""));
             }
@@ -271,9 +272,15 @@ impl Reader {
         }
     }
 
-    fn one_of(&mut self, said: &Value, at: &Path, member: &str, known: &[&str]) -> Option<String> {
+    fn one_of(
+        &mut self,
+        section: &Value,
+        at: &Path,
+        member: &str,
+        known: &[&str],
+    ) -> Option<String> {
         let at = at.field(member);
-        let value = said.str_at(&[member]).unwrap_or_default();
+        let value = section.str_at(&[member]).unwrap_or_default();
         if value.is_empty() {
             self.errors.push(field::Error::required(&at, ""));
             return None;
@@ -285,10 +292,10 @@ impl Reader {
         Some(value.to_owned())
     }
 
-    fn kubeconfig(&mut self, said: &Value, at: &Path) -> Option<PathBuf> {
+    fn kubeconfig(&mut self, section: &Value, at: &Path) -> Option<PathBuf> {
         let at = at.field("connectionInfo");
         let empty = Value::object();
-        let info = said.get("connectionInfo").unwrap_or(&empty);
+        let info = section.get("connectionInfo").unwrap_or(&empty);
         self.only(info, &at, &["type", "kubeConfigFile"]);
         let ty = self.one_of(info, &at, "type", &["InClusterConfig", "KubeConfigFile"])?;
         if ty == "InClusterConfig" {
@@ -309,10 +316,10 @@ impl Reader {
         Some(PathBuf::from(path))
     }
 
-    fn conditions(&mut self, said: &Value, at: &Path) -> Conditions {
-        let listed = said.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
+    fn conditions(&mut self, section: &Value, at: &Path) -> Conditions {
+        let listed = section.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
         let version = "matchConditionSubjectAccessReviewVersion";
-        match said.str_at(&[version]).unwrap_or_default() {
+        match section.str_at(&[version]).unwrap_or_default() {
             "" if !listed.is_empty() => {
                 let why = "required if match conditions are specified";
                 self.errors.push(field::Error::required(&at.field(version), why));

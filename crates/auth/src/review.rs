@@ -105,8 +105,8 @@ fn of_label(requirement: &labels::Requirement) -> Option<Value> {
 
 /// The members that are not empty.
 fn texts<const N: usize>(members: [(&str, &str); N]) -> Map {
-    let said = members.into_iter().filter(|(_, text)| !text.is_empty());
-    said.map(|(name, text)| (name.into(), Value::from(text))).collect()
+    let present = members.into_iter().filter(|(_, text)| !text.is_empty());
+    present.map(|(name, text)| (name.into(), Value::from(text))).collect()
 }
 
 /// The review as JSON.

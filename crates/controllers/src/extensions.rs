@@ -16,7 +16,7 @@ use pintle_value::Value;
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, until};
-pub(crate) use followers::{Followers, News};
+pub(crate) use followers::{Followers, ObjectUpdate};
 pub(crate) use servers::NoExtensionServers;
 pub use servers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 

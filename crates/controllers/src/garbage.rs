@@ -39,13 +39,13 @@ use std::time::Duration;
 use memchr::memmem;
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::request::Propagation;
-use pintle_registry::{Feed, Head, News, Object, Resource};
+use pintle_registry::{Feed, FeedUpdate, Head, Object, Resource};
 use pintle_store::{Kind, Revision};
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::extensions::News as ExtensionNews;
+use crate::extensions::ObjectUpdate;
 use crate::retry::Queue;
 use crate::{Environment, target, until};
 use evaluator::{Evaluator, Operation};
@@ -254,7 +254,7 @@ impl<'e> Collector<'e> {
         let head = registry.head();
         for collection in registry.changed_since(self.observed) {
             let Some(feed) = self.feeds.get_mut(&collection) else { continue };
-            let Ok(News::Changes(changes)) = feed.take() else { return Err(FellBehind) };
+            let Ok(FeedUpdate::Changes(changes)) = feed.take() else { return Err(FellBehind) };
             self.observe_all(&collection, &changes).await;
         }
         self.observed = head;
@@ -271,7 +271,7 @@ impl<'e> Collector<'e> {
                 continue;
             }
             let mut feed = self.environment.registry.feed(resource);
-            if let Ok(News::State(objects)) = feed.take() {
+            if let Ok(FeedUpdate::State(objects)) = feed.take() {
                 self.observe_all(&storage.collection, &objects).await;
                 self.feeds.insert(storage.collection.clone(), feed);
             }
@@ -359,8 +359,8 @@ impl<'e> Collector<'e> {
 
     /// Updates the graph for an event of an extension API server.
     async fn observe_extensions(&mut self, event: Event) {
-        let (resource, news) = match event {
-            Event::News(resource, news) => (resource, news),
+        let (resource, update) = match event {
+            Event::Update(resource, update) => (resource, update),
             Event::Served => {
                 for (key, tree) in self.extensions.refresh() {
                     self.forget(&key);
@@ -372,12 +372,12 @@ impl<'e> Collector<'e> {
                 return;
             }
         };
-        if matches!(news, ExtensionNews::All(_)) {
+        if matches!(update, ObjectUpdate::All(_)) {
             for key in std::mem::take(&mut self.unobserved) {
                 self.enqueue(&key);
             }
         }
-        let changes = self.extensions.take(&resource, news);
+        let changes = self.extensions.take(&resource, update);
         for (at, change) in changes.into_iter().enumerate() {
             match change {
                 Change::Seen(key, tree) => self.take_in(&key, &tree),

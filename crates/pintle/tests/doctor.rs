@@ -217,11 +217,11 @@ fn a_running_server_is_recognized_and_not_disturbed() {
     let mut server = Server::start(directory.path());
     let (_, findings) = doctor(directory.path(), &[]);
     let used = format!("in use by process {}", server.0.id());
-    let is_told = |finding: &Value| {
+    let is_reported = |finding: &Value| {
         finding["check"] == "store"
             && finding["message"].as_str().is_some_and(|message| message.contains(&used))
     };
-    assert!(findings.iter().any(is_told), "{findings:#?}");
+    assert!(findings.iter().any(is_reported), "{findings:#?}");
     assert!(server.0.try_wait().expect("it is ours").is_none(), "the server still runs");
 }
 

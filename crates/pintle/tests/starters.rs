@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Far more than a start or a stop takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
-fn the_end_of_input_stops_a_server_that_is_told_so() {
+fn the_end_of_input_stops_a_server_with_that_flag() {
     let mut server = Server::start(&["--stop-at-eof"], None);
     let kubeconfig = server.ready_kubeconfig();
     assert!(Path::new(&kubeconfig).exists());
@@ -32,7 +32,7 @@ fn a_service_manager_is_notified() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     // The end of input does not matter without the flag: the server is there to be signalled.
     let mut server = Server::start(&[], Some(&path));
     drop(server.0.stdin.take());

@@ -25,7 +25,7 @@ pub struct Feed {
 }
 
 /// What [`Feed::take`] returns.
-pub enum News {
+pub enum FeedUpdate {
     /// All objects; they replace everything that was returned before.
     State(Vec<Arc<Object>>),
     /// New states and deletions of objects, in order; [`Object::kind`] says which.
@@ -60,16 +60,16 @@ impl Feed {
     ///
     /// # Errors
     /// If the resource is virtual.
-    pub fn take(&mut self) -> Result<News, Status> {
+    pub fn take(&mut self) -> Result<FeedUpdate, Status> {
         if let Some(cursor) = &mut self.cursor
             && let Ok(changes) = Self::changes(cursor)
         {
-            return Ok(News::Changes(changes));
+            return Ok(FeedUpdate::Changes(changes));
         }
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
         self.cursor = Some(Cursor::at(collection.clone(), snapshot.next));
-        Ok(News::State(snapshot.within("", "").cloned().collect()))
+        Ok(FeedUpdate::State(snapshot.within("", "").cloned().collect()))
     }
 
     fn changes(cursor: &mut Cursor) -> Result<Vec<Arc<Object>>, Lagged> {

@@ -44,7 +44,7 @@ pub use definition::{
     UnservedVersion, Verb,
 };
 pub use encodings::{Encoded, Extra, event_type};
-pub use feed::{Feed, News};
+pub use feed::{Feed, FeedUpdate};
 pub use object::{FRAME_TAIL, Index, Object, Unreadable, frame_head};
 pub use observer::Observer;
 pub use registry::{Options, Registry};

@@ -23,8 +23,8 @@ pub trait Printer: Send + Sync {
     }
 
     /// How Tables of the kind differ from most.
-    fn manner(&self) -> Manner {
-        Manner::default()
+    fn variant(&self) -> TableVariant {
+        TableVariant::default()
     }
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for dyn Printer {
 
 /// Variants of Tables that clients can see; upstream's kinds differ in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct TableVariant {
     /// Each Table of a watch has the columns, not only the first.
     pub repeats_columns: bool,
     /// `rows` of a Table without rows is `null`.

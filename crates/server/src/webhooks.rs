@@ -57,11 +57,11 @@ impl Caller for Webhooks {
         &'a self,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-        patience: Duration,
+        timeout: Duration,
         context: Option<SpanContext>,
     ) -> Answer<'a> {
         let sender = Sender { user: &self.anonymous, context };
-        self.call_as(sender, endpoint, body, patience)
+        self.call_as(sender, endpoint, body, timeout)
     }
 
     fn uid(&self) -> Str {
@@ -98,10 +98,10 @@ impl Webhooks {
         sender: Sender<'a>,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Answer<'a> {
         Box::pin(async move {
-            let answer = tokio::time::timeout(patience, self.post(&sender, endpoint, body)).await;
+            let answer = tokio::time::timeout(timeout, self.post(&sender, endpoint, body)).await;
             let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
             answer.unwrap_or_else(|why| {
                 Err(Unanswered::silent(format!("Post {:?}: {why}", endpoint.url)))

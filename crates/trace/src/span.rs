@@ -29,7 +29,7 @@ pub enum Attribute {
     Number(i64),
 }
 
-/// What is said of a span, by key.
+/// The attributes of a span, by key.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(pub Vec<(&'static str, Attribute)>);
 
@@ -105,7 +105,7 @@ pub struct Start {
     pub link: Option<SpanContext>,
     /// The name of the server's span.
     pub name: String,
-    /// What is said of the server's span.
+    /// The attributes of the server's span.
     pub attributes: Attributes,
     pub began: Instant,
 }

@@ -46,7 +46,12 @@ const RETIRED: &[Retired] = &[
     name("deeds", "verbs, actions, or changes"),
     name("heed", "handle, check, or report"),
     name("keeping", "StorageConverter, or stored"),
+    name("kept", "stored, cached, or retained"),
+    name("manner", "variant, or mode"),
+    name("news", "update, or change"),
+    name("said", "the name of the member, or the value"),
     name("shelf", "cache: EncodingCache"),
+    name("told", "reported, listed, or configured"),
     name("turns", "rounds, iterations, or retry queues"),
     name("whereabouts", "location"),
 ];

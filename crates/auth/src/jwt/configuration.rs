@@ -312,11 +312,11 @@ impl Reader<'_> {
 
     fn anonymous(&mut self, file: &Value) -> Option<Anonymous> {
         let at = Path::new("anonymous");
-        let said = file.get("anonymous").filter(|said| !said.is_null())?;
-        self.only(said, &at, &[("enabled", Shape::Bool), ("conditions", Shape::Objects)]);
-        let enabled = said.get("enabled").and_then(Value::as_bool) == Some(true);
+        let section = file.get("anonymous").filter(|section| !section.is_null())?;
+        self.only(section, &at, &[("enabled", Shape::Bool), ("conditions", Shape::Objects)]);
+        let enabled = section.get("enabled").and_then(Value::as_bool) == Some(true);
         let at = at.field("conditions");
-        let conditions = list(said, "conditions");
+        let conditions = list(section, "conditions");
         let mut paths = Vec::new();
         for (index, condition) in conditions.iter().enumerate() {
             self.only(condition, &at.index(index), &[("path", Shape::Text)]);
@@ -334,7 +334,7 @@ impl Reader<'_> {
 
     fn issuer(&mut self, one: &Value, at: &Path) -> Option<Issuer> {
         let (of_issuer, empty) = (at.field("issuer"), Value::object());
-        let said = one.get("issuer").unwrap_or(&empty);
+        let section = one.get("issuer").unwrap_or(&empty);
         let known = [
             ("url", Shape::Text),
             ("discoveryURL", Shape::Text),
@@ -343,13 +343,13 @@ impl Reader<'_> {
             ("audienceMatchPolicy", Shape::Text),
             ("egressSelectorType", Shape::Text),
         ];
-        self.only(said, &of_issuer, &known);
-        let (url, discovery_url) = (text(said, "url"), text(said, "discoveryURL"));
+        self.only(section, &of_issuer, &known);
+        let (url, discovery_url) = (text(section, "url"), text(section, "discoveryURL"));
         self.urls(url, discovery_url, &of_issuer);
-        let audiences = self.audiences(said, &of_issuer);
-        let authorities_pem = text(said, "certificateAuthority");
+        let audiences = self.audiences(section, &of_issuer);
+        let authorities_pem = text(section, "certificateAuthority");
         self.authorities(authorities_pem, &of_issuer.field("certificateAuthority"));
-        let egress = self.egress(said, &of_issuer);
+        let egress = self.egress(section, &of_issuer);
         let mut mapping = Mapping::default();
         let mut uses_email_verified = self.claim_rules(one, at, &mut mapping);
         self.mappings(one, at, &mut mapping, &mut uses_email_verified);
@@ -405,10 +405,10 @@ impl Reader<'_> {
         }
     }
 
-    fn audiences(&mut self, said: &Value, at: &Path) -> Vec<String> {
+    fn audiences(&mut self, section: &Value, at: &Path) -> Vec<String> {
         let of_list = at.field("audiences");
         let mut all: Vec<String> = Vec::new();
-        for (index, audience) in list(said, "audiences").iter().enumerate() {
+        for (index, audience) in list(section, "audiences").iter().enumerate() {
             let audience = audience.as_str().unwrap_or_default();
             if audience.is_empty() {
                 self.required(&of_list.index(index), "");
@@ -423,7 +423,7 @@ impl Reader<'_> {
             self.required(&of_list, &why);
             return all;
         }
-        let policy = text(said, "audienceMatchPolicy");
+        let policy = text(section, "audienceMatchPolicy");
         let of_policy = at.field("audienceMatchPolicy");
         if all.len() > 1 && policy != "MatchAny" {
             let why = "audienceMatchPolicy must be MatchAny for multiple audiences";
@@ -443,8 +443,8 @@ impl Reader<'_> {
         }
     }
 
-    fn egress(&mut self, said: &Value, at: &Path) -> Option<Egress> {
-        match text(said, "egressSelectorType") {
+    fn egress(&mut self, section: &Value, at: &Path) -> Option<Egress> {
+        match text(section, "egressSelectorType") {
             "" => None,
             "controlplane" => Some(Egress::ControlPlane),
             "cluster" => Some(Egress::Cluster),
@@ -549,9 +549,9 @@ impl Reader<'_> {
         uses_email_verified: &mut bool,
     ) {
         let (at, empty) = (at.field("claimMappings"), Value::object());
-        let said = one.get("claimMappings").unwrap_or(&empty);
+        let section = one.get("claimMappings").unwrap_or(&empty);
         self.only(
-            said,
+            section,
             &at,
             &[
                 ("username", Shape::Object),
@@ -560,13 +560,13 @@ impl Reader<'_> {
                 ("extra", Shape::Objects),
             ],
         );
-        let of = |member: &str| said.get(member).unwrap_or(&empty);
+        let of = |member: &str| section.get(member).unwrap_or(&empty);
         mapping.username = self.prefixed(of("username"), &at.field("username"), true);
         mapping.groups = self.prefixed(of("groups"), &at.field("groups"), false);
         mapping.uid = self.uid(of("uid"), &at.field("uid"));
         let expression = text(of("username"), "expression");
         *uses_email_verified |= uses(expression, "email_verified");
-        for (index, one) in list(said, "extra").iter().enumerate() {
+        for (index, one) in list(section, "extra").iter().enumerate() {
             let expression = text(one, "valueExpression");
             *uses_email_verified |= uses(expression, "email_verified");
             self.extra(one, &at.field("extra").index(index), mapping);
@@ -580,14 +580,14 @@ impl Reader<'_> {
         }
     }
 
-    fn prefixed(&mut self, said: &Value, at: &Path, is_required: bool) -> Source {
+    fn prefixed(&mut self, section: &Value, at: &Path, is_required: bool) -> Source {
         self.only(
-            said,
+            section,
             at,
             &[("claim", Shape::Text), ("prefix", Shape::Text), ("expression", Shape::Text)],
         );
-        let prefix = said.get("prefix").and_then(Value::as_str);
-        match (text(said, "claim"), text(said, "expression")) {
+        let prefix = section.get("prefix").and_then(Value::as_str);
+        match (text(section, "claim"), text(section, "expression")) {
             ("", "") if is_required => self.required(at, "claim or expression is required"),
             ("", "") => {}
             ("", expression) => {
@@ -612,9 +612,9 @@ impl Reader<'_> {
         Source::None
     }
 
-    fn uid(&mut self, said: &Value, at: &Path) -> Source {
-        self.only(said, at, &[("claim", Shape::Text), ("expression", Shape::Text)]);
-        match (text(said, "claim"), text(said, "expression")) {
+    fn uid(&mut self, section: &Value, at: &Path) -> Source {
+        self.only(section, at, &[("claim", Shape::Text), ("expression", Shape::Text)]);
+        match (text(section, "claim"), text(section, "expression")) {
             ("", "") => Source::None,
             ("", expression) => self.expression(expression, &at.field("expression")),
             (name, "") => Source::Claim { name: name.to_owned(), prefix: String::new() },
@@ -635,9 +635,9 @@ impl Reader<'_> {
         }
     }
 
-    fn extra(&mut self, said: &Value, at: &Path, mapping: &mut Mapping) {
-        self.only(said, at, &[("key", Shape::Text), ("valueExpression", Shape::Text)]);
-        let (key, of_key) = (text(said, "key"), at.field("key"));
+    fn extra(&mut self, section: &Value, at: &Path, mapping: &mut Mapping) {
+        self.only(section, at, &[("key", Shape::Text), ("valueExpression", Shape::Text)]);
+        let (key, of_key) = (text(section, "key"), at.field("key"));
         self.errors.extend(validation::domain_prefixed_path(key, &of_key));
         if key != key.to_lowercase() {
             self.invalid(&of_key, key, "must be lowercase");
@@ -653,7 +653,7 @@ impl Reader<'_> {
         if mapping.extra.iter().any(|(other, _)| other == key) {
             return self.duplicate(&of_key, key);
         }
-        let (expression, at) = (text(said, "valueExpression"), at.field("valueExpression"));
+        let (expression, at) = (text(section, "valueExpression"), at.field("valueExpression"));
         if expression.is_empty() {
             return self.required(&at, "");
         }

@@ -25,7 +25,7 @@ const DELAY_MIN: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(30);
 /// The most objects of a resource; one with more is not followed.
 const OBJECTS_MAX: usize = 200_000;
-/// The bound on unread news.
+/// The bound on unread updates.
 const NEWS_MAX: usize = 32;
 /// How long decisions wait for a server's first list (upstream's value).
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,9 +41,9 @@ const MEMBERS: [&str; 7] = [
     "finalizers",
 ];
 
-/// News of a resource's objects.
+/// An update of the objects of a resource.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum ObjectUpdate {
     /// All objects.
     All(Vec<Value>),
     Changed(Value),
@@ -56,8 +56,8 @@ pub(crate) struct Followers {
     user: Arc<User>,
     by_resource: HashMap<GroupVersionResource, Follower>,
     tasks: JoinSet<()>,
-    sender: mpsc::Sender<(GroupVersionResource, News)>,
-    receiver: mpsc::Receiver<(GroupVersionResource, News)>,
+    sender: mpsc::Sender<(GroupVersionResource, ObjectUpdate)>,
+    receiver: mpsc::Receiver<(GroupVersionResource, ObjectUpdate)>,
 }
 
 struct Follower {
@@ -108,15 +108,15 @@ impl Followers {
         Follower { task, began: Instant::now(), has_listed: false }
     }
 
-    /// Waits for the next news of a followed resource; forever if none is followed. Cancel safe.
-    pub(crate) async fn next(&mut self) -> (GroupVersionResource, News) {
+    /// Waits for the next update of a followed resource; forever if none is followed. Cancel safe.
+    pub(crate) async fn next(&mut self) -> (GroupVersionResource, ObjectUpdate) {
         loop {
-            let Some((resource, news)) = self.receiver.recv().await else {
+            let Some((resource, update)) = self.receiver.recv().await else {
                 return std::future::pending().await; // unreachable: `self` holds a sender
             };
             let Some(follower) = self.by_resource.get_mut(&resource) else { continue };
-            follower.has_listed |= matches!(news, News::All(_));
-            return (resource, news);
+            follower.has_listed |= matches!(update, ObjectUpdate::All(_));
+            return (resource, update);
         }
     }
 
@@ -128,12 +128,12 @@ impl Followers {
     }
 }
 
-/// The objects of one resource, and the channel for their news.
+/// The objects of one resource, and the channel for their updates.
 struct Source {
     servers: Arc<dyn ExtensionServers>,
     user: Arc<User>,
     resource: ExtensionResource,
-    sender: mpsc::Sender<(GroupVersionResource, News)>,
+    sender: mpsc::Sender<(GroupVersionResource, ObjectUpdate)>,
 }
 
 impl Source {
@@ -163,14 +163,14 @@ impl Source {
             while let Some(event) = events.next().await {
                 let Some(object) = event.get("object") else { return Ok(()) };
                 let object_version = object::resource_version(object).to_owned();
-                let news = match event.str_at(&["type"]) {
-                    Some("ADDED" | "MODIFIED") => Some(News::Changed(life(object))),
-                    Some("DELETED") => Some(News::Deleted(life(object))),
+                let update = match event.str_at(&["type"]) {
+                    Some("ADDED" | "MODIFIED") => Some(ObjectUpdate::Changed(life(object))),
+                    Some("DELETED") => Some(ObjectUpdate::Deleted(life(object))),
                     Some("BOOKMARK") => None,
                     _ => return Ok(()), // an error, mostly an expired resource version
                 };
-                if let Some(news) = news {
-                    self.send(news).await;
+                if let Some(update) = update {
+                    self.send(update).await;
                 }
                 version = object_version;
             }
@@ -200,15 +200,15 @@ impl Source {
                 |member| page.str_at(&["metadata", member]).unwrap_or_default().to_owned();
             continue_token = metadata("continue");
             if continue_token.is_empty() {
-                self.send(News::All(objects)).await;
+                self.send(ObjectUpdate::All(objects)).await;
                 return Ok(metadata("resourceVersion"));
             }
         }
     }
 
-    async fn send(&self, news: News) {
+    async fn send(&self, update: ObjectUpdate) {
         // The receiver is dropped only when this task is about to end.
-        let _ = self.sender.send((self.resource.resource.clone(), news)).await;
+        let _ = self.sender.send((self.resource.resource.clone(), update)).await;
     }
 }
 

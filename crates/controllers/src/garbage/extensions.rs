@@ -18,7 +18,7 @@ use super::graph::ObjectKey;
 use super::owners::{self, Owner};
 use crate::Environment;
 use crate::extensions::{
-    ExtensionRequest, ExtensionResource, ExtensionServers, Followers, News, Served,
+    ExtensionRequest, ExtensionResource, ExtensionServers, Followers, ObjectUpdate, Served,
 };
 
 /// The verbs that the collector needs to follow a resource (upstream: `GetDeletableResources`).
@@ -48,7 +48,7 @@ struct Collection {
 pub(super) enum Event {
     /// The served resources changed.
     Served,
-    News(GroupVersionResource, News),
+    Update(GroupVersionResource, ObjectUpdate),
 }
 
 /// A change of an object: its new state, or its last state before it was deleted.
@@ -95,7 +95,7 @@ impl Extensions {
     pub(super) async fn next(&mut self) -> Event {
         tokio::select! {
             Ok(()) = self.changes.changed() => Event::Served,
-            (resource, news) = self.followers.next() => Event::News(resource, news),
+            (resource, update) = self.followers.next() => Event::Update(resource, update),
         }
     }
 
@@ -126,13 +126,17 @@ impl Extensions {
     }
 
     /// Updates the objects of a resource; returns the changes.
-    pub(super) fn take(&mut self, resource: &GroupVersionResource, news: News) -> Vec<Change> {
+    pub(super) fn take(
+        &mut self,
+        resource: &GroupVersionResource,
+        update: ObjectUpdate,
+    ) -> Vec<Change> {
         let name = name(resource);
         let Some(collection) = self.collections.get_mut(&name) else { return Vec::new() };
         let key = |item: &Arc<str>| ObjectKey { collection: name.clone(), item: item.clone() };
         let objects = &mut collection.objects;
-        match news {
-            News::All(all) => {
+        match update {
+            ObjectUpdate::All(all) => {
                 let all: HashMap<_, _> = all.into_iter().map(|tree| (item(&tree), tree)).collect();
                 let before = std::mem::take(objects);
                 let missing = before.into_iter().filter(|(item, tree)| {
@@ -144,12 +148,12 @@ impl Extensions {
                 *objects = all;
                 changes
             }
-            News::Changed(tree) => {
+            ObjectUpdate::Changed(tree) => {
                 let item = item(&tree);
                 objects.insert(item.clone(), tree.clone());
                 vec![Change::Seen(key(&item), tree)]
             }
-            News::Deleted(tree) => {
+            ObjectUpdate::Deleted(tree) => {
                 let item = item(&tree);
                 objects.remove(&item);
                 vec![Change::Ended(key(&item), tree)]

@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Uses {
     waiting: Mutex<BTreeSet<(String, String)>>,
-    news: Notify,
+    changed: Notify,
 }
 
 impl Uses {
@@ -29,7 +29,7 @@ impl Uses {
     pub fn note(&self, namespace: &str, secret: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.len() < WAITING_MAX && waiting.insert((namespace.into(), secret.into())) {
-            self.news.notify_one();
+            self.changed.notify_one();
         }
     }
 
@@ -52,7 +52,7 @@ async fn label_for_ever(environment: &Environment, secrets: &Arc<Resource>, uses
                 tracing::warn!(%namespace, secret = %name, %status, "cannot record the use of a token in its secret");
             }
         }
-        uses.news.notified().await;
+        uses.changed.notified().await;
     }
 }
 

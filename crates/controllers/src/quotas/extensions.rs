@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::Environment;
 use crate::extensions::{
-    ExtensionRequest, ExtensionResource, ExtensionServers, Followers, News, Served,
+    ExtensionRequest, ExtensionResource, ExtensionServers, Followers, ObjectUpdate, Served,
 };
 
 /// The verbs that a counted resource must support (upstream: `NamespacedResourcesFunc` of the quota
@@ -67,7 +67,7 @@ impl Extensions {
         let again = tokio::select! {
             Ok(()) = changes.changed() => Again::All,
             () = self.more.notified() => Again::Within(BTreeSet::new()),
-            (_, news) = followers.next() => return Again::Within(namespaces(&news)),
+            (_, update) = followers.next() => return Again::Within(namespaces(&update)),
         };
         let served = self.servers.served();
         let counted = self.counted.lock();
@@ -133,11 +133,11 @@ fn countable(served: &Served) -> impl Iterator<Item = &ExtensionResource> {
     })
 }
 
-/// Returns the namespaces of the objects in some news.
-fn namespaces(news: &News) -> BTreeSet<Str> {
+/// Returns the namespaces of the objects in an update.
+fn namespaces(update: &ObjectUpdate) -> BTreeSet<Str> {
     let of = |tree: &Value| Str::from(object::namespace(tree));
-    match news {
-        News::All(all) => all.iter().map(of).collect(),
-        News::Changed(tree) | News::Deleted(tree) => BTreeSet::from([of(tree)]),
+    match update {
+        ObjectUpdate::All(all) => all.iter().map(of).collect(),
+        ObjectUpdate::Changed(tree) | ObjectUpdate::Deleted(tree) => BTreeSet::from([of(tree)]),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use pintle_registry::table::Manner;
+use pintle_registry::table::TableVariant;
 use pintle_value::Value;
 
 use super::column::Cell::{By, Int, IntOr, Text, TextOr};
@@ -16,7 +16,7 @@ const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
 
 pub(super) const KINDS: &[Kind] = &[
     Kind::new("apiregistration.k8s.io", "APIService", API_SERVICE)
-        .with_manner(Manner { repeats_columns: true, null_rows: false }),
+        .with_variant(TableVariant { repeats_columns: true, null_rows: false }),
     Kind::new(FLOW_CONTROL, "FlowSchema", FLOW_SCHEMA).with_order(precedence),
     Kind::new(FLOW_CONTROL, "PriorityLevelConfiguration", PRIORITY_LEVEL_CONFIGURATION),
     Kind::new("internal.apiserver.k8s.io", "StorageVersion", STORAGE_VERSION),

@@ -40,7 +40,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use pintle_descriptions::Excerpt;
-use pintle_registry::table::{self, Manner, Printer, Row, RowOrder};
+use pintle_registry::table::{self, Printer, Row, RowOrder, TableVariant};
 use pintle_value::Value;
 
 use column::{AGE_TEXT, Cell, Column, NAME, date};
@@ -76,7 +76,7 @@ const KINDS: &[&[Kind]] = &[
 ];
 
 const DEFAULT: Kind = Kind::new("", "", NAME_AND_TIME)
-    .with_manner(Manner { repeats_columns: false, null_rows: true });
+    .with_variant(TableVariant { repeats_columns: false, null_rows: true });
 
 const NAME_AND_TIME: Columns =
     &[NAME, date("Created At", Cell::Time("metadata.creationTimestamp"), AGE_TEXT)];
@@ -99,7 +99,7 @@ struct Kind {
     form: fn(&Value) -> Cow<'_, Value>,
     conditions: fn(&Value) -> Vec<Value>,
     order: Option<RowOrder>,
-    manner: Manner,
+    variant: TableVariant,
 }
 
 impl Kind {
@@ -112,7 +112,7 @@ impl Kind {
             form: |object| Cow::Borrowed(object),
             conditions: |_| Vec::new(),
             order: None,
-            manner: Manner { repeats_columns: false, null_rows: false },
+            variant: TableVariant { repeats_columns: false, null_rows: false },
         }
     }
 
@@ -131,9 +131,9 @@ impl Kind {
         Self { order: Some(order), ..self }
     }
 
-    /// With Tables that are written in another manner than those of most kinds.
-    const fn with_manner(self, manner: Manner) -> Self {
-        Self { manner, ..self }
+    /// With Tables of another variant than those of most kinds.
+    const fn with_variant(self, variant: TableVariant) -> Self {
+        Self { variant, ..self }
     }
 }
 
@@ -161,7 +161,7 @@ impl Printer for Table {
         self.kind.order
     }
 
-    fn manner(&self) -> Manner {
-        self.kind.manner
+    fn variant(&self) -> TableVariant {
+        self.kind.variant
     }
 }

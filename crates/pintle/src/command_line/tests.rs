@@ -116,7 +116,7 @@ fn a_later_error_about_a_flag_of_the_file_is_located() {
 }
 
 #[test]
-fn flags_are_told_with_what_they_are_set_to() {
+fn flags_are_listed_with_their_values() {
     let CommandLine { flag_values, .. } =
         Pintle::read(["pintle", "serve", "--ephemeral", "--controllers=*,-namespace-controller"])
             .unwrap();

@@ -67,7 +67,7 @@ fn several_objects_are_documents_or_a_list() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn what_is_wrong_is_version() {
     let custom = "kind: X\napiVersion: y/v1\n";
     let no_message = "y/v1 X: only built-in kinds have a Protobuf encoding";
     check(custom, Output::Yaml, Ok("apiVersion: y/v1\nkind: X\n"));
@@ -119,7 +119,7 @@ fn newest(input: &str) -> (String, Vec<String>) {
 #[test]
 fn objects_mean_the_same_in_their_newest_version() {
     for (old, expected) in [
-        // A selector that was taken from the template is said, and so are numbers that were others.
+        // A selector that was taken from the template is written out, and so are defaults that differ.
         (
             "{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: a}, spec: {template: \
              {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
@@ -270,9 +270,9 @@ fn releases_of_helm_are_looked_through() {
 
 #[test]
 fn kubectl_converts_to_the_newest_version() {
-    let said = |convert: Convert| convert.for_kubectl().to;
-    assert_eq!(said(convert(Output::Yaml)).as_deref(), Some("v1.36"));
+    let target = |convert: Convert| convert.for_kubectl().to;
+    assert_eq!(target(convert(Output::Yaml)).as_deref(), Some("v1.36"));
     let version = vec!["apps/v1".to_owned()];
-    assert_eq!(said(Convert { output_version: version, ..convert(Output::Yaml) }), None);
-    assert_eq!(said(Convert { check_server: true, ..convert(Output::Yaml) }), None);
+    assert_eq!(target(Convert { output_version: version, ..convert(Output::Yaml) }), None);
+    assert_eq!(target(Convert { check_server: true, ..convert(Output::Yaml) }), None);
 }

@@ -135,15 +135,15 @@ mod tests {
 
     /// The lines of the events of `work`, at the time 1.5 ms.
     fn lines(work: impl FnOnce()) -> Vec<String> {
-        struct Kept(Mutex<Vec<String>>);
-        impl<S: Subscriber> Layer<S> for &'static Kept {
+        struct Recorded(Mutex<Vec<String>>);
+        impl<S: Subscriber> Layer<S> for &'static Recorded {
             fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
                 self.0.lock().push(line(1.5, event));
             }
         }
-        let kept: &'static Kept = Box::leak(Box::new(Kept(Mutex::default())));
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(kept), work);
-        std::mem::take(&mut kept.0.lock())
+        let recorded: &'static Recorded = Box::leak(Box::new(Recorded(Mutex::default())));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(recorded), work);
+        std::mem::take(&mut recorded.0.lock())
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::command_lines::Harness;
 use crate::pki;
 
 /// Only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Plane {
         began.elapsed()
     }
 
-    /// Runs a program that is to fail; its exit code and what it said.
+    /// Runs a program that is to fail; its exit code and its output.
     pub(crate) fn fail(&self, program: Program) -> (Option<i32>, String) {
         let mut command = self.command(program);
         let done = command.args(&self.arguments[program as usize]).stderr(Stdio::piped()).output();
@@ -152,7 +152,7 @@ impl Plane {
         let id = child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
         assert!(sent.success());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = child.try_wait().expect("it is ours") {
                 assert!(status.success(), "{}: {program:?} ended with {status}", self.harness);
@@ -262,7 +262,7 @@ impl Plane {
     }
 
     fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_so(self) {
             let in_time = Instant::now() < deadline;
             assert!(in_time, "{}: not true in time: {what}\n{}", self.harness, self.log());
@@ -270,7 +270,7 @@ impl Plane {
         }
     }
 
-    /// What both have said.
+    /// The output of both.
     fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }

@@ -12,7 +12,7 @@ use super::program::{Server, done, inspected, program, refusal, snapshot};
 
 const OBJECTS: u64 = 5000;
 /// Far more than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn rounds() -> usize {
     let rounds = std::env::var("PINTLE_CRASH_ROUNDS").ok();
@@ -83,7 +83,7 @@ fn until_written(child: &mut Child, path: &Path, bytes: u64) {
     let began = Instant::now();
     let written = || fs::metadata(path).map_or(0, |metadata| metadata.len());
     while written() < bytes && child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < PATIENCE, "{} has {} bytes", path.display(), written());
+        assert!(began.elapsed() < TIMEOUT, "{} has {} bytes", path.display(), written());
         thread::yield_now();
     }
 }
@@ -96,7 +96,7 @@ fn a_killed_save_leaves_the_old_snapshot_or_the_new_one() {
     done(&snapshot(&["restore", "--data-dir", data.to_str().unwrap()], &[&file]));
     made::write(&old, 3);
     let partial = directory.path().join("file.partial");
-    let mut kept = 0;
+    let mut killed_in_time = 0;
     for round in 0..rounds() as u64 {
         fs::copy(&old, &file).unwrap();
         let mut command = program();
@@ -107,11 +107,11 @@ fn a_killed_save_leaves_the_old_snapshot_or_the_new_one() {
         child.kill().unwrap();
         child.wait().unwrap();
         match inspected(&file)["objects"].as_u64() {
-            Some(3) => kept += 1,
+            Some(3) => killed_in_time += 1,
             objects => assert_eq!(objects, Some(OBJECTS), "round {round}"),
         }
     }
-    assert!(kept > 0, "no save was killed in time");
+    assert!(killed_in_time > 0, "no save was killed in time");
     done(&snapshot(&["save", "--data-dir", data.to_str().unwrap()], &[&file]));
     assert!(!partial.exists(), "what kills left is used up");
     assert_eq!(inspected(&file)["objects"], OBJECTS);

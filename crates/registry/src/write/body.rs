@@ -22,7 +22,7 @@ impl Write<'_> {
         let kind = (resource.kind.as_str(), resource.api_version());
         let mut draft = self.decode_as(body, &resource.schema, resource.ty, (kind.0, &kind.1))?;
         // A custom resource with another kind in its body fails later, in validation.
-        if draft.tree.str_at(&["kind"]).is_none_or(|said| !resource.typed_items || said == kind.0) {
+        if draft.tree.str_at(&["kind"]).is_none_or(|own| !resource.typed_items || own == kind.0) {
             resource.stamp(&mut draft.tree);
         }
         Ok(draft)
@@ -66,9 +66,9 @@ impl Write<'_> {
                 Ok(()) => refuse(&error),
             },
         })?;
-        let said = decoded.value.str_at(&["apiVersion"]).unwrap_or_default();
-        let said = api_versions.iter().find(|version| **version == said).unwrap_or(&api_version);
-        let coordinates = self.check_coordinates(&decoded.value, kind, said);
+        let version = decoded.value.str_at(&["apiVersion"]).unwrap_or_default();
+        let version = api_versions.iter().find(|known| **known == version).unwrap_or(&api_version);
+        let coordinates = self.check_coordinates(&decoded.value, kind, version);
         let problems = match (&coordinates, resource.typed_items && resource.kind == kind) {
             (_, true) => self.reported_problems(&decoded),
             (Err(_), false) => Vec::new(),
@@ -89,10 +89,10 @@ impl Write<'_> {
             Encoding::Yaml => yaml::parse(&body.bytes),
             Encoding::Cbor | Encoding::Protobuf => return Ok(()),
         };
-        let said =
-            |tree: &Value| tree.str_at(&["kind"]).is_some_and(|said| META_KINDS.contains(&said));
+        let is_meta_kind =
+            |tree: &Value| tree.str_at(&["kind"]).is_some_and(|kind| META_KINDS.contains(&kind));
         match tree {
-            Ok(tree) if said(&tree) => self.check_coordinates(&tree, kind, api_version),
+            Ok(tree) if is_meta_kind(&tree) => self.check_coordinates(&tree, kind, api_version),
             _ => Ok(()),
         }
     }

@@ -23,37 +23,37 @@ impl Write<'_> {
         if resource.typed_items && resource.kind == kind {
             return check_typed(tree, kind, api_version);
         }
-        let said = |member| tree.str_at(&[member]).filter(|said| !said.is_empty());
-        let said_version = said("apiVersion").unwrap_or(api_version);
-        let said_kind = said("kind").unwrap_or(kind);
-        if said_version == api_version && said_kind == kind {
+        let text = |member| tree.str_at(&[member]).filter(|text| !text.is_empty());
+        let own_version = text("apiVersion").unwrap_or(api_version);
+        let own_kind = text("kind").unwrap_or(kind);
+        if own_version == api_version && own_kind == kind {
             return Ok(());
         }
-        let version = said_version.rsplit('/').next().unwrap_or_default();
+        let version = own_version.rsplit('/').next().unwrap_or_default();
         let refuse = |why: &str| {
-            let head = format!("{said_kind} in version {version:?} cannot be handled as a {kind}");
+            let head = format!("{own_kind} in version {version:?} cannot be handled as a {kind}");
             Err(Status::bad_request(format!("{head}: {why}")))
         };
         let (_, served) = self.registry.resources();
         let known = |r: &Resource| {
-            let named = r.kind == said_kind || r.list_kind == said_kind;
-            !r.typed_items && named && r.api_version() == said_version
+            let named = r.kind == own_kind || r.list_kind == own_kind;
+            !r.typed_items && named && r.api_version() == own_version
         };
         if !served.iter().any(|resource| known(resource)) {
-            if !(said_version == "v1" && META_KINDS.contains(&said_kind)) {
-                return refuse(&not_registered(said_kind, said_version));
+            if !(own_version == "v1" && META_KINDS.contains(&own_kind)) {
+                return refuse(&not_registered(own_kind, own_version));
             }
-            if let Err(why) = check_meta(said_kind, tree) {
+            if let Err(why) = check_meta(own_kind, tree) {
                 return refuse(&why.to_string());
             }
         }
-        if said_kind == kind {
+        if own_kind == kind {
             return Err(Status::bad_request(format!(
-                "the API version in the data ({said_version}) does not match the expected API \
+                "the API version in the data ({own_version}) does not match the expected API \
                  version ({api_version})"
             )));
         }
-        refuse(&no_conversion((said_version, said_kind), (api_version, kind)))
+        refuse(&no_conversion((own_version, own_kind), (api_version, kind)))
     }
 
     /// Checks that a patched object still has its kind. It is decoded as a body is, but errors name
@@ -63,7 +63,7 @@ impl Write<'_> {
         let api_version = resource.api_version();
         let [kind, version] = ["kind", "apiVersion"].map(|member| tree.get(member));
         let same =
-            |said: Option<&Value>, expected: &str| said.and_then(Value::as_str) == Some(expected);
+            |value: Option<&Value>, expected: &str| value.and_then(Value::as_str) == Some(expected);
         if same(kind, &resource.kind) && same(version, &api_version) {
             return Ok(());
         }
@@ -72,8 +72,9 @@ impl Write<'_> {
             let error = field::Error::invalid(&Path::new("patch"), &shown, why);
             Err(Status::invalid(&GroupKind::default(), "", &[error]))
         };
-        for (member, said) in [("kind", kind), ("apiVersion", version)] {
-            if let Some(other) = said.filter(|said| !said.is_null() && said.as_str().is_none()) {
+        for (member, value) in [("kind", kind), ("apiVersion", version)] {
+            if let Some(other) = value.filter(|value| !value.is_null() && value.as_str().is_none())
+            {
                 let found = other.type_name();
                 return refuse(&format!(
                     "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
@@ -82,7 +83,7 @@ impl Write<'_> {
             }
         }
         let text =
-            |said: Option<&Value>| said.and_then(Value::as_str).unwrap_or_default().to_owned();
+            |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, version) = (text(kind), text(version));
         if resource.typed_items {
             if kind.is_empty() {
@@ -114,13 +115,13 @@ impl Write<'_> {
     /// (`ValidateTypeMeta`).
     pub(super) fn check_own_kind(&self, tree: &Value) -> Result<(), Status> {
         let resource = &self.target.resource;
-        let said = tree.str_at(&["kind"]).unwrap_or(&resource.kind);
-        if !resource.typed_items || said == resource.kind {
+        let own = tree.str_at(&["kind"]).unwrap_or(&resource.kind);
+        if !resource.typed_items || own == resource.kind {
             return Ok(());
         }
         let words = format!("must be {}", resource.kind);
-        let error = field::Error::invalid(&Path::new("kind"), &said.into(), words);
-        let named = GroupKind::new(resource.resource.group.clone(), said);
+        let error = field::Error::invalid(&Path::new("kind"), &own.into(), words);
+        let named = GroupKind::new(resource.resource.group.clone(), own);
         Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
     }
 
@@ -129,9 +130,9 @@ impl Write<'_> {
     /// members except metadata are unknown; in another kind, only metadata is checked.
     pub(super) fn reported_problems(&self, decoded: &Decoded) -> Vec<Problem> {
         let (resource, tree) = (&self.target.resource, &decoded.value);
-        let said = |member| tree.str_at(&[member]).unwrap_or_default();
+        let text = |member| tree.str_at(&[member]).unwrap_or_default();
         let (kind, (group, version)) =
-            (said("kind"), said("apiVersion").split_once('/').unwrap_or_default());
+            (text("kind"), text("apiVersion").split_once('/').unwrap_or_default());
         if kind.is_empty() {
             return Vec::new();
         }
@@ -162,8 +163,8 @@ impl Write<'_> {
     /// cluster-scoped object.
     pub(super) fn set_namespace(&self, tree: &mut Value) -> Result<(), Status> {
         let wanted = &self.target.namespace;
-        let said: Str = pintle_meta::object::namespace(tree).into();
-        if !said.is_empty() && said != *wanted && self.target.resource.namespaced() {
+        let own: Str = pintle_meta::object::namespace(tree).into();
+        if !own.is_empty() && own != *wanted && self.target.resource.namespaced() {
             return Err(Status::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the \
                  request",
@@ -176,16 +177,16 @@ impl Write<'_> {
     /// Refuses a name in the body that differs from the URL's (META-32).
     pub(super) fn check_name(&self, tree: &Value) -> Result<(), Status> {
         let wanted = &self.target.name;
-        let said = pintle_meta::object::name(tree);
-        if said.is_empty() {
+        let own = pintle_meta::object::name(tree);
+        if own.is_empty() {
             return Err(Status::bad_request(format!(
                 "the name of the object ({wanted} based on URL) was undeterminable: name must be \
                  provided"
             )));
         }
-        if said != *wanted {
+        if own != *wanted {
             return Err(Status::bad_request(format!(
-                "the name of the object ({said}) does not match the name on the URL ({wanted})"
+                "the name of the object ({own}) does not match the name on the URL ({wanted})"
             )));
         }
         let namespace = pintle_meta::object::namespace(tree);
@@ -215,18 +216,18 @@ fn check_meta(kind: &str, tree: &Value) -> Result<(), pintle_schema::Error> {
 /// Refuses a custom resource without kind, or with another version (upstream:
 /// `UnstructuredJSONScheme`). Another kind fails later, in [`Write::check_own_kind`].
 fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
-    let said = |member| tree.str_at(&[member]).unwrap_or_default();
-    if said("kind").is_empty() {
+    let text = |member| tree.str_at(&[member]).unwrap_or_default();
+    if text("kind").is_empty() {
         let (why, shown) = (missing_kind(tree), json::to_string(tree));
         return Err(Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({})",
             summary(shown.as_bytes())
         )));
     }
-    let said_version = said("apiVersion");
-    if said_version != api_version {
+    let own_version = text("apiVersion");
+    if own_version != api_version {
         return Err(Status::bad_request(format!(
-            "the API version in the data ({said_version}) does not match the expected API version \
+            "the API version in the data ({own_version}) does not match the expected API version \
              ({api_version})"
         )));
     }

@@ -366,10 +366,10 @@ fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> 
     let Some(current @ 1..) = current else { return Due::Passed };
     match options.grace_period_seconds.map(at_least_a_second) {
         Some(0) => Due::At(now, 0),
-        Some(said) if said < current => {
+        Some(requested) if requested < current => {
             let deadline = time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now);
-            let time = deadline - micros(current) + micros(said);
-            if time < now { Due::At(now, 1) } else { Due::At(time, said) }
+            let time = deadline - micros(current) + micros(requested);
+            if time < now { Due::At(now, 1) } else { Due::At(time, requested) }
         }
         _ => Due::Pending,
     }
@@ -380,7 +380,7 @@ const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     match period {
         GracePeriod::None | GracePeriod::Zero => 0,
         GracePeriod::Seconds(default) => match options.grace_period_seconds {
-            Some(said) => at_least_a_second(said),
+            Some(requested) => at_least_a_second(requested),
             None => default,
         },
     }
@@ -393,8 +393,8 @@ fn micros(seconds: i64) -> i64 {
 }
 
 /// Upstream treats a negative period as one second.
-const fn at_least_a_second(said: i64) -> i64 {
-    if said < 0 { 1 } else { said }
+const fn at_least_a_second(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
 }
 
 /// Refuses options that contradict each other (KCM-01).
@@ -403,9 +403,9 @@ fn check(options: &DeleteOptions) -> Result<(), Status> {
         return Ok(());
     }
     let path = Path::new("propagationPolicy");
-    let said = options.propagation.unwrap_or(Propagation::Background).name();
+    let policy = options.propagation.unwrap_or(Propagation::Background).name();
     let why = "orphanDependents and deletionPropagation cannot be both set";
-    let error = field::Error::invalid(&path, &said.into(), why);
+    let error = field::Error::invalid(&path, &policy.into(), why);
     Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &[error]))
 }
 

@@ -135,8 +135,8 @@ impl Write<'_> {
             // The kind's own error about a field replaces that of the schema's rule.
             let (schema, ty) = (&resource.schema, resource.stored_type());
             let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();
-            let said: HashSet<&str> = own.iter().map(|error| &*error.field).collect();
-            errors.extend(declared.filter(|error| !said.contains(&*error.field)));
+            let fields: HashSet<&str> = own.iter().map(|error| &*error.field).collect();
+            errors.extend(declared.filter(|error| !fields.contains(&*error.field)));
         }
         errors.extend(own);
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };

@@ -254,11 +254,11 @@ impl Write<'_> {
         let target = Target { subresource: "".into(), ..self.target.clone() };
         let whole = Write { target: &target, scale: Some(paths), ..*self };
         for field in ["resourceVersion", "uid"] {
-            let said = object::text(&scale.tree, field).to_owned();
-            if field == "resourceVersion" || !said.is_empty() {
+            let text = object::text(&scale.tree, field).to_owned();
+            if field == "resourceVersion" || !text.is_empty() {
                 // Without a precondition, the version that was just read is used.
-                let said = if said.is_empty() { existing.revision.to_string() } else { said };
-                object::set_text(&mut tree, field, said);
+                let text = if text.is_empty() { existing.revision.to_string() } else { text };
+                object::set_text(&mut tree, field, text);
             }
         }
         paths.set(&mut tree, wanted);

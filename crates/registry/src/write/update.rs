@@ -231,7 +231,7 @@ impl Write<'_> {
     fn check_version(&self, new: &Value, current: Revision) -> Result<(), Status> {
         let resource = &self.target.resource;
         match revision::parse(object::resource_version(new))? {
-            Some(said) if said == current => Ok(()),
+            Some(expected) if expected == current => Ok(()),
             None | Some(Revision(0)) if resource.strategy.unconditional_update() => Ok(()),
             None | Some(Revision(0)) => {
                 let path = Path::new("metadata").field("resourceVersion");
@@ -250,8 +250,8 @@ impl Write<'_> {
     /// Refuses a uid that is not the stored one, so that an update does not apply to a new object
     /// of that name (STRAT-07).
     fn check_uid(&self, new: &Value, old: &Value) -> Result<(), Status> {
-        let (said, stored) = (object::uid(new), object::uid(old));
-        if said.is_empty() || said == stored {
+        let (own, stored) = (object::uid(new), object::uid(old));
+        if own.is_empty() || own == stored {
             return Ok(());
         }
         let Target { resource, namespace, name, .. } = self.target;
@@ -259,7 +259,7 @@ impl Write<'_> {
         // Upstream's dry run checks in a layer above the one that adds the prefix to keys.
         let prefix = if self.options.dry_run { ETCD_PREFIX } else { "" };
         let key = key.strip_prefix(prefix).unwrap_or(&key);
-        let facts = ("UID", said, stored);
+        let facts = ("UID", own, stored);
         Err(Status::failed_precondition(&resource.group_resource(), name, key, facts))
     }
 

@@ -147,7 +147,7 @@ impl Index {
     /// Propagates the flags of types to the types that contain them. Returns whether anything
     /// changed.
     fn propagate_flags(&mut self, schema: &Schema) -> bool {
-        let mut news = false;
+        let mut has_changed = false;
         for (at, ty) in schema.types().iter().enumerate() {
             let flags = match &ty.shape {
                 Shape::Scalar(_) => [false; 3],
@@ -164,10 +164,10 @@ impl Index {
                 }
             };
             let known = &mut self.types[at];
-            news |= [known.has_defaults, known.has_rules, known.has_lossy] != flags;
+            has_changed |= [known.has_defaults, known.has_rules, known.has_lossy] != flags;
             [known.has_defaults, known.has_rules, known.has_lossy] = flags;
         }
-        news
+        has_changed
     }
 
     /// Whether a type has defaults, rules, and lossy fields.

@@ -12,12 +12,12 @@ use tokio::time::Instant;
 use super::exchange::ANSWER_BYTES_MAX;
 
 /// The events as they arrive. They end with the body, with an invalid event, and at the deadline.
-pub(super) fn events<B>(body: B, patience: Duration) -> BoxStream<'static, Value>
+pub(super) fn events<B>(body: B, timeout: Duration) -> BoxStream<'static, Value>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
     let lines = Lines { body, received: BytesMut::new(), searched: 0 };
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     Box::pin(stream::unfold(lines, move |mut lines| async move {
         let line = tokio::time::timeout_at(deadline, lines.next()).await.ok()??;
         Some((json::parse(&line).ok()?, lines))

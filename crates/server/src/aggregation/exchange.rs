@@ -21,7 +21,7 @@ impl Aggregation {
         service: &ApiService,
         user: &User,
         request: Request<Full<Bytes>>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(response::Parts, Bytes), String> {
         let answer = async {
             let (head, body) = self.exchange_begun(service, user, request).await?.into_parts();
@@ -29,7 +29,7 @@ impl Aggregation {
             Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))
         };
         let late = |_| Err("request timed out".to_owned());
-        tokio::time::timeout(patience, answer).await.unwrap_or_else(late)
+        tokio::time::timeout(timeout, answer).await.unwrap_or_else(late)
     }
 
     /// Sends a request as a user and returns when the response begins.

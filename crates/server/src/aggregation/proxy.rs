@@ -115,8 +115,8 @@ impl ProxiedRequest<'_> {
         request: Request<Upload<impl RequestBody + Send + 'static>>,
     ) -> Response {
         let is_discovery = is_discovery(self.head.uri.path());
-        let patience = if is_discovery { DISCOVERY_TIMEOUT } else { Duration::MAX };
-        let answer = match tokio::time::timeout(patience, extensions.ask(backend, request)).await {
+        let timeout = if is_discovery { DISCOVERY_TIMEOUT } else { Duration::MAX };
+        let answer = match tokio::time::timeout(timeout, extensions.ask(backend, request)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) => {
                 return unavailable(&format!("error trying to reach service: {failure}"));

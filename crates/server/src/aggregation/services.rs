@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_meta::{GroupVersionResource, object};
-use pintle_registry::{Feed, News, Object, Registry};
+use pintle_registry::{Feed, FeedUpdate, Object, Registry};
 use pintle_store::Kind;
 use pintle_value::{Str, Value};
 
@@ -128,8 +128,8 @@ impl State {
     fn catch_up(&mut self) {
         let Some(feed) = &mut self.feed else { return };
         let (anew, objects) = match feed.take() {
-            Ok(News::State(objects)) => (true, objects),
-            Ok(News::Changes(objects)) => (false, objects),
+            Ok(FeedUpdate::State(objects)) => (true, objects),
+            Ok(FeedUpdate::Changes(objects)) => (false, objects),
             Err(_) => return, // the last known services stay
         };
         if anew {

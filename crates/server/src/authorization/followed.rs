@@ -5,7 +5,7 @@
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_meta::GroupVersionResource;
-use pintle_registry::{Feed, News, Object, Registry};
+use pintle_registry::{Feed, FeedUpdate, Object, Registry};
 
 /// An index over objects of some kinds.
 pub(super) trait Index {
@@ -66,11 +66,11 @@ impl<I: Index> State<I> {
         let Self { index, feeds } = self;
         for (kind, feed) in feeds {
             let objects = match feed.take() {
-                Ok(News::State(objects)) => {
+                Ok(FeedUpdate::State(objects)) => {
                     index.clear(*kind);
                     objects
                 }
-                Ok(News::Changes(objects)) => objects,
+                Ok(FeedUpdate::Changes(objects)) => objects,
                 Err(_) => continue, // the last readable version of the object stays in the index
             };
             objects.iter().for_each(|object| index.take(*kind, object));

@@ -44,18 +44,18 @@ impl Tracing {
     ///
     /// # Errors
     /// The field that is wrong, and why.
-    pub fn read(said: &Value) -> Result<Self, String> {
-        let text = |member| said.str_at(&[member]).unwrap_or_default();
+    pub fn read(document: &Value) -> Result<Self, String> {
+        let text = |member| document.str_at(&[member]).unwrap_or_default();
         let (kind, version) = (text("kind"), text("apiVersion"));
         if kind != KIND || !VERSIONS.contains(&version) {
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
         }
         let known = ["kind", "apiVersion", "endpoint", "samplingRatePerMillion"];
-        let members = said.as_object().into_iter().flat_map(|members| members.iter());
+        let members = document.as_object().into_iter().flat_map(|members| members.iter());
         if let Some((unknown, _)) = members.into_iter().find(|(key, _)| !known.contains(&&***key)) {
             return Err(format!("unknown field {unknown:?}"));
         }
-        let present = |member| said.get(member).filter(|value| !value.is_null());
+        let present = |member| document.get(member).filter(|value| !value.is_null());
         let endpoint = match present("endpoint") {
             None => DEFAULT_ENDPOINT,
             Some(value) => value.as_str().ok_or("endpoint: must be a string")?,

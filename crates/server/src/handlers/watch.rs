@@ -328,7 +328,7 @@ impl Encoder {
     }
 
     fn write_event(&mut self, event_type: &str, shown: &Shown<'_>, out: &mut Vec<u8>) {
-        let repeated = self.rendering.printer.manner().repeats_columns;
+        let repeated = self.rendering.printer.variant().repeats_columns;
         let with_columns = !std::mem::replace(&mut self.columns_sent, true) || repeated;
         if self.encoding == Encoding::Json {
             begin(event_type, out);

@@ -352,7 +352,7 @@ impl Delimiters {
         let is_table = matches!(rendering.form, Form::Table(_));
         // Go encodes a nil slice as null.
         let null = match rendering.form {
-            Form::Table(_) => rendering.printer.manner().null_rows,
+            Form::Table(_) => rendering.printer.variant().null_rows,
             Form::PartialObjectMetadata(_) | Form::PartialObjectMetadataList(_) => true,
             Form::Object | Form::GroupDiscovery => false,
         };

@@ -106,12 +106,8 @@ impl Remote {
     }
 
     /// Posts JSON, with a timeout, and returns the response.
-    pub(crate) async fn post(
-        &self,
-        body: Bytes,
-        patience: Duration,
-    ) -> Result<Vec<u8>, Unanswered> {
-        let answer = tokio::time::timeout(patience, self.last_answer(&body)).await;
+    pub(crate) async fn post(&self, body: Bytes, timeout: Duration) -> Result<Vec<u8>, Unanswered> {
+        let answer = tokio::time::timeout(timeout, self.last_answer(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         match answer {
             Ok(Outcome::Review(review)) => Ok(review),
@@ -149,8 +145,8 @@ impl Remote {
     }
 
     /// Posts JSON, with a timeout, to a server whose response only acknowledges it.
-    pub(crate) async fn deliver(&self, body: Bytes, patience: Duration) -> Result<(), Unanswered> {
-        let answer = tokio::time::timeout(patience, self.ask(&body)).await;
+    pub(crate) async fn deliver(&self, body: Bytes, timeout: Duration) -> Result<(), Unanswered> {
+        let answer = tokio::time::timeout(timeout, self.ask(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         let (head, body) = answer.map_err(|why| self.silent(&why))?;
         if head.status.is_success() {

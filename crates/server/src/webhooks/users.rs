@@ -72,7 +72,7 @@ impl Caller for WithUsers {
         &'a self,
         endpoint: &'a Endpoint,
         body: Vec<u8>,
-        patience: Duration,
+        timeout: Duration,
         context: Option<SpanContext>,
     ) -> Answer<'a> {
         // The call itself refuses an invalid URL.
@@ -80,7 +80,7 @@ impl Caller for WithUsers {
         let host = uri.as_ref().and_then(|uri| Some((uri.host()?, uri.port_u16().unwrap_or(443))));
         let user = host.and_then(|(host, port)| self.users.of(host, port));
         let sender = Sender { user: user.unwrap_or(&self.webhooks.anonymous), context };
-        self.webhooks.call_as(sender, endpoint, body, patience)
+        self.webhooks.call_as(sender, endpoint, body, timeout)
     }
 
     fn uid(&self) -> Str {
