@@ -18,14 +18,21 @@ use crate::{Event, ObjectReference, Response};
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// The members that an event begins with. The items of a list have none of them.
-pub(crate) const TYPE: &str = r#""kind":"Event","apiVersion":"audit.k8s.io/v1","#;
+pub(crate) const TYPE: &str = r#","kind":"Event","apiVersion":"audit.k8s.io/v1""#;
+
+/// A name as it stands between a member and a value.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":")
+    };
+}
 
 impl Event<'_> {
     /// Appends the event as a JSON object in one line, without a line end.
     pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
-        out.extend_from_slice(TYPE.as_bytes());
-        self.members(Members { out, is_first: true });
+        let event = Members::begin(out);
+        event.out.extend_from_slice(TYPE.as_bytes());
+        self.members(event);
     }
 
     /// Appends the event as an item of a list, without its kind.
@@ -35,42 +42,47 @@ impl Event<'_> {
 
     fn members(&self, mut event: Members<'_>) {
         let request = &self.request;
-        event.text("level", self.level.name());
-        event.text("auditID", request.audit_id);
-        event.text("stage", self.stage.name());
-        event.text("requestURI", request.uri);
-        event.text("verb", request.verb);
-        event.member("user", |out| user(request.user, out));
+        event.text(key!("level"), self.level.name());
+        event.text(key!("auditID"), request.audit_id);
+        event.text(key!("stage"), self.stage.name());
+        event.text(key!("requestURI"), request.uri);
+        event.text(key!("verb"), request.verb);
+        event.member(key!("user"), |out| user(request.user, out));
         if let Some(impersonated) = self.impersonated {
-            event.member("impersonatedUser", |out| user(Some(impersonated), out));
+            event.member(key!("impersonatedUser"), |out| user(Some(impersonated), out));
         }
         if let Some(constraint) = self.impersonation_constraint {
-            event.member("authenticationMetadata", |out| {
+            event.member(key!("authenticationMetadata"), |out| {
                 let mut metadata = Members::begin(out);
-                metadata.text("impersonationConstraint", &format!("impersonate:{constraint}"));
+                metadata
+                    .text(key!("impersonationConstraint"), &format!("impersonate:{constraint}"));
                 metadata.end();
             });
         }
-        event.member("sourceIPs", |out| list(request.source_ips, out, address));
-        event.some_text("userAgent", request.user_agent);
+        event.member(key!("sourceIPs"), |out| list(request.source_ips, out, address));
+        event.some_text(key!("userAgent"), request.user_agent);
         if let Some(object) = &self.object {
-            event.member("objectRef", |out| reference(object, out));
+            event.member(key!("objectRef"), |out| reference(object, out));
         }
         if let Some(answer) = self.response {
-            event.member("responseStatus", |out| response(answer, out));
+            event.member(key!("responseStatus"), |out| response(answer, out));
         }
         if let Some(object) = self.request_object {
             let json = decoded(object);
-            event.member("requestObject", |out| document(&json, self.omits_managed_fields, out));
+            event.member(key!("requestObject"), |out| {
+                document(&json, self.omits_managed_fields, out)
+            });
         }
         if let Some(object) = self.response_object {
             let json = decoded_response(object);
-            event.member("responseObject", |out| document(&json, self.omits_managed_fields, out));
+            event.member(key!("responseObject"), |out| {
+                document(&json, self.omits_managed_fields, out)
+            });
         }
-        event.time("requestReceivedTimestamp", request.received_unix_micros);
-        event.time("stageTimestamp", self.stage_unix_micros);
+        event.time(key!("requestReceivedTimestamp"), request.received_unix_micros);
+        event.time(key!("stageTimestamp"), self.stage_unix_micros);
         if !self.annotations.is_empty() {
-            event.member("annotations", |out| {
+            event.member(key!("annotations"), |out| {
                 let mut annotations = Members::begin(out);
                 for (key, value) in self.annotations {
                     annotations.entry(key, |out| json::write_string(value, out));
@@ -93,11 +105,11 @@ pub fn event_list(items: &[u8]) -> Vec<u8> {
 fn user(user: Option<&User>, out: &mut Vec<u8>) {
     let mut members = Members::begin(out);
     if let Some(User { name, uid, groups, extra }) = user {
-        members.some_text("username", name);
-        members.some_text("uid", uid);
-        members.texts("groups", groups);
+        members.some_text(key!("username"), name);
+        members.some_text(key!("uid"), uid);
+        members.texts(key!("groups"), groups);
         if !extra.is_empty() {
-            members.member("extra", |out| {
+            members.member(key!("extra"), |out| {
                 let mut members = Members::begin(out);
                 for (key, values) in extra {
                     members.entry(key, |out| texts(values, out));
@@ -111,58 +123,58 @@ fn user(user: Option<&User>, out: &mut Vec<u8>) {
 
 fn reference(object: &ObjectReference<'_>, out: &mut Vec<u8>) {
     let mut members = Members::begin(out);
-    members.some_text("resource", object.resource);
-    members.some_text("namespace", object.namespace);
-    members.some_text("name", object.name);
-    members.some_text("uid", object.uid);
-    members.some_text("apiGroup", object.group);
-    members.some_text("apiVersion", object.version);
-    members.some_text("resourceVersion", object.resource_version);
-    members.some_text("subresource", object.subresource);
+    members.some_text(key!("resource"), object.resource);
+    members.some_text(key!("namespace"), object.namespace);
+    members.some_text(key!("name"), object.name);
+    members.some_text(key!("uid"), object.uid);
+    members.some_text(key!("apiGroup"), object.group);
+    members.some_text(key!("apiVersion"), object.version);
+    members.some_text(key!("resourceVersion"), object.resource_version);
+    members.some_text(key!("subresource"), object.subresource);
     members.end();
 }
 
 fn response(response: &Response, out: &mut Vec<u8>) {
     let mut members = Members::begin(out);
-    members.member("metadata", |out| out.extend_from_slice(b"{}"));
+    members.member(key!("metadata"), |out| out.extend_from_slice(b"{}"));
     match response {
         Response::Code(_) => {}
         Response::Status(status, _) => {
-            members.text("status", if status.success { "Success" } else { "Failure" });
-            members.some_text("message", &status.message);
-            members.some_text("reason", status.reason.map_or("", Reason::word));
+            members.text(key!("status"), if status.success { "Success" } else { "Failure" });
+            members.some_text(key!("message"), &status.message);
+            members.some_text(key!("reason"), status.reason.map_or("", Reason::word));
             if let Some(found) = &status.details {
-                members.member("details", |out| details(found, out));
+                members.member(key!("details"), |out| details(found, out));
             }
         }
         Response::ClosedEarly => {
-            members.text("status", "Success");
-            members.text("message", "Connection closed early");
+            members.text(key!("status"), "Success");
+            members.text(key!("message"), "Connection closed early");
         }
     }
-    members.number("code", u32::from(response.code()));
+    members.number(key!("code"), u32::from(response.code()));
     members.end();
 }
 
 fn details(details: &Details, out: &mut Vec<u8>) {
     let mut members = Members::begin(out);
-    members.some_text("name", &details.name);
-    members.some_text("group", &details.group);
-    members.some_text("kind", &details.kind);
-    members.some_text("uid", &details.uid);
+    members.some_text(key!("name"), &details.name);
+    members.some_text(key!("group"), &details.group);
+    members.some_text(key!("kind"), &details.kind);
+    members.some_text(key!("uid"), &details.uid);
     if !details.causes.is_empty() {
-        members.member("causes", |out| {
+        members.member(key!("causes"), |out| {
             list(&details.causes, out, |cause, out| {
                 let mut members = Members::begin(out);
-                members.some_text("reason", &cause.reason);
-                members.some_text("message", &cause.message);
-                members.some_text("field", &cause.field);
+                members.some_text(key!("reason"), &cause.reason);
+                members.some_text(key!("message"), &cause.message);
+                members.some_text(key!("field"), &cause.field);
                 members.end();
             });
         });
     }
     if let Some(seconds) = details.retry_after_seconds.filter(|seconds| *seconds > 0) {
-        members.number("retryAfterSeconds", seconds);
+        members.number(key!("retryAfterSeconds"), seconds);
     }
     members.end();
 }
@@ -251,47 +263,43 @@ fn compact(json: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the members of a JSON object.
+/// Writes the members of a JSON object. Each member begins with a comma; the first comma becomes the
+/// brace: a name is copied at once with the characters around it.
 struct Members<'a> {
     out: &'a mut Vec<u8>,
-    is_first: bool,
+    start: usize,
 }
 
 impl<'a> Members<'a> {
+    #[inline]
     fn begin(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Self { out, is_first: true }
+        let start = out.len();
+        Self { out, start }
     }
 
-    /// Writes a member of one of upstream's types, whose name needs no escapes.
-    fn member(&mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.separate();
-        self.out.push(b'"');
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
+    /// Writes a member of one of upstream's types; `key` is a `key!`.
+    #[inline]
+    fn member(&mut self, key: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
+        self.out.extend_from_slice(key.as_bytes());
         write(self.out);
     }
 
     /// Writes an entry of a map.
     fn entry(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.separate();
+        self.out.push(b',');
         json::write_string(key, self.out);
         self.out.push(b':');
         write(self.out);
     }
 
-    fn separate(&mut self) {
-        if !std::mem::take(&mut self.is_first) {
-            self.out.push(b',');
-        }
+    #[inline]
+    fn text(&mut self, key: &'static str, text: &str) {
+        self.member(key, |out| json::write_string(text, out));
     }
 
-    fn text(&mut self, name: &'static str, text: &str) {
-        self.member(name, |out| json::write_string(text, out));
-    }
-
-    fn time(&mut self, name: &'static str, unix_micros: i64) {
-        self.member(name, |out| {
+    #[inline]
+    fn time(&mut self, key: &'static str, unix_micros: i64) {
+        self.member(key, |out| {
             out.push(b'"');
             time::write_micro(unix_micros, out);
             out.push(b'"');
@@ -299,30 +307,55 @@ impl<'a> Members<'a> {
     }
 
     /// Omitted if it is empty.
-    fn some_text(&mut self, name: &'static str, text: &str) {
+    #[inline]
+    fn some_text(&mut self, key: &'static str, text: &str) {
         if !text.is_empty() {
-            self.text(name, text);
+            self.text(key, text);
         }
     }
 
     /// Omitted if there are none.
-    fn texts(&mut self, name: &'static str, all: &[String]) {
+    fn texts(&mut self, key: &'static str, all: &[String]) {
         if !all.is_empty() {
-            self.member(name, |out| texts(all, out));
+            self.member(key, |out| texts(all, out));
         }
     }
 
-    fn number(&mut self, name: &'static str, number: u32) {
-        self.member(name, |out| out.extend_from_slice(number.to_string().as_bytes()));
+    #[inline]
+    fn number(&mut self, key: &'static str, number: u32) {
+        self.member(key, |out| digits(number, out));
     }
 
+    #[inline]
     fn end(self) {
+        match self.out.get_mut(self.start) {
+            Some(comma) => *comma = b'{',
+            None => self.out.push(b'{'),
+        }
         self.out.push(b'}');
     }
 }
 
+fn digits(number: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
 fn address(ip: &IpAddr, out: &mut Vec<u8>) {
-    let _ = write!(out, "\"{ip}\""); // writing to a Vec cannot fail
+    out.push(b'"');
+    match ip {
+        IpAddr::V4(v4) => {
+            let [first, others @ ..] = v4.octets();
+            digits(first.into(), out);
+            for octet in others {
+                out.push(b'.');
+                digits(octet.into(), out);
+            }
+        }
+        IpAddr::V6(v6) => {
+            let _ = write!(out, "{v6}"); // writing to a Vec cannot fail
+        }
+    }
+    out.push(b'"');
 }
 
 fn texts(texts: &[String], out: &mut Vec<u8>) {

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use pintle_meta::quote::quote;
-use pintle_meta::time;
 
-use crate::{Event, Response};
+use crate::{Event, Response, Zone};
 
 impl Event<'_> {
-    /// The event as a line of text, without a line end.
-    pub(crate) fn legacy(&self) -> String {
+    /// The event as a line of text, with times of a zone, without a line end.
+    pub(crate) fn legacy(&self, zone: &Zone) -> String {
         let request = &self.request;
         let user = request.user.filter(|user| !user.name.is_empty());
         let groups = user.map(|user| &user.groups).filter(|groups| !groups.is_empty());
@@ -18,7 +17,7 @@ impl Event<'_> {
             impersonated.map(|user| &user.groups).filter(|groups| !groups.is_empty());
         let namespace = self.object.map_or("", |object| object.namespace);
         let mut line = String::with_capacity(512);
-        line.push_str(&timestamp(request.received_unix_micros));
+        line.push_str(&zone.format(request.received_unix_micros));
         let members = [
             ("id", request.audit_id.to_owned()),
             ("stage", self.stage.name().to_owned()),
@@ -60,11 +59,4 @@ impl Response {
 
 fn quoted(texts: &[String]) -> String {
     texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(",")
-}
-
-/// RFC 3339 without trailing zeros of the fraction.
-fn timestamp(unix_micros: i64) -> String {
-    let text = time::format_micro(unix_micros);
-    let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
-    format!("{digits}Z")
 }

@@ -13,11 +13,13 @@ mod form;
 mod json;
 mod legacy;
 mod policy;
+mod zone;
 
 pub use event::{Annotations, Event, Level, ObjectReference, Request, Response, Stage};
 pub use form::{Form, TRUNCATED};
 pub use json::event_list;
 pub use policy::{Policy, Recording};
+pub use zone::Zone;
 
 /// Why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

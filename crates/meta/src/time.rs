@@ -13,6 +13,7 @@ use crate::Error;
 /// Microseconds in a second.
 pub const SECOND: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 24 * 60 * 60;
+const SECOND_LENGTH: usize = "2006-01-02T15:04:05".len();
 const MICRO_LENGTH: usize = "2006-01-02T15:04:05.000000Z".len();
 
 /// Parses a `metav1.Time`. A fraction of a second is kept with microsecond precision.
@@ -27,8 +28,12 @@ pub fn parse_micro(text: &str) -> Result<i64, Error> {
 
 /// Formats a `metav1.Time`: `2006-01-02T15:04:05Z`.
 pub fn format(micros: i64) -> String {
+    let (seconds, _) = split(micros);
     let mut text = Vec::with_capacity(MICRO_LENGTH);
-    write_second(micros, &mut text);
+    match second(seconds) {
+        Ok(digits) => text.extend_from_slice(&digits),
+        Err(long) => text.extend_from_slice(long.as_bytes()),
+    }
     text.push(b'Z');
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -48,39 +53,47 @@ pub fn format_micro(micros: i64) -> String {
 
 /// Appends a time as [`format_micro`] has it.
 pub fn write_micro(micros: i64, out: &mut Vec<u8>) {
-    write_second(micros, out);
-    let fraction = micros.rem_euclid(SECOND);
-    out.push(b'.');
-    for number in [fraction / 10_000, fraction / 100 % 100, fraction % 100] {
-        out.extend_from_slice(&two_digits(number));
+    let (seconds, fraction) = split(micros);
+    let [[a, b], [c, d], [e, f]] =
+        [fraction / 10_000, fraction / 100 % 100, fraction % 100].map(two_digits);
+    let end = [b'.', a, b, c, d, e, f, b'Z'];
+    match second(seconds) {
+        Ok(digits) => {
+            let mut text = [0; MICRO_LENGTH];
+            let (start, rest) = text.split_at_mut(SECOND_LENGTH);
+            start.copy_from_slice(&digits);
+            rest.copy_from_slice(&end);
+            out.extend_from_slice(&text);
+        }
+        Err(long) => {
+            out.extend_from_slice(long.as_bytes());
+            out.extend_from_slice(&end);
+        }
     }
-    out.push(b'Z');
 }
 
-/// Appends the date and time of the second. Times are in every object and event that is written, and
-/// `format!` takes several times as long.
-fn write_second(micros: i64, out: &mut Vec<u8>) {
-    let seconds = micros.div_euclid(SECOND);
-    let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
+/// The seconds since 1970, and the microseconds of the second.
+const fn split(micros: i64) -> (i64, u32) {
+    (micros.div_euclid(SECOND), micros.rem_euclid(SECOND) as u32)
+}
+
+/// The date and the time of a second as digits of fixed length; as a text if the year has not four
+/// digits. Times are in every object and event that is written, and `format!` takes several times
+/// as long.
+fn second(seconds: i64) -> Result<[u8; SECOND_LENGTH], String> {
+    let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS) as u32);
     let (year, month, day) = civil_from_days(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    match year {
-        0..=9999 => {
-            out.extend_from_slice(&two_digits(year / 100));
-            out.extend_from_slice(&two_digits(year % 100));
-        }
-        _ => out.extend_from_slice(format!("{year:04}").as_bytes()),
-    }
-    for (before, number) in
-        [(b'-', month), (b'-', day), (b'T', hour), (b':', minute), (b':', second)]
-    {
-        let [tens, ones] = two_digits(number);
-        out.extend_from_slice(&[before, tens, ones]);
-    }
+    let Some(four) = u32::try_from(year).ok().filter(|year| *year <= 9999) else {
+        return Err(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"));
+    };
+    let [[a, b], [c, d], [e, f], [g, h], [i, j], [k, l], [m, n]] =
+        [four / 100, four % 100, month as u32, day as u32, hour, minute, second].map(two_digits);
+    Ok([a, b, c, d, b'-', e, f, b'-', g, h, b'T', i, j, b':', k, l, b':', m, n])
 }
 
 /// The digits of a number from 0 to 99.
-const fn two_digits(number: i64) -> [u8; 2] {
+const fn two_digits(number: u32) -> [u8; 2] {
     [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
 }
 

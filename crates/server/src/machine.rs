@@ -1,7 +1,8 @@
-//! What the machine provides: the time, random bytes, the host name, and the addresses of its
+//! What the machine provides: the time, the time zone, random bytes, the host name, and the addresses of its
 //! network interfaces.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pintle_registry::request::Now;
@@ -24,6 +25,21 @@ pub(crate) fn hostname() -> String {
     match given.trim() {
         "" => "localhost".to_owned(),
         name => name.to_owned(),
+    }
+}
+
+/// The rules of the local time zone, as in a file of the time zone database, found as Go finds them
+/// (`initLocal` of `time`); `None` for UTC.
+pub(crate) fn time_zone() -> Option<Vec<u8>> {
+    const FOLDERS: [&str; 4] =
+        ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo"];
+    let Some(named) = std::env::var_os("TZ") else { return std::fs::read("/etc/localtime").ok() };
+    let named = named.to_string_lossy();
+    let named = named.strip_prefix(':').unwrap_or(&named);
+    match named {
+        "" | "UTC" => None,
+        path if path.starts_with('/') => std::fs::read(path).ok(),
+        name => FOLDERS.iter().find_map(|folder| std::fs::read(Path::new(folder).join(name)).ok()),
     }
 }
 

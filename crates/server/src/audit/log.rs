@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pintle_audit::Form;
+use pintle_audit::{Form, Zone};
 
 use super::backend::Backend;
 use super::batch::Batch;
@@ -12,6 +12,7 @@ use super::rotation::File;
 use super::{Loss, Losses, Measures};
 use crate::Error;
 use crate::config::{AuditDelivery, AuditFormat, AuditLog};
+use crate::machine;
 
 /// The number of events in a batch, if the options do not bound it.
 const BATCH_EVENTS: usize = 4096;
@@ -38,7 +39,7 @@ pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backe
     })?;
     let form = match options.format {
         AuditFormat::Json => Form::Json,
-        AuditFormat::Legacy => Form::Legacy,
+        AuditFormat::Legacy => Form::Legacy(zone()),
     };
     let event_bytes_max = options.truncation.map(|truncation| truncation.event_bytes_max);
     let losses = Losses::of("log", measures);
@@ -50,6 +51,17 @@ pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backe
             log.write(&mut batch);
             queue.reuse(batch);
         }
+    })
+}
+
+/// The zone of times in the format `legacy`.
+fn zone() -> Zone {
+    let Some(rules) = machine::time_zone() else { return Zone::UTC };
+    Zone::read(&rules).unwrap_or_else(|| {
+        tracing::warn!(
+            "the file of the local time zone is malformed; the audit log has times in UTC"
+        );
+        Zone::UTC
     })
 }
 

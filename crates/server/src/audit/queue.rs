@@ -218,7 +218,7 @@ impl Encoder {
     /// Appends the text of an event. Returns false, and counts the event as lost, if it is too large.
     pub(super) fn encode(&self, moment: &Moment, text: &mut Vec<u8>) -> bool {
         let is_encoded =
-            moment.with_event(|event| event.write(self.form, self.event_bytes_max, text));
+            moment.with_event(|event| event.write(&self.form, self.event_bytes_max, text));
         if !is_encoded {
             self.losses.lost(Loss::Truncate, 1, "an event is too large even without its objects");
         }

@@ -341,7 +341,7 @@ fn plain_len(bytes: &[u8]) -> usize {
 }
 
 /// Bytes that compact JSON has only in strings, or writes as escapes.
-static NOT_COMPACT: scan::Bytes = scan::Bytes::new(b" <>&\xe2");
+static NOT_COMPACT: scan::Bytes<5> = scan::Bytes::new(b" <>&\xe2");
 
 /// Bytes that end a run of plain bytes in a string.
-static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\");
+static SPECIAL: scan::Bytes<2> = scan::Bytes::new(b"\"\\");

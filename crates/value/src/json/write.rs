@@ -307,4 +307,4 @@ fn plain_len(bytes: &[u8]) -> usize {
 }
 
 /// Bytes that are, or may be, escaped.
-static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\<>&\xe2");
+static SPECIAL: scan::Bytes<6> = scan::Bytes::new(b"\"\\<>&\xe2");
