@@ -109,6 +109,7 @@ impl Environment {
         Context {
             now: (self.clock)(),
             user: Arc::new(author.authenticated()),
+            verb: None,
             user_agent: Str::const_new(user_agent),
             warnings: Warnings::default(),
             timing: Arc::default(),

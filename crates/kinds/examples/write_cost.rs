@@ -90,6 +90,7 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
         let context = Context {
             now: Now { unix_micros: 1_700_000_000_000_000 + round as i64 * 1_000_000 },
             user: Arc::new(User::server("measures")),
+            verb: None,
             user_agent: "measure/1".into(),
             warnings: Warnings::default(),
             timing: Arc::default(),

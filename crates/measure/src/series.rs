@@ -40,6 +40,12 @@ impl<const N: usize, M> Series<N, M> {
         by_labels.entry(labels).or_insert_with(|| Arc::new((self.new)())).clone()
     }
 
+    /// Removes the series whose labels are not kept.
+    pub fn retain(&self, keep: impl Fn([&str; N]) -> bool) {
+        let labels = |labels: &[Box<str>; N]| keep(labels.each_ref().map(|label| &**label));
+        self.by_labels.write().retain(|key, _| labels(key));
+    }
+
     /// All series with their labels.
     pub fn all(&self) -> Vec<([Box<str>; N], Arc<M>)> {
         let by_labels = self.by_labels.read();
@@ -63,6 +69,17 @@ impl<const N: usize, M> fmt::Debug for Series<N, M> {
 mod tests {
     use super::*;
     use crate::Counter;
+
+    #[test]
+    fn series_are_removed_by_label() {
+        let series = Series::<2, Counter>::default();
+        for labels in [["a", "1"], ["a", "2"], ["b", "1"]] {
+            series.with(labels).add(1);
+        }
+        series.retain(|[letter, _]| letter == "b");
+        assert_eq!(series.all().len(), 1);
+        assert_eq!(series.with(["a", "1"]).get(), 0);
+    }
 
     #[test]
     fn the_number_of_series_is_bounded() {

@@ -12,7 +12,7 @@ use pintle_value::Value;
 use crate::allocation::Companion;
 pub use crate::operation::Operation;
 use crate::request::{DeleteOptions, Now, Recorder, WriteOptions};
-use crate::{Registry, Resource};
+use crate::{Registry, Resource, Verb};
 
 /// A write as admission sees it.
 pub struct Attributes<'a> {
@@ -35,6 +35,8 @@ pub struct Attributes<'a> {
     pub old: Option<&'a Value>,
     /// The user who writes.
     pub user: &'a User,
+    /// The verb of the request; `None` for the server's own writes.
+    pub verb: Option<Verb>,
     /// The time of the write.
     pub now: Now,
     /// Where the time of the request goes.

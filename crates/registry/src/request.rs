@@ -11,9 +11,9 @@ use pintle_meta::{Status, User};
 use pintle_trace::Timing;
 use pintle_value::{Str, Value};
 
-use crate::Resource;
 use crate::admission::Waited;
 pub use crate::now::Now;
+use crate::{Resource, Verb};
 
 /// The resource, object or collection that a request names.
 #[derive(Clone)]
@@ -35,6 +35,8 @@ pub struct Context {
     pub now: Now,
     /// The user who sends the request.
     pub user: Arc<User>,
+    /// The verb of the request; `None` for the server's own writes.
+    pub verb: Option<Verb>,
     /// The `User-Agent`, from which a field manager's name is derived.
     pub user_agent: Str,
     /// Texts for `Warning` headers.

@@ -100,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) cbor: bool,
     /// True where watches may send initial events (SL-01).
     pub(crate) watch_list: bool,
+    /// True where impersonation has its constrained modes.
+    pub(crate) constrained_impersonation: bool,
     /// True where stored objects that cannot be decoded can be deleted.
     pub(crate) unsafe_deletion: bool,
     /// The addresses that proxied requests may go to.

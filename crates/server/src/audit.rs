@@ -85,8 +85,7 @@ impl Audit {
             backends.push(log::start(log, measures.clone())?);
         }
         if let Some(webhook) = &options.webhook {
-            let way = ways.control_plane.clone();
-            backends.push(webhook::start(webhook, way, measures.clone())?);
+            backends.push(webhook::start(webhook, ways, measures.clone())?);
         }
         if backends.is_empty() {
             tracing::warn!(

@@ -33,6 +33,8 @@ pub(crate) use measures::{DIAL_BOUNDS, Dials};
 pub(crate) use reach::Refused;
 pub(crate) use services::Services;
 
+use crate::trust::Deprecations;
+
 /// The address and TLS settings of a server.
 #[derive(Clone)]
 pub(crate) struct Backend {
@@ -71,6 +73,11 @@ impl PartialEq for Backend {
 }
 
 impl Backend {
+    /// The host of its address.
+    pub(crate) fn host(&self) -> &str {
+        dial::host(&self.authority)
+    }
+
     /// Sends one request on a new connection.
     pub(crate) async fn ask<B>(&self, request: Request<B>) -> Result<Response, Failure>
     where
@@ -79,6 +86,15 @@ impl Backend {
             + 'static,
     {
         Connection::ask_once(self, request).await
+    }
+}
+
+/// The deprecated properties of the certificates of a server that was sent a request.
+pub(crate) fn deprecations(answer: &Result<Response, Failure>) -> Deprecations {
+    match answer {
+        Ok(answer) => answer.extensions().get().copied().unwrap_or_default(),
+        Err(Failure::Certificate(refusal)) => refusal.deprecations,
+        Err(_) => Deprecations::default(),
     }
 }
 

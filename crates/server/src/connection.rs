@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{Request, Response};
+use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -36,6 +37,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::api::Api;
+use crate::audit_notes;
 use crate::authentication::Peer;
 use crate::body::UpgradedSession;
 use crate::config::ConnectionLimits;
@@ -131,8 +133,7 @@ async fn speak_http(
         connection: connection.clone(),
         upgraded: upgraded.clone(),
     };
-    // hyper moves the future of a request several times, so it is a pointer.
-    let service = service_fn(move |request| Box::pin(requests.clone().serve(request)));
+    let service = service_fn(move |request| requests.clone().begin(request));
     let http = http::http(connection);
     let http = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut http = std::pin::pin!(http);
@@ -152,6 +153,9 @@ async fn speak_http(
     }
 }
 
+/// The response to a request; there is always one.
+type Served = Result<Response<Answer>, Infallible>;
+
 /// Serves the requests of a connection.
 #[derive(Clone)]
 struct Requests {
@@ -163,7 +167,12 @@ struct Requests {
 }
 
 impl Requests {
-    async fn serve(self, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+    /// hyper moves the future of a request several times, so it is a pointer.
+    fn begin(self, request: Request<Incoming>) -> BoxFuture<'static, Served> {
+        Box::pin(audit_notes::collecting(self.serve(request)))
+    }
+
+    async fn serve(self, request: Request<Incoming>) -> Served {
         let busy = self.connection.begin();
         let time = self.api.settings.request_timeout;
         let response = self.api.serve(&self.peer, &self.connection, request).await;

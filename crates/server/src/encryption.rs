@@ -195,7 +195,8 @@ pub(crate) struct Current {
     pub(crate) reloads: Reloads,
     /// The measures of all plugins since the start, those of replaced configurations included.
     pub(crate) measures: Arc<Measures>,
-    is_reloaded: bool,
+    /// True if the file is followed.
+    pub(crate) is_reloaded: bool,
 }
 
 impl Current {

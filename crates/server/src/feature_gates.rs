@@ -66,6 +66,10 @@ pub enum Feature {
     ComponentFlagz,
     /// Serves the server's state at `/statusz`.
     ComponentStatusz,
+    /// Modes of impersonation that are constrained to some requests.
+    ConstrainedImpersonation,
+    /// Changes of the status of ResourceClaims need permissions of their own.
+    ResourceClaimGranularStatusAuthorization,
     /// Allows deleting objects that cannot be decoded.
     UnsafeMalformedObjectDeletion,
     /// Watches that send initial events (`sendInitialEvents`).
@@ -81,6 +85,10 @@ impl Feature {
             Self::CborServingAndStorage => "CBORServingAndStorage",
             Self::ComponentFlagz => "ComponentFlagz",
             Self::ComponentStatusz => "ComponentStatusz",
+            Self::ConstrainedImpersonation => "ConstrainedImpersonation",
+            Self::ResourceClaimGranularStatusAuthorization => {
+                "DRAResourceClaimGranularStatusAuthorization"
+            }
             Self::UnsafeMalformedObjectDeletion => "AllowUnsafeMalformedObjectDeletion",
             Self::WatchList => "WatchList",
             Self::Kinds(feature) => feature.name(),

@@ -220,6 +220,7 @@ impl Call<'_> {
         Context {
             now: self.now,
             user: self.user.clone(),
+            verb: self.info.verb.on_resource(),
             user_agent: String::from_utf8_lossy(agent).into(),
             warnings: self.warnings.clone(),
             timing: self.timing.clone(),

@@ -15,6 +15,8 @@ pub(crate) struct Health<'a> {
     pub(crate) store_ready: &'a (dyn Fn() -> Result<(), String> + Sync),
     /// The health of the KMS plugins; `None` where it is not checked.
     pub(crate) kms: Option<Result<(), String>>,
+    /// True if the configuration of encryption is reloaded.
+    pub(crate) reloads_encryption: bool,
     pub(crate) lifecycle: &'a Lifecycle,
     /// In this time after the start, unfinished hooks do not fail `/livez` (HLT-07).
     pub(crate) livez_grace_period: Duration,
@@ -47,6 +49,15 @@ enum Endpoints {
     Readiness,
     /// `/healthz` and `/readyz`, with KMS plugins only.
     Plugins,
+    /// All, if the configuration of encryption is reloaded.
+    EncryptionReload,
+}
+
+/// The optional parts of a server that have checks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub(crate) kms_plugins: bool,
+    pub(crate) encryption_reload: bool,
 }
 
 const fn check(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
@@ -77,6 +88,11 @@ const CHECKS: &[Check] = &[
         run: |health, _| health.kms.clone().unwrap_or(Ok(())),
     },
     ready("informer-sync", hook),
+    Check {
+        name: "poststarthook/start-encryption-provider-config-automatic-reload",
+        about: Endpoints::EncryptionReload,
+        run: hook,
+    },
     check("poststarthook/start-apiserver-admission-initializer", hook),
     check("poststarthook/generic-apiserver-start-informers", hook),
     check("poststarthook/priority-and-fairness-config-consumer", hook),
@@ -137,23 +153,30 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint's checks; `plugins` adds the KMS check.
-    fn checks(self, plugins: bool) -> impl Iterator<Item = &'static Check> {
+    /// The endpoint's checks of a server with these parts.
+    fn checks(self, parts: Parts) -> impl Iterator<Item = &'static Check> {
         CHECKS.iter().filter(move |check| match check.about {
             Endpoints::All => true,
             Endpoints::Life => self != Self::Readyz,
             Endpoints::Readiness => self == Self::Readyz,
-            Endpoints::Plugins => plugins && self != Self::Livez,
+            Endpoints::Plugins => parts.kms_plugins && self != Self::Livez,
+            Endpoints::EncryptionReload => parts.encryption_reload,
         })
     }
 }
 
-/// Every path of a health check, for `/`; `plugins` adds those of KMS.
-pub(crate) fn paths(plugins: bool) -> Vec<String> {
+impl Health<'_> {
+    const fn parts(&self) -> Parts {
+        Parts { kms_plugins: self.kms.is_some(), encryption_reload: self.reloads_encryption }
+    }
+}
+
+/// Every path of a health check of a server with these parts, for `/`.
+pub(crate) fn paths(parts: Parts) -> Vec<String> {
     let mut paths = Vec::new();
     for (name, endpoint) in Endpoint::ALL {
         paths.push(format!("/{name}"));
-        paths.extend(endpoint.checks(plugins).map(|check| format!("/{name}/{}", check.name)));
+        paths.extend(endpoint.checks(parts).map(|check| format!("/{name}/{}", check.name)));
     }
     paths
 }
@@ -183,7 +206,7 @@ pub(crate) fn answer(
     query: &Query,
 ) -> Response {
     let Some(name) = check else { return all(health, endpoint, query) };
-    let Some(check) = endpoint.checks(health.kms.is_some()).find(|known| known.name == name) else {
+    let Some(check) = endpoint.checks(health.parts()).find(|known| known.name == name) else {
         return text(404, NO_SUCH_PAGE);
     };
     match (check.run)(health, endpoint) {
@@ -197,7 +220,7 @@ fn all(health: &Health<'_>, endpoint: Endpoint, query: &Query) -> Response {
     let mut unknown: Vec<&str> = query.all("exclude").collect();
     let excluded = unknown.clone();
     let (mut lines, mut failed) = (String::new(), Vec::new());
-    for check in endpoint.checks(health.kms.is_some()) {
+    for check in endpoint.checks(health.parts()) {
         let name = check.name;
         if excluded.contains(&name) {
             unknown.retain(|excluded| *excluded != name);
@@ -243,6 +266,7 @@ mod tests {
     struct Server {
         store: Result<(), String>,
         kms: Option<Result<(), String>>,
+        reloads_encryption: bool,
         lifecycle: Lifecycle,
         grace: Duration,
     }
@@ -251,7 +275,8 @@ mod tests {
         fn started() -> Self {
             let lifecycle = Lifecycle::new();
             lifecycle.start();
-            Self { store: Ok(()), kms: None, lifecycle, grace: Duration::ZERO }
+            let (kms, reloads_encryption) = (None, false);
+            Self { store: Ok(()), kms, reloads_encryption, lifecycle, grace: Duration::ZERO }
         }
 
         fn get(&self, url: &str) -> Option<(u16, String)> {
@@ -262,6 +287,7 @@ mod tests {
                 store: &store,
                 store_ready: &store,
                 kms: self.kms.clone(),
+                reloads_encryption: self.reloads_encryption,
                 lifecycle: &self.lifecycle,
                 livez_grace_period: self.grace,
                 observe: &|_, _, _| {},
@@ -292,6 +318,22 @@ mod tests {
             }
             assert_eq!(server.get("/livez/kms-providers").unwrap().0, 404);
             assert_eq!(server.get("/livez").unwrap().0, 200);
+        }
+    }
+
+    #[test]
+    fn the_reload_of_encryption_is_a_hook() {
+        const NAME: &str = "poststarthook/start-encryption-provider-config-automatic-reload";
+        let mut server = Server::started();
+        for (is_reloaded, code) in [(false, 404), (true, 200)] {
+            server.reloads_encryption = is_reloaded;
+            for endpoint in ["healthz", "livez", "readyz"] {
+                assert_eq!(server.get(&format!("/{endpoint}/{NAME}")).unwrap().0, code);
+                let (_, text) = server.get(&format!("/{endpoint}?verbose")).unwrap();
+                assert_eq!(text.contains(&format!("[+]{NAME} ok\n")), is_reloaded);
+            }
+            let parts = Parts { kms_plugins: false, encryption_reload: is_reloaded };
+            assert_eq!(paths(parts).contains(&format!("/readyz/{NAME}")), is_reloaded);
         }
     }
 
@@ -356,6 +398,7 @@ mod tests {
     fn a_server_that_starts_may_live_before_it_is_ready() {
         let server = |grace| Server {
             kms: None,
+            reloads_encryption: false,
             store: Ok(()),
             lifecycle: Lifecycle::new(),
             grace: Duration::from_secs(grace),

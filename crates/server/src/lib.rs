@@ -16,6 +16,7 @@ mod answers;
 mod api;
 mod audit;
 mod audit_id;
+mod audit_notes;
 mod authentication;
 mod authorization;
 mod backends;

@@ -38,7 +38,7 @@ use pintle_registry::Registry;
 use crate::Config;
 use crate::EffectiveVersion;
 use crate::audit;
-use crate::authentication::Tokens;
+use crate::authentication::{Tokens, impersonation};
 use crate::authorization::{self, GraphMeasures};
 use crate::encryption;
 use crate::fairness::Fairness;
@@ -137,6 +137,7 @@ pub(crate) struct Live<'a> {
 pub(crate) struct Metrics {
     pub(crate) requests: Requests,
     pub(crate) access: Access,
+    pub(crate) impersonation: impersonation::Measures,
     pub(crate) streams: Streams,
     field_validations: [Distribution; 4],
     watch_lists: Series<4, Distribution>,
@@ -157,6 +158,7 @@ impl Metrics {
         Self {
             requests: Requests::new(),
             access: Access::new(),
+            impersonation: impersonation::Measures::default(),
             streams: Streams::default(),
             field_validations: std::array::from_fn(|_| Distribution::new(&f::SLI_BOUNDS)),
             watch_lists: Series::new(|| Distribution::new(&f::WATCH_LIST_BOUNDS)),
@@ -212,6 +214,7 @@ impl Metrics {
         let mut page = Page::new(self.sources.show_hidden);
         self.requests.write(&mut page);
         self.access.write(&mut page);
+        access::write_impersonation(&self.impersonation, &mut page);
         self.streams.write(&mut page);
         audits::write(&self.sources.audit, &mut page);
         egress::write(&self.sources.webhooks.ways.dials, &mut page);

@@ -203,7 +203,11 @@ const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwk
 
 fn all_paths(call: &Call<'_>) -> Vec<String> {
     let mut paths: Vec<String> = call.api.documents().paths().collect();
-    paths.extend(health::paths(plugins(call).is_some()));
+    let parts = health::Parts {
+        kms_plugins: plugins(call).is_some(),
+        encryption_reload: reloads_encryption(call),
+    };
+    paths.extend(health::paths(parts));
     paths.extend(OpenApi::paths().map(str::to_owned));
     paths.extend(OTHERS.map(str::to_owned));
     if open_id_configuration(call).is_some() {
@@ -244,6 +248,11 @@ fn plugins(call: &Call<'_>) -> Option<Result<(), String>> {
     call.api.encryption.as_ref().and_then(|encryption| encryption.health())
 }
 
+/// True if the configuration of encryption is reloaded.
+fn reloads_encryption(call: &Call<'_>) -> bool {
+    call.api.encryption.as_ref().is_some_and(|encryption| encryption.is_reloaded)
+}
+
 fn health_check(call: &Call<'_>) -> Option<Response> {
     let (endpoint, check) = health::endpoint(&call.info.path)?;
     let store = || call.api.registry.check().map_err(|error| error.to_string());
@@ -252,6 +261,7 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
         store: &store,
         store_ready: &store_ready,
         kms: plugins(call),
+        reloads_encryption: reloads_encryption(call),
         lifecycle: &call.api.lifecycle,
         livez_grace_period: call.api.settings.livez_grace_period,
         observe: &|endpoint, check, passed| call.api.metrics.checked(endpoint, check, passed),

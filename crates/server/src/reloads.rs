@@ -5,9 +5,6 @@ use sha2::{Digest, Sha256};
 
 use crate::identity::own_name;
 
-/// The number of configurations that have a series.
-const CONFIGS_MAX: usize = 16;
-
 /// The reloads of a configuration, by a hash of the server's name.
 pub(crate) struct Reloads {
     /// The name of the configuration in log lines.
@@ -16,7 +13,7 @@ pub(crate) struct Reloads {
     /// By `success` and `failure`.
     pub(crate) total: Series<2, Counter>,
     pub(crate) last_unix_seconds: Series<2, Gauge>,
-    /// 1 for the hash of the current configuration, 0 for earlier ones.
+    /// 1 for the hash of the current configuration.
     pub(crate) config: Series<2, Gauge>,
 }
 
@@ -28,13 +25,13 @@ impl Reloads {
             server: hash(own_name().as_bytes()),
             total: Series::default(),
             last_unix_seconds: Series::default(),
-            config: Series::with_max(CONFIGS_MAX, Gauge::default),
+            config: Series::default(),
         }
     }
 
     /// Sets the hash of the current configuration.
     pub(crate) fn taken(&self, content: &[u8]) {
-        self.config.all().iter().for_each(|(_, gauge)| gauge.set(0));
+        self.config.retain(|_| false);
         self.config.with([&self.server, &hash(content)]).set(1);
     }
 

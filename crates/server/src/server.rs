@@ -285,8 +285,7 @@ fn prepare_certificates(
         let kubelets =
             Kubelets::new(&config.kubelets, ways.cluster.clone(), pki.kubelet_client.clone())?;
         let files = config.extensions.client_files.as_ref();
-        let extensions =
-            Extensions::new(services, ways.cluster, files, pki.front_proxy.client.clone())?;
+        let extensions = Extensions::new(services, &ways, files, pki.front_proxy.client.clone())?;
         let aggregation = Arc::new(Aggregation::new(extensions));
         Ok(Prepared { pki, tls, tokens, backends: Backends { kubelets, aggregation } })
     })
@@ -346,7 +345,7 @@ async fn registry(
     store: Box<dyn Opening>,
     webhooks: &Arc<Webhooks>,
 ) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
-    let authorization = Authorization::new(config, webhooks.ways.control_plane.clone())?;
+    let authorization = Authorization::new(config, webhooks.ways.clone())?;
     let (chain, admission) = admission::chain(config, &authorization, webhooks)?;
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
@@ -456,6 +455,7 @@ fn api(
             compression: has(Feature::ApiResponseCompression),
             cbor: has(Feature::CborServingAndStorage),
             watch_list: has(Feature::WatchList),
+            constrained_impersonation: has(Feature::ConstrainedImpersonation),
             unsafe_deletion: has(Feature::UnsafeMalformedObjectDeletion),
             proxied_addresses: config.proxied_addresses,
             cors: config.cors.clone(),

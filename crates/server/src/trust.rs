@@ -3,6 +3,10 @@
 //! in Go. A kubelet's is verified by the CA for kubelets, if there is one. Local health checks
 //! verify none.
 
+mod algorithm;
+mod deprecations;
+mod refusal;
+
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -12,8 +16,15 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    SignatureScheme,
+};
 use x509_parser::prelude::{FromDer, X509Certificate};
+
+pub(crate) use deprecations::{DeprecatedServers, Deprecations};
+use refusal::Refused;
+pub(crate) use refusal::{Refusal, refusal};
 
 use crate::pki::Credentials;
 use crate::tls;
@@ -130,19 +141,31 @@ impl ServerCertVerifier for Verifier {
         let Trusted::These { authorities, named } = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
-        if named.iter().any(|named| named.as_ref() == end_entity.as_ref()) {
-            return verify_named(end_entity, server_name, now);
-        }
-        match authorities {
-            Some(authorities) => authorities.verify_server_cert(
+        let verdict = if named.iter().any(|named| named.as_ref() == end_entity.as_ref()) {
+            verify_named(end_entity, server_name, now)
+        } else if let Some(authorities) = authorities {
+            authorities.verify_server_cert(
                 end_entity,
                 intermediates,
                 server_name,
                 ocsp_response,
                 now,
-            ),
-            None => Err(Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)),
-        }
+            )
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+        };
+        verdict.map_err(|why| {
+            let refused = Refused {
+                leaf: end_entity,
+                others: intermediates,
+                roots: named,
+                name: server_name,
+                now,
+                provider: &self.provider,
+            };
+            let refusal = OtherError(Arc::new(refused.refusal(&why)));
+            Error::InvalidCertificate(CertificateError::Other(refusal))
+        })
     }
 
     fn verify_tls12_signature(
@@ -178,7 +201,7 @@ fn verify_named(
 ) -> Result<ServerCertVerified, Error> {
     rustls::client::verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
     let (_, parsed) = X509Certificate::from_der(certificate)
-        .map_err(|_| Error::InvalidCertificate(rustls::CertificateError::BadEncoding))?;
+        .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
     tls::is_of(parsed.validity(), now)?;
     Ok(ServerCertVerified::assertion())
 }

@@ -177,6 +177,8 @@ impl Webhooks {
     ) -> Result<Result<backends::Response, Failure>, String> {
         let began = Instant::now();
         let answer = self.connections.ask(backend, request(sender, uri, body)?).await;
+        let counts = &self.ways.deprecated.webhooks;
+        counts.add(backends::deprecations(&answer), uri.host().unwrap_or_default());
         let code = answer.as_ref().ok().map(code);
         self.calls.sent(host(uri), code, body.len(), began.elapsed());
         Ok(answer)

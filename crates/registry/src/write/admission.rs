@@ -132,6 +132,7 @@ impl Write<'_> {
             object,
             old,
             user: &self.context.user,
+            verb: self.context.verb,
             now: self.context.now,
             timing: &self.context.timing,
             recorder: self.context.recorder.as_deref(),

@@ -329,6 +329,7 @@ fn deletion<'a>(
         object: None,
         old: Some(tree),
         user: &context.user,
+        verb: context.verb,
         now: context.now,
         timing: &context.timing,
         recorder: context.recorder.as_deref(),

@@ -257,6 +257,7 @@ pub(crate) fn context() -> Context {
     Context {
         now,
         user: Arc::new(User { name: "someone".to_owned(), ..User::default() }),
+        verb: None,
         user_agent: "test".into(),
         warnings: Warnings::default(),
         refusal: Refusal::default(),

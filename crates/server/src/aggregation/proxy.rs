@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{Aggregation, ApiService, identity};
 use crate::authentication::Authentication;
-use crate::backends::{Backend, Extensions, Unreachable};
+use crate::backends::{self, Backend, Extensions, Unreachable};
 use crate::body::{Body, RequestBody, Upload};
 use crate::lifecycle::Stopping;
 use crate::query::Query;
@@ -116,7 +116,12 @@ impl ProxiedRequest<'_> {
     ) -> Response {
         let is_discovery = is_discovery(self.head.uri.path());
         let timeout = if is_discovery { DISCOVERY_TIMEOUT } else { Duration::MAX };
-        let answer = match tokio::time::timeout(timeout, extensions.ask(backend, request)).await {
+        let answer = tokio::time::timeout(timeout, extensions.ask(backend, request)).await;
+        if let Ok(answer) = &answer {
+            let counts = &extensions.deprecated.extensions;
+            counts.add(backends::deprecations(answer), backend.host());
+        }
+        let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) => {
                 return unavailable(&format!("error trying to reach service: {failure}"));

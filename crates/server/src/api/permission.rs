@@ -13,7 +13,7 @@ use pintle_trace::{Layer, Timing};
 use super::{Api, Incoming, Refusal};
 use crate::audit::{Received, Record};
 use crate::authentication::Peer;
-use crate::authentication::impersonation::impersonated;
+use crate::authentication::impersonation::{Impersonation, impersonated};
 use crate::connection::ConnectionState;
 use crate::console;
 use crate::in_progress::InProgress;
@@ -129,7 +129,12 @@ impl Api {
         let began = Instant::now();
         let is_same = |one: &Arc<User>| Arc::ptr_eq(one, &user);
         let headers = &incoming.head.headers;
-        let acting = impersonated(user.clone(), headers, incoming.info, &*self.authorizer).await;
+        let impersonation = Impersonation {
+            authorizer: &*self.authorizer,
+            is_constrained: self.settings.constrained_impersonation,
+            measures: &self.metrics.impersonation,
+        };
+        let acting = impersonated(user.clone(), headers, incoming.info, &impersonation).await;
         let took = began.elapsed();
         self.metrics.access.impersonated(took);
         let (acting, way) = acting?;

@@ -20,6 +20,7 @@ use pintle_value::{Value, cbor, json, yaml};
 use super::headers::Head;
 use super::moment::{Facts, Moment};
 use super::{Audit, Received, latency};
+use crate::audit_notes;
 use crate::body::Pieces;
 use crate::machine::now;
 use crate::options::recorded_options;
@@ -73,6 +74,7 @@ impl Record {
         if self.user.is_none() || self.recording.omits(Stage::RequestReceived) {
             return true;
         }
+        self.add_notes();
         let facts = self.facts.lock().clone();
         let at = self.head.received_unix_micros;
         let outcomes = self.audit.record(self.moment(Stage::RequestReceived, at, facts));
@@ -88,6 +90,15 @@ impl Record {
     pub(crate) fn presented(&self, known: &Authenticated) {
         if let Some(text) = known.staleness() {
             self.annotate(STALE_TOKEN, &text);
+        }
+    }
+
+    /// Annotates the request with the notes that were taken since the last call.
+    fn add_notes(&self) {
+        let notes = audit_notes::take();
+        if !notes.is_empty() {
+            let mut facts = self.facts.lock();
+            notes.into_iter().for_each(|(key, value)| facts.annotate(key.into(), value.into()));
         }
     }
 
@@ -135,6 +146,7 @@ impl Record {
     /// Records the response's head. Returns the response with a body that records itself while it is sent,
     /// if the level is `RequestResponse`.
     pub(crate) fn answered(self: &Arc<Self>, mut answer: respond::Response) -> respond::Response {
+        self.add_notes();
         let code = answer.status().as_u16();
         let status = answer.extensions_mut().remove::<Arc<Status>>();
         let is_object = status.is_some() || self.info.resource.is_some();

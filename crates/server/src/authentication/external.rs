@@ -108,8 +108,7 @@ impl External {
             issuers.push(issuer.map_err(|why| refused("oidc-issuer-url", why.to_string()))?);
         }
         let webhook = settings.webhook.as_ref().map(|webhook| {
-            let way = ways.control_plane.clone();
-            Webhook::new(webhook, &api_audiences, way).map_err(|why| {
+            Webhook::new(webhook, &api_audiences, &ways).map_err(|why| {
                 let reason = format!("{}: {why}", webhook.kubeconfig.display());
                 refused("authentication-token-webhook-config-file", reason)
             })
@@ -235,6 +234,7 @@ impl External {
         }
         self.providers.store(Arc::new(providers));
         self.verified.clear();
+        self.measures.providers.retain(&self.providers.load());
         self.measures.reloads.taken(content);
         Ok(())
     }

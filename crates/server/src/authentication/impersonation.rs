@@ -3,9 +3,11 @@
 //! There are several modes (upstream: constrained impersonation, KEP-5284). The legacy mode authorizes
 //! each attribute of the impersonated user. The others first authorize the request under their mode.
 
+mod measures;
 mod modes;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::HeaderMap;
 use pintle_auth::{ANONYMOUS, AUTHENTICATED, Authorizer, UNAUTHENTICATED, User};
@@ -15,7 +17,9 @@ use pintle_meta::{Status, quote::quote};
 use super::front_proxy::collect_extra;
 use crate::header_text::text;
 use crate::request_info::RequestInfo;
+pub(crate) use measures::{IMPERSONATION_BOUNDS, Measures};
 use modes::Allowed;
+pub(crate) use modes::own_node;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
@@ -32,16 +36,28 @@ struct Wanted {
     extra: Vec<(String, Vec<String>)>,
 }
 
+/// What decides about impersonations, and what measures them.
+pub(crate) struct Impersonation<'a> {
+    pub(crate) authorizer: &'a dyn Authorizer,
+    /// False if there is only the legacy mode.
+    pub(crate) is_constrained: bool,
+    pub(crate) measures: &'a Measures,
+}
+
 /// Returns the user as whom a request acts: the requesting user or the impersonated one, with the
 /// constrained mode.
 pub(crate) async fn impersonated(
     user: Arc<User>,
     headers: &HeaderMap,
     info: &RequestInfo,
-    authorizer: &dyn Authorizer,
+    impersonation: &Impersonation<'_>,
 ) -> Result<(Arc<User>, Option<&'static str>), Status> {
     let Some(wanted) = Wanted::read(headers)? else { return Ok((user, None)) };
-    let Allowed { mode, group } = Box::pin(modes::permit(&wanted, &user, info, authorizer)).await?;
+    let began = Instant::now();
+    let allowed = Box::pin(modes::permit(&wanted, &user, info, impersonation)).await;
+    let mode = allowed.as_ref().ok().map(|allowed| allowed.mode.unwrap_or_default());
+    impersonation.measures.attempted(mode, began.elapsed());
+    let Allowed { mode, group } = allowed?;
     Ok((Arc::new(wanted.into_user(group)), mode))
 }
 

@@ -1,3 +1,4 @@
+use super::impersonation::Impersonation;
 use super::*;
 use crate::config::RequestHeader;
 use crate::query::Query;
@@ -229,7 +230,9 @@ fn impersonate_by(headers: &HeaderMap, allowed: bool) -> Result<Arc<User>, Strin
     let query = Query::parse("");
     let info = RequestInfo::parse(&Method::GET, "/api/v1/pods", &query).expect("it is a path");
     let authorizer: &dyn Authorizer = if allowed { &AlwaysAllow } else { &AlwaysDeny };
-    let found = impersonation::impersonated(joe, headers, &info, authorizer);
+    let measures = &impersonation::Measures::default();
+    let impersonation = Impersonation { authorizer, is_constrained: true, measures };
+    let found = impersonation::impersonated(joe, headers, &info, &impersonation);
     let found = found.now_or_never().expect("no webhook").map(|(user, _)| user);
     found.map_err(|status| format!("{} {}", status.code, status.message))
 }

@@ -19,7 +19,7 @@ use super::measures::{Decisions, Measures};
 use super::nodes::Nodes;
 use super::webhook::Webhook;
 use crate::Error;
-use crate::backends::Way;
+use crate::backends::Ways;
 use crate::config::Config;
 use crate::followed_file::FollowedFile;
 use crate::machine::now;
@@ -41,14 +41,14 @@ struct Parts {
     /// `None` without the mode Node: then no graph is maintained.
     nodes: Option<Arc<Nodes>>,
     policies: Option<Arc<Policies>>,
-    /// The connection to webhooks.
-    way: Way,
+    /// The connections to webhooks.
+    ways: Ways,
 }
 
 impl Authorization {
     /// # Errors
     /// The error of the configuration or of a file that it names.
-    pub(crate) fn new(config: &Config, way: Way) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, ways: Ways) -> Result<Self, Error> {
         let (configured, file) = configured(config)?;
         let modes = configured.iter().map(|one| one.mode).filter(|mode| *mode != Mode::Webhook);
         let modes: Vec<Mode> = modes.collect();
@@ -57,7 +57,7 @@ impl Authorization {
             roles: Arc::new(Roles::new()),
             nodes: is_wanted(Mode::Node).then(|| Arc::new(Nodes::new(config))),
             policies: if is_wanted(Mode::Abac) { Some(Arc::new(policies(config)?)) } else { None },
-            way,
+            ways,
         };
         let measures = Arc::new(Measures::default());
         let chain = parts.chain(configured, &measures).map_err(|reason| {
@@ -195,7 +195,7 @@ impl Parts {
                 (Mode::Node, _) => self.nodes.clone().ok_or_else(absent)?,
                 (Mode::Rbac, _) => self.roles.clone(),
                 (Mode::Webhook, Some(settings)) => {
-                    Arc::new(Webhook::new(name, settings, self.way.clone(), measures.clone())?)
+                    Arc::new(Webhook::new(name, settings, &self.ways, measures.clone())?)
                 }
                 (Mode::Webhook, None) => return Err(absent()),
             };

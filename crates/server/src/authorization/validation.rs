@@ -1,6 +1,7 @@
 //! Validation that needs an authorizer or cryptography, which `pintle-kinds` has not (upstream:
 //! strategies with an authorizer, and `validateCSR`). It runs after a kind's other rules.
 
+mod claims;
 mod parameters;
 mod possession;
 
@@ -21,11 +22,13 @@ use crate::pki::proves_possession;
 /// requests that cannot be decoded or verified.
 pub(crate) struct Validation {
     authorizer: Arc<dyn Authorizer>,
+    /// True if changes of the status of ResourceClaims need permissions of their own.
+    authorizes_claims: bool,
 }
 
 impl Validation {
-    pub(crate) fn new(authorizer: &Arc<dyn Authorizer>) -> Self {
-        Self { authorizer: authorizer.clone() }
+    pub(crate) fn new(authorizer: &Arc<dyn Authorizer>, authorizes_claims: bool) -> Self {
+        Self { authorizer: authorizer.clone(), authorizes_claims }
     }
 }
 
@@ -55,6 +58,17 @@ impl Admission for Validation {
                 Some(Box::pin(
                     async move { refuse(write, new, unsigned(write, new, authorizer).await) },
                 ))
+            }
+            (claims::GROUP, "resourceclaims", "status") if self.authorizes_claims => {
+                let change = claims::Change::of(write)?;
+                Some(Box::pin(async move {
+                    let errors = change.errors(authorizer).await;
+                    if errors.is_empty() {
+                        return Ok(Vec::new());
+                    }
+                    let kind = write.resource.group_kind();
+                    Err(Status::invalid(&kind, object::name(new), &errors))
+                }))
             }
             (parameters::GROUP, _, "") => {
                 let question = parameters::question(write, new, registry)?;

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Answer, Backend, Failure, Response, dial};
+use crate::trust::Deprecations;
 
 /// The largest number of idle connections.
 const IDLE_MAX: usize = 64;
@@ -43,6 +44,8 @@ pub(crate) struct Connections(Mutex<Vec<(Backend, Connection, Instant)>>);
 pub(crate) struct Connection {
     sender: SendRequest<AnyBody>,
     driver: JoinHandle<()>,
+    /// The deprecated properties of the backend's certificates. Responses have them as an extension.
+    deprecations: Deprecations,
 }
 
 impl Connections {
@@ -81,7 +84,7 @@ impl Connections {
         answer: http::Response<hyper::body::Incoming>,
     ) -> Response {
         let (connections, to) = (self.clone(), to.clone());
-        answer.map(|body| {
+        connection.marked(answer).map(|body| {
             Answer::new(body, move |is_whole| {
                 if is_whole {
                     connections.return_to_pool(to, connection);
@@ -127,7 +130,7 @@ impl Connections {
 impl Connection {
     /// Opens a connection.
     async fn open(to: &Backend) -> Result<Self, Failure> {
-        let stream = dial::connect(to).await?;
+        let (stream, deprecations) = dial::connect_with_deprecations(to).await?;
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|why| Failure::Exchange(why.to_string()))?;
         let driver = tokio::spawn(async move {
@@ -135,7 +138,14 @@ impl Connection {
                 tracing::debug!(%error, "a connection to a backend broke");
             }
         });
-        Ok(Self { sender, driver })
+        Ok(Self { sender, driver, deprecations })
+    }
+
+    fn marked<B>(&self, mut answer: http::Response<B>) -> http::Response<B> {
+        if self.deprecations != Deprecations::default() {
+            answer.extensions_mut().insert(self.deprecations);
+        }
+        answer
     }
 
     /// Sends a request on a connection that closes with the response.
@@ -145,6 +155,7 @@ impl Connection {
     {
         let mut connection = Self::open(to).await?;
         let answer = connection.sender.try_send_request(any(request)).await.map_err(failed)?;
+        let answer = connection.marked(answer);
         Ok(answer.map(|body| Answer::new(body, move |_| drop(connection))))
     }
 }

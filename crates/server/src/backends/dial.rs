@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{Backend, Way};
+use crate::trust::{self, Deprecations, Refusal};
 
 /// Upstream's timeout of dialling and of the TLS handshake.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,8 +23,8 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Dial(String),
     /// The certificate is invalid or another server's.
-    #[error("{0}")]
-    Certificate(String),
+    #[error("tls: failed to verify certificate: {0}")]
+    Certificate(Refusal),
     /// The connection broke, or the peer does not speak HTTP.
     #[error("{0}")]
     Exchange(String),
@@ -36,16 +37,27 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Connects to a backend, with TLS if it has TLS settings.
 pub(crate) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
+    connect_with_deprecations(backend).await.map(|(stream, _)| stream)
+}
+
+/// [`connect`], with the deprecated properties of the backend's certificates.
+pub(super) async fn connect_with_deprecations(
+    backend: &Backend,
+) -> Result<(Box<dyn Stream>, Deprecations), Failure> {
     let authority = backend.authority.as_str();
     let stream = tokio::time::timeout(DIAL_TIMEOUT, reach(backend)).await;
     let stream = stream.unwrap_or_else(|_| Err(format!("dial tcp {authority}: i/o timeout")));
     let stream = stream.map_err(Failure::Dial)?;
-    let Some(tls) = &backend.tls else { return Ok(stream) };
+    let Some(tls) = &backend.tls else { return Ok((stream, Deprecations::default())) };
     let name = server_name(backend.name.as_deref().unwrap_or_else(|| host(authority)));
     let name = name.map_err(Failure::Dial)?;
     let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-        Ok(Ok(stream)) => Ok(Box::new(stream)),
+        Ok(Ok(stream)) => {
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            let deprecations = Deprecations::of_chain(chain);
+            Ok((Box::new(stream), deprecations))
+        }
         Ok(Err(why)) => Err(Failure::of_handshake(&why)),
         Err(_) => Err(Failure::Dial("net/http: TLS handshake timeout".to_owned())),
     }
@@ -84,15 +96,8 @@ impl Failure {
     pub(super) fn of_handshake(why: &std::io::Error) -> Self {
         let cause = why.get_ref().and_then(|cause| cause.downcast_ref());
         match cause {
-            Some(rustls::Error::InvalidCertificate(reason)) => {
-                let words = match reason {
-                    rustls::CertificateError::UnknownIssuer
-                    | rustls::CertificateError::BadSignature => {
-                        "x509: certificate signed by unknown authority".to_owned()
-                    }
-                    other => format!("x509: {other}"),
-                };
-                Self::Certificate(format!("tls: failed to verify certificate: {words}"))
+            Some(why @ rustls::Error::InvalidCertificate(_)) => {
+                Self::Certificate(trust::refusal(why))
             }
             Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
                 Self::Dial("tls: first record does not look like a TLS handshake".to_owned())

@@ -14,6 +14,7 @@ use super::dial::{self, Failure, Stream};
 use super::measures::{DialStage, Dials};
 use crate::config::{Egress, EgressSelector, EgressTls, Transport};
 use crate::pki::{self, Credentials};
+use crate::trust::DeprecatedServers;
 use crate::{Error, trust};
 
 const FLAG: &str = "egress-selector-config-file";
@@ -58,6 +59,8 @@ pub(crate) struct Ways {
     pub(crate) control_plane: Way,
     /// Measures of proxies.
     pub(crate) dials: Arc<Dials>,
+    /// Servers with deprecated certificates.
+    pub(crate) deprecated: Arc<DeprecatedServers>,
 }
 
 impl Ways {
@@ -66,7 +69,17 @@ impl Ways {
         let dials = Arc::<Dials>::default();
         let cluster = Way::new(&selector.cluster, &dials)?;
         let control_plane = Way::new(&selector.control_plane, &dials)?;
-        Ok(Self { cluster, control_plane, dials })
+        Ok(Self { cluster, control_plane, dials, deprecated: Arc::default() })
+    }
+
+    /// Direct connections.
+    pub(crate) fn direct() -> Self {
+        Self {
+            cluster: Way::Direct,
+            control_plane: Way::Direct,
+            dials: Arc::default(),
+            deprecated: Arc::default(),
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 
 use super::identity::{Identity, identity};
-use super::{Backend, Connections, Failure, Response, Services, Way};
+use super::{Backend, Connections, Failure, Response, Services, Way, Ways};
 use crate::pki::{Credentials, RenewedCredentials};
+use crate::trust::DeprecatedServers;
 use crate::{Error, trust};
 
 /// The interval at which the client certificate is reloaded.
@@ -25,6 +26,7 @@ const SETTINGS_MAX: usize = 256;
 pub(crate) struct Extensions {
     services: Arc<Services>,
     way: Way,
+    pub(crate) deprecated: Arc<DeprecatedServers>,
     identity: Identity,
     settings: Mutex<Settings>,
     connections: Arc<Connections>,
@@ -52,7 +54,7 @@ impl Extensions {
     /// own certificate.
     pub(crate) fn new(
         services: Arc<Services>,
-        way: Way,
+        ways: &Ways,
         files: Option<&(PathBuf, PathBuf)>,
         own: RenewedCredentials,
     ) -> Result<Self, Error> {
@@ -60,7 +62,8 @@ impl Extensions {
             Identity::new(files, ["proxy-client-cert-file", "proxy-client-key-file"], own);
         let settings = Settings::new(identity.credentials()?)?;
         let settings = Mutex::new(settings);
-        Ok(Self { services, way, identity, settings, connections: Arc::default() })
+        let (way, deprecated) = (ways.cluster.clone(), ways.deprecated.clone());
+        Ok(Self { services, way, deprecated, identity, settings, connections: Arc::default() })
     }
 
     /// Resolves a service's port; the certificate's name is `name.namespace.svc`.

@@ -1,10 +1,12 @@
 use super::*;
 
-const ALL: [Feature; 10] = [
+const ALL: [Feature; 12] = [
     Feature::ApiResponseCompression,
     Feature::CborServingAndStorage,
     Feature::ComponentFlagz,
     Feature::ComponentStatusz,
+    Feature::ConstrainedImpersonation,
+    Feature::ResourceClaimGranularStatusAuthorization,
     Feature::UnsafeMalformedObjectDeletion,
     Feature::WatchList,
     Feature::Kinds(pintle_kinds::Feature::ClusterTrustBundle),
@@ -29,24 +31,46 @@ fn feature_gates_are_parsed_or_refused() {
     const CBOR: &str = "CBORServingAndStorage";
     const FLAGZ: &str = "ComponentFlagz";
     const STATUSZ: &str = "ComponentStatusz";
+    const IMPERSONATION: &str = "ConstrainedImpersonation";
+    const CLAIMS: &str = "DRAResourceClaimGranularStatusAuthorization";
     const DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
     const LIST: &str = "WatchList";
     const MIGRATOR: &str = "StorageVersionMigrator";
-    let default = [COMPRESSION, FLAGZ, STATUSZ, LIST];
+    let default = [COMPRESSION, FLAGZ, STATUSZ, IMPERSONATION, CLAIMS, LIST];
     let rows: &[(&str, &[&str])] = &[
         ("", &default),
-        ("APIResponseCompression=false", &[FLAGZ, STATUSZ, LIST]), // CMP-02
+        ("APIResponseCompression=false", &[FLAGZ, STATUSZ, IMPERSONATION, CLAIMS, LIST]), // CMP-02
         (" APIResponseCompression = true ,", &default),
-        ("kube:WatchList=false", &[COMPRESSION, FLAGZ, STATUSZ]),
+        ("kube:WatchList=false", &[COMPRESSION, FLAGZ, STATUSZ, IMPERSONATION, CLAIMS]),
         ("AllBeta=false,WatchList=true", &[LIST]),
         ("WatchList=true,AllBeta=false", &[LIST]),
-        ("AllAlpha=true", &[COMPRESSION, CBOR, FLAGZ, STATUSZ, DELETION, LIST, "GenericWorkload"]),
-        ("StorageVersionMigrator=true", &[COMPRESSION, FLAGZ, STATUSZ, LIST, MIGRATOR]),
+        (
+            "AllAlpha=true",
+            &[
+                COMPRESSION,
+                CBOR,
+                FLAGZ,
+                STATUSZ,
+                IMPERSONATION,
+                CLAIMS,
+                DELETION,
+                LIST,
+                "GenericWorkload",
+            ],
+        ),
+        (
+            "StorageVersionMigrator=true",
+            &[COMPRESSION, FLAGZ, STATUSZ, IMPERSONATION, CLAIMS, LIST, MIGRATOR],
+        ),
         ("WatchList=false,WatchList=true", &default),
-        ("ComponentFlagz=false,ComponentStatusz=false", &[COMPRESSION, LIST]),
+        (
+            "ComponentFlagz=false,ComponentStatusz=false",
+            &[COMPRESSION, IMPERSONATION, CLAIMS, LIST],
+        ),
+        ("ConstrainedImpersonation=false", &[COMPRESSION, FLAGZ, STATUSZ, CLAIMS, LIST]),
         // A gate without effect here accepts both values; a fixed one accepts the value that it has.
         ("GangScheduling=false,KubeletCrashLoopBackOffMax=false", &default),
-        ("ConstrainedImpersonation=true,HPAScaleToZero=false", &default),
+        ("EnvFiles=true,HPAScaleToZero=false", &default),
         ("RetryGenerateName=true", &default), // DEP-25
     ];
     for (flag, on) in rows {
@@ -58,8 +82,8 @@ fn feature_gates_are_parsed_or_refused() {
         "cannot set feature gate RetryGenerateName to false, feature is locked to true",
     );
     refused(
-        "ConstrainedImpersonation=false",
-        "cannot set feature gate ConstrainedImpersonation to false, this server always has the feature",
+        "EnvFiles=false",
+        "cannot set feature gate EnvFiles to false, this server always has the feature",
     );
     refused(
         "HPAScaleToZero=true",
@@ -116,7 +140,9 @@ fn gates_have_the_stage_and_default_of_the_emulated_release() {
         ("1.33", "AnonymousAuthConfigurableEndpoints", Some(("BETA", true))),
         ("1.34", "AnonymousAuthConfigurableEndpoints", Some(("", true))),
         // This server always has the feature and reports it as on.
-        ("1.34", "ConstrainedImpersonation", Some(("BETA", true))),
+        ("1.34", "EnvFiles", Some(("ALPHA", true))),
+        ("1.35", "ConstrainedImpersonation", Some(("ALPHA", false))),
+        ("1.34", "ConstrainedImpersonation", None),
     ];
     for (release, name, expected) in rows {
         let gates = of(release, "").unwrap();

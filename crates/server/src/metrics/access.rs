@@ -14,7 +14,7 @@ use super::families::{
 use super::family::Page;
 use super::requests::total;
 use super::{counters, distributions, gauges};
-use crate::authentication::external;
+use crate::authentication::{external, impersonation};
 use crate::authorization::{GraphMeasures, Measures};
 
 /// The measures of authentication and authorization.
@@ -131,6 +131,24 @@ impl Access {
         let certificates = self.0.all().map(|cells| &cells.certificates);
         page.family(&CERTIFICATE_EXPIRATION)
             .distribution(&[], &total(&EXPIRATION_BOUNDS, certificates));
+    }
+}
+
+/// Writes the measures of impersonation.
+pub(super) fn write_impersonation(measures: &impersonation::Measures, page: &mut Page) {
+    for (count, durations, series) in [
+        (&f::IMPERSONATIONS, &f::IMPERSONATION_DURATION, &measures.attempts),
+        (
+            &f::IMPERSONATION_AUTHORIZATIONS,
+            &f::IMPERSONATION_AUTHORIZATION_DURATION,
+            &measures.authorizations,
+        ),
+    ] {
+        let mut counts = page.family(count);
+        for ([decision, mode], took) in series.all() {
+            counts.value(&[&decision, &mode], took.observed().count());
+        }
+        distributions(page, durations, series);
     }
 }
 

@@ -57,8 +57,8 @@ pub(crate) async fn ask(
     request: Request<Empty<Bytes>>,
 ) -> Result<Answer, String> {
     let answer = backend.ask(request).await.map_err(|failure| match failure {
-        Failure::Dial(why) | Failure::Certificate(why) => format!("error dialing backend: {why}"),
         Failure::Exchange(why) => why,
+        failure => format!("error dialing backend: {failure}"),
     })?;
     match answer.status() {
         StatusCode::SWITCHING_PROTOCOLS => Ok(Answer::Switched(answer)),

@@ -43,6 +43,7 @@ impl Cluster {
         let context = Context {
             now,
             user: Arc::default(),
+            verb: None,
             user_agent: "test/1".into(),
             warnings: Warnings::default(),
             timing: Arc::default(),

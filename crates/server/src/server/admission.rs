@@ -10,7 +10,7 @@ use pintle_registry::webhook::Caller;
 use crate::authorization::{self, Authorization, Authorized, NoEscalation, Validation};
 use crate::machine::random;
 use crate::webhooks::{Remote, Users, Webhooks, WithUsers};
-use crate::{Config, Error};
+use crate::{Config, Error, Feature};
 
 /// The enabled plugins, the checks that are not plugins, and the measures of both.
 pub(super) fn chain(
@@ -22,7 +22,9 @@ pub(super) fn chain(
     let (authorizer, roles) = (&authorization.authorizer(), authorization.roles());
     let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
     let plugins = &config.admission_plugins;
-    let validation = Validation::new(authorizer);
+    let authorizes_claims =
+        config.feature_gates.has(Feature::ResourceClaimGranularStatusAuthorization);
+    let validation = Validation::new(authorizer, authorizes_claims);
     let mut chain: Vec<Box<dyn admission::Admission>> =
         vec![Box::new(escalation), Box::new(validation)];
     let permissions: Arc<dyn pintle_admission::Permissions> =
@@ -48,7 +50,7 @@ fn image_policy(
 ) -> Result<Option<Box<dyn admission::Admission>>, Error> {
     let Some(policy) = plugins.image_policy() else { return Ok(None) };
     let path = &policy.kubeconfig;
-    let remote = Remote::read(path, webhooks.ways.control_plane.clone());
+    let remote = Remote::read(path, &webhooks.ways);
     let remote = remote.map_err(|why| unusable(ImagePolicyWebhook::NAME, path, &why))?;
     Ok(Some(Box::new(ImagePolicyWebhook::new(policy.clone(), Box::new(remote)))))
 }

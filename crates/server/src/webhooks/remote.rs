@@ -17,8 +17,8 @@ use pintle_value::{Value, yaml};
 use super::answer::{self, Outcome};
 use super::retry;
 use super::user::{self, User, refuse, text};
-use crate::backends::{Backend, Connections, Failure, Response, Way};
-use crate::trust;
+use crate::backends::{self, Backend, Connections, Failure, Response, Way, Ways};
+use crate::trust::{self, DeprecatedServers};
 
 /// The largest response.
 const ANSWER_BYTES_MAX: usize = 3 << 20;
@@ -36,6 +36,7 @@ pub(crate) struct Remote {
     /// The PEM of the trusted CAs, empty for the system's; `None` disables verification.
     trusted: Option<Vec<u8>>,
     way: Way,
+    deprecated: Arc<DeprecatedServers>,
     user: User,
     connections: Arc<Connections>,
 }
@@ -45,14 +46,14 @@ impl Remote {
     ///
     /// # Errors
     /// The error of the file.
-    pub(crate) fn read(path: &Path, way: Way) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path, ways: &Ways) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|why| why.to_string())?;
         let file = yaml::parse(&bytes).map_err(|why| why.to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        Self::of(&file, folder, way)
+        Self::of(&file, folder, ways)
     }
 
-    fn of(file: &Value, folder: &Path, way: Way) -> Result<Self, String> {
+    fn of(file: &Value, folder: &Path, ways: &Ways) -> Result<Self, String> {
         let (kind, version) = (text(file, "kind"), text(file, "apiVersion"));
         if !matches!((kind, version), ("Config" | "", "v1" | "")) {
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
@@ -87,7 +88,8 @@ impl Remote {
             authority,
             name: name.to_owned(),
             trusted,
-            way,
+            way: ways.control_plane.clone(),
+            deprecated: ways.deprecated.clone(),
             user: User::read(&user, folder)?,
             connections: Arc::default(),
             uri,
@@ -176,6 +178,8 @@ impl Remote {
             // sent once more.
             answer = self.connections.ask(&backend, self.request(body)?).await;
         }
+        let host = self.uri.host().unwrap_or_default();
+        self.deprecated.webhooks.add(backends::deprecations(&answer), host);
         let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))

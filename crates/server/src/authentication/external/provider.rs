@@ -67,6 +67,15 @@ impl Default for ProviderMeasures {
     }
 }
 
+impl ProviderMeasures {
+    /// Removes the measures of the keys of issuers that are no longer configured.
+    pub(super) fn retain(&self, providers: &[Arc<Provider>]) {
+        let is_configured = |hash: &str| providers.iter().any(|one| one.issuer_hash == hash);
+        self.fetched_unix_seconds.retain(|[_, issuer, _]| is_configured(issuer));
+        self.key_sets.retain(|[_, _, issuer]| is_configured(issuer));
+    }
+}
+
 impl Provider {
     /// # Errors
     /// If the issuer's CAs cannot be read.
@@ -204,9 +213,7 @@ impl Provider {
         last.set(now().unix_seconds());
         let (keys, key_set) = fetched.map_err(|why| format!("fetching keys {why}"))?;
         let key_sets = &self.measures.key_sets;
-        let all = key_sets.all();
-        let of_this = all.iter().filter(|(labels, _)| *labels[2] == *issuer);
-        of_this.for_each(|(_, key_set)| key_set.set(0));
+        key_sets.retain(|[_, _, of]| of != issuer);
         key_sets.with([&server, &key_set, issuer]).set(1);
         Ok(keys)
     }

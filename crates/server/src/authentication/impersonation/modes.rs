@@ -8,13 +8,14 @@
 mod tests;
 
 use std::borrow::Cow;
+use std::time::Instant;
 
-use pintle_auth::{Attributes, Authorizer, Objects, Reason, Subject, User};
+use pintle_auth::{Attributes, Objects, Reason, Subject, User};
 use pintle_meta::user::{MASTERS, NODES, split_service_account};
 use pintle_meta::{Status, field, names, quote::quote, validation};
 use pintle_value::Path;
 
-use super::Wanted;
+use super::{Impersonation, Wanted};
 use crate::request_info::RequestInfo;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -76,15 +77,16 @@ pub(super) async fn permit(
     wanted: &Wanted,
     user: &User,
     info: &RequestInfo,
-    authorizer: &dyn Authorizer,
+    impersonation: &Impersonation<'_>,
 ) -> Result<Allowed, Status> {
     let mut refusal = None;
-    for mode in MODES.iter().filter(|mode| (mode.applies)(user, wanted)) {
+    let exists = |mode: &&Mode| impersonation.is_constrained || !mode.is_constrained();
+    for mode in MODES.iter().filter(exists).filter(|mode| (mode.applies)(user, wanted)) {
         let verb = match mode.name {
             "" => Cow::Borrowed("impersonate"),
             name => Cow::Owned(format!("impersonate:{name}")),
         };
-        let check = Check { mode: mode.name, verb: &verb, user, authorizer };
+        let check = Check { mode: mode.name, verb: &verb, user, impersonation };
         match check.all(wanted, info).await {
             Ok(()) => {
                 let is_constrained = mode.is_constrained();
@@ -108,7 +110,7 @@ struct Check<'a> {
     mode: &'static str,
     verb: &'a str,
     user: &'a User,
-    authorizer: &'a dyn Authorizer,
+    impersonation: &'a Impersonation<'a>,
 }
 
 impl Check<'_> {
@@ -216,7 +218,9 @@ impl Check<'_> {
 
     async fn ask(&self, verb: &str, subject: Subject<'_>) -> Result<(), Status> {
         let attributes = Attributes { user: self.user, verb, subject };
-        let ruling = self.authorizer.authorize(&attributes).await;
+        let began = Instant::now();
+        let ruling = self.impersonation.authorizer.authorize(&attributes).await;
+        self.impersonation.measures.authorized(self.mode, ruling.allowed(), began.elapsed());
         if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
     }
 
@@ -246,7 +250,7 @@ fn node(user: &str) -> Option<&str> {
 }
 
 /// The node of a service account's pod, from its token.
-fn own_node(user: &User) -> Option<&str> {
+pub(crate) fn own_node(user: &User) -> Option<&str> {
     split_service_account(&user.name)?;
     match user.extra.iter().find(|(key, _)| key == NODE_NAME)?.1.as_slice() {
         [node] => Some(node),

@@ -6,6 +6,7 @@ use pintle_measure::nanoseconds;
 use super::Stability::{Alpha, Beta};
 use super::{Family, counter, doubling, families, gauge, seconds, whole};
 use crate::authentication::external::JWT_BOUNDS;
+use crate::authentication::impersonation::IMPERSONATION_BOUNDS;
 use crate::authorization::{CONDITION_BOUNDS, NODE_GRAPH_BOUNDS, WEBHOOK_BOUNDS};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -38,6 +39,14 @@ families! {
         "When the keys of an OpenID provider were last fetched.");
     JWT_KEYS = gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info", Alpha, &["apiserver_id_hash", "hash", "jwt_issuer_hash"],
         "The last fetched key set of an OpenID provider, by its hash.");
+    IMPERSONATIONS = counter("apiserver_impersonation_attempts_total", Alpha, &["decision", "mode"],
+        "Impersonations, by decision and mode.");
+    IMPERSONATION_DURATION = seconds("apiserver_impersonation_attempts_duration_seconds", Alpha, &["decision", "mode"], &IMPERSONATION_BOUNDS,
+        "How long impersonations took.");
+    IMPERSONATION_AUTHORIZATIONS = counter("apiserver_impersonation_authorization_attempts_total", Alpha, &["decision", "mode"],
+        "Authorizations of impersonations, by decision and mode.");
+    IMPERSONATION_AUTHORIZATION_DURATION = seconds("apiserver_impersonation_authorization_attempts_duration_seconds", Alpha, &["decision", "mode"], &IMPERSONATION_BOUNDS,
+        "How long authorizations of impersonations took.");
     AUTHORIZATIONS = counter("authorization_attempts_total", Alpha, &["result"],
         "Authorization attempts, by result.");
     AUTHORIZATION_DURATION = seconds("authorization_duration_seconds", Alpha, &["result"], &ACCESS_BOUNDS,

@@ -39,6 +39,14 @@ families! {
         "How long conversions by webhooks took, by outcome.");
     DEFINITION_CONVERSIONS = seconds("apiserver_crd_conversion_webhook_duration_seconds", Alpha, &["crd_name", "from_version", "succeeded", "to_version"], &DEFINITION_BOUNDS,
         "How long conversions by webhooks took, by custom resource definition.");
+    WEBHOOKS_WITHOUT_SAN = counter("apiserver_webhooks_x509_missing_san_total", Alpha, &[],
+        "Requests to webhooks whose certificate has no subject alternative name.");
+    WEBHOOKS_WITH_SHA1 = counter("apiserver_webhooks_x509_insecure_sha1_total", Alpha, &[],
+        "Requests to webhooks whose certificate has a SHA-1 signature.");
+    EXTENSIONS_WITHOUT_SAN = counter("apiserver_kube_aggregator_x509_missing_san_total", Alpha, &[],
+        "Requests to extension API servers whose certificate has no subject alternative name.");
+    EXTENSIONS_WITH_SHA1 = counter("apiserver_kube_aggregator_x509_insecure_sha1_total", Alpha, &[],
+        "Requests to extension API servers whose certificate has a SHA-1 signature.");
     UNAVAILABLE = gauge("aggregator_unavailable_apiservice", Alpha, &["name"],
         "1 if an APIService is unavailable.");
     LAPSES = counter("aggregator_unavailable_apiservice_total", Alpha, &["name", "reason"],

@@ -1,8 +1,9 @@
 use futures_util::FutureExt as _;
 use http::Method;
-use pintle_auth::{Answer, Decision, Rules, Ruling};
+use pintle_auth::{Answer, Authorizer, Decision, Rules, Ruling};
 
 use super::*;
+use crate::authentication::impersonation::Measures;
 use crate::query::Query;
 
 /// An authorizer that allows the listed requests: `verb group/resource namespace/name`.
@@ -48,8 +49,13 @@ fn list_pods(
 ) -> Result<Option<&'static str>, String> {
     let info = RequestInfo::parse(&Method::GET, "/api/v1/namespaces/t/pods", &Query::parse(""))
         .expect("the path is valid");
-    let allows = Allows(allowed);
-    let permitted = permit(wanted, user, &info, &allows).now_or_never().expect("no webhook");
+    let impersonation = Impersonation {
+        authorizer: &Allows(allowed),
+        is_constrained: true,
+        measures: &Measures::default(),
+    };
+    let permitted = permit(wanted, user, &info, &impersonation).now_or_never();
+    let permitted = permitted.expect("no webhook");
     permitted.map(|allowed| allowed.group).map_err(|status| status.message)
 }
 
