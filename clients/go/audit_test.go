@@ -1,17 +1,21 @@
 package clients
 
 import (
+	"archive/zip"
 	"bufio"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,10 +50,11 @@ rules:
 type auditEvent struct {
 	Level, AuditID, Stage, RequestURI, Verb, UserAgent string
 	User, ImpersonatedUser                             struct {
-		Username string
-		Groups   []string
+		Username, UID string
+		Groups        []string
 	}
-	ObjectRef struct{ Resource, Namespace, Name, APIVersion string }
+	AuthenticationMetadata struct{ ImpersonationConstraint string }
+	ObjectRef              struct{ Resource, Namespace, Name, APIVersion string }
 
 	ResponseStatus struct {
 		Code    int
@@ -225,6 +230,44 @@ func TestAuditOfStrangers(t *testing.T) {
 		text, _ := os.ReadFile(legacy)
 		return strings.Contains(string(text), `user-agent="x\" uri=\"forged" namespace="<none>" uri="/nowhere/agent" response="403"`)
 	})
+}
+
+// Times in the legacy format are local, as Go formats them.
+func TestAuditTimesInLegacyFormat(t *testing.T) {
+	archive, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Skip("Go has no time zones here: ", err)
+	}
+	defer archive.Close()
+	rules, err := fs.ReadFile(archive, "Asia/Kathmandu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := t.TempDir()
+	policy, log, zone := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log"), filepath.Join(place, "zone")
+	writeFile(t, zone, string(rules))
+	writeFile(t, policy, auditPolicy)
+	for value, suffix := range map[string]string{zone: "+05:45", ":" + zone: "+05:45", "UTC": "Z", "": "Z", "Nowhere/Nothing": "Z"} {
+		t.Setenv("TZ", value)
+		_ = os.Remove(log)
+		config := serve(t, "--audit-policy-file="+policy, "--audit-log-path="+log, "--audit-log-format=legacy", "--audit-log-mode=blocking")
+		if _, err := kubernetes.NewForConfigOrDie(config).ServerVersion(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the event is in the log", func() bool {
+			text, _ := os.ReadFile(log)
+			return strings.Contains(string(text), `uri="/version"`)
+		})
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stamp, _, _ := strings.Cut(string(text), " AUDIT: id=")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if ago := time.Since(at); err != nil || !strings.HasSuffix(stamp, suffix) || ago < 0 || ago > time.Minute {
+			t.Errorf("TZ=%q: %s, %v ago (%v)", value, stamp, ago, err)
+		}
+	}
 }
 
 // Objects are recorded as JSON, whatever encoding the client uses.

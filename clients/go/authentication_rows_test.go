@@ -1,14 +1,20 @@
 package clients
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -227,4 +233,139 @@ func TestMultipleJWTAuthenticators(t *testing.T) {
 	}
 	_, err := whoami(config, one.token(t, tree{"iss": two.URL, "uid": "1", "roles": "a", "other_roles": "b"}))
 	told(t, "one signs for the other", err, apierrors.IsUnauthorized)
+}
+
+// The metrics of the keys of each issuer: its hash, and the hash of its keys.
+func keyMetrics(t *testing.T, config *rest.Config) map[string]string {
+	text, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := func(line, name string) string {
+		_, rest, _ := strings.Cut(line, name+`="`)
+		value, _, _ := strings.Cut(rest, `"`)
+		return value
+	}
+	found := map[string]string{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if rest, is := strings.CutPrefix(line, "apiserver_authentication_jwt_authenticator_jwks_fetch_last_"); is {
+			name, _, _ := strings.Cut(rest, "{")
+			found[name+" "+label(rest, "jwt_issuer_hash")+" "+label(rest, "result")] = label(rest, ",hash")
+		}
+	}
+	return found
+}
+
+func TestJWKSMetricsCleanupOnIssuerRemoval(t *testing.T) {
+	one, two, file := newProvider(t), newProvider(t), filepath.Join(t.TempDir(), "authentication.yaml")
+	writeFile(t, file, authenticators(t, authenticator(one, "one", nil), authenticator(two, "two", nil)))
+	config := serve(t, "--authentication-config="+file)
+	awaitUser(t, config, one.token(t, nil), "one-jane")
+	awaitUser(t, config, two.token(t, nil), "two-jane")
+	hash := func(text []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(text)) }
+	expected := func(providers ...*provider) map[string]string {
+		want := map[string]string{}
+		for _, p := range providers {
+			answer := httptest.NewRecorder()
+			p.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/keys", nil))
+			issuer := hash([]byte(p.URL))
+			want["key_set_info "+issuer+" "] = hash(answer.Body.Bytes())
+			want["timestamp_seconds "+issuer+" success"] = ""
+		}
+		return want
+	}
+	if found, want := keyMetrics(t, config), expected(one, two); !reflect.DeepEqual(found, want) {
+		t.Errorf("%v, not %v", found, want)
+	}
+	// New keys replace the old ones.
+	two.rotate(t, "second")
+	awaitUser(t, config, two.token(t, nil), "two-jane")
+	if found, want := keyMetrics(t, config), expected(one, two); !reflect.DeepEqual(found, want) {
+		t.Errorf("%v, not %v", found, want)
+	}
+	writeFile(t, file, authenticators(t, authenticator(one, "one", nil)))
+	eventually(t, "only the first issuer has metrics", func() bool {
+		return reflect.DeepEqual(keyMetrics(t, config), expected(one))
+	})
+}
+
+// A proxy of CONNECT requests on a Unix socket, and the hosts that it was asked for.
+type connectProxy struct {
+	path  string
+	mutex sync.Mutex
+	hosts []string
+}
+
+func newConnectProxy(t *testing.T) *connectProxy {
+	place, err := os.MkdirTemp("", "proxy") // the name of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(place) })
+	p := &connectProxy{path: filepath.Join(place, "socket")}
+	listener, err := net.Listen("unix", p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: p}
+	t.Cleanup(func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }()
+	return p
+}
+
+func (p *connectProxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	p.mutex.Lock()
+	p.hosts = append(p.hosts, request.Host)
+	p.mutex.Unlock()
+	backend, err := net.Dial("tcp", request.Host)
+	if err != nil || request.Method != http.MethodConnect {
+		http.Error(w, fmt.Sprint(request.Method, err), http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	client, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		_ = backend.Close()
+		return
+	}
+	go func() {
+		_, _ = io.Copy(backend, client)
+		_ = backend.Close()
+	}()
+	_, _ = io.Copy(client, backend)
+	_ = client.Close()
+}
+
+// True if the proxy was asked for the provider.
+func (p *connectProxy) knows(provider *provider) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return slices.Contains(p.hosts, strings.TrimPrefix(provider.URL, "https://"))
+}
+
+// The rows "egress proxy is ok" of TestStructuredAuthenticationConfigCEL and "old to new config with
+// egress" of TestStructuredAuthenticationConfigReload.
+func TestStructuredAuthenticationConfigEgress(t *testing.T) {
+	proxy, place := newConnectProxy(t), t.TempDir()
+	egress, file := filepath.Join(place, "egress.yaml"), filepath.Join(place, "authentication.yaml")
+	writeFile(t, egress, "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n"+
+		"- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: "+proxy.path+"}}}}\n")
+	through := func(p *provider, prefix string) tree {
+		one := authenticator(p, prefix, nil)
+		one["issuer"].(tree)["egressSelectorType"] = "cluster"
+		return one
+	}
+	first, second := newProvider(t), newProvider(t)
+	writeFile(t, file, authenticators(t, through(first, "k8s"), authenticator(second, "direct", nil)))
+	config := serve(t, "--authentication-config="+file, "--egress-selector-config-file="+egress)
+	awaitUser(t, config, first.token(t, nil), "k8s-jane")
+	awaitUser(t, config, second.token(t, nil), "direct-jane")
+	if !proxy.knows(first) || proxy.knows(second) {
+		t.Error("the proxy was asked for ", proxy.hosts)
+	}
+	writeFile(t, file, authenticators(t, through(first, "k8s"), through(second, "panda")))
+	awaitUser(t, config, second.token(t, nil), "panda-jane")
+	if !proxy.knows(second) {
+		t.Error("the proxy was not asked for the second provider")
+	}
 }

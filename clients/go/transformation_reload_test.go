@@ -84,6 +84,9 @@ func TestEncryptionConfigHotReload(t *testing.T) {
 	if found := health("/readyz/kms-providers"); found != "ok" {
 		t.Error(found)
 	}
+	if found := health("/livez/poststarthook/start-encryption-provider-config-automatic-reload"); found != "ok" {
+		t.Error(found)
+	}
 	if found := health("/livez/kms-providers"); found == "ok" {
 		t.Error("plugins do not decide whether the server lives")
 	}
