@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod generate;
+mod package;
 mod tidy;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ usage: cargo xtask <task>
   generate --upstream DIR      write them from a release's own files
   generate --supplement FACTS_DIR UPSTREAM_DIR
                                write down what the extracted facts lack
+  package WHAT                 make a package of the program; without WHAT, list them
   tidy                         check the house rules
 ";
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
         ["generate", rest @ ..] => generate::run(rest),
+        ["package", rest @ ..] => package::run(rest),
         ["tidy"] => tidy::run(),
         _ => Err(anyhow!(USAGE)),
     };

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::generate::root;
+use crate::package;
 
 /// Checks the repository, prints all offences, and fails if there is one.
 pub(crate) fn run() -> Result<()> {
@@ -36,6 +37,7 @@ fn check(root: &Path) -> Result<Vec<String>> {
     offences.extend(ids::check(root)?);
     offences.extend(circles::check(root)?);
     offences.extend(words::check(root)?);
+    offences.extend(package::check_licences(root)?);
     Ok(offences)
 }
 

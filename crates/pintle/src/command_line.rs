@@ -10,6 +10,7 @@ use crate::certificates::Certificates;
 use crate::convert::Convert;
 use crate::doctor::Doctor;
 use crate::flags::{FlagFile, Serve};
+use crate::kubeconfig::Kubeconfig;
 use crate::manual::{Completion, Manual};
 use crate::snapshot::Snapshot;
 
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Certificates(Certificates),
     Convert(Convert),
     Snapshot(Box<Snapshot>),
+    Kubeconfig(Kubeconfig),
     /// Make a directory for envtest, in which this program is kube-apiserver and etcd
     ///
     ///   eval "$(pintle envtest-assets bin)"; go test ./...

@@ -345,7 +345,6 @@ impl Serve {
         let of_release = release.config(&api.feature_gates)?;
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
-        let admission_plugins = api.admission_plugins()?;
         limits.check()?;
         let mut config = Config {
             data_dir: storage.data_dir,
@@ -365,6 +364,7 @@ impl Serve {
             tls_files: serving.tls.files(),
             tls_parameters: serving.tls.parameters()?,
             tls_named_files: serving.tls.tls_sni_cert_key,
+            tls_names: serving.tls.tls_san,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
             slow_request_threshold: logging.slow_request_threshold,
@@ -377,7 +377,7 @@ impl Serve {
             console: serving.console,
             runtime_config,
             show_hidden_metrics: api.show_hidden_metrics_for_version,
-            admission_plugins,
+            admission_plugins: api.admission_plugins()?,
             controllers,
             namespace_deletion_delay: api.namespace_deletion_delay,
             event_ttl: api.event_ttl,
@@ -462,6 +462,7 @@ mod tests {
             "--tls-cert-file=a",
             "--tls-private-key-file=b",
             "--tls-min-version=VersionTLS13",
+            "--tls-san=*.Shop.example,::1",
             "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
             "--tls-curve-preferences=29,23",
             "--watch-history-size=1500k",
@@ -478,6 +479,7 @@ mod tests {
         assert_eq!(config.tls_files, Some(("a".into(), "b".into())));
         assert_ne!(config.runtime_config, RuntimeConfig::default());
         assert_ne!(config.tls_parameters, TlsParameters::default());
+        assert_eq!(config.tls_names, ["*.shop.example", "::1"]);
     }
 
     #[test]
@@ -522,6 +524,8 @@ mod tests {
             "--tls-min-version=TLS13",
             "--tls-cipher-suites=NONE",
             "--tls-curve-preferences=1",
+            "--tls-san=a_b",
+            "--tls-san=a,",
             "--tls-curve-preferences=",
         ] {
             assert!(config(&[flag]).is_err(), "{flag}");

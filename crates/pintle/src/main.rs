@@ -8,6 +8,7 @@ mod convert;
 mod doctor;
 mod etcd_access;
 mod flags;
+mod kubeconfig;
 mod log;
 mod manual;
 mod service_manager;
@@ -96,6 +97,7 @@ fn execute(command: Command, flag_values: FlagValues) -> anyhow::Result<ExitCode
         Command::Completion(completion) => completion.run(Pintle::command())?,
         Command::Doctor(doctor) => return doctor.run(),
         Command::Manual(manual) => manual.run(Pintle::command())?,
+        Command::Kubeconfig(kubeconfig) => kubeconfig.run()?,
         Command::EnvtestAssets { directory } => {
             let assets = compat::assets::lay_out(&directory)?;
             writeln!(

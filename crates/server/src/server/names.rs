@@ -13,10 +13,13 @@ const ADDRESSES_MAX: usize = 64;
 
 /// The addresses under which clients may reach the server: the one that it listens on, the
 /// advertised one, and that of the service `default/kubernetes` for each range. Clients reach a
-/// server that listens on all of the machine's addresses at each of them.
+/// server that listens on all of the machine's addresses at each of them. The configuration has
+/// addresses that only the administrator knows.
 pub(super) fn addresses(config: &Config) -> Vec<IpAddr> {
     let services = bootstrap::service_ranges(config).into_iter().filter_map(first_address);
-    let mut addresses: Vec<IpAddr> = services.chain(config.advertise_address).collect();
+    let configured = config.tls_names.iter().filter_map(|name| name.parse().ok());
+    let mut addresses: Vec<IpAddr> =
+        services.chain(config.advertise_address).chain(configured).collect();
     if config.bind_address.is_unspecified() {
         addresses.extend(of_machine(config.bind_address, machine::addresses()));
     } else {
@@ -25,11 +28,12 @@ pub(super) fn addresses(config: &Config) -> Vec<IpAddr> {
     addresses
 }
 
-/// The host name, if the server listens on all of the machine's addresses.
+/// The configured names, and the host name if the server listens on all of the machine's addresses.
 pub(super) fn dns_names(config: &Config) -> Vec<String> {
     let name = machine::hostname().to_lowercase();
     let is_named = config.bind_address.is_unspecified() && dns1123_subdomain(&name).is_empty();
-    is_named.then_some(name).into_iter().collect()
+    let configured = config.tls_names.iter().filter(|name| name.parse::<IpAddr>().is_err());
+    is_named.then_some(name).into_iter().chain(configured.cloned()).collect()
 }
 
 /// The addresses at which clients reach a server that listens on `bind`: `0.0.0.0` means all IPv4
@@ -58,10 +62,14 @@ mod tests {
             bind_address: IpAddr::from([192, 0, 2, 7]),
             advertise_address: Some(IpAddr::from([198, 51, 100, 7])),
             service_cluster_ip_range: "10.96.0.0/12, fd00:1::/112".to_owned(),
+            tls_names: ["pintle.example", "203.0.113.7"].map(str::to_owned).to_vec(),
             ..Config::default()
         };
-        assert_eq!(found(&config), ["10.96.0.1", "fd00:1::1", "198.51.100.7", "192.0.2.7"]);
-        assert_eq!(dns_names(&config), [""; 0]);
+        assert_eq!(
+            found(&config),
+            ["10.96.0.1", "fd00:1::1", "198.51.100.7", "203.0.113.7", "192.0.2.7"]
+        );
+        assert_eq!(dns_names(&config), ["pintle.example"]);
     }
 
     #[test]

@@ -1,0 +1,27 @@
+{{/* The name of all objects. */}}
+{{- define "pintle.name" -}}
+{{- if contains "pintle" .Release.Name }}{{ .Release.Name | trunc 50 }}{{ else }}{{ printf "%s-pintle" .Release.Name | trunc 50 }}{{ end }}
+{{- end }}
+
+{{/* The labels by which the service finds the pods. */}}
+{{- define "pintle.selector" -}}
+app.kubernetes.io/name: pintle
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "pintle.labels" -}}
+{{ include "pintle.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* The secret with the keys that replicas share. */}}
+{{- define "pintle.pki" -}}
+{{ .Values.pki.secretName | default (printf "%s-pki" (include "pintle.name" .)) }}
+{{- end }}
+
+{{/* The names by which clients in the cluster reach the server. */}}
+{{- define "pintle.hosts" -}}
+{{- $name := include "pintle.name" . -}}
+{{ $name }},{{ $name }}.{{ .Release.Namespace }},{{ $name }}.{{ .Release.Namespace }}.svc,{{ $name }}.{{ .Release.Namespace }}.svc.cluster.local
+{{- end }}
