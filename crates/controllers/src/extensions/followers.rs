@@ -26,7 +26,7 @@ const DELAY_MAX: Duration = Duration::from_secs(30);
 /// The most objects of a resource; one with more is not followed.
 const OBJECTS_MAX: usize = 200_000;
 /// The bound on unread updates.
-const NEWS_MAX: usize = 32;
+const UPDATES_MAX: usize = 32;
 /// How long decisions wait for a server's first list (upstream's value).
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -69,7 +69,7 @@ struct Follower {
 impl Followers {
     /// Returns an empty set of followers, which send requests as `user`.
     pub(crate) fn new(servers: Arc<dyn ExtensionServers>, user: User) -> Self {
-        let (sender, receiver) = mpsc::channel(NEWS_MAX);
+        let (sender, receiver) = mpsc::channel(UPDATES_MAX);
         let (by_resource, tasks) = (HashMap::new(), JoinSet::new());
         Self { servers, user: Arc::new(user), by_resource, tasks, sender, receiver }
     }

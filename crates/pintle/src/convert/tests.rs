@@ -216,7 +216,7 @@ fn a_release_lacks_what_was_removed_before() {
 }
 
 #[test]
-fn who_still_writes_an_old_version_is_told() {
+fn who_still_writes_an_old_version_is_reported() {
     let new = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, ANNOTATIONS \
                managedFields: [{manager: kubectl, apiVersion: VERSION}, {manager: other, apiVersion: \
                VERSION}, {apiVersion: networking.k8s.io/v1}]}}";

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_backend_is_told_the_clients_path() {
+    fn the_backend_receives_the_clients_path() {
         for (inner, encoded, expected) in
             [("/a/b", "/a/b", "$/a/b"), ("/a/", "/a/", "$/a/"), ("", "/", "$/"), ("/", "/", "$/")]
         {
