@@ -27,7 +27,7 @@ use pintle_auth::User;
 use pintle_measure::{Counter, Shards};
 
 use crate::Error;
-use crate::backends::Ways;
+use crate::backends::Dialers;
 use crate::config::AuditOptions;
 use crate::request_info::RequestInfo;
 use backend::{Backend, Outcome};
@@ -70,7 +70,7 @@ impl Audit {
     /// `Error::Flag` names the flag whose file is invalid or cannot be used.
     pub(crate) fn start(
         options: &AuditOptions,
-        ways: &Ways,
+        dialers: &Dialers,
         measures: Arc<Measures>,
     ) -> Result<Option<Arc<Self>>, Error> {
         let Some(path) = &options.policy_file else {
@@ -85,7 +85,7 @@ impl Audit {
             backends.push(log::start(log, measures.clone())?);
         }
         if let Some(webhook) = &options.webhook {
-            backends.push(webhook::start(webhook, ways, measures.clone())?);
+            backends.push(webhook::start(webhook, dialers, measures.clone())?);
         }
         if backends.is_empty() {
             tracing::warn!(

@@ -26,7 +26,7 @@ use rustls::ClientConfig;
 use connections::Connection;
 pub(crate) use connections::Connections;
 pub(crate) use dial::{Failure, connect, dial};
-pub(crate) use egress::{Way, Ways};
+pub(crate) use egress::{Dialer, Dialers};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
 pub(crate) use measures::{DIAL_BOUNDS, Dials};
@@ -47,7 +47,7 @@ pub(crate) struct Backend {
     /// Its resolved addresses, if they were resolved and checked before dialling.
     pub(crate) addresses: Option<Arc<[SocketAddr]>>,
     /// The direct connection or the proxy to it.
-    pub(crate) way: Way,
+    pub(crate) dialer: Dialer,
 }
 
 /// A response whose body is still arriving.
@@ -66,7 +66,7 @@ impl PartialEq for Backend {
         self.authority == other.authority
             && self.name == other.name
             && self.addresses == other.addresses
-            && self.way == other.way
+            && self.dialer == other.dialer
             && self.tls.is_some() == other.tls.is_some()
             && self.tls.as_ref().zip(other.tls.as_ref()).is_none_or(is_same)
     }

@@ -217,7 +217,7 @@ impl Metrics {
         access::write_impersonation(&self.impersonation, &mut page);
         self.streams.write(&mut page);
         audits::write(&self.sources.audit, &mut page);
-        egress::write(&self.sources.webhooks.ways.dials, &mut page);
+        egress::write(&self.sources.webhooks.dialers.dials, &mut page);
         access::write_authorization(&self.sources.authorization, &mut page);
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));

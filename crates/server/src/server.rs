@@ -34,7 +34,7 @@ use crate::audit::{self, Audit};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::Authorization;
-use crate::backends::{Extensions, Kubelets, Services, Way, Ways};
+use crate::backends::{Dialer, Dialers, Extensions, Kubelets, Services};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::encryption::Encryption;
@@ -118,15 +118,15 @@ impl Server {
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::check_directories(&config)?;
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
-        let ways = Ways::new(&config.egress)?;
-        let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
+        let dialers = Dialers::new(&config.egress)?;
+        let certificates = prepare_certificates(config.clone(), services.clone(), dialers.clone());
         let encryption = Encryption::open(config.encryption.as_ref()).await?;
         let store = store::open(&config, encryption.as_ref()).await?;
         phases.end("store");
-        let webhooks = Arc::new(Webhooks::new(services.clone(), ways.clone()));
+        let webhooks = Arc::new(Webhooks::new(services.clone(), dialers.clone()));
         let (registry, authorization, mut measured) = registry(&config, store, &webhooks).await?;
         measured.encryption = encryption.as_ref().map(Encryption::current);
-        let audit = Audit::start(&config.audit, &ways, measured.audit.clone())?;
+        let audit = Audit::start(&config.audit, &dialers, measured.audit.clone())?;
         services.find_in(&registry);
         phases.end("registry");
         let Prepared { pki, tls, tokens, backends } =
@@ -144,7 +144,8 @@ impl Server {
         phases.end("bootstrap objects");
         let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts = (&*tls, tokens, backends, audit, traces(&config, ways.control_plane.clone()));
+        let parts =
+            (&*tls, tokens, backends, audit, traces(&config, dialers.control_plane.clone()));
         let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
@@ -275,17 +276,18 @@ struct Backends {
 fn prepare_certificates(
     config: Config,
     services: Arc<Services>,
-    ways: Ways,
+    dialers: Dialers,
 ) -> JoinHandle<Result<Prepared, Error>> {
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted, SystemTime::now())?;
         let tls = Arc::new(Tls::new(&pki.listener, &config.tls_parameters)?);
-        let tokens = tokens::prepare(&config, wanted.directory.as_deref(), ways.clone())?;
+        let tokens = tokens::prepare(&config, wanted.directory.as_deref(), dialers.clone())?;
         let kubelets =
-            Kubelets::new(&config.kubelets, ways.cluster.clone(), pki.kubelet_client.clone())?;
+            Kubelets::new(&config.kubelets, dialers.cluster.clone(), pki.kubelet_client.clone())?;
         let files = config.extensions.client_files.as_ref();
-        let extensions = Extensions::new(services, &ways, files, pki.front_proxy.client.clone())?;
+        let extensions =
+            Extensions::new(services, &dialers, files, pki.front_proxy.client.clone())?;
         let aggregation = Arc::new(Aggregation::new(extensions));
         Ok(Prepared { pki, tls, tokens, backends: Backends { kubelets, aggregation } })
     })
@@ -345,7 +347,7 @@ async fn registry(
     store: Box<dyn Opening>,
     webhooks: &Arc<Webhooks>,
 ) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
-    let authorization = Authorization::new(config, webhooks.ways.clone())?;
+    let authorization = Authorization::new(config, webhooks.dialers.clone())?;
     let (chain, admission) = admission::chain(config, &authorization, webhooks)?;
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
@@ -391,11 +393,11 @@ fn options(config: &Config, store: Box<dyn Opening>, admission: Chain) -> Option
 }
 
 /// The traces, if they are exported.
-fn traces(config: &Config, way: Way) -> Option<Traces> {
+fn traces(config: &Config, dialer: Dialer) -> Option<Traces> {
     let tracing = config.tracing.as_ref()?;
     let mut seed = [0; 8];
     random(&mut seed);
-    Some(Traces::new(tracing, way, identity::own_name(), u64::from_le_bytes(seed)))
+    Some(Traces::new(tracing, dialer, identity::own_name(), u64::from_le_bytes(seed)))
 }
 
 fn api(

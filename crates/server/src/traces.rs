@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_trace::{Attributes, Ids, Layer, SpanContext, Start, Timing, Trace};
 
-use crate::backends::{Backend, Way};
+use crate::backends::{Backend, Dialer};
 use crate::config::{Tracing, TracingEndpoint};
 use crate::grpc::{Channel, Destination};
 use crate::header_text;
@@ -74,7 +74,7 @@ pub(crate) fn begin(traces: Option<&Traces>, timing: &Timing, asked: &Asked<'_>)
 
 impl Traces {
     /// Traces with the file's sampling.
-    pub(crate) fn new(config: &Tracing, way: Way, instance: String, seed: u64) -> Self {
+    pub(crate) fn new(config: &Tracing, dialer: Dialer, instance: String, seed: u64) -> Self {
         let destination = match &config.endpoint {
             TracingEndpoint::Unix(path) => Destination::Unix(path.clone()),
             TracingEndpoint::Tcp(authority) => Destination::Tcp(Box::new(Backend {
@@ -82,7 +82,7 @@ impl Traces {
                 name: None,
                 tls: None,
                 addresses: None,
-                way,
+                dialer,
             })),
         };
         let (queue, exporter) = exporter::new(Channel::new(destination), instance);

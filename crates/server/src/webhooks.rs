@@ -26,7 +26,7 @@ pub(crate) use remote::Remote;
 use user::User;
 pub(crate) use users::{Users, WithUsers};
 
-use crate::backends::{self, Backend, Connections, Failure, Services, Ways};
+use crate::backends::{self, Backend, Connections, Dialers, Failure, Services};
 use crate::traces::context_headers;
 
 /// The largest response: a page of converted objects.
@@ -38,7 +38,7 @@ const REDIRECTIONS_MAX: usize = 10;
 pub(crate) struct Webhooks {
     services: Arc<Services>,
     /// The proxies of outgoing connections.
-    pub(crate) ways: Ways,
+    pub(crate) dialers: Dialers,
     anonymous: User,
     connections: Arc<Connections>,
     pub(crate) calls: Calls,
@@ -81,10 +81,10 @@ impl Caller for Webhooks {
 
 impl Webhooks {
     /// Webhooks that name a service are resolved by `services`.
-    pub(crate) fn new(services: Arc<Services>, ways: Ways) -> Self {
+    pub(crate) fn new(services: Arc<Services>, dialers: Dialers) -> Self {
         Self {
             services,
-            ways,
+            dialers,
             anonymous: User::anonymous(),
             connections: Arc::default(),
             calls: Calls::default(),
@@ -177,7 +177,7 @@ impl Webhooks {
     ) -> Result<Result<backends::Response, Failure>, String> {
         let began = Instant::now();
         let answer = self.connections.ask(backend, request(sender, uri, body)?).await;
-        let counts = &self.ways.deprecated.webhooks;
+        let counts = &self.dialers.deprecated.webhooks;
         counts.add(backends::deprecations(&answer), uri.host().unwrap_or_default());
         let code = answer.as_ref().ok().map(code);
         self.calls.sent(host(uri), code, body.len(), began.elapsed());
@@ -190,14 +190,16 @@ impl Webhooks {
         }
         let host = uri.host().ok_or("the URL names no host")?;
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let (authority, way) = match &endpoint.service {
-            None => (format!("{host}:{}", uri.port_u16().unwrap_or(443)), &self.ways.control_plane),
+        let (authority, dialer) = match &endpoint.service {
+            None => {
+                (format!("{host}:{}", uri.port_u16().unwrap_or(443)), &self.dialers.control_plane)
+            }
             Some((namespace, name, port)) => {
-                (self.services.authority(namespace, name, *port)?, &self.ways.cluster)
+                (self.services.authority(namespace, name, *port)?, &self.dialers.cluster)
             }
         };
         let tls = Some(user.tls(Some(&endpoint.ca_bundle))?);
-        Ok(Backend { authority, name: Some(name), tls, addresses: None, way: way.clone() })
+        Ok(Backend { authority, name: Some(name), tls, addresses: None, dialer: dialer.clone() })
     }
 }
 

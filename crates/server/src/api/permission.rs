@@ -137,10 +137,10 @@ impl Api {
         let acting = impersonated(user.clone(), headers, incoming.info, &impersonation).await;
         let took = began.elapsed();
         self.metrics.access.impersonated(took);
-        let (acting, way) = acting?;
+        let (acting, mode) = acting?;
         if !is_same(&acting) {
             progress.timing.spent(Layer::Impersonation, began);
-            progress.record.iter().for_each(|record| record.impersonated(&acting, way));
+            progress.record.iter().for_each(|record| record.impersonated(&acting, mode));
         }
         Ok(acting)
     }

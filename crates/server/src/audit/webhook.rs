@@ -11,7 +11,7 @@ use super::batch::Batch;
 use super::queue::{Encoder, Queue};
 use super::{Loss, Losses, Measures};
 use crate::Error;
-use crate::backends::Ways;
+use crate::backends::Dialers;
 use crate::config::{AuditMode, AuditWebhook};
 use crate::machine::random;
 use crate::webhooks::Remote;
@@ -38,10 +38,10 @@ struct Webhook {
 /// `Error::Flag` if the kubeconfig is invalid or a thread cannot be started.
 pub(super) fn start(
     options: &AuditWebhook,
-    ways: &Ways,
+    dialers: &Dialers,
     measures: Arc<Measures>,
 ) -> Result<Backend, Error> {
-    let remote = Remote::read(&options.kubeconfig, ways).map_err(|why| Error::Flag {
+    let remote = Remote::read(&options.kubeconfig, dialers).map_err(|why| Error::Flag {
         flag: "audit-webhook-config-file",
         reason: format!("{}: {why}", options.kubeconfig.display()),
     })?;

@@ -22,7 +22,7 @@ use pintle_registry::request::Now;
 use pintle_value::yaml;
 
 use crate::answers::Answers;
-use crate::backends::{Way, Ways};
+use crate::backends::{Dialer, Dialers};
 use crate::config::Config;
 use crate::followed_file::FollowedFile;
 use crate::machine::now;
@@ -68,7 +68,7 @@ struct Source {
     anonymous: Option<Anonymous>,
     /// The issuers of service account tokens, which a provider must not have.
     disallowed: Vec<String>,
-    ways: Ways,
+    dialers: Dialers,
 }
 
 impl External {
@@ -80,7 +80,7 @@ impl External {
         config: &Config,
         disallowed: Vec<String>,
         api_audiences: Vec<String>,
-        ways: Ways,
+        dialers: Dialers,
     ) -> Result<Self, crate::Error> {
         let settings = &config.external_tokens;
         let refused = |flag, reason| crate::Error::Flag { flag, reason };
@@ -108,7 +108,7 @@ impl External {
             issuers.push(issuer.map_err(|why| refused("oidc-issuer-url", why.to_string()))?);
         }
         let webhook = settings.webhook.as_ref().map(|webhook| {
-            Webhook::new(webhook, &api_audiences, &ways).map_err(|why| {
+            Webhook::new(webhook, &api_audiences, &dialers).map_err(|why| {
                 let reason = format!("{}: {why}", webhook.kubeconfig.display());
                 refused("authentication-token-webhook-config-file", reason)
             })
@@ -117,7 +117,7 @@ impl External {
             Measures { reloads: Reloads::new("authentication"), providers: Arc::default() };
         file.iter().for_each(|(_, content)| measures.reloads.taken(content));
         let anonymous = configuration.anonymous;
-        let source = Source { file, anonymous, disallowed, ways };
+        let source = Source { file, anonymous, disallowed, dialers };
         let providers = source.providers(issuers, &measures.providers);
         let flag = if source.file.is_some() { CONFIG } else { "oidc-ca-file" };
         let providers = providers.map_err(|reason| refused(flag, reason))?;
@@ -247,12 +247,12 @@ impl Source {
         measures: &Arc<ProviderMeasures>,
     ) -> Result<Vec<Arc<Provider>>, String> {
         let of = |issuer: Issuer| {
-            let way = match issuer.egress {
-                None => Way::Direct,
-                Some(Egress::ControlPlane) => self.ways.control_plane.clone(),
-                Some(Egress::Cluster) => self.ways.cluster.clone(),
+            let dialer = match issuer.egress {
+                None => Dialer::Direct,
+                Some(Egress::ControlPlane) => self.dialers.control_plane.clone(),
+                Some(Egress::Cluster) => self.dialers.cluster.clone(),
             };
-            Provider::new(issuer, way, measures.clone()).map(Arc::new)
+            Provider::new(issuer, dialer, measures.clone()).map(Arc::new)
         };
         issuers.into_iter().map(of).collect()
     }

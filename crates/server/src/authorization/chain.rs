@@ -19,7 +19,7 @@ use super::measures::{Decisions, Measures};
 use super::nodes::Nodes;
 use super::webhook::Webhook;
 use crate::Error;
-use crate::backends::Ways;
+use crate::backends::Dialers;
 use crate::config::Config;
 use crate::followed_file::FollowedFile;
 use crate::machine::now;
@@ -42,13 +42,13 @@ struct Parts {
     nodes: Option<Arc<Nodes>>,
     policies: Option<Arc<Policies>>,
     /// The connections to webhooks.
-    ways: Ways,
+    dialers: Dialers,
 }
 
 impl Authorization {
     /// # Errors
     /// The error of the configuration or of a file that it names.
-    pub(crate) fn new(config: &Config, ways: Ways) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, dialers: Dialers) -> Result<Self, Error> {
         let (configured, file) = configured(config)?;
         let modes = configured.iter().map(|one| one.mode).filter(|mode| *mode != Mode::Webhook);
         let modes: Vec<Mode> = modes.collect();
@@ -57,7 +57,7 @@ impl Authorization {
             roles: Arc::new(Roles::new()),
             nodes: is_wanted(Mode::Node).then(|| Arc::new(Nodes::new(config))),
             policies: if is_wanted(Mode::Abac) { Some(Arc::new(policies(config)?)) } else { None },
-            ways,
+            dialers,
         };
         let measures = Arc::new(Measures::default());
         let chain = parts.chain(configured, &measures).map_err(|reason| {
@@ -195,7 +195,7 @@ impl Parts {
                 (Mode::Node, _) => self.nodes.clone().ok_or_else(absent)?,
                 (Mode::Rbac, _) => self.roles.clone(),
                 (Mode::Webhook, Some(settings)) => {
-                    Arc::new(Webhook::new(name, settings, &self.ways, measures.clone())?)
+                    Arc::new(Webhook::new(name, settings, &self.dialers, measures.clone())?)
                 }
                 (Mode::Webhook, None) => return Err(absent()),
             };

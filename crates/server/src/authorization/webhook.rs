@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::measures::Measures;
 use crate::answers::Answers;
-use crate::backends::Ways;
+use crate::backends::Dialers;
 use crate::webhooks::{Remote, retry};
 
 /// The timeout of a review with all attempts.
@@ -54,10 +54,10 @@ impl Webhook {
     pub(super) fn new(
         name: String,
         settings: configuration::Webhook,
-        ways: &Ways,
+        dialers: &Dialers,
         measures: Arc<Measures>,
     ) -> Result<Self, String> {
-        let remote = Remote::read(&settings.kubeconfig, ways);
+        let remote = Remote::read(&settings.kubeconfig, dialers);
         let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
         let (answers, open) = (Answers::new(ANSWERS_MAX), Semaphore::new(QUESTIONS_MAX));
         Ok(Self(Arc::new(Inner { name, settings, remote, answers, open, measures })))

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Backend, Way};
+use super::{Backend, Dialer};
 use crate::trust::{self, Deprecations, Refusal};
 
 /// Upstream's timeout of dialling and of the TLS handshake.
@@ -67,7 +67,7 @@ pub(super) async fn connect_with_deprecations(
 async fn reach(backend: &Backend) -> Result<Box<dyn Stream>, String> {
     let authority = backend.authority.as_str();
     let found = backend.addresses.as_deref();
-    if let Way::Proxy(proxy) = &backend.way {
+    if let Dialer::Proxy(proxy) = &backend.dialer {
         let found = found.and_then(|found| found.first()).map(SocketAddr::to_string);
         return proxy.dial(found.as_deref().unwrap_or(authority)).await;
     }

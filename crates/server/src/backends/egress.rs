@@ -21,9 +21,9 @@ const FLAG: &str = "egress-selector-config-file";
 /// The largest response to CONNECT.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// The kind of connection to a backend.
+/// Opens connections to backends: directly, or through a proxy.
 #[derive(Clone)]
-pub(crate) enum Way {
+pub(crate) enum Dialer {
     Direct,
     Proxy(Arc<Proxy>),
 }
@@ -40,7 +40,7 @@ enum Address {
     Unix(PathBuf),
 }
 
-impl PartialEq for Way {
+impl PartialEq for Dialer {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Direct, Self::Direct) => true,
@@ -50,40 +50,40 @@ impl PartialEq for Way {
     }
 }
 
-/// The kinds of connections by destination.
+/// The dialers by destination.
 #[derive(Clone)]
-pub(crate) struct Ways {
+pub(crate) struct Dialers {
     /// For nodes, pods and services.
-    pub(crate) cluster: Way,
+    pub(crate) cluster: Dialer,
     /// For servers that have a URL.
-    pub(crate) control_plane: Way,
+    pub(crate) control_plane: Dialer,
     /// Measures of proxies.
     pub(crate) dials: Arc<Dials>,
     /// Servers with deprecated certificates.
     pub(crate) deprecated: Arc<DeprecatedServers>,
 }
 
-impl Ways {
+impl Dialers {
     /// Reads the configured certificates and keys.
     pub(crate) fn new(selector: &EgressSelector) -> Result<Self, Error> {
         let dials = Arc::<Dials>::default();
-        let cluster = Way::new(&selector.cluster, &dials)?;
-        let control_plane = Way::new(&selector.control_plane, &dials)?;
+        let cluster = Dialer::new(&selector.cluster, &dials)?;
+        let control_plane = Dialer::new(&selector.control_plane, &dials)?;
         Ok(Self { cluster, control_plane, dials, deprecated: Arc::default() })
     }
 
     /// Direct connections.
     pub(crate) fn direct() -> Self {
         Self {
-            cluster: Way::Direct,
-            control_plane: Way::Direct,
+            cluster: Dialer::Direct,
+            control_plane: Dialer::Direct,
             dials: Arc::default(),
             deprecated: Arc::default(),
         }
     }
 }
 
-impl Way {
+impl Dialer {
     fn new(egress: &Egress, dials: &Arc<Dials>) -> Result<Self, Error> {
         let address = match egress {
             Egress::Direct => return Ok(Self::Direct),

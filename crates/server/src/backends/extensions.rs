@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 
 use super::identity::{Identity, identity};
-use super::{Backend, Connections, Failure, Response, Services, Way, Ways};
+use super::{Backend, Connections, Dialer, Dialers, Failure, Response, Services};
 use crate::pki::{Credentials, RenewedCredentials};
 use crate::trust::DeprecatedServers;
 use crate::{Error, trust};
@@ -25,7 +25,7 @@ const SETTINGS_MAX: usize = 256;
 /// The client of extension API servers.
 pub(crate) struct Extensions {
     services: Arc<Services>,
-    way: Way,
+    dialer: Dialer,
     pub(crate) deprecated: Arc<DeprecatedServers>,
     identity: Identity,
     settings: Mutex<Settings>,
@@ -54,7 +54,7 @@ impl Extensions {
     /// own certificate.
     pub(crate) fn new(
         services: Arc<Services>,
-        ways: &Ways,
+        dialers: &Dialers,
         files: Option<&(PathBuf, PathBuf)>,
         own: RenewedCredentials,
     ) -> Result<Self, Error> {
@@ -62,8 +62,8 @@ impl Extensions {
             Identity::new(files, ["proxy-client-cert-file", "proxy-client-key-file"], own);
         let settings = Settings::new(identity.credentials()?)?;
         let settings = Mutex::new(settings);
-        let (way, deprecated) = (ways.cluster.clone(), ways.deprecated.clone());
-        Ok(Self { services, way, deprecated, identity, settings, connections: Arc::default() })
+        let (dialer, deprecated) = (dialers.cluster.clone(), dialers.deprecated.clone());
+        Ok(Self { services, dialer, deprecated, identity, settings, connections: Arc::default() })
     }
 
     /// Resolves a service's port; the certificate's name is `name.namespace.svc`.
@@ -77,7 +77,13 @@ impl Extensions {
             self.services.authority(namespace, name, port).map_err(Unreachable::Address)?;
         let tls = self.tls(trust).map_err(Unreachable::Trust)?;
         let name = Some(format!("{name}.{namespace}.svc"));
-        Ok(Backend { authority, name, tls: Some(tls), addresses: None, way: self.way.clone() })
+        Ok(Backend {
+            authority,
+            name,
+            tls: Some(tls),
+            addresses: None,
+            dialer: self.dialer.clone(),
+        })
     }
 
     /// Sends a request; its connection is reused.

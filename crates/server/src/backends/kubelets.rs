@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use super::identity::{Identity, identity};
-use super::{Backend, Way};
+use super::{Backend, Dialer};
 use crate::config::KubeletClient;
 use crate::pki::{self, RenewedCredentials};
 use crate::{Error, trust};
@@ -22,7 +22,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct Kubelets {
     /// The types of node addresses, in order of preference.
     pub(crate) preferred_address_types: Vec<String>,
-    way: Way,
+    dialer: Dialer,
     sources: Arc<Sources>,
     trust: Mutex<(Trust, Instant)>,
 }
@@ -53,7 +53,7 @@ impl Kubelets {
     /// Reads the configuration; `own` is the default client certificate.
     pub(crate) fn new(
         config: &KubeletClient,
-        way: Way,
+        dialer: Dialer,
         own: RenewedCredentials,
     ) -> Result<Self, Error> {
         let flags = ["kubelet-client-certificate", "kubelet-client-key"];
@@ -62,7 +62,7 @@ impl Kubelets {
         let sources = Sources { certificate_authority, identity };
         Ok(Self {
             preferred_address_types: config.preferred_address_types.clone(),
-            way,
+            dialer,
             trust: Mutex::new((sources.read()?, Instant::now())),
             sources: Arc::new(sources),
         })
@@ -86,7 +86,7 @@ impl Kubelets {
     }
 
     fn at(&self, authority: String, tls: Option<Arc<ClientConfig>>) -> Backend {
-        Backend { authority, name: None, tls, addresses: None, way: self.way.clone() }
+        Backend { authority, name: None, tls, addresses: None, dialer: self.dialer.clone() }
     }
 
     /// The TLS settings, reloaded at intervals. If that fails, the previous ones stay in use.

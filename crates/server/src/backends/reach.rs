@@ -53,7 +53,7 @@ fn is_global_unicast(ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::Way;
+    use crate::backends::Dialer;
 
     #[test]
     fn only_global_unicast_addresses_are_allowed() {
@@ -86,7 +86,7 @@ mod tests {
             name: None,
             tls: None,
             addresses: None,
-            way: Way::Direct,
+            dialer: Dialer::Direct,
         };
         for authority in ["127.0.0.1:1", "localhost:1", "[::1]:1", "169.254.169.254:80"] {
             let refused = ProxiedAddresses::GlobalUnicast.find(backend(authority)).await;

@@ -69,12 +69,12 @@ impl EgressSelector {
             if seen.contains(&name) {
                 return Err(format!("service.connection: Duplicate value: {name:?}"));
             }
-            let way = connection(selection.get("connection").unwrap_or(&Value::Null))?;
+            let egress = connection(selection.get("connection").unwrap_or(&Value::Null))?;
             match name.as_str() {
-                "cluster" => selector.cluster = way,
-                "controlplane" => selector.control_plane = way,
-                "master" if version.ends_with("v1alpha1") => selector.control_plane = way,
-                "etcd" if way == Egress::Direct => {}
+                "cluster" => selector.cluster = egress,
+                "controlplane" => selector.control_plane = egress,
+                "master" if version.ends_with("v1alpha1") => selector.control_plane = egress,
+                "etcd" if egress == Egress::Direct => {}
                 "etcd" => return Err("etcd can only be reached directly".to_owned()),
                 _ => {
                     return Err(format!(

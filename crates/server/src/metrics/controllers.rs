@@ -21,7 +21,7 @@ pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
     });
     write_calls(&sources.webhooks.calls, page);
     write_conversions(&sources.webhooks.conversions, page);
-    let deprecated = &sources.webhooks.ways.deprecated;
+    let deprecated = &sources.webhooks.dialers.deprecated;
     for (without_san, with_sha1, counts) in [
         (&f::WEBHOOKS_WITHOUT_SAN, &f::WEBHOOKS_WITH_SHA1, &deprecated.webhooks),
         (&f::EXTENSIONS_WITHOUT_SAN, &f::EXTENSIONS_WITH_SHA1, &deprecated.extensions),

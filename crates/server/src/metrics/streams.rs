@@ -35,8 +35,8 @@ impl Streams {
 
     /// Counts a request for a stream; upstream counts those over SPDY, too.
     pub(crate) fn opened(&self, subresource: &str, by_kubelet: bool) {
-        let way = if by_kubelet { "proxied_to_kubelet" } else { "translated_at_apiserver" };
-        self.opened.with([way, subresource]).add(1);
+        let method = if by_kubelet { "proxied_to_kubelet" } else { "translated_at_apiserver" };
+        self.opened.with([method, subresource]).add(1);
     }
 
     /// Counts a remote command that was translated.

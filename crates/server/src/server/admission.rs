@@ -50,7 +50,7 @@ fn image_policy(
 ) -> Result<Option<Box<dyn admission::Admission>>, Error> {
     let Some(policy) = plugins.image_policy() else { return Ok(None) };
     let path = &policy.kubeconfig;
-    let remote = Remote::read(path, &webhooks.ways);
+    let remote = Remote::read(path, &webhooks.dialers);
     let remote = remote.map_err(|why| unusable(ImagePolicyWebhook::NAME, path, &why))?;
     Ok(Some(Box::new(ImagePolicyWebhook::new(policy.clone(), Box::new(remote)))))
 }

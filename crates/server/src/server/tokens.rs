@@ -12,7 +12,7 @@ use pintle_cel::Url;
 
 use crate::authentication::Tokens;
 use crate::authentication::external::External;
-use crate::backends::Ways;
+use crate::backends::Dialers;
 use crate::pki::signing_key_pem;
 use crate::token_issuer::TokenIssuer;
 use crate::{Config, Error, ServiceAccounts};
@@ -21,7 +21,7 @@ use crate::{Config, Error, ServiceAccounts};
 pub(super) fn prepare(
     config: &Config,
     directory: Option<&Path>,
-    ways: Ways,
+    dialers: Dialers,
 ) -> Result<(Tokens, TokenIssuer), Error> {
     let accounts = &config.service_accounts;
     check(accounts)?;
@@ -78,7 +78,7 @@ pub(super) fn prepare(
     let has_external =
         settings.config.is_some() || settings.oidc.is_some() || settings.webhook.is_some();
     let external = has_external
-        .then(|| External::new(config, issuers.clone(), audiences.clone(), ways).map(Arc::new))
+        .then(|| External::new(config, issuers.clone(), audiences.clone(), dialers).map(Arc::new))
         .transpose()?;
     let accounts = AccountTokens::new(keys, issuers, audiences);
     let bootstrap = config.bootstrap_tokens;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use pintle_value::{Value, json};
 
-use crate::backends::{Response, Ways};
+use crate::backends::{Dialers, Response};
 use crate::request_info::SNAPSHOT;
 use crate::webhooks::Remote;
 
@@ -26,7 +26,7 @@ impl Download {
     /// # Errors
     /// What is wrong with the kubeconfig, or why the server gives no snapshot.
     pub async fn begin(kubeconfig: &Path) -> Result<Self, String> {
-        let remote = Remote::read(kubeconfig, &Ways::direct());
+        let remote = Remote::read(kubeconfig, &Dialers::direct());
         let remote = remote.map_err(|why| format!("{}: {why}", kubeconfig.display()))?;
         let response = within(remote.get(SNAPSHOT)).await?;
         match response.status().as_u16() {

@@ -17,7 +17,7 @@ use pintle_value::{Value, yaml};
 use super::answer::{self, Outcome};
 use super::retry;
 use super::user::{self, User, refuse, text};
-use crate::backends::{self, Backend, Connections, Failure, Response, Way, Ways};
+use crate::backends::{self, Backend, Connections, Dialer, Dialers, Failure, Response};
 use crate::trust::{self, DeprecatedServers};
 
 /// The largest response.
@@ -35,7 +35,7 @@ pub(crate) struct Remote {
     name: String,
     /// The PEM of the trusted CAs, empty for the system's; `None` disables verification.
     trusted: Option<Vec<u8>>,
-    way: Way,
+    dialer: Dialer,
     deprecated: Arc<DeprecatedServers>,
     user: User,
     connections: Arc<Connections>,
@@ -46,14 +46,14 @@ impl Remote {
     ///
     /// # Errors
     /// The error of the file.
-    pub(crate) fn read(path: &Path, ways: &Ways) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path, dialers: &Dialers) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|why| why.to_string())?;
         let file = yaml::parse(&bytes).map_err(|why| why.to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        Self::of(&file, folder, ways)
+        Self::of(&file, folder, dialers)
     }
 
-    fn of(file: &Value, folder: &Path, ways: &Ways) -> Result<Self, String> {
+    fn of(file: &Value, folder: &Path, dialers: &Dialers) -> Result<Self, String> {
         let (kind, version) = (text(file, "kind"), text(file, "apiVersion"));
         if !matches!((kind, version), ("Config" | "", "v1" | "")) {
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
@@ -88,8 +88,8 @@ impl Remote {
             authority,
             name: name.to_owned(),
             trusted,
-            way: ways.control_plane.clone(),
-            deprecated: ways.deprecated.clone(),
+            dialer: dialers.control_plane.clone(),
+            deprecated: dialers.deprecated.clone(),
             user: User::read(&user, folder)?,
             connections: Arc::default(),
             uri,
@@ -103,7 +103,7 @@ impl Remote {
             name: Some(self.name.clone()),
             tls: Some(self.user.tls(self.trusted.as_deref())?),
             addresses: None,
-            way: self.way.clone(),
+            dialer: self.dialer.clone(),
         })
     }
 

@@ -9,7 +9,7 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use rustls::ClientConfig;
 
-use crate::backends::{Backend, Connections, Way};
+use crate::backends::{Backend, Connections, Dialer};
 use crate::trust;
 
 /// The longest document that is read, in bytes.
@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The HTTPS client of a provider.
 pub(super) struct Client {
     tls: Arc<ClientConfig>,
-    way: Way,
+    dialer: Dialer,
     connections: Arc<Connections>,
 }
 
@@ -29,9 +29,9 @@ impl Client {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub(super) fn new(authorities_pem: &str, way: Way) -> Result<Self, String> {
+    pub(super) fn new(authorities_pem: &str, dialer: Dialer) -> Result<Self, String> {
         let tls = Arc::new(trust::bundle(authorities_pem.as_bytes(), None)?);
-        Ok(Self { tls, way, connections: Arc::default() })
+        Ok(Self { tls, dialer, connections: Arc::default() })
     }
 
     /// Fetches a URL.
@@ -55,7 +55,7 @@ impl Client {
             name: Some(host.trim_start_matches('[').trim_end_matches(']').to_owned()),
             tls: Some(self.tls.clone()),
             addresses: None,
-            way: self.way.clone(),
+            dialer: self.dialer.clone(),
         };
         let request = Request::get(uri.path_and_query().map_or("/", |path| path.as_str()))
             .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))

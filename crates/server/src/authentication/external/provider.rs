@@ -16,7 +16,7 @@ use pintle_value::json;
 use tokio::sync::{Mutex as Turn, Semaphore};
 
 use super::fetch::Client;
-use crate::backends::Way;
+use crate::backends::Dialer;
 use crate::identity::own_name;
 use crate::machine::now;
 use crate::reloads::hash;
@@ -81,10 +81,10 @@ impl Provider {
     /// If the issuer's CAs cannot be read.
     pub(super) fn new(
         issuer: Issuer,
-        way: Way,
+        dialer: Dialer,
         measures: Arc<ProviderMeasures>,
     ) -> Result<Self, String> {
-        let client = Client::new(&issuer.authorities_pem, way)?;
+        let client = Client::new(&issuer.authorities_pem, dialer)?;
         let failure = format!("oidc: authenticator for issuer {:?} is not initialized", issuer.url);
         Ok(Self {
             client,

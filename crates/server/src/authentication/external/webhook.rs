@@ -10,7 +10,7 @@ use pintle_auth::token_review::{self, Verdict};
 use tokio::sync::Semaphore;
 
 use crate::answers::Answers;
-use crate::backends::Ways;
+use crate::backends::Dialers;
 use crate::config::TokenWebhook;
 use crate::webhooks::{Remote, retry};
 
@@ -40,10 +40,10 @@ impl Webhook {
     pub(super) fn new(
         settings: &TokenWebhook,
         api_audiences: &[String],
-        ways: &Ways,
+        dialers: &Dialers,
     ) -> Result<Self, String> {
         Ok(Self {
-            remote: Remote::read(&settings.kubeconfig, ways)?,
+            remote: Remote::read(&settings.kubeconfig, dialers)?,
             version: settings.version,
             ttl: settings.ttl,
             api_audiences: api_audiences.to_vec(),
