@@ -1,7 +1,7 @@
 //! Bodies in Protobuf and CBOR, converted to and from trees.
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use pintle_schema::{builtin, builtin_kind, protobuf};
+use pintle_schema::{any_kind, protobuf};
 use pintle_value::{cbor, json};
 use serde_json::Value;
 
@@ -33,9 +33,9 @@ pub(crate) fn write_cbor(tree: &Value) -> Result<Vec<u8>> {
 /// Parses an object in Protobuf.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value> {
     let (api_version, kind) = protobuf::type_meta(bytes)?;
-    let ty = builtin_kind(&api_version, &kind)
+    let (schema, ty) = any_kind(&api_version, &kind)
         .ok_or_else(|| anyhow!("no kind {kind} in {api_version:?} is known"))?;
-    let tree = protobuf::decode(builtin(), ty, bytes)?;
+    let tree = protobuf::decode(schema, ty, bytes)?;
     Ok(serde_json::from_str(&json::to_string(&tree))?)
 }
 
@@ -49,12 +49,12 @@ pub(crate) fn read_event(bytes: &[u8]) -> Result<Value> {
 /// Encodes a tree as an object of its kind in Protobuf.
 pub(crate) fn write(tree: &Value) -> Result<Vec<u8>> {
     let text = |key: &str| tree.get(key).and_then(Value::as_str).unwrap_or_default();
-    let Some(ty) = builtin_kind(text("apiVersion"), text("kind")) else {
+    let Some((schema, ty)) = any_kind(text("apiVersion"), text("kind")) else {
         bail!("what is sent in Protobuf must name a built-in kind");
     };
     let mut tree = json::parse(tree.to_string().as_bytes())?;
-    pintle_schema::conform(builtin(), ty, &mut tree)?;
+    pintle_schema::conform(schema, ty, &mut tree)?;
     let mut out = Vec::new();
-    protobuf::encode(builtin(), ty, &tree, &mut out);
+    protobuf::encode(schema, ty, &tree, &mut out);
     Ok(out)
 }

@@ -2,7 +2,7 @@
 //! the registry's encoding cache.)
 
 use bytes::Bytes;
-use pintle_schema::{TypeId, builtin, protobuf};
+use pintle_schema::{Schema, TypeId, builtin, protobuf, with_removed};
 use pintle_value::{Value, json};
 
 use super::Rendering;
@@ -13,7 +13,8 @@ const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectM
 /// Encodes one object of the named type from JSON.
 pub(crate) fn object(type_name: &str, object: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len());
-    protobuf::encode(builtin(), find(type_name), &read(object), &mut out);
+    let (schema, ty) = find(type_name);
+    protobuf::encode(schema, ty, &read(object), &mut out);
     out
 }
 
@@ -37,7 +38,8 @@ pub(super) fn list_head(rendering: &Rendering, metadata: &[u8], items_bytes: usi
 /// Encodes a list item of the named type from JSON.
 pub(super) fn item(type_name: &str, item: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(item.len());
-    let message = protobuf::encode(builtin(), find(type_name), &read(item), &mut out);
+    let (schema, ty) = find(type_name);
+    let message = protobuf::encode(schema, ty, &read(item), &mut out);
     Bytes::from(out).slice(protobuf::list_item(message))
 }
 
@@ -56,6 +58,9 @@ fn read(object: &[u8]) -> Value {
     json::parse(object).unwrap_or_default()
 }
 
-fn find(type_name: &str) -> TypeId {
-    builtin().find(type_name).expect("only kinds of the built-in table are offered in Protobuf")
+/// The type of this name; those of removed versions are read only if it is none of today's.
+fn find(type_name: &str) -> (&'static Schema, TypeId) {
+    let of = |schema: &'static Schema| Some((schema, schema.find(type_name)?));
+    let found = of(builtin()).or_else(|| of(with_removed()));
+    found.expect("only built-in kinds, of any release, are offered in Protobuf")
 }
