@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use pintle_crd::{BuiltIn, Crd, lifecycle};
+use pintle_crd::{BuiltIn, Crd, lifecycle, stored_schema};
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
@@ -137,7 +137,9 @@ impl Definitions {
             };
             resources.extend(definitions.make(&stored, &outline));
             let no_others = std::iter::empty();
-            let status = lifecycle::status(&outline, &definitions.built_in, no_others, now);
+            let schema = |version: &str| stored_schema(stored.json_bytes(), version);
+            let crd = (&outline, &schema as &dyn Fn(&str) -> Option<Value>);
+            let status = lifecycle::status(crd, &definitions.built_in, no_others, now);
             let is_current = !object::is_terminating(&outline) && status.is_none();
             if let Some(known) = definitions.known.get_mut(object::name(&outline)) {
                 known.is_current = is_current;
@@ -302,8 +304,9 @@ impl Definitions {
         let group = Str::from(Crd(&crd).group());
         let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
         let now = (self.environment.clock)().unix_micros;
-        let status =
-            lifecycle::status(&crd, &self.built_in, others.map(|(_, known)| &known.names), now);
+        let schema = |version: &str| stored_schema(stored.json_bytes(), version);
+        let of_others = others.map(|(_, known)| &known.names);
+        let status = lifecycle::status((&crd, &schema), &self.built_in, of_others, now);
         if let Some(status) = &status {
             crd.make_object().insert("status", status.clone());
         }

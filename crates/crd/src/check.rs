@@ -6,8 +6,10 @@
 pub(crate) mod conversion;
 mod defaults;
 mod openapi;
+mod per_version;
 mod spec;
-mod structural;
+mod strictness;
+pub(crate) mod structural;
 
 use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
@@ -17,20 +19,30 @@ use crate::approval::{Approval, approval_state, is_protected};
 use crate::definition::Crd;
 use crate::value::format;
 
+use strictness::Sent;
+
 /// Validates a definition; `old` is the one that an update replaces.
 pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = spec::validate(Crd(new), old.map(Crd));
-    errors.extend(stored_versions(Crd(new)));
+    let mut errors = validate_sent(Sent::V1, new, old);
     errors.extend(approval(new, old));
-    let keeps = |crd: &Value| {
-        crd.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool) == Some(true)
-    };
-    if keeps(new) && !old.is_some_and(keeps) {
+    if Crd(new).preserves_unknown() && !old.is_some_and(|old| Crd(old).preserves_unknown()) {
         let words = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                      spec.versions[*].schema instead";
         let path = Path::new("spec").field("preserveUnknownFields");
         errors.push(Error::invalid(&path, &Value::Bool(true), words));
     }
+    errors
+}
+
+/// Validates a definition that was sent in v1beta1 and converted to v1, by the rules of v1.21, the last
+/// release with that version.
+pub fn validate_v1beta1(new: &Value, old: Option<&Value>) -> Errors {
+    validate_sent(Sent::V1Beta1, new, old)
+}
+
+fn validate_sent(sent: Sent, new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = spec::validate(sent, Crd(new), old.map(Crd));
+    errors.extend(stored_versions(Crd(new)));
     errors
 }
 

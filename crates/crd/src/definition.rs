@@ -38,6 +38,11 @@ impl<'a> Crd<'a> {
         Names(self.0.at(&["status", "acceptedNames"]))
     }
 
+    /// Whether its objects keep members that the schemas do not declare.
+    pub fn preserves_unknown(self) -> bool {
+        self.0.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool) == Some(true)
+    }
+
     /// Its versions, in the order of the spec.
     pub fn versions(self) -> impl ExactSizeIterator<Item = Version<'a>> + Clone {
         self.list(&["spec", "versions"]).iter().map(Version)

@@ -8,6 +8,7 @@
 //!
 //! Invariant: no definition and no object can make this crate panic.
 
+mod adapt;
 mod approval;
 mod built_in;
 mod cel;
@@ -26,9 +27,10 @@ mod v1beta1;
 mod value;
 mod webhook;
 
+pub use adapt::adapt_to_v1;
 pub use built_in::{BuiltIn, BuiltInResource};
-pub use check::{validate, warnings};
+pub use check::{validate, validate_v1beta1, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
 pub use resource::{resources, storage_resource};
 pub use schemas::{Source, type_name};
-pub use v1beta1::{V1BETA1, adapt_to_v1, to_v1beta1};
+pub use v1beta1::{UNEXPRESSED, V1BETA1, to_v1, to_v1beta1};

@@ -1,15 +1,17 @@
 //! The lifecycle of a definition: accepted names, and conditions (upstream:
 //! `pkg/controller/{status,establish,apiapproval,nonstructuralschema}`). Pure: the other
-//! definitions and the time are arguments.
+//! definitions, the schemas and the time are arguments.
 
 use std::cell::LazyCell;
 
+use pintle_meta::field::{Error, Errors, aggregate};
 use pintle_meta::time;
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Path, Value};
 
 use crate::approval::{Approval, approval_state, is_protected};
 use crate::built_in::{self, BuiltIn, UsedNames};
 use crate::check::conversion::{bundle_of, is_bundle};
+use crate::check::structural;
 use crate::definition::{Crd, Names};
 
 #[cfg(test)]
@@ -20,9 +22,10 @@ pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io"
 
 /// Computes the status of a definition from the built-in resources and the other definitions of its
 /// group; `None` if it is up to date. If the definition already has its names, the others are not
-/// examined.
+/// examined. `schema` reads the schema of a version; it is called only if the definition preserves unknown
+/// fields.
 pub fn status<'o>(
-    crd: &Value,
+    (crd, schema): (&Value, &dyn Fn(&str) -> Option<Value>),
     built_in: &BuiltIn,
     others: impl Iterator<Item = &'o Value>,
     now_micros: i64,
@@ -56,6 +59,12 @@ pub fn status<'o>(
     if let Some((holds, reason, message)) = approval(read) {
         set("KubernetesAPIApprovalPolicyConformant", holds, reason, &message);
     }
+    match structure(read, schema) {
+        Some((holds, reason, message)) => {
+            put_condition(&mut status, (NON_STRUCTURAL, holds, reason, &message), now_micros);
+        }
+        None => remove_condition(&mut status, NON_STRUCTURAL),
+    }
     (crd.get("status") != Some(&status)).then_some(status)
 }
 
@@ -81,13 +90,28 @@ fn accept_names<'o>(
     accepted
 }
 
-/// Sets a condition, given by its type, status, reason and message.
+/// Sets a condition, given by its type, whether it holds, reason and message.
 pub fn set_condition(
     status: &mut Value,
     (condition_type, holds, reason, message): (&str, bool, &str, &str),
     now_micros: i64,
 ) {
     let holds = if holds { "True" } else { "False" };
+    put_condition(status, (condition_type, holds, reason, message), now_micros);
+}
+
+fn remove_condition(status: &mut Value, condition_type: &str) {
+    if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
+        conditions.retain(|condition| condition.str_at(&["type"]) != Some(condition_type));
+    }
+}
+
+/// Sets a condition, given by its type, status, reason and message.
+fn put_condition(
+    status: &mut Value,
+    (condition_type, holds, reason, message): (&str, &str, &str, &str),
+    now_micros: i64,
+) {
     let list = status.make_object().entry_or("conditions", || Value::Array(Vec::new()));
     if !matches!(list, Value::Array(_)) {
         *list = Value::Array(Vec::new());
@@ -186,6 +210,34 @@ impl Names<'_> {
         }
         result
     }
+}
+
+/// The condition of definitions whose schemas are not structural.
+const NON_STRUCTURAL: &str = "NonStructuralSchema";
+
+/// The status, the reason and the message of that condition. Validation ensures that schemas are structural
+/// unless unknown fields are preserved.
+fn structure(
+    crd: Crd<'_>,
+    schema: &dyn Fn(&str) -> Option<Value>,
+) -> Option<(&'static str, &'static str, String)> {
+    if !crd.preserves_unknown() {
+        return None;
+    }
+    let spec = Path::new("spec");
+    let preserved = spec.field("preserveUnknownFields");
+    let mut errors = Errors::from(Error::invalid(&preserved, &Value::Bool(true), "must be false"));
+    for (i, version) in crd.versions().enumerate() {
+        let Some(schema) = schema(version.name()) else { continue };
+        if let Some(why) = structural::unreadable(&schema) {
+            let name = version.name();
+            let message = format!("failed to check validation schema for version {name}: {why}");
+            return Some(("Unknown", "StructuralError", message));
+        }
+        let path = spec.field("versions").index(i).field("schema").field("openAPIV3Schema");
+        errors.extend(structural::validate(&schema, true, &path));
+    }
+    Some(("True", "Violations", aggregate(&errors)))
 }
 
 fn approval(crd: Crd<'_>) -> Option<(bool, &'static str, String)> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pintle_schema::openapi::{Described, Descriptions, Dialect};
 use pintle_value::{Map, Value, json};
 
+use crate::check::structural;
 use crate::definition::{Crd, Version};
 use crate::schemas::{Source, type_name};
 
@@ -30,6 +31,7 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
     let [own_type, list_type] = [&kind, &list_kind].map(|kind| type_name(&group, &name, kind));
     let revision = ["uid", "generation"].map(|member| crd.0.at(&["metadata", member]).cloned());
     let fields = selectable(version);
+    let source = published(crd.preserves_unknown(), source);
     let write = {
         let own_type = own_type.clone();
         move |wanted: &str, dialect: Dialect, descriptions: &dyn Descriptions, out: &mut Vec<u8>| {
@@ -39,7 +41,7 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
             more.extend(fields.clone().map(|fields| ("x-kubernetes-selectable-fields", fields)));
             let writer = Writer { dialect, descriptions };
             if is_object {
-                writer.object(source(&name).as_ref(), more, out);
+                writer.object(source(&name, dialect).as_ref(), more, out);
             } else {
                 let mut list = writer.list(&own_type, [&kind, &list_kind, &plural]);
                 more.into_iter().for_each(|(key, value)| _ = list.insert(key, value));
@@ -53,6 +55,20 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
         list_type,
         references: &[OBJECT_META, LIST_META],
         write: Arc::new(write),
+    }
+}
+
+/// The schemas that documents show. If undeclared members are kept, OpenAPI 2 shows none, because its clients
+/// would treat the declared members as all allowed ones, and schemas that are not structural are never shown.
+fn published(
+    keeps_unknown: bool,
+    source: Source,
+) -> impl Fn(&str, Dialect) -> Option<Value> + Send + Sync {
+    move |version, dialect| {
+        if keeps_unknown && dialect == Dialect::V2 {
+            return None;
+        }
+        source(version).filter(|schema| !keeps_unknown || structural::is_structural(schema))
     }
 }
 

@@ -66,7 +66,7 @@ fn shared<'a>(
     let tables = crd.versions().map(|version| {
         let (schemas, name) = (schemas.clone(), Str::from(version.name()));
         let type_name = type_name(crd.group(), version.name(), kind);
-        (name.clone(), Arc::new(table::schema(move || schemas.of(&name), type_name)))
+        (name.clone(), Arc::new(table::schema(move || schemas.structure(&name), type_name)))
     });
     Some(Shared {
         crd,

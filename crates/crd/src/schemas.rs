@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pintle_value::{Str, Value};
 
 use crate::cel::Rules;
+use crate::check::structural;
 use crate::definition::Crd;
 use crate::structural::Structural;
 
@@ -26,9 +27,22 @@ impl Schemas {
     pub(crate) fn new(crd: Crd<'_>, source: Source) -> Self {
         let versions = crd.versions().map(|version| (version.name().into(), OnceLock::new()));
         let rules = crd.versions().map(|_| OnceLock::new()).collect();
-        let keeps = crd.0.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool);
-        let keeps_unknown = keeps == Some(true);
+        let keeps_unknown = crd.preserves_unknown();
         Self { source, keeps_unknown, by_version: versions.collect(), rules }
+    }
+
+    /// The schema by which objects are decoded: that of the version if it is structural. Objects of other
+    /// schemas have no known structure, and keep all members.
+    pub(crate) fn structure(&self, version: &str) -> Arc<Structural> {
+        let is_unstructured = || {
+            let schema = (self.source)(version);
+            schema.is_some_and(|schema| !structural::is_structural(&schema))
+        };
+        // Only such definitions may have schemas that are not structural.
+        if self.keeps_unknown && is_unstructured() {
+            return Structural { preserve_unknown: true, ..Structural::default() }.into();
+        }
+        self.of(version)
     }
 
     /// The schema of a version; a version without one keeps all fields.

@@ -28,6 +28,10 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
+/// The members of a spec that a conversion to v1 leaves there if v1 cannot express them.
+pub const UNEXPRESSED: [&str; 4] =
+    ["version", "validation", "subresources", "additionalPrinterColumns"];
+
 /// The members of the spec's `conversion`: the name there, and the name in v1's `webhook`.
 const WEBHOOK: [(&str, &str); 2] = [
     ("webhookClientConfig", "clientConfig"),
@@ -85,48 +89,6 @@ pub fn to_v1beta1(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", V1BETA1.api_version);
     from_v1(members.entry_object("spec"));
-}
-
-/// Adapts a converted definition to the rules of v1. If undeclared fields are preserved, its
-/// schemas say so themselves, and schemas with members get types.
-pub fn adapt_to_v1(definition: &mut Value) {
-    let spec = definition.object_entry("spec");
-    let keeps = spec.remove("preserveUnknownFields") == Some(Value::Bool(true));
-    let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
-    for version in versions.into_iter().flatten() {
-        let schema = version.object_entry("schema").entry_object("openAPIV3Schema");
-        schema.entry_or("type", || Value::from("object"));
-        if keeps {
-            schema.insert("x-kubernetes-preserve-unknown-fields", true);
-        }
-        give_types(schema, 0);
-    }
-}
-
-/// The maximum depth to which schemas are adapted.
-const DEPTH_MAX: usize = 100;
-
-fn give_types(schema: &mut Map, depth: usize) {
-    let has = |schema: &Map, member: &str| schema.get(member).is_some_and(|v| !v.is_null());
-    if depth > DEPTH_MAX {
-        return;
-    }
-    if !has(schema, "type") && !has(schema, "x-kubernetes-int-or-string") {
-        if has(schema, "properties") || has(schema, "additionalProperties") {
-            schema.insert("type", "object");
-        } else if has(schema, "items") {
-            schema.insert("type", "array");
-        }
-    }
-    for member in ["items", "additionalProperties"] {
-        if let Some(Value::Object(schema)) = schema.get_mut(member) {
-            give_types(schema, depth + 1);
-        }
-    }
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        let schemas = properties.iter_mut().filter_map(|(_, schema)| schema.as_object_mut());
-        schemas.for_each(|schema| give_types(schema, depth + 1));
-    }
 }
 
 fn write(mut definition: Value, out: &mut Vec<u8>) {
@@ -195,8 +157,17 @@ fn from_v1(spec: &mut Map) {
     rename_paths(spec, COLUMN_PATH.1, COLUMN_PATH.0);
 }
 
-/// Converts a definition from v1beta1 to v1.
+/// Converts a stored definition from v1beta1 to v1.
 fn read(definition: &mut Value) {
+    to_v1(definition);
+    let spec = definition.object_entry("spec");
+    UNEXPRESSED.iter().for_each(|name| _ = spec.remove(name));
+}
+
+/// Converts a definition from v1beta1 to v1. What v1 cannot express stays in the spec, where validation finds
+/// it: `version`, if it is not the first of `versions`; settings for all versions, if versions have their own;
+/// and null in their place, if all versions have the same of their own.
+pub fn to_v1(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", "apiextensions.k8s.io/v1");
     let spec = members.entry_object("spec");
@@ -217,21 +188,49 @@ fn read(definition: &mut Value) {
         }
     }
     rename_paths(spec, COLUMN_PATH.0, COLUMN_PATH.1);
-    let version = spec.remove("version");
+    let version = spec.remove("version").filter(|version| version.as_str() != Some(""));
     let mut versions = match spec.remove("versions") {
         Some(Value::Array(versions)) if !versions.is_empty() => versions,
-        _ => version.into_iter().map(only_version).collect(),
+        _ => version.clone().into_iter().map(only_version).collect(),
     };
+    let first = versions.first().and_then(|first| first.get("name"));
+    if let Some(version) = version.filter(|version| Some(version) != first) {
+        spec.insert("version", version);
+    }
     for (in_spec, member) in SHARED {
-        let Some(value) = spec.remove(in_spec) else { continue };
-        for version in &mut versions {
-            version.make_object().insert(member, value.clone());
-        }
+        share(spec, in_spec, &mut versions, member);
     }
     for version in &mut versions {
         rename_paths(version.make_object(), COLUMN_PATH.0, COLUMN_PATH.1);
     }
     spec.insert("versions", Value::Array(versions));
+}
+
+/// Moves a setting for all versions to each of them.
+fn share(spec: &mut Map, in_spec: &'static str, versions: &mut [Value], member: &'static str) {
+    let of = |version: &Value| version.get(member).filter(|value| is_set(value)).cloned();
+    let own: Vec<Value> = versions.iter().filter_map(of).collect();
+    match spec.remove(in_spec).filter(is_set) {
+        Some(value) => {
+            for version in versions {
+                version.make_object().insert(member, value.clone());
+            }
+            if !own.is_empty() && member != "selectableFields" {
+                spec.insert(in_spec, value);
+            }
+        }
+        None if !own.is_empty() && own.len() == versions.len() => {
+            if own.iter().all(|value| *value == own[0]) && member != "selectableFields" {
+                spec.insert(in_spec, Value::Null);
+            }
+        }
+        None => {}
+    }
+}
+
+/// Whether a setting is there; columns are if there are some.
+fn is_set(value: &Value) -> bool {
+    !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
 }
 
 /// The `versions` that correspond to the former `version`.

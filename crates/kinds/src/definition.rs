@@ -163,7 +163,7 @@ fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinitio
         ty: today.stored_type(),
         to_stored: row.form.to_stored,
         from_stored: row.form.from_stored,
-        conforms: true,
+        conforms: row.conforms,
     };
     let conversion = Some(conversion).filter(|_| !row.is_last());
     let storage = today.storage.clone().map(|s| Storage { conversion, ..s });

@@ -14,6 +14,7 @@ mod flowcontrol;
 mod networking;
 mod others;
 mod pod_security;
+mod presets;
 mod rbac;
 mod reviews;
 
@@ -40,6 +41,8 @@ pub(crate) struct Removed {
     pub today: (&'static str, &'static str),
     /// The version, with its conversions to and from the stored form.
     pub form: Form,
+    /// Whether converted objects are adjusted to their type; otherwise the conversions do that.
+    pub conforms: bool,
     /// The minor releases of Kubernetes 1 that deprecated and removed it.
     pub life: (u32, u32),
     /// The replacement in the warning; empty if upstream names none.
@@ -65,6 +68,7 @@ macro_rules! same {
                 $version,
                 concat!($group, "/", $version) => concat!($today, "/", $now)
             ),
+            conforms: true,
             life: ($since, $until),
             replacement: concat!($today, "/", $now, " ", $kind),
             strategy: Clone::clone,
@@ -83,6 +87,7 @@ const ROWS: &[&[Removed]] = &[
     networking::ROWS,
     others::ROWS,
     pod_security::ROWS,
+    presets::ROWS,
     rbac::ROWS,
     reviews::ROWS,
 ];
@@ -93,7 +98,7 @@ pub(crate) struct Gone {
     pub kind: Kind,
 }
 
-const GONE: &[Gone] = &[pod_security::POLICIES];
+const GONE: &[Gone] = &[pod_security::POLICIES, presets::PRESETS, presets::SINKS];
 
 /// Every row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Removed> {

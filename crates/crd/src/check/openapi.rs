@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{DEPTH_MAX, Map, Path, Str, Value, order::Ordered};
 
+use super::strictness::Strictness;
 use super::{defaults, structural};
 use crate::structural::Structural;
 
-const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+pub(super) const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// The keywords allowed at the root of a schema with a status subresource: Go's name, and the
 /// keyword.
@@ -44,7 +45,7 @@ const AT_ROOT: &[(&str, &str)] = &[
 pub(super) fn validate(
     schema: &Value,
     old: Option<&Value>,
-    has_status: bool,
+    (has_status, strictness): (bool, Strictness),
     path: &Path,
 ) -> Errors {
     let path = path.field("openAPIV3Schema");
@@ -60,10 +61,13 @@ pub(super) fn validate(
     // A schema that cannot be converted to a structural one is not checked as such.
     let unreadable = structural::unreadable(schema);
     let wrong = match unreadable {
+        _ if !strictness.structural => {
+            structural::patterns(schema, unchanged, &path).into_iter().collect()
+        }
         Some(_) => Errors::new(),
         None => structural::validate(schema, unchanged, &path),
     };
-    let is_structural = unreadable.is_none() && wrong.is_empty();
+    let is_structural = strictness.structural && unreadable.is_none() && wrong.is_empty();
     let structural = is_structural.then(|| Structural::read(schema));
     errors.extend(wrong);
     let wrong = structural.as_ref().map_or_else(Errors::new, |s| {
@@ -77,15 +81,16 @@ pub(super) fn validate(
     // Rules are compiled and defaults checked only if the schema is structural.
     let typed = structural.filter(|_| wrong.is_empty());
     errors.extend(wrong);
-    let mut checker = Checker { errors: Errors::new(), depth: 0 };
-    checker.schema(schema, &path, &Context { is_root: true, ..Context::default() });
+    let mut checker = Checker { errors: Errors::new(), depth: 0, types: strictness.types };
+    let no_default = strictness.no_defaults.map(str::to_owned);
+    checker.schema(schema, &path, &Context { is_root: true, no_default, in_meta: false });
     let typed = typed.filter(|_| !checker.errors.is_full());
     let rules = typed.map_or_else(Errors::new, |structural| {
         crate::cel::validate(&structural, unchanged, &checker.errors, &path)
     });
     errors.extend(checker.errors);
     errors.extend(rules);
-    if let Some(words) = unreadable.filter(|_| errors.is_empty()) {
+    if let Some(words) = unreadable.filter(|_| errors.is_empty() && strictness.structural) {
         errors.push(Error::invalid(&path, &"".into(), words));
     }
     errors
@@ -152,6 +157,8 @@ struct Context {
 struct Checker {
     errors: Errors,
     depth: usize,
+    /// Whether types must be known.
+    types: bool,
 }
 
 impl Checker {
@@ -188,7 +195,7 @@ impl Checker {
 
     fn unsupported(&mut self, schema: &Value, path: &Path, context: &Context) {
         let ty = schema.str_at(&["type"]).unwrap_or_default();
-        if !ty.is_empty() && !TYPES.contains(&ty) {
+        if self.types && !ty.is_empty() && !TYPES.contains(&ty) {
             let error = Error::not_supported(&path.field("type"), &ty.into(), TYPES);
             self.errors.push(error);
         }

@@ -6,15 +6,17 @@ use pintle_meta::field::{Error, Errors};
 use pintle_meta::names::{dns1035_label, dns1123_subdomain};
 use pintle_value::{Path, Str, Value, order::Ordered};
 
-use super::{conversion, openapi};
+use super::strictness::{Sent, Strictness, has_defaults};
+use super::{conversion, openapi, per_version};
 use crate::definition::{Crd, Version};
 use crate::json_path::JsonPath;
 use crate::structural::{Structural, Type};
 
 const SELECTABLE_FIELDS_MAX: usize = 8;
 
-pub(super) fn validate(crd: Crd<'_>, old: Option<Crd<'_>>) -> Errors {
+pub(super) fn validate(sent: Sent, crd: Crd<'_>, old: Option<Crd<'_>>) -> Errors {
     let spec = Path::new("spec");
+    let strictness = Strictness::of(sent, crd, old);
     let mut errors = Errors::new();
     check_group(crd.group(), &spec.field("group"), &mut errors);
     let scope = crd.0.str_at(&["spec", "scope"]).unwrap_or_default();
@@ -24,10 +26,19 @@ pub(super) fn validate(crd: Crd<'_>, old: Option<Crd<'_>>) -> Errors {
     } else if !matches!(scope, "Cluster" | "Namespaced") {
         errors.push(Error::not_supported(&path, &scope.into(), &["Cluster", "Namespaced"]));
     }
-    check_versions(crd, &spec, &mut errors);
+    check_unknown_fields(crd, strictness, &spec, &mut errors);
+    check_versions(crd, strictness, &spec, &mut errors);
     check_names(crd.0.at(&["spec", "names"]).unwrap_or(&Value::Null), true, &mut errors);
-    Parts { crd, old, spec: &spec }.check(&mut errors);
+    Parts { crd, old, spec: &spec, strictness }.check(&mut errors);
     let conversion = crd.0.at(&["spec", "conversion"]);
+    let strategy = conversion.and_then(|conversion| conversion.get("strategy"));
+    if let Some(strategy) =
+        strategy.filter(|s| s.as_str() != Some("None") && crd.preserves_unknown())
+    {
+        let path = spec.field("conversion").field("strategy");
+        let words = "must be None if spec.preserveUnknownFields is true";
+        errors.push(Error::invalid(&path, strategy, words));
+    }
     errors.extend(conversion::validate(conversion, old, &spec.field("conversion")));
     if let Some(old) = old {
         let mut frozen = vec![&["spec", "group"][..], &["spec", "names", "plural"]];
@@ -61,12 +72,26 @@ fn check_group(group: &str, path: &Path, errors: &mut Errors) {
     }
 }
 
-fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Errors) {
+/// Validates that what needs pruning is pruned.
+fn check_unknown_fields(crd: Crd<'_>, strictness: Strictness, spec: &Path, errors: &mut Errors) {
+    if strictness.no_defaults.is_none() && crd.preserves_unknown() && has_defaults(crd) {
+        let words = "must be false in order to use defaults in the schema";
+        let path = spec.field("preserveUnknownFields");
+        errors.push(Error::invalid(&path, &Value::Bool(true), words));
+    }
+}
+
+fn check_versions(crd: Crd<'_>, strictness: Strictness, spec: &Path, errors: &mut Errors) {
     let path = spec.field("versions");
     for (i, version) in crd.versions().enumerate() {
-        if version.schema().is_none() {
+        let words = match strictness.schemas {
+            true => Some(""),
+            false if crd.preserves_unknown() || !version.is_served() => None,
+            false => Some("because otherwise all fields are pruned"),
+        };
+        if let Some(words) = words.filter(|_| version.schema().is_none()) {
             let path = path.index(i).field("schema").field("openAPIV3Schema");
-            errors.push(Error::required(&path, ""));
+            errors.push(Error::required(&path, words));
         }
         let wrong = dns1035_label(version.name());
         if !wrong.is_empty() {
@@ -81,6 +106,7 @@ fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Errors) {
         }
     }
     let shown = || crd.0.at(&["spec", "versions"]).unwrap_or(&Value::Null);
+    errors.extend(per_version::validate(crd, spec));
     let mut names = BTreeSet::new();
     if !crd.versions().all(|version| names.insert(version.name())) {
         errors.push(Error::invalid(&path, shown(), "must contain unique version names"));
@@ -160,6 +186,7 @@ struct Parts<'a> {
     crd: Crd<'a>,
     old: Option<Crd<'a>>,
     spec: &'a Path,
+    strictness: Strictness,
 }
 
 impl<'a> Parts<'a> {
@@ -189,7 +216,7 @@ impl<'a> Parts<'a> {
             };
             let old = before.get(version.name()).copied();
             let has_status = with_status.contains(&Ordered(schema));
-            errors.extend(openapi::validate(schema, old, has_status, &path));
+            errors.extend(openapi::validate(schema, old, (has_status, self.strictness), &path));
         }
         for (path, _, given) in self.each("subresources", "subresources") {
             check_scale(given, &path, errors);

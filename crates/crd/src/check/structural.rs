@@ -20,9 +20,22 @@ enum Level {
     Field,
 }
 
+/// The error for patterns beyond the memory limit.
+const PATTERNS_TOO_LARGE: &str = "the patterns of the schema are too large, taken together";
+
+/// Whether a schema is structural, apart from the memory limit for patterns.
+pub(crate) fn is_structural(schema: &Value) -> bool {
+    unreadable(schema).is_none() && validate(schema, true, &Path::root()).is_empty()
+}
+
+/// Validates the rule that holds for schemas that are not structural, too: the memory limit for patterns.
+pub(super) fn patterns(schema: &Value, unchanged: bool, path: &Path) -> Option<Error> {
+    validate(schema, unchanged, path).into_iter().find(|error| error.detail == PATTERNS_TOO_LARGE)
+}
+
 /// Validates that a schema is structural. Errors are sorted by text. The patterns of an `unchanged`
 /// schema may have any size.
-pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
+pub(crate) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
     let patterns_bytes_max = if unchanged { usize::MAX } else { PATTERNS_BYTES_MAX };
     let mut checker = Checker { patterns_bytes_max, ..Checker::default() };
     checker.structure(schema, Level::Root, path);
@@ -33,7 +46,7 @@ pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
 }
 
 /// Upstream's error if a schema cannot be parsed as a structural one (`NewStructural`).
-pub(super) fn unreadable(schema: &Value) -> Option<&'static str> {
+pub(crate) fn unreadable(schema: &Value) -> Option<&'static str> {
     const UNSUPPORTED: [(&str, &str); 7] = [
         ("id", "OpenAPIV3Schema 'id' is not supported"),
         ("$schema", "OpenAPIV3Schema 'schema' is not supported"),
@@ -248,7 +261,7 @@ impl<'s> Checker<'s> {
             self.errors.push(Error::invalid(path, &pattern.into(), words));
         }
         if self.patterns_bytes > self.patterns_bytes_max {
-            self.forbid(path, "the patterns of the schema are too large, taken together");
+            self.forbid(path, PATTERNS_TOO_LARGE);
         }
     }
 

@@ -13,6 +13,11 @@ fn crd(plural: &str, kind: &str, short: &str) -> Value {
     json::parse(text.as_bytes()).expect("JSON")
 }
 
+/// The schema of a definition without one.
+fn no_schema(_: &str) -> Option<Value> {
+    None
+}
+
 fn condition(status: &Value, condition_type: &str) -> String {
     let crd = Value::from([("status", status.clone())]);
     let found = Crd(&crd).condition(condition_type).expect("the condition");
@@ -23,27 +28,33 @@ fn condition(status: &Value, condition_type: &str) -> String {
 #[test]
 fn free_names_are_accepted() {
     let mut first = crd("tabs", "Tab", "t");
-    let accepted_map = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    let accepted_map =
+        status((&first, &no_schema), &BuiltIn::default(), [].iter(), 0).expect("a change");
     assert_eq!(condition(&accepted_map, "NamesAccepted"), "True NoConflicts: no conflicts found");
     let established = "True InitialNamesAccepted: the initial names have been accepted";
     assert_eq!(condition(&accepted_map, "Established"), established);
     assert_eq!(accepted_map.str_at(&["acceptedNames", "plural"]), Some("tabs"));
     first.make_object().insert("status", accepted_map);
-    assert_eq!(status(&first, &BuiltIn::default(), [].iter(), 99), None, "nothing is left to say");
+    assert_eq!(
+        status((&first, &no_schema), &BuiltIn::default(), [].iter(), 99),
+        None,
+        "nothing is left to say"
+    );
 }
 
 #[test]
 fn names_in_use_conflict() {
     let mut first = crd("tabs", "Tab", "t");
-    let accepted_map = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    let accepted_map =
+        status((&first, &no_schema), &BuiltIn::default(), [].iter(), 0).expect("a change");
     first.make_object().insert("status", accepted_map);
     for (second, expected) in [
         (crd("others", "Tab", "o"), r#"False KindConflict: "Tab" is already in use"#),
         (crd("others", "Other", "t"), r#"False ShortNamesConflict: "t" is already in use"#),
         (crd("others", "Other", "tabs"), r#"False ShortNamesConflict: "tabs" is already in use"#),
     ] {
-        let status =
-            status(&second, &BuiltIn::default(), [&first].into_iter(), 0).expect("a change");
+        let status = status((&second, &no_schema), &BuiltIn::default(), [&first].into_iter(), 0)
+            .expect("a change");
         let shown = condition(&status, "NamesAccepted");
         if expected.contains("Kind") {
             // The list's kind is in use, too, and is reported last.
@@ -71,7 +82,8 @@ fn built_in() -> BuiltIn {
 
 /// A definition with a status that accepts all its names.
 fn served(mut crd: Value) -> Value {
-    let accepted_map = status(&crd, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    let accepted_map =
+        status((&crd, &no_schema), &BuiltIn::default(), [].iter(), 0).expect("a change");
     crd.make_object().insert("status", accepted_map);
     crd
 }
@@ -89,7 +101,7 @@ fn built_in_names_conflict() {
         // Whether they are requested, or the status claims them.
         let requested = crd(plural, kind, short);
         for crd in [requested.clone(), served(requested)] {
-            let status = status(&crd, &built_in(), [].iter(), 0).expect("a change");
+            let status = status((&crd, &no_schema), &built_in(), [].iter(), 0).expect("a change");
             assert_eq!(condition(&status, "NamesAccepted"), expected, "{plural} {kind} {short}");
             let accepted_map = json::to_string(status.get("acceptedNames").expect("names"));
             for name in ["secrets", "Secret", "SecretList", "sec"] {
@@ -102,7 +114,7 @@ fn built_in_names_conflict() {
 #[test]
 fn a_built_in_resource_prevents_establishment() {
     let claimed = served(crd("secrets", "Other", "o"));
-    let accepted_map = status(&claimed, &built_in(), [].iter(), 0).expect("a change");
+    let accepted_map = status((&claimed, &no_schema), &built_in(), [].iter(), 0).expect("a change");
     assert_eq!(
         condition(&accepted_map, "Established"),
         "False NotAccepted: not all names are accepted"

@@ -3,10 +3,9 @@
 //! `pintle-crd` converts definitions to v1. In etcd they are stored as v1beta1, also by v1.36
 //! (upstream: `apiextensions-apiserver/pkg/apis/apiextensions/v1beta1/defaults.go`).
 
-use pintle_meta::field::Errors;
 use pintle_value::{Map, Value};
 
-use super::{Removed, lenient, same};
+use super::{Removed, same};
 use crate::{
     defaults::{
         Condition::Is,
@@ -26,12 +25,13 @@ pub(super) const ROWS: &[Removed] = &[
                     CustomResourceDefinition",
         form: Form {
             version: "v1beta1",
-            to_stored: |definition| (pintle_crd::V1BETA1.read)(definition),
-            from_stored: pintle_crd::to_v1beta1,
+            to_stored: definition_to_v1,
+            from_stored: definition_from_v1,
         },
+        conforms: false,
         strategy: |today| Strategy {
             default: |definition| set(definition, DEFINITION),
-            validate: definition,
+            validate: pintle_crd::validate_v1beta1,
             ..today.clone()
         },
         ..same!(
@@ -55,6 +55,31 @@ pub(super) const ROWS: &[Removed] = &[
         )
     },
 ];
+
+/// What v1 cannot express stays in the spec, although its type does not have it, for validation.
+fn definition_to_v1(definition: &mut Value) {
+    pintle_crd::to_v1(definition);
+    let spec = definition.object_entry("spec");
+    let take = |name: &&'static str| spec.remove(name).map(|value| (*name, value));
+    let unexpressed: Vec<_> = pintle_crd::UNEXPRESSED.iter().filter_map(take).collect();
+    adjust(definition, "v1");
+    let spec = definition.object_entry("spec");
+    unexpressed.into_iter().for_each(|(name, value)| _ = spec.insert(name, value));
+}
+
+fn definition_from_v1(definition: &mut Value) {
+    pintle_crd::to_v1beta1(definition);
+    adjust(definition, "v1beta1");
+}
+
+/// Adjusts a definition to its type in a version.
+fn adjust(definition: &mut Value, version: &str) {
+    let package = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions";
+    let schema = pintle_schema::with_removed();
+    let ty = schema.find(&format!("{package}.{version}.CustomResourceDefinition"));
+    // A definition of another type is refused when it is encoded.
+    ty.into_iter().for_each(|ty| _ = pintle_schema::conform(schema, ty, definition));
+}
 
 const DEFINITION: Defaults = &[
     In(
@@ -103,15 +128,4 @@ fn stored_versions(definition: &mut Map) {
     if let Some(name) = name.filter(|_| !is_filled(status, "storedVersions")) {
         status.insert("storedVersions", vec![name]);
     }
-}
-
-/// Drops errors of v1 for a missing schema, for missing types in it, and for preserved unknown
-/// fields: v1beta1 allows them.
-fn definition(new: &Value, old: Option<&Value>) -> Errors {
-    let kind = ("apiextensions.k8s.io", "customresourcedefinitions");
-    lenient(kind, new, old, |field, words| {
-        let schema = field.ends_with(".schema.openAPIV3Schema") && words.is_empty();
-        let untyped = field.ends_with(".type") && words.starts_with("must not be empty ");
-        schema || untyped || field == "spec.preserveUnknownFields"
-    })
 }

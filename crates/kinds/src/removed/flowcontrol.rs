@@ -1,6 +1,6 @@
-//! Flow schemas and priority levels, in v1beta1 to v1beta3 (MIG-45).
+//! Flow schemas and priority levels, in v1alpha1 and v1beta1 to v1beta3 (MIG-45).
 //!
-//! Shares of v1beta1 and v1beta2 have another name. In none of these versions can absent shares be
+//! Shares of versions before v1beta3 have another name. In none of these versions can absent shares be
 //! distinguished from 0: v1beta3 has an annotation for that (upstream:
 //! `pkg/apis/flowcontrol/v1beta*`).
 
@@ -32,10 +32,26 @@ macro_rules! row {
     };
 }
 
+const SCHEMA_OF_BETA2: &str = "flowcontrol.apiserver.k8s.io/v1beta2 FlowSchema";
+const LEVEL_OF_BETA2: &str = "flowcontrol.apiserver.k8s.io/v1beta2 PriorityLevelConfiguration";
 const SCHEMA_OF_BETA3: &str = "flowcontrol.apiserver.k8s.io/v1beta3 FlowSchema";
 const LEVEL_OF_BETA3: &str = "flowcontrol.apiserver.k8s.io/v1beta3 PriorityLevelConfiguration";
 
 pub(super) const ROWS: &[Removed] = &[
+    Removed {
+        replacement: SCHEMA_OF_BETA2,
+        ..row!("v1alpha1", "flowschemas", "FlowSchema", 20..21)
+    },
+    Removed {
+        replacement: LEVEL_OF_BETA2,
+        form: Form {
+            version: "v1alpha1",
+            to_stored: assured_to_v1,
+            from_stored: |level| assured_from_v1(level, "flowcontrol.apiserver.k8s.io/v1alpha1"),
+        },
+        strategy: |today| Strategy { default: |level| set(level, ASSURED), ..today.clone() },
+        ..row!("v1alpha1", "prioritylevelconfigurations", "PriorityLevelConfiguration", 20..21)
+    },
     Removed {
         replacement: SCHEMA_OF_BETA3,
         ..row!("v1beta1", "flowschemas", "FlowSchema", 23..26)

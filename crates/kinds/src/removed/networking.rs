@@ -51,6 +51,28 @@ pub(super) const ROWS: &[Removed] = &[
         )
     },
     Removed {
+        replacement: "",
+        ..same!(
+            "networking.k8s.io" / "v1alpha1",
+            "networking",
+            "ipaddresses",
+            "IPAddress",
+            "networking.k8s.io" / "v1",
+            30..33
+        )
+    },
+    Removed {
+        replacement: "",
+        ..same!(
+            "networking.k8s.io" / "v1alpha1",
+            "networking",
+            "servicecidrs",
+            "ServiceCIDR",
+            "networking.k8s.io" / "v1",
+            30..33
+        )
+    },
+    Removed {
         // As in upstream, the replacement is the list kind.
         replacement: "networking.k8s.io/v1 IngressClassList",
         strategy: |today| Strategy { default: |_| {}, ..today.clone() },

@@ -71,6 +71,10 @@ pub(super) const ROWS: &[Removed] = &[
         )
     },
     same!("batch" / "v1beta1", "batch", "cronjobs", "CronJob", "batch" / "v1", 21..25),
+    Removed {
+        replacement: "",
+        ..same!("batch" / "v2alpha1", "batch", "cronjobs", "CronJob", "batch" / "v1", 20..21)
+    },
     same!(
         "coordination.k8s.io" / "v1beta1",
         "coordination",
@@ -94,6 +98,34 @@ pub(super) const ROWS: &[Removed] = &[
             "EndpointSlice",
             "discovery.k8s.io" / "v1",
             21..25
+        )
+    },
+    Removed {
+        replacement: "",
+        form: Form {
+            version: "v1alpha1",
+            to_stored: |slice| {
+                // This version has the name of the node only in the topology.
+                each_endpoint(slice, node_from_topology);
+                slice_to_v1(slice);
+            },
+            from_stored: |slice| {
+                slice_from_v1(slice);
+                set_api_version(slice, "discovery.k8s.io/v1alpha1");
+            },
+        },
+        strategy: |today| Strategy {
+            prepare_create: |_| {},
+            prepare_update: |_, _| {},
+            ..today.clone()
+        },
+        ..same!(
+            "discovery.k8s.io" / "v1alpha1",
+            "discovery",
+            "endpointslices",
+            "EndpointSlice",
+            "discovery.k8s.io" / "v1",
+            20..21
         )
     },
     Removed {
@@ -284,6 +316,11 @@ fn slice_to_v1(slice: &mut Value) {
             endpoint.insert("deprecatedTopology", topology);
         }
     });
+}
+
+fn node_from_topology(endpoint: &mut Map) {
+    let host = endpoint.get("topology").and_then(|topology| topology.get(HOST)).cloned();
+    host.into_iter().for_each(|host| _ = endpoint.insert("nodeName", host));
 }
 
 fn slice_from_v1(slice: &mut Value) {

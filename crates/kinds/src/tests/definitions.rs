@@ -221,7 +221,7 @@ fn a_resource_of_a_feature_that_is_off_is_not_served() {
 fn a_wrong_runtime_config_is_refused() {
     for (flag, expected) in [
         ("apps/v9=true", Error::Version("apps/v9".into())),
-        ("batch/v2alpha1", Error::Version("batch/v2alpha1".into())),
+        ("batch/v2alpha2", Error::Version("batch/v2alpha2".into())),
         ("extensions/v9", Error::Version("extensions/v9".into())),
         ("v2=true", Error::Version("v2".into())),
         ("policy.example/v1=true", Error::Group("policy.example/v1".into())),

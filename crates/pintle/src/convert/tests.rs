@@ -174,9 +174,10 @@ fn a_definition_is_given_the_schemas_that_v1_wants() {
     assert_eq!(of(&["type"]).as_deref(), Some("object"));
     assert_eq!(of(&["properties", "spec", "type"]).as_deref(), Some("object"));
     assert_eq!(schema.get("x-kubernetes-preserve-unknown-fields"), Some(&Value::Bool(true)));
-    // Nobody knows what a member without a type is.
-    let (_, problems) = newest(&definition("{properties: {spec: {description: d}}}"));
-    let refused = "spec.validation.openAPIV3Schema.properties[spec].type: Required value";
+    // v1 has nothing for types that depend on each other.
+    let (_, problems) =
+        newest(&definition("{properties: {spec: {oneOf: [{type: string}, {type: boolean}]}}}"));
+    let refused = "properties[spec].oneOf[0].type: Forbidden: must be empty to be structural";
     assert!(problems.iter().any(|problems| problems.contains(refused)), "{problems:?}");
 }
 
