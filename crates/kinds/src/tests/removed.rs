@@ -129,6 +129,18 @@ fn autoscalers_are_converted_as_by_upstream() {
     compare(AUTOSCALERS);
 }
 
+/// More such rows: the file that `PINTLE_CONVERSIONS` names, for example of `differential/definitions`.
+#[test]
+#[allow(clippy::print_stderr)]
+fn objects_of_a_file_are_converted_as_by_upstream() {
+    match std::env::var_os("PINTLE_CONVERSIONS") {
+        Some(path) => {
+            compare(&std::fs::read_to_string(path).expect("PINTLE_CONVERSIONS is a file"))
+        }
+        None => eprintln!("skipped: PINTLE_CONVERSIONS names no file"),
+    }
+}
+
 fn compare(rows: &str) {
     let all = served("api/legacy=true,api/all=true");
     let mut wrong = Vec::new();
