@@ -20,12 +20,15 @@ mod tests;
 /// The finalizer that keeps a definition until its objects are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
+/// Reads the schema of a version, if the definition has one.
+pub type ReadSchema<'s> = dyn Fn(&str) -> Option<Value> + 's;
+
 /// Computes the status of a definition from the built-in resources and the other definitions of its
 /// group; `None` if it is up to date. If the definition already has its names, the others are not
 /// examined. `schema` reads the schema of a version; it is called only if the definition preserves unknown
 /// fields.
 pub fn status<'o>(
-    (crd, schema): (&Value, &dyn Fn(&str) -> Option<Value>),
+    (crd, schema): (&Value, &ReadSchema<'_>),
     built_in: &BuiltIn,
     others: impl Iterator<Item = &'o Value>,
     now_micros: i64,
@@ -219,7 +222,7 @@ const NON_STRUCTURAL: &str = "NonStructuralSchema";
 /// unless unknown fields are preserved.
 fn structure(
     crd: Crd<'_>,
-    schema: &dyn Fn(&str) -> Option<Value>,
+    schema: &ReadSchema<'_>,
 ) -> Option<(&'static str, &'static str, String)> {
     if !crd.preserves_unknown() {
         return None;

@@ -219,10 +219,12 @@ fn share(spec: &mut Map, in_spec: &'static str, versions: &mut [Value], member: 
                 spec.insert(in_spec, value);
             }
         }
-        None if !own.is_empty() && own.len() == versions.len() => {
-            if own.iter().all(|value| *value == own[0]) && member != "selectableFields" {
-                spec.insert(in_spec, Value::Null);
-            }
+        None if !own.is_empty()
+            && own.len() == versions.len()
+            && own.iter().all(|value| *value == own[0])
+            && member != "selectableFields" =>
+        {
+            spec.insert(in_spec, Value::Null);
         }
         None => {}
     }
