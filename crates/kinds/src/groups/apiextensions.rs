@@ -82,11 +82,16 @@ const DEFAULTS: Defaults = &[In(
 pub(crate) fn names_from_kind(names: &mut Map) {
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     if !is_filled(names, "singular") {
-        names.insert("singular", kind.to_lowercase());
+        names.insert("singular", lower(&kind));
     }
     if !is_filled(names, "listKind") && !kind.is_empty() {
         names.insert("listKind", format!("{kind}List"));
     }
+}
+
+/// Lowercases each character to one character, as Go does: `İ` becomes `i`, and `Σ` at the end of a word `σ`.
+fn lower(text: &str) -> String {
+    text.chars().filter_map(|c| c.to_lowercase().next()).collect()
 }
 
 /// The name of the version in which custom resources are stored.
