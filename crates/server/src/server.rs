@@ -144,8 +144,7 @@ impl Server {
         phases.end("bootstrap objects");
         let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts =
-            (&*tls, tokens, backends, audit, traces(&config, dialers.control_plane.clone()));
+        let parts = (&*tls, tokens, backends, audit, traces(&config, dialers.control_plane));
         let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());

@@ -301,9 +301,9 @@ mod tests {
         );
         check("--secure-port=1 --secure-port=2", "--secure-port=2", &[]);
         check(
-            "--runtime-config=apps/v1=true --runtime-config=settings.k8s.io/v1alpha1,api/beta=true",
+            "--runtime-config=apps/v1=true --runtime-config=wardle.example.com/v1alpha1,api/beta=true",
             "--runtime-config=apps/v1=true --runtime-config=api/beta=true",
-            &["--runtime-config=settings.k8s.io/v1alpha1"],
+            &["--runtime-config=wardle.example.com/v1alpha1"],
         );
         check(
             "--feature-gates=Unheard=true,APIResponseCompression=false",

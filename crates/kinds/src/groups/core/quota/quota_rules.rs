@@ -1,5 +1,6 @@
 //! The rules for ResourceQuotas: resources that can be limited, and scopes.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use pintle_meta::field::Error;
@@ -91,16 +92,17 @@ fn is_within(scope: &str, name: &str) -> bool {
 fn check_scopes(spec: &Field<'_>, errors: &mut Errors) {
     let scopes = spec.get("scopes");
     let beyond = Beyond::of(spec);
-    // Each error shows all scopes.
+    // Each error shows all scopes, so its text is made once.
+    let unsupported = LazyCell::new(|| scopes.invalid("unsupported scope"));
+    let misapplied = LazyCell::new(|| scopes.invalid("unsupported scope applied to resource"));
     for scope in spec.items("scopes") {
         if errors.is_full() {
             break;
         }
         if !SCOPES.contains(&scope.text()) {
-            errors.push(scopes.invalid("unsupported scope"));
+            errors.push(unsupported.clone());
         }
-        let wrong = || scopes.invalid("unsupported scope applied to resource");
-        errors.extend((0..beyond.count(scope.text())).map(|_| wrong()));
+        errors.extend((0..beyond.count(scope.text())).map(|_| misapplied.clone()));
     }
     let has = |wanted: &str| spec.items("scopes").any(|scope| scope.text() == wanted);
     for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| has(scope))) {
@@ -115,6 +117,10 @@ fn check_selector(spec: &Field<'_>, errors: &mut Errors) {
     let wrong =
         |member: &str, value: &Value, words: &str| Error::invalid(&at.field(member), value, words);
     let beyond = Beyond::of(spec);
+    // Each such error shows the whole selector, so its text is made once.
+    let misapplied = LazyCell::new(|| {
+        Error::invalid(&at, selector.value(), "unsupported scope applied to resource")
+    });
     for expression in selector.items("matchExpressions") {
         if errors.is_full() {
             break;
@@ -123,9 +129,7 @@ fn check_selector(spec: &Field<'_>, errors: &mut Errors) {
         if !SCOPES.contains(&scope) {
             errors.push(wrong("scopeName", &scope.into(), "unsupported scope"));
         }
-        let words = "unsupported scope applied to resource";
-        let refused = || Error::invalid(&at, selector.value(), words);
-        errors.extend((0..beyond.count(scope)).map(|_| refused()));
+        errors.extend((0..beyond.count(scope)).map(|_| misapplied.clone()));
         let operator = expression.str("operator");
         let is_plain = !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if is_plain && SCOPES.contains(&scope) && operator != "Exists" {
