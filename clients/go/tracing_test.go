@@ -25,6 +25,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,6 +156,15 @@ func accountOf(t *testing.T, config *rest.Config, flags string) *kubernetes.Clie
 	copied := rest.AnonymousClientConfig(config)
 	copied.BearerToken = token.Status.Token
 	copied.QPS = -1
+	// The rules of "edit" are aggregated after the start.
+	asked := kubernetes.NewForConfigOrDie(copied).AuthorizationV1().SelfSubjectAccessReviews()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "create", Resource: "configmaps"},
+	}}
+	eventually(t, "the account may create config maps", func() bool {
+		answer, err := asked.Create(ctx, review, create)
+		return err == nil && answer.Status.Allowed
+	})
 	return clientOf(copied, flags)
 }
 
