@@ -13,8 +13,8 @@ const DEPTH_MAX: usize = 100;
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Adapts a definition that was converted to v1. If undeclared fields are preserved, its schemas say so
-/// themselves.
+/// Adapts a definition that was converted to v1. If it preserves unknown fields, each of its schemas gets
+/// `x-kubernetes-preserve-unknown-fields`.
 pub fn adapt_to_v1(definition: &mut Value) {
     approve(definition);
     let spec = definition.object_entry("spec");
@@ -42,8 +42,7 @@ fn approve(definition: &mut Value) {
     }
 }
 
-/// The schema of metadata, of which v1 lets a definition restrict nothing but names: the rest is validated
-/// without it.
+/// The schema of metadata with the restrictions of names only, because v1 allows no others.
 fn names_only(metadata: Value) -> Value {
     let mut names = Map::new();
     if let Value::Object(mut metadata) = metadata

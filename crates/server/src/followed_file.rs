@@ -14,32 +14,39 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct FollowedFile {
     path: PathBuf,
     interval: Interval,
-    last: Reading,
+    /// The hash of the last content. The content itself is not stored, because it may hold keys.
+    last_hash: [u8; 32],
+    /// Why the last reading failed; `None` if it did not.
+    last_error: Option<String>,
 }
-
-/// What the last reading of the file found. The content is hashed, because it may hold keys.
-type Reading = Result<[u8; 32], String>;
 
 impl FollowedFile {
     /// Follows the file at `path`, which had `content` when the server started.
     pub(crate) fn new(path: &Path, content: &[u8]) -> Self {
-        let (interval, last) = (tokio::time::interval(PERIOD), Ok(Sha256::digest(content).into()));
-        Self { path: path.to_owned(), interval, last }
+        let (interval, last_hash) = (tokio::time::interval(PERIOD), Sha256::digest(content).into());
+        Self { path: path.to_owned(), interval, last_hash, last_error: None }
     }
 
-    /// Waits until a reading differs from the last one, and returns its content or the reason why the file cannot be
-    /// read. A file that stays unreadable for one reason is returned once.
+    /// Waits until the content differs from the last one, and returns it; or the reason why the file cannot be
+    /// read. A file that stays unreadable for one reason is returned once, and its last content, when it is back,
+    /// is no change.
     pub(crate) async fn changed(&mut self) -> Result<Zeroizing<Vec<u8>>, String> {
         loop {
             self.interval.tick().await;
-            let read = read(&self.path);
-            let reading = match &read {
-                Ok(content) => Ok(Sha256::digest(content).into()),
-                Err(why) => Err(why.clone()),
-            };
-            if reading != self.last {
-                self.last = reading;
-                return read;
+            match read(&self.path) {
+                Ok(content) => {
+                    self.last_error = None;
+                    let hash = Sha256::digest(&content).into();
+                    if hash != self.last_hash {
+                        self.last_hash = hash;
+                        return Ok(content);
+                    }
+                }
+                Err(why) if self.last_error.as_ref() == Some(&why) => {}
+                Err(why) => {
+                    self.last_error = Some(why.clone());
+                    return Err(why);
+                }
             }
         }
     }
@@ -82,6 +89,10 @@ mod tests {
         assert_eq!(changed(&mut file).await, None);
 
         std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "second").unwrap();
+        assert_eq!(changed(&mut file).await, None, "its last content is back");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(changed(&mut file).await.unwrap().unwrap().as_slice(), b"");
         std::fs::write(&path, "second").unwrap();
         assert_eq!(changed(&mut file).await.unwrap().unwrap().as_slice(), b"second");
     }
