@@ -28,6 +28,11 @@ pub enum Error {
     /// The lease does not exist or has expired, so the request had no effect.
     #[error("the lease is not there")]
     LeaseNotFound,
+    /// etcd has no space. It answers so whether it executed the request or not: the request that
+    /// exceeds the quota is executed (etcd's server/etcdserver/apply/quota.go), later ones are not.
+    /// Either way it is done with the request.
+    #[error("etcd refused the request: {0} (ResourceExhausted)")]
+    NoSpace(String),
     /// There is no answer, or one that does not tell the outcome: the request was executed, will
     /// be, or never will be.
     #[error("the outcome of a request to etcd is unknown: {0}")]
@@ -37,7 +42,7 @@ pub enum Error {
 impl Error {
     /// Whether the request may have had an effect, or may still have one.
     pub const fn may_have_happened(&self) -> bool {
-        matches!(self, Self::Lost(_))
+        matches!(self, Self::Lost(_) | Self::NoSpace(_))
     }
 
     /// Returns the error of a gRPC status other than [`Code::OK`].
@@ -47,6 +52,9 @@ impl Error {
             Code::OUT_OF_RANGE if message.contains("has been compacted") => Self::Compacted,
             Code::OUT_OF_RANGE if message.contains("future revision") => Self::Future,
             Code::NOT_FOUND if message.contains("lease not found") => Self::LeaseNotFound,
+            Code::RESOURCE_EXHAUSTED if message.contains("space exceeded") => {
+                Self::NoSpace(message)
+            }
             code if code.is_definite() => Self::Refused { code, message },
             code => Self::Lost(format!("{message} ({code})")),
         }
@@ -62,6 +70,7 @@ impl Code {
     pub(crate) const CANCELED: Self = Self(1);
     pub(crate) const UNKNOWN: Self = Self(2);
     pub(crate) const NOT_FOUND: Self = Self(5);
+    pub(crate) const RESOURCE_EXHAUSTED: Self = Self(8);
     pub(crate) const OUT_OF_RANGE: Self = Self(11);
     /// Also used for a failed connection, as in gRPC's own clients.
     pub(crate) const UNAVAILABLE: Self = Self(14);
@@ -113,7 +122,7 @@ mod tests {
             (11, "etcdserver: mvcc: required revision has been compacted", false),
             (11, "etcdserver: mvcc: required revision is a future revision", false),
             (5, "etcdserver: requested lease not found", false),
-            (8, "etcdserver: mvcc: database space exceeded", false),
+            (8, "etcdserver: mvcc: database space exceeded", true),
             (8, "etcdserver: too many requests", false),
             (3, "etcdserver: duplicate key given in txn request", false),
             (7, "etcdserver: permission denied", false),

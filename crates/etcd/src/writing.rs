@@ -289,8 +289,8 @@ impl Writing {
         Error::Conflict { current: current.map(Box::new) }
     }
 
-    /// Finds the outcome of a transaction without an answer: the revision at which it was
-    /// committed, or an error.
+    /// Finds the outcome of a transaction whose answer does not tell it: the revision at which it
+    /// was committed, or an error.
     async fn resolve_unknown(&self, writes: &[Ready], error: EtcdError) -> Result<Revision, Error> {
         let unknown = Err(Error::Unknown { reason: error.to_string() });
         let read = tokio::time::timeout(OUTCOME_TIMEOUT, self.reading.header()).await;
@@ -303,6 +303,15 @@ impl Writing {
             let Ok((current, header)) = self.reading.key(key, None).await else { return unknown };
             let (refusal, head) = (Refusal { index, current }, revision(header.revision));
             return Err(self.conflict(refusal, key, head).await);
+        }
+        // etcd is done with the transaction, so a key that is as before shows that it was refused.
+        if matches!(error, EtcdError::NoSpace(_)) && seen.iter().all(|s| matches!(s, Seen::Nothing))
+        {
+            let own = &writes[0].own;
+            let Ok((current, _)) = self.reading.key(&own.key, None).await else { return unknown };
+            if current.map_or(0, |current| current.mod_revision) == own.expected {
+                return Err(not_committed(error));
+            }
         }
         let revisions = seen.iter().map(|seen| match seen {
             Seen::Committed(record) => Some(record.revision),

@@ -1,5 +1,5 @@
-//! An in-memory model of etcd with random faults: it is slow, loses answers, ends watches, and is
-//! compacted and restored.
+//! An in-memory model of etcd with random faults: it is slow, loses answers, ends watches, has no
+//! space, and is compacted and restored.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -244,6 +244,10 @@ fn lost<T>() -> Result<T, Error> {
     Err(Error::Lost("the model lost it".to_owned()))
 }
 
+fn no_space<T>() -> Result<T, Error> {
+    Err(Error::NoSpace("etcdserver: mvcc: database space exceeded".to_owned()))
+}
+
 /// The model, as an etcd client.
 pub(super) struct Access(pub(super) Arc<Model>);
 
@@ -281,7 +285,11 @@ impl Etcd for Access {
 
     fn txn(&self, request: TxnRequest) -> BoxFuture<'_, Result<TxnResponse, Error>> {
         Box::pin(async move {
+            let restorations = self.0.restorations();
             self.0.lag(5).await;
+            if self.0.restorations() > restorations {
+                return lost(); // etcd was stopped: it never executes it
+            }
             if self.0.fails(30) {
                 return Err(Error::Unreachable("the model is unreachable".to_owned()));
             }
@@ -289,7 +297,7 @@ impl Etcd for Access {
                 return lost(); // and never executed
             }
             if self.0.fails(20) {
-                let (model, restorations) = (self.0.clone(), self.0.restorations());
+                let model = self.0.clone();
                 model.state.lock().delayed += 1;
                 tokio::spawn(async move {
                     model.lag(2000).await;
@@ -300,8 +308,17 @@ impl Etcd for Access {
                 });
                 return lost();
             }
+            if self.0.fails(40) {
+                return no_space(); // without executing it
+            }
             let response = self.0.apply(&request);
             self.0.lag(5).await;
+            if self.0.restorations() > restorations {
+                return lost();
+            }
+            if self.0.fails(40) {
+                return no_space();
+            }
             if self.0.fails(20) { lost() } else { Ok(response) }
         })
     }
