@@ -3,6 +3,7 @@
 pub mod definitions;
 pub mod encodings;
 pub mod lists;
+pub mod paths;
 pub mod pauses;
 pub mod starts;
 pub mod tokens;
@@ -13,10 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
 
 use crate::load::{Client, Figures, Worker, run};
-use crate::objects::Sample;
+use crate::objects::{OWNER, Sample};
 use crate::process::Running;
 use crate::report::Report;
 use crate::server::Server;
@@ -76,6 +78,24 @@ impl Namespace {
             ensure!(Instant::now() < deadline, "nobody counts what quotas limit");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Creates the ReplicaSet that owns the pods, as a controller's, and returns its uid.
+    pub async fn create_owner(&self) -> Result<String> {
+        let labels = json!({"app": "owner"});
+        let container = json!({"name": "c", "image": "i"});
+        let object = json!({
+            "metadata": {"name": OWNER},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        });
+        let path = format!("/apis/apps/v1/namespaces/{}/replicasets", self.name);
+        let (_, body) = self.server.ask("POST", &path, &object.to_string(), &[]).await?;
+        let created: serde_json::Value = serde_json::from_slice(&body)?;
+        Ok(created["metadata"]["uid"].as_str().context("the owner has a uid")?.to_owned())
     }
 
     /// The path of a resource's collection.

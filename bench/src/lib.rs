@@ -6,8 +6,10 @@
 
 pub mod call;
 pub mod cases;
+pub mod compare;
 pub mod crash;
 pub mod http2;
+pub mod instructions;
 pub mod load;
 pub mod objects;
 pub mod process;

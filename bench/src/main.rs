@@ -1,23 +1,30 @@
 //! `pintle-bench` measures an API server and runs the crash campaign.
 
+mod options;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{Args, Parser, Subcommand};
+use clap::Parser as _;
 use pintle_bench::cases::{
-    Extent, Namespace, definitions, encodings, lists, pauses, starts, tokens, watches, writes,
+    Extent, Namespace, definitions, encodings, lists, paths, pauses, starts, tokens, watches,
+    writes,
 };
+use pintle_bench::compare;
 use pintle_bench::crash::{self, Campaign};
+use pintle_bench::instructions;
 use pintle_bench::objects;
 use pintle_bench::process::{Program, Running};
 use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
+use options::{Crash, Instructions, Measure, OneServer, Options, Task, Turns};
+
 /// All measurements; `--only` selects some.
-const CASES: [&str; 14] = [
+const CASES: [&str; 15] = [
     "start",
     "restart",
     "create",
@@ -31,107 +38,9 @@ const CASES: [&str; 14] = [
     "encodings",
     "definitions",
     "tokens",
+    "paths",
     "pauses",
 ];
-
-#[derive(Parser)]
-#[command(version, about, args_conflicts_with_subcommands = true)]
-struct Options {
-    #[command(subcommand)]
-    command: Option<Task>,
-    #[command(flatten)]
-    measure: Measure,
-}
-
-#[derive(Subcommand)]
-enum Task {
-    /// Kills a server under load, again and again, and checks that nothing was lost
-    Crash(Crash),
-}
-
-#[derive(Args)]
-struct Measure {
-    /// The kubeconfig of the server; read after each start
-    #[arg(long, value_name = "FILE", default_value = "admin.kubeconfig")]
-    kubeconfig: PathBuf,
-    /// A shell command that runs the server in the foreground; without one the server must be
-    /// running
-    #[arg(long, value_name = "COMMAND")]
-    start: Option<String>,
-    /// A shell command that stops it; without one it gets SIGTERM
-    #[arg(long, value_name = "COMMAND")]
-    stop: Option<String>,
-    /// The measurements: start, restart, create, get, update, patch, delete, watch, list,
-    /// encodings, definitions, tokens. Only if named: nodes, watches of one node's pods each, and
-    /// pauses, the longest time without a response, while you cause a failure
-    #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
-    only: Vec<String>,
-    /// The duration of each measurement
-    #[arg(long, default_value_t = 5)]
-    seconds: u64,
-    /// The numbers of clients that read and write at once
-    #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,16,64")]
-    clients: Vec<usize>,
-    /// The numbers of pods in lists
-    #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1000,10000")]
-    list_sizes: Vec<usize>,
-    /// The numbers of watchers
-    #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,100,1000")]
-    watchers: Vec<usize>,
-    /// Another server of the same database, for the watchers
-    #[arg(long, value_name = "FILE")]
-    watch_kubeconfig: Option<PathBuf>,
-    /// The number of objects at a restart
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
-    objects: usize,
-    /// CustomResourceDefinitions in YAML that are copied under other names
-    #[arg(long = "definition", value_name = "FILE")]
-    models: Vec<PathBuf>,
-    /// The number of copies
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
-    definitions: usize,
-    /// A pod in YAML, instead of the default
-    #[arg(long, value_name = "FILE")]
-    pod: Option<PathBuf>,
-    /// Create a ResourceQuota in the namespaces of single objects
-    #[arg(long)]
-    quota: bool,
-    /// A file of bearer tokens, one a line, for the measurement tokens: each request has the next
-    /// one, without a client certificate
-    #[arg(long, value_name = "FILE")]
-    tokens: Option<PathBuf>,
-    /// Send single requests over HTTP/2.
-    #[arg(long)]
-    http2: bool,
-    /// The number of threads of the load generator
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    threads: usize,
-    /// A label for the report: which server, durable or not
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    label: String,
-    /// Also writes the figures to this file, as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-#[derive(Args)]
-struct Crash {
-    /// The server's binary; it is run as `BINARY serve --data-dir … --secure-port 0`
-    #[arg(long, value_name = "FILE")]
-    server_binary: PathBuf,
-    /// The number of kills
-    #[arg(long, default_value_t = 100)]
-    rounds: usize,
-    /// The number of writers
-    #[arg(long, default_value_t = 64)]
-    clients: usize,
-    /// The number of watchers
-    #[arg(long, default_value_t = 4)]
-    watchers: usize,
-    /// The seed of the times of the kills and the choice of the writes
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
 
 fn main() -> ExitCode {
     run(Options::parse()).unwrap_or_else(|error| {
@@ -141,18 +50,79 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<ExitCode> {
-    let threads = if options.command.is_some() { 2 } else { options.measure.threads };
+    let threads = match &options.command {
+        Some(Task::Turns(turns)) => turns.measure.threads,
+        Some(_) => 2,
+        None => options.measure.threads,
+    };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     runtime.block_on(async {
         match options.command {
-            Some(Task::Crash(crash)) => run_crash(crash).await,
-            None => run_measure(options.measure).await,
+            Some(Task::Crash(crash)) => run_crash(crash).await?,
+            Some(Task::Turns(turns)) => run_turns(turns).await?,
+            Some(Task::Compare(files)) => compare_files(&files.reports)?,
+            Some(Task::Instructions(options)) => return run_instructions(&options).await,
+            None => {
+                run_measure(&options.server, &options.measure).await?;
+            }
         }
+        Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn run_crash(options: Crash) -> Result<ExitCode> {
+/// Measures the servers in turn, so that slow minutes of the machine concern all of them.
+async fn run_turns(options: Turns) -> Result<()> {
+    std::fs::create_dir_all(&options.reports)?;
+    let mut files = Vec::new();
+    for round in 1..=options.rounds {
+        for (number, side) in (1..).zip(options.sides.chunks_exact(3)) {
+            let [label, kubeconfig, start] = side else { continue };
+            let file = options.reports.join(format!("{round}-{number}.json"));
+            let server = OneServer {
+                kubeconfig: kubeconfig.into(),
+                start: Some(start.clone()),
+                stop: None,
+                label: label.clone(),
+                json: Some(file.clone()),
+            };
+            run_measure(&server, &options.measure).await?;
+            files.push(file);
+        }
+    }
+    compare_files(&files)
+}
+
+/// Fails if some sequence takes more instructions than recorded.
+async fn run_instructions(options: &Instructions) -> Result<ExitCode> {
+    let recorded = match std::fs::read(&options.recorded) {
+        Ok(text) => serde_json::from_slice(&text).context("--recorded")?,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => instructions::Counts::new(),
+        Err(why) => return Err(why).context("--recorded"),
+    };
+    let profiles = options.profiles.as_deref();
+    profiles.map(std::fs::create_dir_all).transpose()?;
+    let counted = instructions::measure(&options.server_binary, profiles).await?;
+    let changes = instructions::Changes { recorded: &recorded, counted: &counted };
+    write!(std::io::stdout(), "{changes}")?;
+    if options.record {
+        std::fs::write(&options.recorded, serde_json::to_string_pretty(&counted)? + "\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(if changes.has_regressions() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn compare_files(files: &[PathBuf]) -> Result<()> {
+    let read = |file: &PathBuf| -> Result<Report> {
+        let text = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{}", file.display()))
+    };
+    let reports: Vec<Report> = files.iter().map(read).collect::<Result<_>>()?;
+    write!(std::io::stdout(), "{}", compare::Comparison::of(&reports))?;
+    Ok(())
+}
+
+async fn run_crash(options: Crash) -> Result<()> {
     let campaign = Campaign {
         binary: options.server_binary,
         rounds: options.rounds,
@@ -166,24 +136,23 @@ async fn run_crash(options: Crash) -> Result<ExitCode> {
     })
     .await?;
     writeln!(std::io::stdout(), "{summary}")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-async fn run_measure(options: Measure) -> Result<ExitCode> {
+async fn run_measure(server: &OneServer, options: &Measure) -> Result<()> {
     for case in &options.only {
         ensure!(CASES.contains(&case.as_str()), "{case:?} is none of {}", CASES.join(", "));
     }
-    let mut report = Report { label: options.label.clone(), ..Report::default() };
-    let failed = measure(&options, &mut report).await;
+    let mut report = Report { label: server.label.clone(), ..Report::default() };
+    let failed = measure(server, options, &mut report).await;
     write!(std::io::stdout(), "{report}")?;
-    if let Some(path) = &options.json {
+    if let Some(path) = &server.json {
         std::fs::write(path, serde_json::to_string_pretty(&report)?)?;
     }
-    failed?; // the report has the figures of the measurements before
-    Ok(ExitCode::SUCCESS)
+    failed // the report has the figures of the measurements before
 }
 
-async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
+async fn measure(target: &OneServer, options: &Measure, report: &mut Report) -> Result<()> {
     let wanted = |case: &str| options.only.is_empty() || options.only.iter().any(|c| c == case);
     let extent = Extent {
         time: Duration::from_secs(options.seconds),
@@ -193,10 +162,10 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
         objects: options.objects,
         http2: options.http2,
     };
-    let program = options.start.as_ref().map(|start| Program {
+    let program = target.start.as_ref().map(|start| Program {
         start: start.clone(),
-        stop: options.stop.clone(),
-        kubeconfig: options.kubeconfig.clone(),
+        stop: target.stop.clone(),
+        kubeconfig: target.kubeconfig.clone(),
     });
     if let Some(program) = program.as_ref().filter(|_| wanted("start")) {
         starts::measure_start(program, report).await?;
@@ -209,7 +178,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
         Some(program) => Some(program.start().await?),
         None => None,
     };
-    let server = Server::from_kubeconfig(&options.kubeconfig).context("--kubeconfig")?;
+    let server = Server::from_kubeconfig(&target.kubeconfig).context("--kubeconfig")?;
     measure_requests(&server, running.as_ref(), options, &extent, &wanted, report).await?;
     if wanted("encodings") {
         let sample = objects::pod(options.pod.as_deref())?;
@@ -250,7 +219,11 @@ async fn measure_requests(
             if options.quota {
                 namespace.add_quota().await?;
             }
-            let result = writes::measure(&namespace, running, sample, extent, wanted, report).await;
+            let owned = match sample.resource {
+                "pods" => sample.owned(&namespace.create_owner().await?)?,
+                _ => sample.clone(),
+            };
+            let result = writes::measure(&namespace, running, &owned, extent, wanted, report).await;
             namespace.delete().await?;
             result?;
         }
@@ -277,6 +250,9 @@ async fn measure_requests(
         let result = pauses::measure(&namespace, extent, report).await;
         namespace.delete().await?;
         result?;
+    }
+    if options.only.iter().any(|case| case == "paths") {
+        paths::measure(server, running, &options.paths, extent, report).await?;
     }
     match &options.tokens {
         Some(tokens) if wanted("tokens") => {

@@ -13,6 +13,9 @@ use crate::call::{NAME, VALUE};
 /// The default pod.
 const POD: &str = include_str!("../pod.yaml");
 
+/// The ReplicaSet that owns the pods.
+pub const OWNER: &str = "owner";
+
 /// A kind of object.
 #[derive(Clone, Debug)]
 pub struct Sample {
@@ -27,6 +30,16 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// The sample with an owner, as most pods have; the garbage collector reads the reference.
+    pub fn owned(&self, uid: &str) -> Result<Self> {
+        let mut object: Value = serde_json::from_str(&self.body)?;
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": OWNER, "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }]);
+        Ok(Self { body: object.to_string(), ..self.clone() })
+    }
+
     /// A pod's sample with each pod on a node of its own, named by the pod's number.
     pub fn on_nodes(&self) -> Result<Self> {
         let mut object: Value = serde_json::from_str(&self.body)?;

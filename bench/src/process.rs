@@ -75,29 +75,28 @@ async fn ready(kubeconfig: &Path) -> Result<Server> {
 }
 
 impl Running {
-    /// Resident memory of the server and all its children, in bytes.
-    pub fn memory_bytes(&self) -> Result<u64> {
-        let root = self.child.id().context("the server has ended")?;
-        memory_bytes(root)
+    /// Its process ID.
+    pub fn pid(&self) -> Result<u32> {
+        self.child.id().context("the server has ended")
     }
 
-    /// The processor time that the server has used, without children that it has not waited for.
-    /// Linux only.
+    /// Resident memory of the server and all its children, in bytes. Linux only.
+    pub fn memory_bytes(&self) -> Result<u64> {
+        Ok(self.usage()?.memory_bytes)
+    }
+
+    /// The processor time that the server and all its running children have used. Linux only.
     pub fn processor_time(&self) -> Result<Duration> {
-        let pid = self.child.id().context("the server has ended")?;
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // After the name, which may have spaces, fields 14 and 15 are the user and system time, in
-        // hundredths of a second.
-        let fields: Vec<&str> =
-            text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok());
-        let ticks = ticks(11).zip(ticks(12)).context("processor time is read from /proc")?;
-        Ok(Duration::from_millis((ticks.0 + ticks.1) * 10))
+        Ok(Duration::from_millis(self.usage()?.ticks * 10))
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        usage(self.pid()?)
     }
 
     /// Stops it and waits until it has exited.
     pub async fn stop(mut self) -> Result<()> {
-        let pid = self.child.id().context("the server has ended")?;
+        let pid = self.pid()?;
         let command = self.stop.clone().unwrap_or_else(|| format!("kill -TERM {pid}"));
         let status = Command::new("sh").arg("-c").arg(&command).status().await?;
         if !status.success() {
@@ -110,33 +109,42 @@ impl Running {
     }
 }
 
-/// Resident memory of a process and its descendants, in bytes. Linux only.
-fn memory_bytes(root: u32) -> Result<u64> {
-    let mut parents = BTreeMap::new();
+/// What a process uses.
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    memory_bytes: u64,
+    /// Processor time in hundredths of a second.
+    ticks: u64,
+}
+
+/// What a process and its descendants use. Linux only.
+fn usage(root: u32) -> Result<Usage> {
+    let mut processes = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").context("memory is read from /proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
         let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
-        let field = |key: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()
+        // After the name, which may have spaces, fields 4, 14 and 15 are the parent, the user time
+        // and the system time.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split(' ').collect();
+        let field = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok());
+        let (Some(parent), Some(user), Some(system)) = (field(2), field(12), field(13)) else {
+            continue;
         };
-        parents.insert(pid, (field("PPid:").unwrap_or(0), field("VmRSS:").unwrap_or(0)));
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = resident.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let usage = Usage { memory_bytes: kib.unwrap_or(0) * 1024, ticks: user + system };
+        processes.insert(pid, (u32::try_from(parent).unwrap_or(0), usage));
     }
     let is_descendant = |pid: u32| {
-        let mut pid = pid;
-        for _ in 0..64 {
-            if pid == root {
-                return true;
-            }
-            match parents.get(&pid) {
-                Some((parent, _)) => pid = u32::try_from(*parent).unwrap_or(0),
-                None => return false,
-            }
-        }
-        false
+        let parent = |pid: &u32| processes.get(pid).map(|(parent, _)| *parent);
+        std::iter::successors(Some(pid), parent).take(64).any(|pid| pid == root)
     };
-    let kib: u64 =
-        parents.iter().filter(|(pid, _)| is_descendant(**pid)).map(|(_, (_, rss))| rss).sum();
-    Ok(kib * 1024)
+    let mut total = Usage::default();
+    for (_, (_, usage)) in processes.iter().filter(|(pid, _)| is_descendant(**pid)) {
+        total.memory_bytes += usage.memory_bytes;
+        total.ticks += usage.ticks;
+    }
+    Ok(total)
 }

@@ -1,8 +1,9 @@
 //! The figures, as a table and as JSON, with the budgets.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::load::Figures;
 
@@ -19,27 +20,27 @@ const BUDGETS: [(&str, &str); 8] = [
 ];
 
 /// One figure.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The measurement.
     pub name: String,
     /// The figure.
     pub value: f64,
     /// The unit.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Latencies in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
     /// The number of refused requests.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub refused: usize,
     /// The budget.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<&'static str>,
+    pub budget: Option<Cow<'static, str>>,
 }
 
 /// Latencies in microseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// The median.
     pub p50: u32,
@@ -50,10 +51,10 @@ pub struct Latency {
 }
 
 /// All figures of a run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The label that the user gave the run.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// The figures, in order.
     pub rows: Vec<Row>,
@@ -90,8 +91,9 @@ impl Report {
         latency_us: Option<Latency>,
         refused: usize,
     ) {
-        let budget = BUDGETS.iter().find(|(about, _)| *about == name).map(|(_, budget)| *budget);
-        self.rows.push(Row { name, value, unit, latency_us, refused, budget });
+        let budget =
+            BUDGETS.iter().find(|(about, _)| *about == name).map(|(_, budget)| (*budget).into());
+        self.rows.push(Row { name, value, unit: unit.into(), latency_us, refused, budget });
     }
 }
 
@@ -149,7 +151,7 @@ impl fmt::Display for Row {
             ms(self.latency_us.map(|l| l.p99)),
             ms(self.latency_us.map(|l| l.max)),
         );
-        let budget = self.budget.unwrap_or_default();
+        let budget = self.budget.as_deref().unwrap_or_default();
         write!(f, "{:42} {figure:>14} {p50:>9} {p99:>9} {max:>9}  {budget}", self.name)?;
         if self.refused > 0 {
             write!(f, " ({} refused)", self.refused)?;

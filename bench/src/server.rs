@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use apiscript::kubeconfig::Cluster;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
@@ -21,6 +21,9 @@ use crate::call::Call;
 
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(90);
+/// The most headers of a response. A kube-apiserver sends a `Warning` for each deprecated or
+/// duplicate field.
+const HEADERS_MAX: usize = 1024;
 /// The size of a read.
 const PIECE: usize = 256 << 10;
 
@@ -213,13 +216,16 @@ impl Connection {
 
     async fn head(&mut self) -> Result<(u16, Framing)> {
         loop {
-            let mut lines = [httparse::EMPTY_HEADER; 32];
-            let mut head = httparse::Response::new(&mut lines);
-            if let httparse::Status::Complete(length) = head.parse(&self.buffer[self.start..])? {
-                let status = head.code.unwrap_or_default();
-                let framing = framing(head.headers)?;
+            let bytes = &self.buffer[self.start..];
+            let head = match parse_head(bytes, &mut [httparse::EMPTY_HEADER; 32]) {
+                Err(httparse::Error::TooManyHeaders) => {
+                    parse_head(bytes, &mut vec![httparse::EMPTY_HEADER; HEADERS_MAX])
+                }
+                head => head,
+            };
+            if let Some((length, status, framing)) = head? {
                 self.start += length;
-                return Ok((status, framing));
+                return Ok((status, framing.context("an answer without length")?));
             }
             self.fill().await?;
         }
@@ -290,17 +296,27 @@ impl Connection {
     }
 }
 
-fn framing(headers: &[httparse::Header<'_>]) -> Result<Framing> {
-    for header in headers {
-        if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            return Ok(Framing::Chunked);
-        }
-        if header.name.eq_ignore_ascii_case("content-length") {
-            let length = std::str::from_utf8(header.value)?.trim().parse()?;
-            return Ok(Framing::Length(length));
-        }
+/// The length of a response's head, its status, and how the end of its body is found; `None` until
+/// the head is complete.
+fn parse_head<'b>(
+    bytes: &'b [u8],
+    headers: &mut [httparse::Header<'b>],
+) -> Result<Option<(usize, u16, Option<Framing>)>, httparse::Error> {
+    let mut head = httparse::Response::new(headers);
+    let httparse::Status::Complete(length) = head.parse(bytes)? else { return Ok(None) };
+    let framing = head.headers.iter().find_map(framing);
+    Ok(Some((length, head.code.unwrap_or_default(), framing)))
+}
+
+fn framing(header: &httparse::Header<'_>) -> Option<Framing> {
+    if header.name.eq_ignore_ascii_case("transfer-encoding") {
+        return Some(Framing::Chunked);
     }
-    Err(anyhow!("an answer without length"))
+    if header.name.eq_ignore_ascii_case("content-length") {
+        let length = std::str::from_utf8(header.value).ok()?.trim().parse().ok()?;
+        return Some(Framing::Length(length));
+    }
+    None
 }
 
 /// A connection's bytes.
