@@ -62,7 +62,7 @@ func TestAPICurvePreferences(t *testing.T) {
 }
 
 // After test/integration/auth/requestheader_test.go: a front proxy names a user, and its uid if a flag
-// names the header. Here the flag has a default.
+// names the header.
 func TestAuthnToKAS(t *testing.T) {
 	place := t.TempDir()
 	certificate, key := writeClientCertificate(t, place, "test-aggregated-apiserver")
@@ -72,7 +72,7 @@ func TestAuthnToKAS(t *testing.T) {
 		flags []string
 		uid   string
 	}{
-		"KAS without UID config": {append(slices.Clip(names), "--requestheader-uid-headers="), ""},
+		"KAS without UID config": {names, ""},
 		"KAS with UID config":    {append(slices.Clip(names), "--requestheader-uid-headers=X-Remote-Uid"), "test-uid"},
 	} {
 		t.Run(name, func(t *testing.T) {

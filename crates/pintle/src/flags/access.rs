@@ -154,8 +154,9 @@ struct RequestHeaderFlags {
     /// The headers with the name of the user
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-user")]
     requestheader_username_headers: Vec<String>,
-    /// The headers with the UID of the user
-    #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-uid")]
+    /// The headers with the UID of the user, such as x-remote-uid [default: none, because a front proxy that
+    /// does not know such a header passes on the client's]
+    #[arg(long, value_name = "HEADER,…", value_delimiter = ',')]
     requestheader_uid_headers: Vec<String>,
     /// The headers with the groups of the user
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-group")]

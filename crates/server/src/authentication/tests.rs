@@ -180,7 +180,9 @@ async fn an_expired_certificate_outside_the_chain_is_ignored() {
 #[tokio::test]
 async fn only_a_front_proxy_can_name_the_user_in_headers() {
     let (verifier, chain) = chain("proxy", 9);
-    let proxy = || FrontProxy::new(verifier.clone(), RequestHeader::default());
+    let uid_headers = vec!["x-remote-uid".to_owned()];
+    let given = RequestHeader { uid_headers, ..RequestHeader::default() };
+    let proxy = || FrontProxy::new(verifier.clone(), given.clone());
     let (with, without) = (authentication(true, Some(proxy())), authentication(true, None));
     let registry = registry().await;
     let now = Now { unix_micros: JANUARY * 1_000_000 };

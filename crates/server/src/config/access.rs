@@ -139,7 +139,7 @@ impl Default for RequestHeader {
             client_ca_file: None,
             allowed_names: Vec::new(),
             username_headers: one("x-remote-user"),
-            uid_headers: one("x-remote-uid"),
+            uid_headers: Vec::new(),
             group_headers: one("x-remote-group"),
             extra_header_prefixes: one("x-remote-extra-"),
         }
