@@ -2,7 +2,8 @@
 //!
 //! It does group commit. Writers queue; the committer takes all queued writes, checks each in turn,
 //! commits the accepted ones to the medium in one batch, passes them to the followers, and replies.
-//! Meanwhile the queue fills again. Each batch carries a bounded step of compaction.
+//! Meanwhile the queue fills again. If several writers are there already, the committer waits shortly
+//! for more. Each batch carries a bounded step of compaction.
 //!
 //! It must not know how writers wait or where the log is stored.
 //!
@@ -13,6 +14,7 @@
 //!   reopened and its state is known: with the failed batch or without it.
 //! - Nothing that a pinned reader can see is removed.
 
+mod gathering;
 mod reopening;
 
 use std::collections::HashMap;
@@ -30,13 +32,6 @@ use crate::index::Version;
 use crate::shared::{Reply, Shared};
 use crate::{Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Write, encoding};
 use reopening::Failed;
-
-/// The most writes in one batch: enough for every concurrent writer of a server, and few enough
-/// that the first does not wait noticeably for the last.
-const BATCH_WRITES_MAX: usize = 1024;
-
-/// A batch takes no more writes after this many bytes of values: some milliseconds of disk time.
-const BATCH_BYTES_MAX: usize = 8 << 20;
 
 /// How long compaction waits before it checks again whether a reader released its pin.
 const PIN_RETRY: Duration = Duration::from_millis(5);
@@ -116,6 +111,8 @@ pub(crate) struct Committer {
     history: History,
     /// The size of all records on the medium in bytes.
     record_bytes: u64,
+    /// How long the medium's last commit took.
+    last_commit: Duration,
     /// Whether records were removed since the medium last freed space.
     trim_due: bool,
     /// The failed batch, while the medium is not open.
@@ -160,6 +157,7 @@ impl Committer {
             compaction,
             history,
             record_bytes,
+            last_commit: Duration::ZERO,
             trim_due: false,
             failed: None,
             reopened: None,
@@ -230,26 +228,6 @@ impl Committer {
         }
     }
 
-    /// Takes queued writes up to a full batch or a job of another kind.
-    fn gather(&self, first: Option<Job>) -> (Vec<QueuedGroup>, Option<Job>) {
-        let (mut writes, mut bytes) = (Vec::new(), 0);
-        let mut job = first;
-        loop {
-            match job {
-                Some(Job::Write(queued)) => {
-                    bytes +=
-                        queued.group.writes().map(|w| w.change.template().len()).sum::<usize>();
-                    writes.push(queued);
-                }
-                other => return (writes, other),
-            }
-            if writes.len() >= BATCH_WRITES_MAX || bytes >= BATCH_BYTES_MAX {
-                return (writes, None);
-            }
-            job = self.jobs.try_recv().ok();
-        }
-    }
-
     /// Commits a batch of writes and one step of compaction, and replies to those that are done.
     fn process(&mut self, writes: Vec<QueuedGroup>) {
         match self.shared.writable() {
@@ -268,7 +246,8 @@ impl Committer {
             match self.shared.engine.commit(&batch) {
                 Ok(moved) => {
                     let measures = &self.shared.measures;
-                    measures.commits.took(began.elapsed());
+                    self.last_commit = began.elapsed();
+                    measures.commits.took(self.last_commit);
                     measures.batches.observe(batch.records.len() as u64);
                     self.count(moved);
                 }

@@ -1,0 +1,60 @@
+//! Gathering: which queued writes are committed together.
+
+use std::ops::RangeInclusive;
+use std::thread;
+use std::time::Duration;
+
+use super::{Committer, Job, QueuedGroup};
+
+/// The most writes in one batch: enough for every concurrent writer of a server, and few enough
+/// that the first does not wait noticeably for the last.
+const BATCH_WRITES_MAX: usize = 1024;
+
+/// A batch takes no more writes after this many bytes of values: some milliseconds of disk time.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// With so many writers in the queue, more are likely to come soon, and a batch waits for them.
+const GATHERED_WRITERS_MIN: usize = 4;
+
+/// The times for which a batch waits: as long as the last commit took, at most the longest, and not
+/// at all after a commit that was faster than the shortest. A commit costs half a millisecond of
+/// processor time whether it has few records or many, so on busy processors larger batches leave
+/// more time for requests.
+const GATHERING_TIMES: RangeInclusive<Duration> =
+    Duration::from_micros(100)..=Duration::from_micros(500);
+
+impl Committer {
+    /// Takes queued writes up to a full batch or a job of another kind.
+    pub(super) fn gather(&self, first: Option<Job>) -> (Vec<QueuedGroup>, Option<Job>) {
+        let (mut writes, mut bytes) = (Vec::new(), 0);
+        let mut has_waited = false;
+        let mut job = first;
+        loop {
+            match job {
+                Some(Job::Write(queued)) => {
+                    bytes +=
+                        queued.group.writes().map(|w| w.change.template().len()).sum::<usize>();
+                    writes.push(queued);
+                }
+                other => return (writes, other),
+            }
+            if writes.len() >= BATCH_WRITES_MAX || bytes >= BATCH_BYTES_MAX {
+                return (writes, None);
+            }
+            job = self.jobs.try_recv().ok();
+            if job.is_none() && !has_waited && writes.len() >= GATHERED_WRITERS_MIN {
+                has_waited = true;
+                self.wait_for_writers();
+                job = self.jobs.try_recv().ok();
+            }
+        }
+    }
+
+    /// Waits for further writers. It sleeps, because to be woken by each of them would cost more
+    /// than the larger batch saves.
+    fn wait_for_writers(&self) {
+        if self.last_commit >= *GATHERING_TIMES.start() {
+            thread::sleep(self.last_commit.min(*GATHERING_TIMES.end()));
+        }
+    }
+}
