@@ -36,7 +36,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use memchr::memmem;
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::request::Propagation;
 use pintle_registry::{Feed, FeedUpdate, Head, Object, Resource};
@@ -52,7 +51,6 @@ use evaluator::{Evaluator, Operation};
 use extensions::{Answers, Change, Event, Extensions, OwnerResource};
 use graph::{AbsentOwners, Graph, ObjectKey, Reference, Waiting};
 use kinds::Kinds;
-use owners::LIFECYCLE;
 use perform::{ServedBy, perform};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -300,14 +298,14 @@ impl<'e> Collector<'e> {
         }
         // Most objects have no owner and are not being deleted; a search in their bytes shows it
         // cheaply.
-        let says = |member: &str| memmem::find(object.json_bytes(), member.as_bytes()).is_some();
+        let says = |member: &str| owners::is_in(object.json_bytes(), member);
         let leaving = says("\"deletionTimestamp\"");
         if !leaving && !says("\"ownerReferences\"") && !self.graph.has(&key) {
             return;
         }
         // An unreadable object keeps its last state in the graph, so that nothing is deleted
         // because of it.
-        let tree = match object.excerpt(LIFECYCLE) {
+        let tree = match owners::lifecycle(object) {
             Ok(tree) => tree,
             Err(why) => {
                 return tracing::error!(%collection, item = %key.item, "the garbage collector cannot read an object and ignores the change: {why}");
@@ -345,7 +343,7 @@ impl<'e> Collector<'e> {
         if self.graph.is_empty() && self.waiting.is_empty() {
             return;
         }
-        let uid = match object.excerpt(LIFECYCLE) {
+        let uid = match owners::lifecycle(object) {
             Ok(tree) => Str::from(object::uid(&tree)),
             Err(why) => {
                 return tracing::error!(collection = %key.collection, item = %key.item, "the garbage collector cannot read a deleted object; its dependents may stay: {why}");

@@ -6,6 +6,7 @@
 mod storage;
 mod subresource;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource};
@@ -161,6 +162,18 @@ impl ResourceDefinition {
         if let Some(conversion) = self.storage.as_ref().and_then(|storage| storage.conversion) {
             (conversion.from_stored)(tree);
             self.conform(conversion, self.ty, tree);
+        }
+    }
+
+    /// Returns a tree of the stored form in this version: itself, if the version is the stored one.
+    pub fn served<'t>(&self, stored: &'t Value) -> Cow<'t, Value> {
+        match self.storage.as_ref().and_then(|storage| storage.conversion) {
+            None => Cow::Borrowed(stored),
+            Some(_) => {
+                let mut tree = stored.clone();
+                self.to_served(&mut tree);
+                Cow::Owned(tree)
+            }
         }
     }
 

@@ -230,7 +230,11 @@ impl Object {
     /// # Errors
     /// If the bytes are not valid.
     pub fn tree(&self) -> Result<Value, Unreadable> {
-        json::parse_with_raw(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
+        let parse = match self.is_readable.load(Ordering::Relaxed) {
+            true => json::parse_valid_with_raw,
+            false => json::parse_with_raw,
+        };
+        parse(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
     }
 
     /// Checks that the bytes are valid before a caller hands them out. The result is remembered.

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use memchr::memmem;
 use pintle_meta::object;
 use pintle_registry::request::{DeleteOptions, Propagation};
 use pintle_registry::{Object, Registry, Unreadable};
@@ -15,7 +14,7 @@ use pintle_value::{Str, Value};
 use super::extensions::{Answers, Extensions, OwnerResource, Question};
 use super::graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use super::kinds::Kinds;
-use super::owners::{self, FOREGROUND, LIFECYCLE, ORPHAN, Owner};
+use super::owners::{self, FOREGROUND, ORPHAN, Owner};
 
 /// The data that a decision depends on.
 pub(super) struct Evaluator<'a> {
@@ -223,8 +222,8 @@ impl Evaluator<'_> {
                     .is_some_and(|tree| owners::is_finalizing(&tree, FOREGROUND)));
             }
             let Some(object) = self.stored(key) else { return Ok(false) };
-            let may_wait = memmem::find(object.json_bytes(), FOREGROUND.as_bytes()).is_some();
-            Ok(may_wait && owners::is_finalizing(&object.excerpt(LIFECYCLE)?, FOREGROUND))
+            let may_wait = owners::is_in(object.json_bytes(), FOREGROUND);
+            Ok(may_wait && owners::is_finalizing(&owners::lifecycle(&object)?, FOREGROUND))
         };
         keys.try_fold(false, |any, key| Ok(any || waits(key)?))
     }
@@ -263,7 +262,7 @@ impl Evaluator<'_> {
             return Ok(Some(question(owner, namespace, OwnerResource::Registry(resource.clone()))));
         }
         let object = self.registry.peek(resource, namespace, &owner.name);
-        let tree = object.map(|object| object.excerpt(LIFECYCLE)).transpose()?;
+        let tree = object.as_deref().map(owners::lifecycle).transpose()?;
         let owner_state = tree.map_or(OwnerState::Absent, |tree| OwnerState::of(&tree, &owner.uid));
         Ok(Some(Known::Is(owner_state)))
     }
@@ -282,7 +281,7 @@ impl Evaluator<'_> {
         if self.extensions.resource_of(key).is_some() {
             return Ok(self.extensions.lifecycle(key).cloned());
         }
-        self.stored(key).map(|object| object.excerpt(LIFECYCLE)).transpose()
+        self.stored(key).as_deref().map(owners::lifecycle).transpose()
     }
 
     fn stored(&self, key: &ObjectKey) -> Option<Arc<Object>> {

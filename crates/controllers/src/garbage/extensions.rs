@@ -261,7 +261,7 @@ impl Question {
                 let Some(object) = environment.registry.peek(resource, namespace, name) else {
                     return Ok(OwnerState::Absent);
                 };
-                Ok(OwnerState::of(&object.excerpt(owners::LIFECYCLE)?, uid))
+                Ok(OwnerState::of(&owners::lifecycle(&object)?, uid))
             }
         }
     }

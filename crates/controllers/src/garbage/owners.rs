@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
+use memchr::memmem;
 use pintle_meta::object;
+use pintle_registry::{Object, Unreadable};
 use pintle_value::{Map, Str, Value};
 
 /// The finalizer of an owner whose dependents remain.
@@ -10,8 +12,21 @@ pub(super) const ORPHAN: &str = "orphan";
 /// The finalizer of an owner whose blocking dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// The members of an object on which decisions depend; the others are not decoded.
-pub(super) const LIFECYCLE: &[&[&str]] = &[
+/// Decodes the members of an object on which decisions depend, and no others.
+pub(super) fn lifecycle(object: &Object) -> Result<Value, Unreadable> {
+    // Members that exist nowhere are not searched, so that the search for the others ends before
+    // the managed fields, which are long.
+    let exists = |path: &&&[&str]| path.last().is_some_and(|name| is_in(object.json_bytes(), name));
+    let members: Vec<&[&str]> = LIFECYCLE.iter().filter(exists).copied().collect();
+    object.excerpt(&members)
+}
+
+/// Whether the JSON of an object contains a name or another text.
+pub(super) fn is_in(json: &[u8], text: &str) -> bool {
+    memmem::find(json, text.as_bytes()).is_some()
+}
+
+const LIFECYCLE: &[&[&str]] = &[
     &["metadata", "uid"],
     &["metadata", "resourceVersion"],
     &["metadata", "deletionTimestamp"],

@@ -39,15 +39,11 @@ impl Write<'_> {
         if existing.is_none() && !self.target.subresource.is_empty() {
             return Err(self.not_found());
         }
-        let live = match &existing {
-            None => None,
-            Some(existing) => {
-                work::ahead(existing.size()).await;
-                let mut live = self.target.resource.current(existing).await?;
-                self.target.resource.to_served(&mut live);
-                Some(live)
-            }
+        let old = match &existing {
+            None => Value::Null,
+            Some(existing) => self.load(existing).await?,
         };
+        let live = existing.as_ref().map(|_| self.target.resource.served(&old).into_owned());
         let is_new = live.is_none();
         let mut draft = self.merge(live, &configuration.value).await?;
         self.check_duplicates(configuration)?;
@@ -60,7 +56,7 @@ impl Write<'_> {
         match &existing {
             // A version in the configuration is a precondition; otherwise the write replaces the
             // version that it merged into.
-            Some(existing) => match self.replace(existing, draft).await? {
+            Some(existing) => match self.replace(existing, old, draft).await? {
                 Attempt::Conflict if says_version(&configuration.value) => Err(self.stale()),
                 attempt => Ok(attempt),
             },

@@ -30,9 +30,9 @@ impl Write<'_> {
         let mut queued = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
-            work::ahead(resource.work(existing.size().saturating_add(patch.len()))).await;
-            let mut current = resource.current(&existing).await?;
-            resource.to_served(&mut current);
+            work::ahead(resource.work(patch.len())).await;
+            let old = self.load(&existing).await?;
+            let current = resource.served(&old);
             let schema = (&*resource.schema, resource.ty);
             let mut draft = self.patched(&current, patch, algorithm, schema)?;
             // Upstream does not decode the result of a strategic merge patch again, so it ignores
@@ -45,7 +45,8 @@ impl Write<'_> {
             self.check_name(&draft.tree)?;
             let conditional =
                 object::resource_version(&draft.tree) != object::resource_version(&current);
-            match self.replace(&existing, draft).await? {
+            drop(current);
+            match self.replace(&existing, old, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Conflict if conditional => return Err(self.stale()),
                 Attempt::Conflict => {

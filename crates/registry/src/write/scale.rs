@@ -263,7 +263,8 @@ impl Write<'_> {
         }
         paths.set(&mut tree, wanted);
         let draft = Draft { tree, tracked: true, is_body: scale.is_body };
-        let outcome = match whole.replace(existing, draft).await? {
+        let old = whole.load(existing).await?;
+        let outcome = match whole.replace(existing, old, draft).await? {
             Attempt::Done(outcome) => outcome,
             Attempt::Conflict => return Ok(Attempt::Conflict),
         };

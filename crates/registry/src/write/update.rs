@@ -54,7 +54,8 @@ impl Write<'_> {
                 }
                 return Err(self.not_found());
             };
-            match self.replace(&existing, draft.clone()).await? {
+            let old = self.load(&existing).await?;
+            match self.replace(&existing, old, draft.clone()).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Conflict if object::resource_version(&draft.tree).is_empty() => {
                     queued = self.registry.queue_retry(self.target, queued).await?;
@@ -79,20 +80,27 @@ impl Write<'_> {
         Status::stale(&self.target.resource.group_resource(), &self.target.name)
     }
 
-    /// Tries once to replace `existing` with the client's object, which is in the version that it
-    /// sent.
-    pub(super) async fn replace(
-        &self,
-        existing: &Arc<Object>,
-        draft: Draft,
-    ) -> Result<Attempt, Status> {
-        let Draft { tree: mut new, tracked, is_body } = draft;
-        let warnings = &self.context.warnings;
+    /// Decodes an object that the write changes.
+    pub(super) async fn load(&self, existing: &Object) -> Result<Value, Status> {
         let resource = &self.target.resource;
         work::ahead(resource.work(existing.size())).await;
         let began = Instant::now();
         let old = resource.current(existing).await?;
         self.context.timing.spent(Layer::Loading, began);
+        Ok(old)
+    }
+
+    /// Tries once to replace `existing`, whose tree is `old`, with the client's object, which is in
+    /// the version that it sent.
+    pub(super) async fn replace(
+        &self,
+        existing: &Arc<Object>,
+        old: Value,
+        draft: Draft,
+    ) -> Result<Attempt, Status> {
+        let Draft { tree: mut new, tracked, is_body } = draft;
+        let warnings = &self.context.warnings;
+        let resource = &self.target.resource;
         if is_body {
             self.check_uid(&new, &old)?;
         }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue, WARNING};
 
 const TOTAL_CHARS_MAX: usize = 4 * 1024;
@@ -17,12 +18,12 @@ pub(crate) fn add_warnings(headers: &mut HeaderMap, texts: &[impl AsRef<str>]) {
     let truncate = total > TOTAL_CHARS_MAX;
     let mut written = 0;
     for text in distinct {
-        let length = if truncate { TRUNCATED_CHARS } else { usize::MAX };
-        let text: String = text.chars().take(length).collect();
+        let end = text.char_indices().nth(TRUNCATED_CHARS).filter(|_| truncate);
+        let text = end.map_or(text, |(end, _)| &text[..end]);
         if written >= TOTAL_CHARS_MAX {
             break;
         }
-        if let Some(value) = header(&text) {
+        if let Some(value) = header(text) {
             written += text.chars().count();
             headers.append(WARNING, value);
         }
@@ -34,8 +35,18 @@ fn header(text: &str) -> Option<HeaderValue> {
     if text.chars().any(char::is_control) {
         return None;
     }
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
-    HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()).ok()
+    let mut value = Vec::with_capacity(text.len() + 16);
+    value.extend_from_slice(b"299 - \"");
+    for piece in text.split_inclusive(['"', '\\']) {
+        let (last, before) = piece.as_bytes().split_last()?;
+        value.extend_from_slice(before);
+        if matches!(last, b'"' | b'\\') {
+            value.push(b'\\');
+        }
+        value.push(*last);
+    }
+    value.push(b'"');
+    HeaderValue::from_maybe_shared(Bytes::from(value)).ok()
 }
 
 #[cfg(test)]

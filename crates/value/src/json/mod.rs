@@ -31,8 +31,15 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
 /// Like [`parse`], but the value at `path`, a path of members, stays [raw](Value::Raw). The path
 /// skips over lists.
 pub fn parse_with_raw(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
-    let text = text(bytes);
-    let mut reader = Reader::new(&text);
+    read_with_raw(Reader::new(&text(bytes)), path)
+}
+
+/// Like [`parse_with_raw`], for bytes that [`check`] accepted: what stays raw is not checked again.
+pub fn parse_valid_with_raw(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
+    read_with_raw(Reader::of_valid(&text(bytes)), path)
+}
+
+fn read_with_raw(mut reader: Reader<'_>, path: &[&str]) -> Result<Value, Error> {
     let value = reader.tree_with_raw(path)?;
     reader.end()?;
     Ok(value)

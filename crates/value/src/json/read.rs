@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::scan;
+use super::scan::{self, either, one};
+use super::span;
 use crate::{
     DEPTH_MAX, Error,
     token::{Token, Tokens},
@@ -34,6 +35,8 @@ pub struct Reader<'a> {
     depth: usize,
     /// Whether the innermost list or object has had no item or key yet.
     fresh: bool,
+    /// Whether the text is known to be valid, so that a value that stays raw is not checked.
+    is_valid: bool,
     /// The last string that had escapes.
     unescaped: String,
 }
@@ -47,7 +50,14 @@ impl<'a> Reader<'a> {
     /// A reader of text that will be embedded `depth` levels deep; the allowed nesting is reduced
     /// accordingly.
     pub const fn within(text: &'a str, depth: usize) -> Self {
-        Self { text, at: 0, depth, fresh: false, unescaped: String::new() }
+        Self { text, at: 0, depth, fresh: false, is_valid: false, unescaped: String::new() }
+    }
+
+    /// A reader of text that [`super::check`] accepted.
+    pub(super) const fn of_valid(text: &'a str) -> Self {
+        let mut reader = Self::new(text);
+        reader.is_valid = true;
+        reader
     }
 
     fn peek(&self) -> Option<u8> {
@@ -285,9 +295,13 @@ impl Tokens for Reader<'_> {
     }
 
     fn json(&mut self) -> Result<Box<str>, Error> {
-        self.next_visible()?;
+        let first = self.next_visible()?;
         let start = self.at;
-        self.skip()?;
+        let is_skipped = self.is_valid && matches!(first, b'{' | b'[');
+        match is_skipped.then(|| span::value_end(self.text.as_bytes(), start)).flatten() {
+            Some(end) => (self.at, self.fresh) = (end, false),
+            None => self.skip()?,
+        }
         let text = &self.text[start..self.at];
         Ok(if scan::until(text.as_bytes(), &NOT_COMPACT) == text.len() {
             text.into()
@@ -341,7 +355,8 @@ fn plain_len(bytes: &[u8]) -> usize {
 }
 
 /// Bytes that compact JSON has only in strings, or writes as escapes.
-static NOT_COMPACT: scan::Bytes<5> = scan::Bytes::new(b" <>&\xe2");
+static NOT_COMPACT: scan::Bytes<4> =
+    scan::Bytes::new([one(b' '), either(b'<', b'>'), one(b'&'), one(0xe2)]);
 
 /// Bytes that end a run of plain bytes in a string.
-static SPECIAL: scan::Bytes<2> = scan::Bytes::new(b"\"\\");
+pub(super) static SPECIAL: scan::Bytes<2> = scan::Bytes::new([one(b'"'), one(b'\\')]);

@@ -1,84 +1,84 @@
 //! Finds the end of a run of plain bytes, the hot path of reading and writing strings.
+//!
+//! Eight bytes are compared at once in a number: for each byte of the set, its highest bits show
+//! which of the eight are equal to it.
 
 /// The number of bytes that are compared at once.
-const WIDE: usize = 16;
-/// The number of bytes that are compared at once in a shorter text.
-const NARROW: usize = 8;
+const WIDE: usize = size_of::<u64>();
+/// The lowest bit of each byte.
+const LOWEST: u64 = u64::MAX / 0xff;
+/// The highest bit of each byte.
+const HIGHEST: u64 = LOWEST << 7;
 
 /// A set of bytes that always includes the control characters.
 pub(super) struct Bytes<const N: usize> {
-    others: [u8; N],
-    table: [bool; 256],
+    others: [Test; N],
+}
+
+/// One byte, or two that differ in one bit.
+#[derive(Clone, Copy)]
+pub(super) struct Test {
+    /// The bit in which they differ, or 0.
+    differs: u8,
+    /// The byte with that bit.
+    byte: u8,
+}
+
+/// One byte of a set.
+pub(super) const fn one(byte: u8) -> Test {
+    Test { differs: 0, byte }
+}
+
+/// Two bytes of a set that differ in one bit, which are compared like one.
+///
+/// # Panics
+/// If they differ in another number of bits.
+pub(super) const fn either(a: u8, b: u8) -> Test {
+    assert!((a ^ b).is_power_of_two(), "two bytes are compared at once if they differ in one bit");
+    Test { differs: a ^ b, byte: a | b }
 }
 
 impl<const N: usize> Bytes<N> {
-    pub(super) const fn new(others: &[u8; N]) -> Self {
-        let mut table = [false; 256];
-        let mut i = 0;
-        while i < 0x20 {
-            table[i] = true;
-            i += 1;
-        }
-        i = 0;
-        while i < N {
-            table[others[i] as usize] = true;
-            i += 1;
-        }
-        Self { others: *others, table }
+    pub(super) const fn new(others: [Test; N]) -> Self {
+        Self { others }
     }
 
-    /// True if one of the bytes is in the set. There is no branch, so the compiler compares all of
-    /// them with a few vector instructions.
+    /// The number of bytes before the first one in the set, [`WIDE`] if there is none; the first
+    /// byte is the lowest of the number.
     #[inline(always)]
-    fn any<const M: usize>(&self, bytes: &[u8; M]) -> bool {
-        let mut found = [0; M];
-        for (found, &byte) in found.iter_mut().zip(bytes) {
-            *found |= u8::from(byte < 0x20);
+    fn position(&self, bytes: u64) -> usize {
+        // A difference borrows only from bytes behind one that is found, so the first is exact.
+        let mut found = bytes.wrapping_sub(LOWEST * 0x20) & !bytes;
+        for Test { differs, byte } in self.others {
+            let zero_if_equal = (bytes | LOWEST * u64::from(differs)) ^ (LOWEST * u64::from(byte));
+            found |= zero_if_equal.wrapping_sub(LOWEST) & !zero_if_equal;
         }
-        for other in self.others {
-            for (found, &byte) in found.iter_mut().zip(bytes) {
-                *found |= u8::from(byte == other);
-            }
-        }
-        found.iter().fold(0, |all, found| all | found) != 0
+        ((found & HIGHEST).trailing_zeros() / u8::BITS) as usize
     }
 
     #[inline]
-    fn position(&self, bytes: &[u8]) -> Option<usize> {
-        bytes.iter().position(|&byte| self.table[usize::from(byte)])
+    fn contains(&self, byte: u8) -> bool {
+        byte < 0x20 || self.others.iter().any(|test| byte | test.differs == test.byte)
     }
 }
 
 /// The number of bytes before the first one in the set.
 #[inline]
 pub(super) fn until<const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
-    let plain = match bytes.len() {
-        WIDE.. => plain_chunks::<WIDE, N>(bytes, set),
-        NARROW.. => plain_chunks::<NARROW, N>(bytes, set),
-        _ => 0,
-    };
-    set.position(&bytes[plain..]).map_or(bytes.len(), |more| plain + more)
-}
-
-/// A number of leading bytes that are not in the set: all, or as many chunks as have none in it.
-#[inline(always)]
-fn plain_chunks<const M: usize, const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
-    let mut plain = 0;
-    let mut rest = bytes;
-    while let Some((chunk, behind)) = rest.split_first_chunk::<M>() {
-        if set.any(chunk) {
-            return plain;
+    let (chunks, rest) = bytes.as_chunks::<WIDE>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let position = set.position(u64::from_le_bytes(*chunk));
+        if position < WIDE {
+            return number * WIDE + position;
         }
-        plain += M;
-        rest = behind;
     }
     if rest.is_empty() {
-        return plain;
+        return bytes.len();
     }
-    // The last chunk overlaps the one before.
-    match bytes.last_chunk::<M>() {
-        Some(last) if !set.any(last) => bytes.len(),
-        _ => plain,
+    match bytes.last_chunk::<WIDE>() {
+        // The last 8 bytes overlap those before, which are plain.
+        Some(last) => bytes.len() - WIDE + set.position(u64::from_le_bytes(*last)),
+        None => rest.iter().position(|byte| set.contains(*byte)).unwrap_or(rest.len()),
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_first_byte_of_the_set_is_found() {
-        static SET: Bytes<3> = Bytes::new(b"\"\\\xe2");
+        static SET: Bytes<3> = Bytes::new([one(b'"'), one(b'\\'), one(0xe2)]);
         for length in 0..70 {
             let plain: Vec<u8> = (0..length).map(|i| b'#' + (i % 40) as u8).collect();
             assert_eq!(until(&plain, &SET), length);
@@ -106,11 +106,12 @@ mod tests {
 
     #[test]
     fn every_byte_is_compared() {
-        static SET: Bytes<6> = Bytes::new(b"\"\\<>&\xe2");
+        static SET: Bytes<4> =
+            Bytes::new([either(b'"', b'&'), one(b'\\'), either(b'<', b'>'), one(0xe2)]);
         for byte in 0..=u8::MAX {
             let is_in_set = byte < 0x20 || b"\"\\<>&\xe2".contains(&byte);
             let expected = |length| if is_in_set { 0 } else { length };
-            for length in [1, 8, 16, 17, 40] {
+            for length in [1, 7, 8, 9, 16, 17, 40] {
                 assert_eq!(until(&vec![byte; length], &SET), expected(length), "{byte}");
             }
         }

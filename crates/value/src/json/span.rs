@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{Error, parse, text};
+use super::read::SPECIAL;
+use super::{Error, parse, scan, text};
 use crate::{Map, Value};
 
 /// Returns the byte range of the value of the member `key` of the object in `json`. `json` must
@@ -40,32 +41,58 @@ pub fn at<S: AsRef<str>>(json: &[u8], path: &[S]) -> Option<Range<usize>> {
 }
 
 /// Decodes only the members at `paths` of the object in `json` and skips the others. Where a path
-/// expects an object and finds another value, that value is included. `json` is as for [`member`].
+/// expects an object and finds another value, that value is included. It reads nothing after the
+/// last member that it needs. `json` is as for [`member`].
 pub fn excerpt(json: &[u8], paths: &[&[&str]]) -> Result<Value, Error> {
+    excerpt_at(json, 0, paths).map(|(object, _)| object)
+}
+
+/// The excerpt of the object at `start`, and the offset after the object, unless the rest of it was
+/// not read.
+fn excerpt_at(
+    json: &[u8],
+    start: usize,
+    paths: &[&[&str]],
+) -> Result<(Value, Option<usize>), Error> {
     let mut object = Map::new();
     let mut below: Vec<&[&str]> = Vec::with_capacity(paths.len());
     let mut to_find = paths.len();
-    for (name, value) in members(json) {
+    let mut at = start + 1; // past `{`
+    if to_find == 0 {
+        return Ok((object.into(), None));
+    }
+    if json.get(at) == Some(&b'}') {
+        return Ok((object.into(), Some(at + 1)));
+    }
+    while json.get(at) == Some(&b'"')
+        && let Some(name_end) = string_end(json, at)
+    {
+        let name = &json[at + 1..name_end - 1];
+        let value = name_end + 1; // past `:`
         below.clear();
         let on_path = |path: &&&[&str]| path.first().is_some_and(|key| key.as_bytes() == name);
         below.extend(paths.iter().filter(on_path).map(|path| &path[1..]));
-        if below.is_empty() {
-            continue;
-        }
-        let value = &json[value];
-        let is_wanted_whole = below.iter().any(|path| path.is_empty());
-        let part = if is_wanted_whole || value.first() != Some(&b'{') {
-            parse(value)?
+        let end = if below.is_empty() {
+            value_end(json, value)
         } else {
-            excerpt(value, &below)?
+            to_find -= below.len();
+            let is_wanted_whole = below.iter().any(|path| path.is_empty());
+            let (part, end) = if is_wanted_whole || json.get(value) != Some(&b'{') {
+                let end = value_end(json, value);
+                (parse(&json[value..end.unwrap_or(json.len())])?, end)
+            } else {
+                excerpt_at(json, value, &below)?
+            };
+            object.insert(&*text(name), part);
+            if to_find == 0 {
+                return Ok((object.into(), None));
+            }
+            end.or_else(|| value_end(json, value))
         };
-        object.insert(&*text(name), part);
-        to_find -= below.len();
-        if to_find == 0 {
-            break;
-        }
+        let Some(end) = end else { return Ok((object.into(), None)) };
+        at = end + 1; // past `,` or `}`
     }
-    Ok(object.into())
+    Ok((object.into(), Some(at)))
 }
 
 /// Iterates over the items of the list in `json` as byte ranges. `json` is as for [`member`].
@@ -101,16 +128,17 @@ pub fn with_nulls(json: &[u8], key: &str) -> Vec<u8> {
 pub(super) fn string_end(json: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
-        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
-        if json[at] == b'"' {
-            return Some(at + 1);
+        at += scan::until(json.get(at..)?, &SPECIAL);
+        match json.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1, // a control character, which our encoder escapes
         }
-        at += 2;
     }
 }
 
 /// The offset after the value that begins at `at`.
-fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
+pub(super) fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
         match json.get(at)? {
@@ -126,8 +154,7 @@ fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
             }
             _ => at += 1,
         }
-        let at_separator = matches!(json.get(at), Some(b',' | b'}' | b']') | None);
-        if depth == 0 && at_separator {
+        if depth == 0 && matches!(json.get(at), Some(b',' | b'}' | b']') | None) {
             return Some(at);
         }
     }

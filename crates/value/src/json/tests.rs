@@ -109,3 +109,17 @@ fn check_agrees_with_parse() {
         assert_eq!(super::check(text.as_bytes()), parse(text.as_bytes()).map(drop), "{text}");
     }
 }
+
+#[test]
+fn valid_json_stays_raw_without_a_check() {
+    let path = ["a", "raw"];
+    for json in [
+        r#"{"a":{"raw":{"f:b":{".":{},"k:{\"c\":1}":[]}},"b":1}}"#,
+        r#"{"a":[{"raw":[1,{"b":"]}"}]},{"raw":null},{"raw":"{"}],"c":{"raw":{"d":[]}}}"#,
+        r#" { "a" : { "raw" : { "b" : [ 1 , "<" ] } , "c" : 2 } } "#,
+        r#"{"a":{"raw":{}}}"#,
+    ] {
+        let expected = parse_with_raw(json.as_bytes(), &path).expect("it is JSON");
+        assert_eq!(parse_valid_with_raw(json.as_bytes(), &path), Ok(expected), "{json}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The writer: JSON in Go's encoding.
 
+use super::scan::{either, one};
 use super::{Reader, scan};
 use crate::{
     Error, Value, number,
@@ -252,18 +253,25 @@ pub fn write_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
 
 /// Writes a string in quotes.
 pub fn string(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let mut rest = text.as_bytes();
-    loop {
+    let plain = plain_len(bytes);
+    out.extend_from_slice(&bytes[..plain]);
+    if plain < bytes.len() {
+        escaped(&bytes[plain..], out);
+    }
+    out.push(b'"');
+}
+
+/// Writes the rest of a string, whose first byte is not plain.
+fn escaped(mut rest: &[u8], out: &mut Vec<u8>) {
+    while !rest.is_empty() {
+        rest = escape(rest, out);
         let plain = plain_len(rest);
         out.extend_from_slice(&rest[..plain]);
         rest = &rest[plain..];
-        if rest.is_empty() {
-            break;
-        }
-        rest = escape(rest, out);
     }
-    out.push(b'"');
 }
 
 /// Writes the first character of `rest`, escaped if necessary. Returns the rest.
@@ -307,4 +315,5 @@ fn plain_len(bytes: &[u8]) -> usize {
 }
 
 /// Bytes that are, or may be, escaped.
-static SPECIAL: scan::Bytes<6> = scan::Bytes::new(b"\"\\<>&\xe2");
+static SPECIAL: scan::Bytes<4> =
+    scan::Bytes::new([either(b'"', b'&'), one(b'\\'), either(b'<', b'>'), one(0xe2)]);
