@@ -8,7 +8,7 @@ use pintle_meta::{Status, field::Errors};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
 use pintle_registry::allocation::Companion;
-use pintle_registry::measures::Phase;
+use pintle_registry::measures::{Phase, PhaseDurations};
 use pintle_value::Value;
 
 use crate::Measures;
@@ -26,6 +26,15 @@ pub(crate) enum Hook {
 }
 
 impl Hook {
+    const ALL: [Self; 6] = [
+        Self::BeforeMutation,
+        Self::Mutate,
+        Self::MutateRegistered,
+        Self::Validate,
+        Self::BeforeCommit,
+        Self::ValidateRegistered,
+    ];
+
     /// The phase of admission in which it is called.
     pub(crate) const fn phase(self) -> Phase {
         match self {
@@ -38,9 +47,17 @@ impl Hook {
 /// A plugin with measured hooks.
 pub(crate) struct Measured {
     inner: Box<dyn Admission>,
-    /// Its row for each phase of admission: two rows if two of upstream's plugins are one here.
-    rows: [Option<&'static Row>; 2],
+    /// The index of its row for each phase of admission: two rows if two of upstream's plugins are
+    /// one here.
+    rows: [usize; 2],
+    /// A bit for each hook and operation that is measured ([`bit`]).
+    timed: u32,
     measures: Arc<Measures>,
+}
+
+/// The bit of a hook and an operation.
+const fn bit(hook: Hook, operation: Operation) -> u32 {
+    1 << (hook as u32 * Operation::ALL.len() as u32 + operation as u32)
 }
 
 impl Measured {
@@ -50,7 +67,7 @@ impl Measured {
         inner: Box<dyn Admission>,
         measures: &Arc<Measures>,
     ) -> Self {
-        Self { inner, rows: [Some(row); 2], measures: measures.clone() }
+        Self::of_two([Some(row); 2], inner, measures)
     }
 
     /// Measures a plugin that is two of upstream's: one in each phase.
@@ -59,15 +76,27 @@ impl Measured {
         inner: Box<dyn Admission>,
         measures: &Arc<Measures>,
     ) -> Self {
-        Self { inner, rows, measures: measures.clone() }
+        let row_of = |hook: Hook| rows[hook.phase() as usize];
+        let mut timed = 0;
+        for hook in Hook::ALL {
+            for operation in Operation::ALL {
+                if row_of(hook).is_some_and(|row| row.is_timed(hook, operation)) {
+                    timed |= bit(hook, operation);
+                }
+            }
+        }
+        let rows = rows.map(|row| row.map_or(0, Row::index));
+        Self { inner, rows, timed, measures: measures.clone() }
     }
 
     /// The meter of a hook, if it is measured.
-    fn meter(&self, hook: Hook, operation: Operation) -> Option<Meter> {
+    fn meter(&self, hook: Hook, operation: Operation) -> Option<Meter<'_>> {
+        if self.timed & bit(hook, operation) == 0 {
+            return None;
+        }
         let phase = hook.phase();
-        let row = self.rows[phase as usize].filter(|row| row.is_timed(hook, operation))?;
-        let measures = self.measures.clone();
-        Some(Meter { measures, row, phase, operation, began: Instant::now() })
+        let durations = &self.measures.plugins[self.rows[phase as usize]];
+        Some(Meter { durations, phase, operation, began: Instant::now() })
     }
 
     fn timed<T>(
@@ -83,7 +112,7 @@ impl Measured {
     }
 
     fn waited<'a, T: Send + 'a>(
-        &self,
+        &'a self,
         hook: Hook,
         write: &Attributes<'_>,
         answer: impl FnOnce() -> Option<Waited<'a, T>>,
@@ -104,19 +133,16 @@ impl Measured {
 }
 
 /// Measures one call.
-struct Meter {
-    measures: Arc<Measures>,
-    row: &'static Row,
+struct Meter<'a> {
+    durations: &'a PhaseDurations,
     phase: Phase,
     operation: Operation,
     began: Instant,
 }
 
-impl Meter {
+impl Meter<'_> {
     fn answered(&self, rejected: bool) {
-        let took = self.began.elapsed();
-        let durations = &self.measures.plugins[self.row.index()];
-        durations.took(self.phase, self.operation, rejected, took);
+        self.durations.took(self.phase, self.operation, rejected, self.began.elapsed());
     }
 }
 

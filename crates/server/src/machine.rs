@@ -1,11 +1,13 @@
 //! What the machine provides: the time, the time zone, random bytes, the host name, and the addresses of its
 //! network interfaces.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pintle_registry::request::Now;
+use zeroize::Zeroize as _;
 
 /// The current time.
 pub(crate) fn now() -> Now {
@@ -13,9 +15,33 @@ pub(crate) fn now() -> Now {
     Now { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
 }
 
-/// Fills `bytes` with random bytes from the operating system.
+/// Fills `bytes` with random bytes from the operating system. Each thread gets them in advance for
+/// several calls, because a write of an object needs the 16 bytes of a uid.
 pub(crate) fn random(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
+    let fill = |bytes: &mut [u8]| {
+        getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
+    };
+    RANDOM.with_borrow_mut(|unused| {
+        if bytes.len() > RANDOM_BYTES {
+            return fill(bytes);
+        }
+        if unused.len() < bytes.len() {
+            unused.resize(RANDOM_BYTES, 0);
+            fill(unused);
+        }
+        let rest = unused.len() - bytes.len();
+        bytes.copy_from_slice(&unused[rest..]);
+        unused[rest..].zeroize(); // bytes of a secret stay nowhere else
+        unused.truncate(rest);
+    });
+}
+
+/// The most random bytes that a thread gets from the operating system in advance.
+const RANDOM_BYTES: usize = 512;
+
+thread_local! {
+    /// Random bytes that were not given out.
+    static RANDOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The host name.
