@@ -21,7 +21,7 @@ use pintle_bench::process::{Program, Running};
 use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
-use options::{Crash, Instructions, Measure, OneServer, Options, Task, Turns};
+use options::{Alternate, Crash, Instructions, Measure, OneServer, Options, Task};
 
 /// All measurements; `--only` selects some.
 const CASES: [&str; 15] = [
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<ExitCode> {
     let threads = match &options.command {
-        Some(Task::Turns(turns)) => turns.measure.threads,
+        Some(Task::Alternate(alternate)) => alternate.measure.threads,
         Some(_) => 2,
         None => options.measure.threads,
     };
@@ -60,7 +60,7 @@ fn run(options: Options) -> Result<ExitCode> {
     runtime.block_on(async {
         match options.command {
             Some(Task::Crash(crash)) => run_crash(crash).await?,
-            Some(Task::Turns(turns)) => run_turns(turns).await?,
+            Some(Task::Alternate(alternate)) => run_alternate(alternate).await?,
             Some(Task::Compare(files)) => compare_files(&files.reports)?,
             Some(Task::Instructions(options)) => return run_instructions(&options).await,
             None => {
@@ -72,7 +72,7 @@ fn run(options: Options) -> Result<ExitCode> {
 }
 
 /// Measures the servers in turn, so that slow minutes of the machine concern all of them.
-async fn run_turns(options: Turns) -> Result<()> {
+async fn run_alternate(options: Alternate) -> Result<()> {
     std::fs::create_dir_all(&options.reports)?;
     let mut files = Vec::new();
     for round in 1..=options.rounds {

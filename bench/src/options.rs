@@ -20,7 +20,7 @@ pub(crate) enum Task {
     /// Kills a server under load, again and again, and checks that nothing was lost
     Crash(Crash),
     /// Measures several servers in turn, several rounds, and compares the medians
-    Turns(Turns),
+    Alternate(Alternate),
     /// Compares reports that --json wrote, by their labels
     Compare(Compare),
     /// Counts the instructions of fixed sequences of requests, and compares them with a file
@@ -101,7 +101,7 @@ pub(crate) struct Measure {
 }
 
 #[derive(Args)]
-pub(crate) struct Turns {
+pub(crate) struct Alternate {
     /// A server: its label, its kubeconfig, and the shell command that runs it in the foreground
     #[arg(long = "side", num_args = 3, value_names = ["LABEL", "KUBECONFIG", "COMMAND"], required = true)]
     pub(crate) sides: Vec<String>,
