@@ -60,7 +60,7 @@ fn run(options: Options) -> Result<ExitCode> {
     runtime.block_on(async {
         match options.command {
             Some(Task::Crash(crash)) => run_crash(crash).await?,
-            Some(Task::Alternate(alternate)) => run_alternate(alternate).await?,
+            Some(Task::Alternate(alternate)) => run_alternate(*alternate).await?,
             Some(Task::Compare(files)) => compare_files(&files.reports)?,
             Some(Task::Instructions(options)) => return run_instructions(&options).await,
             None => {

@@ -20,7 +20,7 @@ pub(crate) enum Task {
     /// Kills a server under load, again and again, and checks that nothing was lost
     Crash(Crash),
     /// Measures several servers in turn, several rounds, and compares the medians
-    Alternate(Alternate),
+    Alternate(Box<Alternate>),
     /// Compares reports that --json wrote, by their labels
     Compare(Compare),
     /// Counts the instructions of fixed sequences of requests, and compares them with a file

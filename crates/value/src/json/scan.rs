@@ -50,7 +50,8 @@ impl<const N: usize> Bytes<N> {
         // A difference borrows only from bytes behind one that is found, so the first is exact.
         let mut found = bytes.wrapping_sub(LOWEST * 0x20) & !bytes;
         for Test { differs, byte } in self.others {
-            let zero_if_equal = (bytes | LOWEST * u64::from(differs)) ^ (LOWEST * u64::from(byte));
+            let (differs, byte) = (LOWEST * u64::from(differs), LOWEST * u64::from(byte));
+            let zero_if_equal = (bytes | differs) ^ byte;
             found |= zero_if_equal.wrapping_sub(LOWEST) & !zero_if_equal;
         }
         ((found & HIGHEST).trailing_zeros() / u8::BITS) as usize
