@@ -1,7 +1,5 @@
 //! Gets of given paths, as of a file server that is the floor for gets and lists.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 
 use super::{Extent, Meter};
@@ -30,7 +28,7 @@ pub async fn measure(
             });
             let name = format!("get {path}, {count} clients");
             let meter = Meter::start(running)?;
-            let figures = run(workers.collect(), extent.time.max(Duration::from_secs(1))).await?;
+            let figures = run(workers.collect(), extent.time).await?;
             report.add_rate(&name, &figures);
             report.add_bytes(format!("{name}, bytes"), figures.body_rate_mb(), &figures);
             meter.add(report, &name, figures.count)?;

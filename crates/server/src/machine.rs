@@ -26,8 +26,10 @@ pub(crate) fn random(bytes: &mut [u8]) {
             return fill(bytes);
         }
         if unused.len() < bytes.len() {
-            unused.resize(RANDOM_BYTES, 0);
-            fill(unused);
+            // It replaces the others only when it is filled: a failure leaves no zeros behind.
+            let mut fresh = vec![0; RANDOM_BYTES];
+            fill(&mut fresh);
+            *unused = fresh;
         }
         let rest = unused.len() - bytes.len();
         bytes.copy_from_slice(&unused[rest..]);

@@ -75,11 +75,12 @@ fn excerpt_at(
         let end = if below.is_empty() {
             value_end(json, value)
         } else {
-            to_find -= below.len();
+            to_find = to_find.saturating_sub(below.len()); // a name may occur twice
             let is_wanted_whole = below.iter().any(|path| path.is_empty());
             let (part, end) = if is_wanted_whole || json.get(value) != Some(&b'{') {
                 let end = value_end(json, value);
-                (parse(&json[value..end.unwrap_or(json.len())])?, end)
+                let bytes = json.get(value..end.unwrap_or(json.len())).unwrap_or_default();
+                (parse(bytes)?, end)
             } else {
                 excerpt_at(json, value, &below)?
             };
@@ -209,7 +210,11 @@ mod tests {
             let found = excerpt(json.as_bytes(), paths).expect("it is JSON");
             assert_eq!(crate::json::to_string(&found), expected, "{paths:?}");
         }
-        assert!(excerpt(br#"{"a":wrong}"#, &[&["a"]]).is_err());
+        for cut in [r#"{"a":wrong}"#, r#"{"a""#, r#"{"a":"#, r#"{"a":{"b":1"#] {
+            assert!(excerpt(cut.as_bytes(), &[&["a"]]).is_err(), "{cut}");
+        }
+        let twice = br#"{"a":{"b":1,"c":2},"a":{"b":3,"c":4},"d":5}"#;
+        assert!(excerpt(twice, &[&["a", "b"], &["a", "c"], &["d"]]).is_ok());
     }
 
     #[test]
