@@ -298,6 +298,23 @@ test("the keyboard alone leads everywhere", async () => {
   await leave(page);
 });
 
+test("a palette opens although the one before it was closed by the key before", async () => {
+  const page = await visit({ token: admin });
+  await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  await page.keyboard.press("/");
+  await page.getByRole("option").first().waitFor();
+  // Both keys in one task: the event of the first dialog's end comes after them.
+  await page.evaluate(() => {
+    const press = (target, key) =>
+      target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    press(document.querySelector("dialog.palette input"), "Enter");
+    press(document.body, "/");
+  });
+  await page.getByRole("option").first().waitFor();
+  assert.equal(await page.locator("dialog.palette").count(), 1);
+  await leave(page);
+});
+
 test("metrics are figures", async () => {
   const page = await visit({ token: admin });
   const card = (title) =>

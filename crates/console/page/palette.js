@@ -6,7 +6,9 @@ const SHOWN_MAX = 60;
 
 /** Opens the palette over items `{title, hint, words, run}`. */
 export function openPalette(items, placeholder) {
-  if (document.querySelector("dialog.palette")) return;
+  const earlier = document.querySelector("dialog.palette");
+  if (earlier?.open) return;
+  earlier?.remove(); // It is closed, and its "close" event is still queued.
   let found = [];
   let selected = 0;
   const list = h("ul", { role: "listbox", id: "palette-list", "aria-label": "Results" });
