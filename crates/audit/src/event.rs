@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pintle_auth::User;
 use pintle_meta::Status;
+
+use crate::RequestText;
 
 /// How much of a request is recorded. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +85,8 @@ pub struct Request<'a> {
     pub user_agent: &'a str,
     /// The time of arrival, in microseconds since 1970.
     pub received_unix_micros: i64,
+    /// These properties as JSON: the first event that is written encodes them, the others copy them.
+    pub text: &'a OnceLock<RequestText>,
 }
 
 /// The object of a request. Unknown fields are empty.

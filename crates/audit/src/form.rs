@@ -71,6 +71,8 @@ impl Event<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use super::*;
     use crate::{Annotations, Request, Stage, event_list};
 
@@ -83,6 +85,7 @@ mod tests {
             source_ips: &["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()],
             user_agent: "",
             received_unix_micros: 1_700_000_000_000_001,
+            text: &OnceLock::new(),
         };
         then(&Event {
             level,

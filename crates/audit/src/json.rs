@@ -12,7 +12,7 @@ use pintle_meta::{Reason, time};
 use pintle_schema::{builtin, builtin_kind, encode, protobuf};
 use pintle_value::{Value, cbor, json, yaml};
 
-use crate::{Event, ObjectReference, Response};
+use crate::{Event, ObjectReference, Request, Response};
 
 /// The prefix of self-described CBOR (RFC 8949, section 3.4.6).
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
@@ -45,9 +45,9 @@ impl Event<'_> {
         event.text(key!("level"), self.level.name());
         event.text(key!("auditID"), request.audit_id);
         event.text(key!("stage"), self.stage.name());
-        event.text(key!("requestURI"), request.uri);
-        event.text(key!("verb"), request.verb);
-        event.member(key!("user"), |out| user(request.user, out));
+        let shared = request.text.get_or_init(|| RequestText::of(request));
+        let (before, behind) = shared.members.split_at(shared.user_end);
+        event.out.extend_from_slice(before);
         if let Some(impersonated) = self.impersonated {
             event.member(key!("impersonatedUser"), |out| user(Some(impersonated), out));
         }
@@ -59,8 +59,7 @@ impl Event<'_> {
                 metadata.end();
             });
         }
-        event.member(key!("sourceIPs"), |out| list(request.source_ips, out, address));
-        event.some_text(key!("userAgent"), request.user_agent);
+        event.out.extend_from_slice(behind);
         if let Some(object) = &self.object {
             event.member(key!("objectRef"), |out| reference(object, out));
         }
@@ -91,6 +90,28 @@ impl Event<'_> {
             });
         }
         event.end();
+    }
+}
+
+/// The members that all events of a request have in common, as JSON.
+#[derive(Clone, Debug)]
+pub struct RequestText {
+    members: Vec<u8>,
+    /// The length of the members that stand before the impersonated user.
+    user_end: usize,
+}
+
+impl RequestText {
+    fn of(request: &Request<'_>) -> Self {
+        let mut members = Vec::with_capacity(512);
+        let mut shared = Members::begin(&mut members);
+        shared.text(key!("requestURI"), request.uri);
+        shared.text(key!("verb"), request.verb);
+        shared.member(key!("user"), |out| user(request.user, out));
+        let user_end = shared.out.len();
+        shared.member(key!("sourceIPs"), |out| list(request.source_ips, out, address));
+        shared.some_text(key!("userAgent"), request.user_agent);
+        Self { members, user_end }
     }
 }
 

@@ -17,7 +17,7 @@ mod zone;
 
 pub use event::{Annotations, Event, Level, ObjectReference, Request, Response, Stage};
 pub use form::{Form, TRUNCATED};
-pub use json::event_list;
+pub use json::{RequestText, event_list};
 pub use policy::{Policy, Recording};
 pub use zone::Zone;
 

@@ -60,6 +60,7 @@ impl Moment {
             source_ips: &head.source_ips,
             user_agent: &head.user_agent(),
             received_unix_micros: head.received_unix_micros,
+            text: &record.request_text,
         };
         then(&Event {
             level: record.recording.level,

@@ -1,14 +1,14 @@
 //! The record of one request: collects its facts, and makes an event at each stage.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
-use pintle_audit::{Level, Recording, Response, Stage, TRUNCATED};
+use pintle_audit::{Level, Recording, RequestText, Response, Stage, TRUNCATED};
 use pintle_auth::token::Authenticated;
 use pintle_auth::{Decision, Ruling, User};
 use pintle_meta::{Reason, Status};
@@ -40,6 +40,8 @@ pub(crate) struct Record {
     pub(super) recording: Recording,
     pub(super) head: Head,
     pub(super) info: Arc<RequestInfo>,
+    /// What its events have in common, once one has been encoded.
+    pub(super) request_text: OnceLock<RequestText>,
     /// The user. Without an authenticated user only the refusal is recorded.
     pub(super) user: Option<Arc<User>>,
     /// Where its time goes.
@@ -61,6 +63,7 @@ impl Record {
             recording,
             head: received.head(),
             info: info.clone(),
+            request_text: OnceLock::new(),
             user: user.cloned(),
             timing: received.timing.clone(),
             has_ended: AtomicBool::new(false),

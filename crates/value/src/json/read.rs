@@ -303,7 +303,7 @@ impl Tokens for Reader<'_> {
             None => self.skip()?,
         }
         let text = &self.text[start..self.at];
-        Ok(if scan::until(text.as_bytes(), &NOT_COMPACT) == text.len() {
+        Ok(if scan::until_far(text.as_bytes(), &NOT_COMPACT) == text.len() {
             text.into()
         } else {
             compact(text)

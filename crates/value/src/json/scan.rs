@@ -3,8 +3,10 @@
 //! Eight bytes are compared at once in a number: for each byte of the set, its highest bits show
 //! which of the eight are equal to it.
 
-/// The number of bytes that are compared at once.
+/// The number of bytes that are compared at once in a number.
 const WIDE: usize = size_of::<u64>();
+/// The number of bytes that are compared at once in a vector.
+const BLOCK: usize = 2 * WIDE;
 /// The lowest bit of each byte.
 const LOWEST: u64 = u64::MAX / 0xff;
 /// The highest bit of each byte.
@@ -57,9 +59,26 @@ impl<const N: usize> Bytes<N> {
         ((found & HIGHEST).trailing_zeros() / u8::BITS) as usize
     }
 
-    #[inline]
-    fn contains(&self, byte: u8) -> bool {
-        byte < 0x20 || self.others.iter().any(|test| byte | test.differs == test.byte)
+    /// True if a byte of the block is in the set. No branch depends on a byte, so the compiler
+    /// compares all bytes of the block in one vector.
+    #[inline(always)]
+    fn is_in(&self, block: &[u8; BLOCK]) -> bool {
+        let contains = |byte: u8| {
+            let others = self.others.iter();
+            others.fold(byte < 0x20, |is, test| is | (byte | test.differs == test.byte))
+        };
+        block.iter().fold(false, |is_in, byte| is_in | contains(*byte))
+    }
+}
+
+/// The number of bytes before the first one in the set; the fastest way if almost all bytes are
+/// before it.
+#[inline]
+pub(super) fn until_far<const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    match blocks.iter().position(|block| set.is_in(block)) {
+        Some(number) => number * BLOCK + until(&blocks[number], set),
+        None => bytes.len() - rest.len() + until(rest, set),
     }
 }
 
@@ -79,7 +98,28 @@ pub(super) fn until<const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
     match bytes.last_chunk::<WIDE>() {
         // The last 8 bytes overlap those before, which are plain.
         Some(last) => bytes.len() - WIDE + set.position(u64::from_le_bytes(*last)),
-        None => rest.iter().position(|byte| set.contains(*byte)).unwrap_or(rest.len()),
+        // A zero byte is in every set, so the position is at most the number of bytes.
+        None => set.position(with_zeros(rest)),
+    }
+}
+
+/// Fewer than eight bytes as the lowest bytes of a number. The others are zero.
+#[inline(always)]
+fn with_zeros(bytes: &[u8]) -> u64 {
+    let at = |index: usize, number: u64| number << (u8::BITS as usize * index);
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>(), bytes) {
+        (Some(first), Some(last), _) => {
+            let number = |half: &[u8; 4]| u64::from(u32::from_le_bytes(*half));
+            number(first) | at(bytes.len() - 4, number(last))
+        }
+        (.., [first, .., last]) => {
+            let middle = bytes.len() / 2;
+            u64::from(*first)
+                | at(middle, bytes[middle].into())
+                | at(bytes.len() - 1, (*last).into())
+        }
+        (.., [only]) => (*only).into(),
+        _ => 0,
     }
 }
 
@@ -93,11 +133,13 @@ mod tests {
         for length in 0..70 {
             let plain: Vec<u8> = (0..length).map(|i| b'#' + (i % 40) as u8).collect();
             assert_eq!(until(&plain, &SET), length);
+            assert_eq!(until_far(&plain, &SET), length);
             for at in 0..length {
                 for byte in [b'"', b'\\', 0xe2, 0, 0x1f] {
                     let mut bytes = plain.clone();
                     bytes[at] = byte;
                     assert_eq!(until(&bytes, &SET), at, "{byte} at {at} of {length}");
+                    assert_eq!(until_far(&bytes, &SET), at, "{byte} at {at} of {length}");
                     bytes[length - 1] = b'"';
                     assert_eq!(until(&bytes, &SET), at.min(length - 1));
                 }
@@ -112,8 +154,9 @@ mod tests {
         for byte in 0..=u8::MAX {
             let is_in_set = byte < 0x20 || b"\"\\<>&\xe2".contains(&byte);
             let expected = |length| if is_in_set { 0 } else { length };
-            for length in [1, 7, 8, 9, 16, 17, 40] {
+            for length in [1, 2, 3, 4, 7, 8, 9, 16, 17, 40] {
                 assert_eq!(until(&vec![byte; length], &SET), expected(length), "{byte}");
+                assert_eq!(until_far(&vec![byte; length], &SET), expected(length), "{byte}");
             }
         }
     }

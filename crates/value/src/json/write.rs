@@ -311,7 +311,7 @@ fn escape<'r>(rest: &'r [u8], out: &mut Vec<u8>) -> &'r [u8] {
 
 /// The number of leading bytes that are written unchanged.
 fn plain_len(bytes: &[u8]) -> usize {
-    scan::until(bytes, &SPECIAL)
+    scan::until_far(bytes, &SPECIAL)
 }
 
 /// Bytes that are, or may be, escaped.
