@@ -6,6 +6,7 @@
 //! collection. `pintle_schema::with_removed` has the types; it parses them when the first row is
 //! needed.
 
+mod alphas;
 mod apps;
 mod autoscaling;
 mod certificates;
@@ -79,6 +80,7 @@ use same;
 
 /// The rows, by the group of the current resource.
 const ROWS: &[&[Removed]] = &[
+    alphas::ROWS,
     apps::ROWS,
     autoscaling::ROWS,
     certificates::ROWS,

@@ -114,6 +114,10 @@ const DEFINITIONS: &str = include_str!("../../testdata/definitions.jsonl");
 /// The same of random autoscalers of `v2beta1` and `v2beta2`, by the scheme of Kubernetes v1.21.14.
 const AUTOSCALERS: &str = include_str!("../../testdata/autoscalers.jsonl");
 
+/// The same of objects of `resource.k8s.io/v1alpha3`, by the scheme of Kubernetes v1.33.5; the current
+/// version is v1beta2, which has v1's members.
+const DEVICES: &str = include_str!("../../testdata/devices.jsonl");
+
 #[test]
 fn objects_are_converted_and_defaulted_as_by_upstream() {
     compare(CONVERTED);
@@ -127,6 +131,11 @@ fn definitions_are_converted_as_by_upstream() {
 #[test]
 fn autoscalers_are_converted_as_by_upstream() {
     compare(AUTOSCALERS);
+}
+
+#[test]
+fn devices_are_converted_as_by_upstream() {
+    compare(DEVICES);
 }
 
 /// More such rows: the file that `PINTLE_CONVERSIONS` names, for example of `differential/definitions`.
