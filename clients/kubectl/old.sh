@@ -73,6 +73,9 @@ YAML
   is $'NAME   READY   UP-TO-DATE   AVAILABLE\nweb    0/1     0            0' \
     bash -c '"$OLD_KUBECTL" get deployments.v1beta1.extensions | cut -c1-38'
   has 'nginx:1.8' k describe deployments.v1beta1.extensions web
+  sed s/1.8/1.10/ "$place/web.yaml" >"$place/next.yaml"
+  is $'-      - image: nginx:1.8\n+      - image: nginx:1.10' \
+    bash -c '"$OLD_KUBECTL" diff -f "$0" | grep "^[-+] .*image"' "$place/next.yaml"
   is 'deployment.extensions/web scaled' k scale deployments.v1beta1.extensions/web --replicas=3 --current-replicas=1
   is 3 k get deployments.v1beta2.apps web -o 'jsonpath={.spec.replicas}'
   is 'deployment.extensions/web image updated' k set image -f "$place/web.yaml" c=nginx:1.9

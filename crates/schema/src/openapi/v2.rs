@@ -22,12 +22,11 @@ pub fn v2_document<'a>(
         items.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
     let schemas =
         Schemas::new(source, Dialect::V2).with(group_versions.iter().flat_map(|gv| &gv.resources));
-    // Parameters that many operations share are written once. Path parameters, and those that
-    // differ between operations (`body`), are written inline.
+    // Parameters that many operations share are written once, and the others in each operation.
     let shared: BTreeMap<(&str, &str), &Parameter> = items
         .iter()
         .flat_map(|p| p.parameters.iter().chain(p.operations.iter().flat_map(|o| &o.parameters)))
-        .filter(|p| !p.documented_in.is_empty())
+        .filter(|p| is_shared(p))
         .map(|p| ((p.name.as_str(), p.documented_in), p))
         .collect();
     let writer = Writer { schemas: &schemas, source };
@@ -84,6 +83,15 @@ fn items(source: Source<'_>, group_versions: &[GroupVersion]) -> Vec<PathItem> {
     items
 }
 
+/// Parameters that each operation has in full: kubectl before v1.27 looks for them and does not follow
+/// references (upstream: `kube-openapi/pkg/builder/parameters.go`).
+const INLINE: [&str; 2] = ["dryRun", "fieldValidation"];
+
+/// False for parameters of paths, and for those that differ between operations (`body`), too.
+fn is_shared(p: &Parameter) -> bool {
+    !p.documented_in.is_empty() && !INLINE.contains(&p.name.as_str())
+}
+
 fn shared_parameter(json: &mut Json, p: &Parameter, source: Source<'_>) {
     json.key(&shared_name(&p.name, p.documented_in)).object(|json| {
         super::parameter(json, p, source.descriptions);
@@ -117,7 +125,7 @@ impl Writer<'_> {
             json.key(operation.method).object(|json| self.operation(json, operation));
         }
         if !item.parameters.is_empty() {
-            json.key("parameters").list(&item.parameters, parameter);
+            json.key("parameters").list(&item.parameters, |json, p| self.parameter(json, p));
         }
     }
 
@@ -132,7 +140,7 @@ impl Writer<'_> {
             let body = o.body.iter().map(|_| None);
             let all = body.chain(o.parameters.iter().map(Some));
             json.key("parameters").list(all, |json, p| match p {
-                Some(p) => parameter(json, p),
+                Some(p) => self.parameter(json, p),
                 None => json.object(|json| self.body(json, o)),
             });
         }
@@ -168,16 +176,19 @@ impl Writer<'_> {
         }
         json.key("schema").object(|json| self.schemas.reference(json, &body.type_name));
     }
-}
 
-fn parameter(json: &mut Json, p: &Parameter) {
-    json.object(|json| match p.documented_in {
-        "" => {
-            super::parameter(json, p, &super::NoDescriptions);
-            plain(json, p);
-        }
-        options => {
-            json.key("$ref").text(&format!("#/parameters/{}", shared_name(&p.name, options)));
-        }
-    });
+    fn parameter(&self, json: &mut Json, p: &Parameter) {
+        json.object(|json| {
+            if is_shared(p) {
+                let name = shared_name(&p.name, p.documented_in);
+                json.key("$ref").text(&format!("#/parameters/{name}"));
+            } else if p.documented_in.is_empty() {
+                super::parameter(json, p, &super::NoDescriptions);
+                plain(json, p);
+            } else {
+                super::parameter(json, p, self.source.descriptions);
+                plain(json, p);
+            }
+        });
+    }
 }
