@@ -8,8 +8,6 @@ use std::sync::{Arc, OnceLock};
 use pintle_auth::User;
 use pintle_meta::Status;
 
-use crate::RequestText;
-
 /// How much of a request is recorded. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -87,6 +85,30 @@ pub struct Request<'a> {
     pub received_unix_micros: i64,
     /// These properties as JSON: the first event that is written encodes them, the others copy them.
     pub text: &'a OnceLock<RequestText>,
+}
+
+/// The members that all events of a request have in common, as JSON.
+#[derive(Clone, Debug)]
+pub struct RequestText {
+    pub(crate) members: Vec<u8>,
+    /// The end of the members before the impersonated user.
+    pub(crate) user_end: usize,
+    /// The end of the members before the object.
+    pub(crate) agent_end: usize,
+}
+
+impl RequestText {
+    pub(crate) fn until_user(&self) -> &[u8] {
+        &self.members[..self.user_end]
+    }
+
+    pub(crate) fn from_addresses(&self) -> &[u8] {
+        &self.members[self.user_end..self.agent_end]
+    }
+
+    pub(crate) fn received(&self) -> &[u8] {
+        &self.members[self.agent_end..]
+    }
 }
 
 /// The object of a request. Unknown fields are empty.

@@ -2,30 +2,22 @@
 //! types' fields, empty ones are omitted, and `<`, `>` and `&` are escaped.
 
 use std::borrow::Cow;
-use std::io::Write as _;
-use std::net::IpAddr;
 
 use pintle_auth::User;
 
+use pintle_meta::Reason;
 use pintle_meta::status::Details;
-use pintle_meta::{Reason, time};
 use pintle_schema::{builtin, builtin_kind, encode, protobuf};
 use pintle_value::{Value, cbor, json, yaml};
 
-use crate::{Event, ObjectReference, Request, Response};
+use crate::members::{Members, address, key, list, texts};
+use crate::{Event, ObjectReference, Request, RequestText, Response};
 
 /// The prefix of self-described CBOR (RFC 8949, section 3.4.6).
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// The members that an event begins with. The items of a list have none of them.
 pub(crate) const TYPE: &str = r#","kind":"Event","apiVersion":"audit.k8s.io/v1""#;
-
-/// A name as it stands between a member and a value.
-macro_rules! key {
-    ($name:literal) => {
-        concat!(",\"", $name, "\":")
-    };
-}
 
 impl Event<'_> {
     /// Appends the event as a JSON object in one line, without a line end.
@@ -45,9 +37,8 @@ impl Event<'_> {
         event.text(key!("level"), self.level.name());
         event.text(key!("auditID"), request.audit_id);
         event.text(key!("stage"), self.stage.name());
-        let shared = request.text.get_or_init(|| RequestText::of(request));
-        let (before, behind) = shared.members.split_at(shared.user_end);
-        event.out.extend_from_slice(before);
+        let shared = request.text.get_or_init(|| request_text(request));
+        event.out.extend_from_slice(shared.until_user());
         if let Some(impersonated) = self.impersonated {
             event.member(key!("impersonatedUser"), |out| user(Some(impersonated), out));
         }
@@ -59,7 +50,7 @@ impl Event<'_> {
                 metadata.end();
             });
         }
-        event.out.extend_from_slice(behind);
+        event.out.extend_from_slice(shared.from_addresses());
         if let Some(object) = &self.object {
             event.member(key!("objectRef"), |out| reference(object, out));
         }
@@ -78,7 +69,7 @@ impl Event<'_> {
                 document(&json, self.omits_managed_fields, out)
             });
         }
-        event.time(key!("requestReceivedTimestamp"), request.received_unix_micros);
+        event.out.extend_from_slice(shared.received());
         event.time(key!("stageTimestamp"), self.stage_unix_micros);
         if !self.annotations.is_empty() {
             event.member(key!("annotations"), |out| {
@@ -93,26 +84,19 @@ impl Event<'_> {
     }
 }
 
-/// The members that all events of a request have in common, as JSON.
-#[derive(Clone, Debug)]
-pub struct RequestText {
-    members: Vec<u8>,
-    /// The length of the members that stand before the impersonated user.
-    user_end: usize,
-}
-
-impl RequestText {
-    fn of(request: &Request<'_>) -> Self {
-        let mut members = Vec::with_capacity(512);
-        let mut shared = Members::begin(&mut members);
-        shared.text(key!("requestURI"), request.uri);
-        shared.text(key!("verb"), request.verb);
-        shared.member(key!("user"), |out| user(request.user, out));
-        let user_end = shared.out.len();
-        shared.member(key!("sourceIPs"), |out| list(request.source_ips, out, address));
-        shared.some_text(key!("userAgent"), request.user_agent);
-        Self { members, user_end }
-    }
+/// Encodes the members that all events of a request have in common.
+fn request_text(request: &Request<'_>) -> RequestText {
+    let mut members = Vec::with_capacity(512);
+    let mut shared = Members::begin(&mut members);
+    shared.text(key!("requestURI"), request.uri);
+    shared.text(key!("verb"), request.verb);
+    shared.member(key!("user"), |out| user(request.user, out));
+    let user_end = shared.out.len();
+    shared.member(key!("sourceIPs"), |out| list(request.source_ips, out, address));
+    shared.some_text(key!("userAgent"), request.user_agent);
+    let agent_end = shared.out.len();
+    shared.time(key!("requestReceivedTimestamp"), request.received_unix_micros);
+    RequestText { members, user_end, agent_end }
 }
 
 /// Writes the `EventList` of items of [`crate::Form::Item`].
@@ -282,114 +266,4 @@ fn compact(json: &[u8], out: &mut Vec<u8>) {
         in_string ^= byte == b'"' && !is_escaped;
         is_escaped = in_string && byte == b'\\' && !is_escaped;
     }
-}
-
-/// Writes the members of a JSON object. Each member begins with a comma; the first comma becomes the
-/// brace: a name is copied at once with the characters around it.
-struct Members<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
-}
-
-impl<'a> Members<'a> {
-    #[inline]
-    fn begin(out: &'a mut Vec<u8>) -> Self {
-        let start = out.len();
-        Self { out, start }
-    }
-
-    /// Writes a member of one of upstream's types; `key` is a `key!`.
-    #[inline]
-    fn member(&mut self, key: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.out.extend_from_slice(key.as_bytes());
-        write(self.out);
-    }
-
-    /// Writes an entry of a map.
-    fn entry(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.out.push(b',');
-        json::write_string(key, self.out);
-        self.out.push(b':');
-        write(self.out);
-    }
-
-    #[inline]
-    fn text(&mut self, key: &'static str, text: &str) {
-        self.member(key, |out| json::write_string(text, out));
-    }
-
-    #[inline]
-    fn time(&mut self, key: &'static str, unix_micros: i64) {
-        self.member(key, |out| {
-            out.push(b'"');
-            time::write_micro(unix_micros, out);
-            out.push(b'"');
-        });
-    }
-
-    /// Omitted if it is empty.
-    #[inline]
-    fn some_text(&mut self, key: &'static str, text: &str) {
-        if !text.is_empty() {
-            self.text(key, text);
-        }
-    }
-
-    /// Omitted if there are none.
-    fn texts(&mut self, key: &'static str, all: &[String]) {
-        if !all.is_empty() {
-            self.member(key, |out| texts(all, out));
-        }
-    }
-
-    #[inline]
-    fn number(&mut self, key: &'static str, number: u32) {
-        self.member(key, |out| digits(number, out));
-    }
-
-    #[inline]
-    fn end(self) {
-        match self.out.get_mut(self.start) {
-            Some(comma) => *comma = b'{',
-            None => self.out.push(b'{'),
-        }
-        self.out.push(b'}');
-    }
-}
-
-fn digits(number: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-fn address(ip: &IpAddr, out: &mut Vec<u8>) {
-    out.push(b'"');
-    match ip {
-        IpAddr::V4(v4) => {
-            let [first, others @ ..] = v4.octets();
-            digits(first.into(), out);
-            for octet in others {
-                out.push(b'.');
-                digits(octet.into(), out);
-            }
-        }
-        IpAddr::V6(v6) => {
-            let _ = write!(out, "{v6}"); // writing to a Vec cannot fail
-        }
-    }
-    out.push(b'"');
-}
-
-fn texts(texts: &[String], out: &mut Vec<u8>) {
-    list(texts, out, |text, out| json::write_string(text, out));
-}
-
-fn list<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(item, out);
-    }
-    out.push(b']');
 }

@@ -12,12 +12,15 @@ mod event;
 mod form;
 mod json;
 mod legacy;
+mod members;
 mod policy;
 mod zone;
 
-pub use event::{Annotations, Event, Level, ObjectReference, Request, Response, Stage};
+pub use event::{
+    Annotations, Event, Level, ObjectReference, Request, RequestText, Response, Stage,
+};
 pub use form::{Form, TRUNCATED};
-pub use json::{RequestText, event_list};
+pub use json::event_list;
 pub use policy::{Policy, Recording};
 pub use zone::Zone;
 
