@@ -444,13 +444,24 @@ fn start_writers(
     (0..16).map(writer).collect()
 }
 
+/// Waits for some writes after a revision, and returns the head. Each follower gets every write, so their
+/// number is bounded however fast they begin.
+async fn advanced(store: &Arc<dyn Store>, since: Revision) -> Revision {
+    const WRITES: u64 = 25;
+    while store.head().0 < since.0 + WRITES {
+        tokio::task::yield_now().await;
+    }
+    store.head()
+}
+
 pub async fn followers_miss_nothing_while_others_write(store: Arc<dyn Store>) {
     let stop = Arc::new(AtomicBool::new(false));
     let writers = start_writers(&store, &stop);
     let mut followers = Vec::new();
-    while store.head() < Revision(3000) {
+    let mut head = store.head();
+    while head < Revision(3000) {
         followers.push(followed(&store).await);
-        tokio::task::yield_now().await;
+        head = advanced(&store, head).await;
     }
     stop.store(true, Ordering::Relaxed);
     for writer in writers {
