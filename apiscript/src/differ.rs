@@ -1,6 +1,6 @@
 //! Sends the same requests to two servers and reports where the responses differ.
 //!
-//! Requests come from three places: scripts without expectations (`differ/scenarios`), scripts that
+//! Requests come from three sources: scripts without expectations (`differ/scenarios`), scripts that
 //! run for each kind (`differ/each`), and generators that vary the kinds' objects and schemas
 //! (`mutants`), create roles and review access (`rights`), or run several writers followed by
 //! watches (`histories`). Each scenario has its own namespace, with the same name on both servers,

@@ -286,7 +286,7 @@ fn in_order(items: &[Value]) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    fn places(a: &Value, b: &Value) -> Vec<String> {
+    fn paths(a: &Value, b: &Value) -> Vec<String> {
         let mut found = Found::default();
         found.values("body", "", a, b);
         found.0.into_iter().map(|(path, ..)| path).collect()
@@ -320,7 +320,7 @@ mod tests {
                 vec![],
             ),
         ] {
-            assert_eq!(places(&a, &b), expected, "{a} and {b}");
+            assert_eq!(paths(&a, &b), expected, "{a} and {b}");
         }
     }
 }

@@ -237,13 +237,13 @@ impl History {
     }
 
     fn changes_of<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h Change> + use<'h> {
-        let places = self.of_name.get(name).map_or(&[][..], Vec::as_slice);
-        places.iter().map(|at| &self.changes[*at])
+        let indexes = self.of_name.get(name).map_or(&[][..], Vec::as_slice);
+        indexes.iter().map(|at| &self.changes[*at])
     }
 
     fn find(&self, name: &str, revision: u64) -> Option<usize> {
-        let places = self.of_name.get(name)?;
-        places.iter().copied().find(|at| self.changes[*at].revision == revision)
+        let indexes = self.of_name.get(name)?;
+        indexes.iter().copied().find(|at| self.changes[*at].revision == revision)
     }
 
     /// The next change of an object after a revision.

@@ -41,7 +41,9 @@ pub enum Error {
         bytes: usize,
     },
     /// The store that is to be filled has objects.
-    #[error("there are objects already; delete them first, or choose another place")]
+    #[error(
+        "there are objects already; delete them first, or choose another data directory or prefix"
+    )]
     Filled,
     /// An object of the snapshot cannot be put into the store.
     #[error("{item} in {collection}: {why}")]

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_layer_has_its_place() {
-        assert!(LAYERS.into_iter().enumerate().all(|(place, layer)| layer as usize == place));
+    fn each_layer_is_at_its_index() {
+        assert!(LAYERS.into_iter().enumerate().all(|(index, layer)| layer as usize == index));
     }
 }

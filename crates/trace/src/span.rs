@@ -79,7 +79,7 @@ pub struct Finished {
 pub struct Ids(AtomicU64);
 
 impl Ids {
-    /// Ids that begin at a random place.
+    /// Ids that begin at a random number.
     pub const fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }

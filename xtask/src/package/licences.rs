@@ -24,7 +24,7 @@ const ALLOWED: [&str; 12] = [
     "Zlib",
 ];
 
-/// The only place that crates of others may come from.
+/// The only registry that crates of others may come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// What is wrong with the crates of others that are built on this machine, those of tests included.

@@ -16,11 +16,11 @@ fn entries(path: &Path) -> Vec<String> {
 #[test]
 fn a_damaged_snapshot_is_refused_by_name_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let place = directory.path().join("place");
-    fs::create_dir(&place).unwrap();
+    let parent = directory.path().join("parent");
+    fs::create_dir(&parent).unwrap();
     let [whole, damaged] = ["whole", "damaged"].map(|name| directory.path().join(name));
     let bytes = made::write(&whole, 60);
-    let new = place.join("deep/new");
+    let new = parent.join("deep/new");
     let restore = || snapshot(&["restore", "--data-dir", new.to_str().unwrap()], &[&damaged]);
     for at in (0..bytes.len()).step_by(1000) {
         let mut flipped = bytes.clone();

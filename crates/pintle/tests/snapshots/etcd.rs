@@ -31,7 +31,7 @@ fn the_objects_of_an_etcd_move_to_an_embedded_store() {
     let read: Vec<&str> = ["save", &flags[0], &flags[1]].to_vec();
     for (name, words) in [("asked", asked), ("read", read)] {
         let [file, new] =
-            ["file", "new"].map(|place| directory.path().join(format!("{name}-{place}")));
+            ["file", "new"].map(|part| directory.path().join(format!("{name}-{part}")));
         done(&snapshot(&words, &[&file]));
         let summary = inspected(&file);
         assert_eq!(summary["store"], "etcd");
