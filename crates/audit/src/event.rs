@@ -102,7 +102,7 @@ impl RequestText {
         &self.members[..self.user_end]
     }
 
-    pub(crate) fn from_addresses(&self) -> &[u8] {
+    pub(crate) fn addresses_and_agent(&self) -> &[u8] {
         &self.members[self.user_end..self.agent_end]
     }
 

@@ -50,7 +50,7 @@ impl Event<'_> {
                 metadata.end();
             });
         }
-        event.out.extend_from_slice(shared.from_addresses());
+        event.out.extend_from_slice(shared.addresses_and_agent());
         if let Some(object) = &self.object {
             event.member(key!("objectRef"), |out| reference(object, out));
         }
