@@ -3,6 +3,7 @@
 
 mod circles;
 mod code;
+mod hooks;
 mod ids;
 mod manifests;
 mod sources;
@@ -36,6 +37,7 @@ fn check(root: &Path) -> Result<Vec<String>> {
     offences.extend(sources::check(root)?);
     offences.extend(ids::check(root)?);
     offences.extend(circles::check(root)?);
+    offences.extend(hooks::check(root)?);
     offences.extend(words::check(root)?);
     offences.extend(package::check_licences(root)?);
     Ok(offences)

@@ -5,7 +5,7 @@
 
 use pintle_meta::Status;
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::Value;
 
 use crate::pods::{SpecChange, items};
@@ -32,6 +32,10 @@ const FEATURES: [(&str, Takes); 2] = [
 pub(crate) struct NodeDeclaredFeatures;
 
 impl Admission for NodeDeclaredFeatures {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(pod) = SpecChange::of(write, &["", "resize"]) else { return Ok(Vec::new()) };
         let takes = |(_, takes): &&(&str, Takes)| takes(pod.old, pod.new);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::{Map, Value};
 
 use crate::{all, creates};
@@ -46,6 +46,10 @@ pub(crate) const INGRESS: DefaultClass = DefaultClass {
 };
 
 impl Admission for DefaultClass {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate])
+    }
+
     fn mutate(
         &self,
         write: &Attributes<'_>,

@@ -6,7 +6,7 @@ mod configuration;
 use parking_lot::Mutex;
 use pintle_meta::{Reason, Status};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_value::Value;
 
 use buckets::Buckets;
@@ -33,6 +33,10 @@ impl EventRateLimit {
 }
 
 impl Admission for EventRateLimit {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         let of = &write.resource.resource;
         // As in upstream, events of `events.k8s.io` are not limited.

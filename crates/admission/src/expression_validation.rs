@@ -2,7 +2,7 @@
 //! (VAP-02). An update that does not change the expressions is not refused for them.
 
 use pintle_meta::field::{Error, Errors};
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::Value;
 
 use crate::policies::{GROUP, MutatingPolicy, ValidatingPolicy};
@@ -36,6 +36,10 @@ const LISTS: &[(&str, &[&str])] = &[
 const LAST: &[&str] = &["reinvocationPolicy", "admissionReviewVersions"];
 
 impl Admission for ExpressionValidation {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::ValidateFields])
+    }
+
     fn validate_fields(&self, write: &Attributes<'_>, errors: &mut Errors) {
         let of = &write.resource.resource;
         if of.group != GROUP || !write.subresource.is_empty() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation, Waited};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
 use pintle_registry::webhook::Answer;
 use pintle_value::{Map, Value, json};
 
@@ -117,6 +117,10 @@ impl ImagePolicyWebhook {
 }
 
 impl Admission for ImagePolicyWebhook {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::ValidateRegistered])
+    }
+
     fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pintle_meta::{Status, field};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_value::{Path, Value};
 
 use crate::pods::items;
@@ -17,6 +17,10 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 pub(crate) struct AlwaysPullImages;
 
 impl Admission for AlwaysPullImages {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate, Hook::Validate])
+    }
+
     fn mutate(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if concerns(write, pod) {
             always_pull(pod);

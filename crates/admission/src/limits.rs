@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use pintle_meta::quantity::Quantity;
 use pintle_meta::{Status, object};
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::{Object, Registry};
 use pintle_value::{Map, Value};
 
@@ -46,6 +46,10 @@ impl Default for LimitRanger {
 }
 
 impl Admission for LimitRanger {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate, Hook::Validate])
+    }
+
     fn mutate(
         &self,
         write: &Attributes<'_>,

@@ -2,11 +2,13 @@
 //! accepts, in its phase of admission, whether or not the write concerns it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pintle_meta::{Status, field::Errors};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
+use pintle_registry::admission::{
+    Admission, Attributes, Hook, Hooks, Memory, Mutated, Operation, Waited,
+};
 use pintle_registry::allocation::Companion;
 use pintle_registry::measures::{Phase, PhaseDurations};
 use pintle_value::Value;
@@ -14,50 +16,24 @@ use pintle_value::Value;
 use crate::Measures;
 use crate::rows::Row;
 
-/// The hooks of a plugin that are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hook {
-    BeforeMutation,
-    Mutate,
-    MutateRegistered,
-    Validate,
-    BeforeCommit,
-    ValidateRegistered,
-}
-
-impl Hook {
-    const ALL: [Self; 6] = [
-        Self::BeforeMutation,
-        Self::Mutate,
-        Self::MutateRegistered,
-        Self::Validate,
-        Self::BeforeCommit,
-        Self::ValidateRegistered,
-    ];
-
-    /// The phase of admission in which it is called.
-    pub(crate) const fn phase(self) -> Phase {
-        match self {
-            Self::BeforeMutation | Self::Mutate | Self::MutateRegistered => Phase::Admit,
-            Self::Validate | Self::BeforeCommit | Self::ValidateRegistered => Phase::Validate,
-        }
-    }
-}
-
 /// A plugin with measured hooks.
 pub(crate) struct Measured {
     inner: Box<dyn Admission>,
-    /// The index of its row for each phase of admission: two rows if two of upstream's plugins are
-    /// one here.
-    rows: [usize; 2],
-    /// A bit for each hook and operation that is measured ([`bit`]).
-    timed: u32,
+    /// The hooks that are called: the plugin's, and those whose calls count although it has no work
+    /// in them.
+    hooks: Hooks,
+    /// What is measured in each phase of admission: two of upstream's plugins may be one here.
+    phases: [Option<Timed>; 2],
     measures: Arc<Measures>,
 }
 
-/// The bit of a hook and an operation.
-const fn bit(hook: Hook, operation: Operation) -> u32 {
-    1 << (hook as u32 * Operation::ALL.len() as u32 + operation as u32)
+/// A plugin of upstream's in a phase of admission.
+struct Timed {
+    row: &'static Row,
+    /// The row's index.
+    index: usize,
+    /// The hook that is measured, by operation.
+    hooks: [Option<Hook>; Operation::ALL.len()],
 }
 
 impl Measured {
@@ -76,26 +52,33 @@ impl Measured {
         inner: Box<dyn Admission>,
         measures: &Arc<Measures>,
     ) -> Self {
-        let row_of = |hook: Hook| rows[hook.phase() as usize];
-        let mut timed = 0;
-        for hook in Hook::ALL {
-            for operation in Operation::ALL {
-                if row_of(hook).is_some_and(|row| row.is_timed(hook, operation)) {
-                    timed |= bit(hook, operation);
-                }
-            }
-        }
-        let rows = rows.map(|row| row.map_or(0, Row::index));
-        Self { inner, rows, timed, measures: measures.clone() }
+        let mut hooks = inner.hooks();
+        let phases = Phase::ALL.map(|phase| {
+            let row = rows[phase as usize]?;
+            let timed = Operation::ALL.map(|operation| row.timed(phase, operation, inner.hooks()));
+            hooks = timed.iter().flatten().fold(hooks, |all, hook| all.with(*hook));
+            Some(Timed { row, index: row.index(), hooks: timed })
+        });
+        Self { inner, hooks, phases, measures: measures.clone() }
     }
 
-    /// The meter of a hook, if it is measured.
-    fn meter(&self, hook: Hook, operation: Operation) -> Option<Meter<'_>> {
-        if self.timed & bit(hook, operation) == 0 {
+    /// The meter of a hook, if it is measured. A write that does not concern the plugin counts, and
+    /// its duration is not measured: reading the clock takes longer than the call.
+    fn meter(&self, hook: Hook, write: &Attributes<'_>) -> Option<Meter<'_>> {
+        let phase = match hook {
+            Hook::BeforeMutation | Hook::Mutate | Hook::MutateRegistered => Phase::Admit,
+            _ => Phase::Validate,
+        };
+        let operation = write.operation;
+        let timed = self.phases[phase as usize].as_ref()?;
+        if timed.hooks[operation as usize] != Some(hook) {
             return None;
         }
-        let phase = hook.phase();
-        let durations = &self.measures.plugins[self.rows[phase as usize]];
+        let durations = &self.measures.plugins[timed.index];
+        if !timed.row.concerns(&write.resource.resource) {
+            durations.took(phase, operation, false, Duration::ZERO);
+            return None;
+        }
         Some(Meter { durations, phase, operation, began: Instant::now() })
     }
 
@@ -105,7 +88,7 @@ impl Measured {
         write: &Attributes<'_>,
         answer: impl FnOnce() -> Result<T, Status>,
     ) -> Result<T, Status> {
-        let Some(meter) = self.meter(hook, write.operation) else { return answer() };
+        let Some(meter) = self.meter(hook, write) else { return answer() };
         let answer = answer();
         meter.answered(answer.is_err());
         answer
@@ -117,7 +100,7 @@ impl Measured {
         write: &Attributes<'_>,
         answer: impl FnOnce() -> Option<Waited<'a, T>>,
     ) -> Option<Waited<'a, T>> {
-        let Some(meter) = self.meter(hook, write.operation) else { return answer() };
+        let Some(meter) = self.meter(hook, write) else { return answer() };
         match answer() {
             Some(answer) => Some(Box::pin(async move {
                 let answer = answer.await;
@@ -147,6 +130,10 @@ impl Meter<'_> {
 }
 
 impl Admission for Measured {
+    fn hooks(&self) -> Hooks {
+        self.hooks
+    }
+
     fn before_mutation(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         self.timed(Hook::BeforeMutation, write, || self.inner.before_mutation(write, registry))
     }

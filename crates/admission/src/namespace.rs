@@ -7,7 +7,7 @@ mod tests;
 use std::sync::Arc;
 
 use pintle_meta::{GroupResource, GroupVersionResource, Status, object};
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::allocation::Companion;
 use pintle_registry::{Object, Registry, Resource};
 
@@ -79,6 +79,10 @@ pub(crate) fn decide(
 pub struct NamespaceLifecycle;
 
 impl Admission for NamespaceLifecycle {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::BeforeMutation, Hook::BeforeCommit])
+    }
+
     fn before_mutation(
         &self,
         attributes: &Attributes<'_>,

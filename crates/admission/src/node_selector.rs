@@ -4,7 +4,7 @@
 use pintle_meta::labels::Selector;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::{Map, Str, Value};
 
 use crate::{creates, find, forbidden};
@@ -15,6 +15,10 @@ const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 pub(crate) struct PodNodeSelector;
 
 impl Admission for PodNodeSelector {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate, Hook::Validate])
+    }
+
     fn mutate(
         &self,
         write: &Attributes<'_>,

@@ -2,7 +2,7 @@
 
 use pintle_meta::Status;
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::Value;
 
 use crate::creates;
@@ -11,6 +11,10 @@ use crate::creates;
 pub(crate) struct TaintNodesByCondition;
 
 impl Admission for TaintNodesByCondition {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate])
+    }
+
     fn mutate(&self, write: &Attributes<'_>, node: &mut Value, _: &Registry) -> Result<(), Status> {
         if creates(write, "", "nodes") {
             taint(node);

@@ -4,7 +4,7 @@
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_value::Value;
 
 use crate::{creates, forbidden, is_of};
@@ -16,6 +16,10 @@ const VERSION: &str = "v1alpha2";
 pub(crate) struct WorkloadExists;
 
 impl Admission for WorkloadExists {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(group) = write.object.filter(|_| creates(write, GROUP, "podgroups")) else {
             return Ok(Vec::new());
@@ -49,6 +53,10 @@ impl Admission for WorkloadExists {
 pub(crate) struct JobValidation;
 
 impl Admission for JobValidation {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_it = is_of(write, "batch", "jobs") && write.operation == Operation::Update;
         let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {

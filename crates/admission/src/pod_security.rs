@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupVersionResource, Status, field, object};
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::Value;
 
@@ -64,6 +64,10 @@ pub(crate) struct PodSecurity {
 }
 
 impl Admission for PodSecurity {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(object) = write.object else { return Ok(Vec::new()) };
         let of = &write.resource.resource;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pintle_meta::{Status, object};
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::{Object, Registry};
 use pintle_value::Value;
 
@@ -26,6 +26,10 @@ impl Default for Priority {
 }
 
 impl Admission for Priority {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate, Hook::Validate])
+    }
+
     fn mutate(
         &self,
         write: &Attributes<'_>,

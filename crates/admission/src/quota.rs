@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use pintle_meta::quantity::Quantity;
 use pintle_meta::{GroupResource, GroupVersionResource, Status};
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::allocation::Companion;
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Map, Str, Value};
@@ -110,6 +110,10 @@ impl ResourceQuota {
 }
 
 impl Admission for ResourceQuota {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::BeforeCommit])
+    }
+
     fn before_commit(
         &self,
         write: &Attributes<'_>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pintle_meta::{GroupResource, Status};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::{Value, order::Ordered};
 
 use crate::pods::items;
@@ -62,6 +62,10 @@ pub(crate) const LIMIT_ANTI_AFFINITY: Refusal = Refusal(|write, _| {
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl Admission for Refusal {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         (self.0)(write, registry).map(|()| Vec::new())
     }

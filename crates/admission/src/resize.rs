@@ -6,7 +6,7 @@
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::Value;
 
 use crate::pods::{Amounts, SpecChange, add, amounts, total};
@@ -15,6 +15,10 @@ use crate::pods::{Amounts, SpecChange, add, amounts, total};
 pub(crate) struct PodResize;
 
 impl Admission for PodResize {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(pod) = SpecChange::of(write, &["resize"]) else { return Ok(Vec::new()) };
         let node = pod.node(registry)?;

@@ -1,10 +1,9 @@
 //! All of upstream's admission plugins: name, whether it runs by default, and the operations that
 //! its handler accepts.
 
-use pintle_registry::admission::Operation;
+use pintle_meta::GroupVersionResource;
+use pintle_registry::admission::{Hook, Hooks, Operation};
 use pintle_registry::measures::Phase;
-
-use crate::measured::Hook;
 
 /// A plugin.
 #[derive(Debug)]
@@ -15,15 +14,26 @@ pub(crate) struct Row {
     /// The operations of each phase of admission, as letters: `CUDX` for create, update, delete and
     /// connect.
     handles: [&'static str; 2],
+    /// The resources on which its work depends, by group and name; none if it is on all. For
+    /// others it does nothing, so its duration is recorded as zero.
+    resources: &'static [(&'static str, &'static str)],
 }
 
 const fn usual(name: &'static str, admits: &'static str, judges: &'static str) -> Row {
-    Row { name, usual: true, handles: [admits, judges] }
+    Row { name, usual: true, handles: [admits, judges], resources: &[] }
 }
 
 const fn other(name: &'static str, admits: &'static str, judges: &'static str) -> Row {
-    Row { name, usual: false, handles: [admits, judges] }
+    Row { name, usual: false, handles: [admits, judges], resources: &[] }
 }
+
+const PODS: &[(&str, &str)] = &[("", "pods")];
+const STORAGE: &[(&str, &str)] = &[
+    ("", "persistentvolumes"),
+    ("", "persistentvolumeclaims"),
+    ("storage.k8s.io", "volumeattributesclasses"),
+];
+const REQUESTS: &[(&str, &str)] = &[("certificates.k8s.io", "certificatesigningrequests")];
 
 /// All plugins in upstream's order. Plugins without effect here have no operations.
 pub(crate) static ALL: &[Row] = &[
@@ -31,37 +41,38 @@ pub(crate) static ALL: &[Row] = &[
     other("NamespaceAutoProvision", "", ""),
     usual("NamespaceLifecycle", "CUD", ""),
     other("NamespaceExists", "", "CUD"),
-    other("LimitPodHardAntiAffinityTopology", "", "CU"),
-    usual("LimitRanger", "CU", "CU"),
-    usual("ServiceAccount", "CU", "CU"),
+    other("LimitPodHardAntiAffinityTopology", "", "CU").of(PODS),
+    usual("LimitRanger", "CU", "CU").of(&[("", "pods"), ("", "persistentvolumeclaims")]),
+    usual("ServiceAccount", "CU", "CU").of(PODS),
     other("NodeRestriction", "CUD", ""),
-    usual("TaintNodesByCondition", "C", ""),
-    other("AlwaysPullImages", "CU", "CU"),
-    other("ImagePolicyWebhook", "", "CU"),
+    usual("TaintNodesByCondition", "C", "").of(&[("", "nodes")]),
+    other("AlwaysPullImages", "CU", "CU").of(PODS),
+    other("ImagePolicyWebhook", "", "CU").of(PODS),
     usual("PodSecurity", "", "CU"),
-    other("PodNodeSelector", "C", "C"),
-    usual("Priority", "CUD", "CUD"),
-    usual("DefaultTolerationSeconds", "CU", ""),
+    other("PodNodeSelector", "C", "C").of(PODS),
+    usual("Priority", "CUD", "CUD").of(&[("", "pods"), ("scheduling.k8s.io", "priorityclasses")]),
+    usual("DefaultTolerationSeconds", "CU", "").of(PODS),
     other("PodTolerationRestriction", "", ""),
-    other("EventRateLimit", "", "CU"),
-    other("ExtendedResourceToleration", "CU", ""),
-    usual("DefaultStorageClass", "C", ""),
-    usual("StorageObjectInUseProtection", "C", ""),
-    usual("PodGroupProtection", "C", ""),
+    other("EventRateLimit", "", "CU").of(&[("", "events")]),
+    other("ExtendedResourceToleration", "CU", "").of(PODS),
+    usual("DefaultStorageClass", "C", "").of(&[("", "persistentvolumeclaims")]),
+    usual("StorageObjectInUseProtection", "C", "").of(STORAGE),
+    usual("PodGroupProtection", "C", "").of(&[("scheduling.k8s.io", "podgroups")]),
     other("OwnerReferencesPermissionEnforcement", "", "CU"),
-    usual("PersistentVolumeClaimResize", "", "U"),
-    usual("RuntimeClass", "C", "C"),
-    usual("CertificateApproval", "", "U"),
-    usual("CertificateSigning", "", "U"),
-    usual("ClusterTrustBundleAttest", "", "CU"),
-    usual("CertificateSubjectRestriction", "", "C"),
-    usual("DefaultIngressClass", "C", ""),
-    other("DenyServiceExternalIPs", "", "CU"),
-    usual("PodTopologyLabels", "C", ""),
-    usual("PodGroupWorkloadExists", "", "C"),
-    usual("NodeDeclaredFeatureValidator", "", "U"),
-    usual("JobValidation", "", "U"),
-    usual("PodResizeValidator", "", "U"),
+    usual("PersistentVolumeClaimResize", "", "U").of(&[("", "persistentvolumeclaims")]),
+    usual("RuntimeClass", "C", "C").of(PODS),
+    usual("CertificateApproval", "", "U").of(REQUESTS),
+    usual("CertificateSigning", "", "U").of(REQUESTS),
+    usual("ClusterTrustBundleAttest", "", "CU")
+        .of(&[("certificates.k8s.io", "clustertrustbundles")]),
+    usual("CertificateSubjectRestriction", "", "C").of(REQUESTS),
+    usual("DefaultIngressClass", "C", "").of(&[("networking.k8s.io", "ingresses")]),
+    other("DenyServiceExternalIPs", "", "CU").of(&[("", "services")]),
+    usual("PodTopologyLabels", "C", "").of(PODS),
+    usual("PodGroupWorkloadExists", "", "C").of(&[("scheduling.k8s.io", "podgroups")]),
+    usual("NodeDeclaredFeatureValidator", "", "U").of(PODS),
+    usual("JobValidation", "", "U").of(&[("batch", "jobs")]),
+    usual("PodResizeValidator", "", "U").of(PODS),
     usual("MutatingAdmissionPolicy", "CUX", ""),
     usual("MutatingAdmissionWebhook", "CUDX", ""),
     usual("ValidatingAdmissionPolicy", "", "CUDX"),
@@ -76,39 +87,46 @@ pub(crate) fn row(name: &str) -> Option<&'static Row> {
 }
 
 impl Row {
+    /// The row of a plugin whose work depends on some resources.
+    const fn of(self, resources: &'static [(&'static str, &'static str)]) -> Self {
+        Self { resources, ..self }
+    }
+
+    /// Whether it may do something when this resource is written.
+    pub(crate) fn concerns(&self, of: &GroupVersionResource) -> bool {
+        let is = |(group, resource): &(&str, &str)| of.resource == *resource && of.group == *group;
+        self.resources.is_empty() || self.resources.iter().any(is)
+    }
+
     /// Its index in upstream's order.
     pub(crate) fn index(&self) -> usize {
         ALL.iter().position(|row| row.name == self.name).unwrap_or_default()
     }
 
-    /// True if calls of a hook count in upstream's metrics of the plugin, for an operation.
-    pub(crate) fn is_timed(&self, hook: Hook, operation: Operation) -> bool {
-        let phase = hook.phase();
+    /// The hook of which the calls count in upstream's metrics of a plugin with these hooks, for a
+    /// phase and an operation; `None` if its handler does not accept the operation. It is the hook
+    /// with the plugin's work, or one that is called for each such write.
+    pub(crate) fn timed(&self, phase: Phase, operation: Operation, hooks: Hooks) -> Option<Hook> {
         let letter = match operation {
             Operation::Create => 'C',
             Operation::Update => 'U',
             Operation::Delete => 'D',
             Operation::Connect => 'X',
         };
-        self.handles[phase as usize].contains(letter) && self.hook(phase, operation) == hook
-    }
-
-    /// The hook with the plugin's work in a phase. Deletes and connects have no object to mutate.
-    fn hook(&self, phase: Phase, operation: Operation) -> Hook {
-        let is_new = matches!(operation, Operation::Create | Operation::Update);
-        match (phase, self.name) {
-            (Phase::Admit, "MutatingAdmissionPolicy" | "MutatingAdmissionWebhook") => {
-                Hook::MutateRegistered
-            }
-            (Phase::Admit, "NamespaceLifecycle" | "NodeRestriction") => Hook::BeforeMutation,
-            (Phase::Admit, _) if is_new => Hook::Mutate,
-            (Phase::Admit, _) => Hook::BeforeMutation,
-            (
-                Phase::Validate,
-                "ImagePolicyWebhook" | "ValidatingAdmissionPolicy" | "ValidatingAdmissionWebhook",
-            ) => Hook::ValidateRegistered,
-            (Phase::Validate, "ResourceQuota") => Hook::BeforeCommit,
-            (Phase::Validate, _) => Hook::Validate,
+        if !self.handles[phase as usize].contains(letter) {
+            return None;
         }
+        // Deletes and connects have no object to mutate.
+        let is_new = matches!(operation, Operation::Create | Operation::Update);
+        let (work, other): (&[Hook], _) = match phase {
+            Phase::Admit if is_new => {
+                (&[Hook::Mutate, Hook::MutateRegistered, Hook::BeforeMutation], Hook::Mutate)
+            }
+            Phase::Admit => (&[Hook::MutateRegistered], Hook::BeforeMutation),
+            Phase::Validate => {
+                (&[Hook::Validate, Hook::ValidateRegistered, Hook::BeforeCommit], Hook::Validate)
+            }
+        };
+        Some(work.iter().copied().find(|hook| hooks.has(*hook)).unwrap_or(other))
     }
 }

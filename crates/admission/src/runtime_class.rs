@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pintle_meta::{Quantity, Status};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::{Map, Value, order::Ordered};
 
 use crate::{creates, find, forbidden};
@@ -16,6 +16,10 @@ const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass'
 pub(crate) struct RuntimeClass;
 
 impl Admission for RuntimeClass {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate, Hook::Validate])
+    }
+
     fn mutate(
         &self,
         write: &Attributes<'_>,

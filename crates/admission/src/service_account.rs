@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pintle_meta::{GroupVersionResource, Status, names, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation, Waited};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, Target};
 use pintle_value::{Str, Value};
@@ -43,6 +43,10 @@ pub(crate) struct ServiceAccount {
 }
 
 impl Admission for ServiceAccount {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::AwaitPrerequisite, Hook::Mutate, Hook::Validate])
+    }
+
     fn await_prerequisite<'a>(
         &'a self,
         write: &'a Attributes<'a>,

@@ -3,7 +3,7 @@
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_value::Value;
 
 use crate::{creates, find, forbidden, is_of, pod_groups};
@@ -30,6 +30,10 @@ pub(crate) const STORAGE_PROTECTION: InUseProtection = InUseProtection(STORAGE);
 pub(crate) const POD_GROUP_PROTECTION: InUseProtection = InUseProtection(POD_GROUPS);
 
 impl Admission for InUseProtection {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate])
+    }
+
     fn mutate(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
         let protected = self.0.iter().find(|(group, resource, _)| creates(write, group, resource));
         let Some((_, _, finalizer)) = protected else { return Ok(()) };
@@ -49,6 +53,10 @@ impl Admission for InUseProtection {
 pub(crate) struct ClaimResize;
 
 impl Admission for ClaimResize {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_claim_update =
             is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use pintle_meta::Status;
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_value::{Map, Str, Value};
 
 use crate::is_of;
@@ -21,6 +21,10 @@ const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/u
 pub(crate) struct DefaultTolerationSeconds;
 
 impl Admission for DefaultTolerationSeconds {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate])
+    }
+
     fn mutate(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if is_of(write, "", "pods") && write.operation != Operation::Delete {
             TAINTS.into_iter().for_each(|taint| tolerate(pod, taint));
@@ -34,6 +38,10 @@ impl Admission for DefaultTolerationSeconds {
 pub(crate) struct ExtendedResourceToleration;
 
 impl Admission for ExtendedResourceToleration {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate])
+    }
+
     fn mutate(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if is_of(write, "", "pods") && write.operation != Operation::Delete {
             tolerate_resources(pod);

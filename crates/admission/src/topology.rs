@@ -3,7 +3,7 @@
 
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_value::Value;
 
 /// The labels that are copied.
@@ -13,6 +13,10 @@ const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes
 pub(crate) struct PodTopologyLabels;
 
 impl Admission for PodTopologyLabels {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Mutate])
+    }
+
     fn mutate(
         &self,
         write: &Attributes<'_>,

@@ -9,10 +9,10 @@
 
 mod audit;
 mod configuration;
-mod hook;
 mod review;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use std::borrow::Cow;
 use std::future::ready;
@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use pintle_apply::PatchType;
 use pintle_cel::Authorizer;
 use pintle_meta::{GroupVersionResource, Status, field};
-use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
+use pintle_registry::admission::{self, Admission, Attributes, Hooks, Memory, Mutated, Waited};
 use pintle_registry::webhook::{Caller, Unanswered};
 use pintle_registry::{Feed, FeedUpdate, Registry, Resource};
 use pintle_trace::{Kind, Layer, Open, SpanContext};
@@ -40,8 +40,8 @@ use crate::request::{to_stored_form, to_version, to_written_version};
 use crate::rows;
 use audit::AuditAnnotations;
 pub(crate) use configuration::kubeconfig;
-use hook::Hook;
 use review::{Review, Verdict, denial};
+use webhook::Webhook;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -67,12 +67,12 @@ pub struct Callers {
 struct Configurations {
     resource: &'static str,
     /// Follows the configurations; `None` before the first use.
-    known: Mutex<Option<(Feed, Arc<[Hook]>)>>,
+    known: Mutex<Option<(Feed, Arc<[Webhook]>)>>,
 }
 
 /// A webhook that matches a write, with the version of the resource that it matches.
-struct MatchedHook {
-    hook: Hook,
+struct MatchedWebhook {
+    webhook: Webhook,
     /// Its index among all webhooks of the kind.
     index: usize,
     resource: Arc<Resource>,
@@ -119,6 +119,10 @@ impl Webhooks {
 }
 
 impl Admission for Webhooks {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[admission::Hook::MutateRegistered, admission::Hook::ValidateRegistered])
+    }
+
     fn mutate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
@@ -129,7 +133,7 @@ impl Admission for Webhooks {
             Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        matched.retain(|one| memory.is_due(&one.hook.key));
+        matched.retain(|one| memory.is_due(&one.webhook.key));
         (!matched.is_empty()).then(|| self.mutate_in_order(write, matched, memory))
     }
 
@@ -165,7 +169,7 @@ impl Webhooks {
     fn mutate_in_order<'a>(
         &'a self,
         write: &'a Attributes<'a>,
-        matched: Vec<MatchedHook>,
+        matched: Vec<MatchedWebhook>,
         memory: &'a mut Memory,
     ) -> Waited<'a, Mutated> {
         timed(write, Layer::MutatingWebhooks, async move {
@@ -176,8 +180,8 @@ impl Webhooks {
                 if self.mutate_by(write, (&one, round), &mut object, &mut mutated).await? {
                     memory.wake();
                 }
-                if one.hook.wants_reinvocation {
-                    memory.note(one.hook.key);
+                if one.webhook.wants_reinvocation {
+                    memory.note(one.webhook.key);
                 }
             }
             if let Some(Cow::Owned(object)) = object {
@@ -192,11 +196,11 @@ impl Webhooks {
     async fn mutate_by(
         &self,
         write: &Attributes<'_>,
-        (one, round): (&MatchedHook, u8),
+        (one, round): (&MatchedWebhook, u8),
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
-        let audit = AuditAnnotations { write, hook: &one.hook, round, index: one.index };
+        let audit = AuditAnnotations { write, webhook: &one.webhook, round, index: one.index };
         let changed = match self.call_one(write, one, object.as_deref(), Step::Admit).await? {
             Outcome::Excluded => return Ok(false),
             Outcome::FailedOpen => {
@@ -216,14 +220,14 @@ impl Webhooks {
     async fn apply_verdict(
         verdict: Verdict,
         audit: &AuditAnnotations<'_>,
-        one: &MatchedHook,
+        one: &MatchedWebhook,
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
         let write = audit.write;
         mutated.warnings.extend(verdict.warnings);
         if !verdict.allowed {
-            return Err(denial(&one.hook.name, &verdict.result));
+            return Err(denial(&one.webhook.name, &verdict.result));
         }
         let (Some(patch), Some(current)) = (verdict.patch, object.as_deref()) else {
             return Ok(false);
@@ -247,7 +251,7 @@ impl Webhooks {
     fn call_all<'a>(
         &'a self,
         write: &'a Attributes<'a>,
-        matched: Vec<MatchedHook>,
+        matched: Vec<MatchedWebhook>,
     ) -> Waited<'a, Vec<String>> {
         timed(write, Layer::ValidatingWebhooks, async move {
             let calls =
@@ -257,7 +261,7 @@ impl Webhooks {
             let called = called.filter(|(_, outcome)| !matches!(outcome, Ok(Outcome::Excluded)));
             for (index, (one, outcome)) in called.enumerate() {
                 if matches!(outcome, Ok(Outcome::FailedOpen)) {
-                    let audit = AuditAnnotations { write, hook: &one.hook, round: 0, index };
+                    let audit = AuditAnnotations { write, webhook: &one.webhook, round: 0, index };
                     audit.failed_open(Step::Validate);
                 }
             }
@@ -270,7 +274,7 @@ impl Webhooks {
                         warnings.extend(verdict.warnings)
                     }
                     Outcome::Answered(verdict) => {
-                        return Err(denial(&one.hook.name, &verdict.result));
+                        return Err(denial(&one.webhook.name, &verdict.result));
                     }
                 }
             }
@@ -283,11 +287,11 @@ impl Webhooks {
     async fn call_one(
         &self,
         write: &Attributes<'_>,
-        one: &MatchedHook,
+        one: &MatchedWebhook,
         object: Option<&Value>,
         step: Step,
     ) -> Result<Outcome, Status> {
-        let hook = &one.hook;
+        let webhook = &one.webhook;
         let caller = self.callers.at(step);
         let uid = caller.uid();
         let object = match object {
@@ -300,48 +304,49 @@ impl Webhooks {
         };
         let review = Review {
             uid: &uid,
-            version: hook.version.unwrap_or_default(),
+            version: webhook.version.unwrap_or_default(),
             write,
             resource: &one.resource,
             object: object.as_ref(),
             old: old.as_ref(),
         };
-        if !self.conditions_match(hook, &review, step).await? {
+        if !self.conditions_match(webhook, &review, step).await? {
             return Ok(Outcome::Excluded);
         }
         let began = Instant::now();
         let count = |code, rejection| {
-            let call = (&*hook.name, step, write.operation);
+            let call = (&*webhook.name, step, write.operation);
             self.measures.called(call, began.elapsed(), code, rejection);
         };
         if write.dry_run
-            && let Err(status) = hook.supports_dry_run()
+            && let Err(status) = webhook.supports_dry_run()
         {
             count(0, Some(Rejection::Internal));
             return Ok(Outcome::Failed(status));
         }
-        match call(caller, hook, &review, step).await {
+        match call(caller, webhook, &review, step).await {
             Ok(verdict) => {
                 match verdict.allowed {
                     true => count(200, None),
-                    false => {
-                        count(denial(&hook.name, &verdict.result).code, Some(Rejection::ByWebhook))
-                    }
+                    false => count(
+                        denial(&webhook.name, &verdict.result).code,
+                        Some(Rejection::ByWebhook),
+                    ),
                 }
                 for (key, value) in &verdict.annotations {
-                    annotate(write, &format!("{}/{key}", hook.name), || value.clone());
+                    annotate(write, &format!("{}/{key}", webhook.name), || value.clone());
                 }
                 Ok(Outcome::Answered(verdict))
             }
-            Err(Unanswered { why, code, .. }) if hook.ignores_failures => {
-                tracing::warn!(webhook = %hook.name, %why, "failed calling a webhook, failing open");
+            Err(Unanswered { why, code, .. }) if webhook.ignores_failures => {
+                tracing::warn!(webhook = %webhook.name, %why, "failed calling a webhook, failing open");
                 count(code, None);
-                self.measures.failed_open(&hook.name, step);
+                self.measures.failed_open(&webhook.name, step);
                 Ok(Outcome::FailedOpen)
             }
             Err(Unanswered { why, code, .. }) => {
                 count(code, Some(Rejection::CallFailed));
-                let why = format_args!("failed calling webhook {:?}: {why}", hook.name);
+                let why = format_args!("failed calling webhook {:?}: {why}", webhook.name);
                 Ok(Outcome::Failed(Status::internal(why)))
             }
         }
@@ -351,11 +356,11 @@ impl Webhooks {
     /// if it ignores failures.
     async fn conditions_match(
         &self,
-        hook: &Hook,
+        webhook: &Webhook,
         review: &Review<'_>,
         step: Step,
     ) -> Result<bool, Status> {
-        if hook.conditions.is_empty() {
+        if webhook.conditions.is_empty() {
             return Ok(true);
         }
         let write = review.write;
@@ -371,23 +376,24 @@ impl Webhooks {
             resource: &resource_of(write),
         };
         let began = Instant::now();
-        let evaluate = || hook.conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
+        let evaluate =
+            || webhook.conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
         let matched = evaluate_with_rulings(&*authorizations, evaluate).await;
-        let owner = ConditionOwner::Webhook(&hook.name, step);
+        let owner = ConditionOwner::Webhook(&webhook.name, step);
         self.measures.conditions_evaluated(
             owner,
             write.operation,
             began.elapsed(),
             matched.is_err(),
         );
-        if !matches!(matched, Ok(true)) && (matched.is_ok() || hook.ignores_failures) {
-            self.measures.excluded(&hook.name, step, write.operation);
+        if !matches!(matched, Ok(true)) && (matched.is_ok() || webhook.ignores_failures) {
+            self.measures.excluded(&webhook.name, step, write.operation);
         }
         match matched {
             Ok(matches) => Ok(matches),
-            Err(why) if hook.ignores_failures => {
+            Err(why) if webhook.ignores_failures => {
                 tracing::warn!(
-                    webhook = %hook.name, %why,
+                    webhook = %webhook.name, %why,
                     "failed evaluating match conditions of a webhook, so it is not called"
                 );
                 Ok(false)
@@ -403,14 +409,14 @@ impl Webhooks {
 /// Calls a webhook, as a span of the write's trace.
 async fn call(
     caller: &dyn Caller,
-    hook: &Hook,
+    webhook: &Webhook,
     review: &Review<'_>,
     step: Step,
 ) -> Result<Verdict, Unanswered> {
     let (timing, began) = (review.write.timing, Instant::now());
-    let mut span = timing.open(step.span(), Kind::Client, |it| review.span(hook, it));
-    let verdict = post(caller, hook, review, timing.context(span.as_ref())).await;
-    timing.called(&hook.name, began.elapsed());
+    let mut span = timing.open(step.span(), Kind::Client, |it| review.span(webhook, it));
+    let verdict = post(caller, webhook, review, timing.context(span.as_ref())).await;
+    timing.called(&webhook.name, began.elapsed());
     if verdict.is_err() {
         span.iter_mut().for_each(Open::fail);
     }
@@ -419,15 +425,15 @@ async fn call(
 
 async fn post(
     caller: &dyn Caller,
-    hook: &Hook,
+    webhook: &Webhook,
     review: &Review<'_>,
     context: Option<SpanContext>,
 ) -> Result<Verdict, Unanswered> {
-    if hook.version.is_none() {
+    if webhook.version.is_none() {
         let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
         return Err(Unanswered { why: why.to_owned(), code: 400, is_transient: false });
     }
-    let answer = caller.call(&hook.endpoint, review.body(), hook.timeout, context).await;
+    let answer = caller.call(&webhook.endpoint, review.body(), webhook.timeout, context).await;
     let answer = answer.map_err(|refusal| {
         let why = format!("failed to call webhook: {}", refusal.why);
         Unanswered { why, ..refusal }
@@ -447,9 +453,9 @@ impl Callers {
 /// Returns the errors of the match conditions of a configuration's webhooks.
 pub(crate) fn problems(configuration: &Value) -> field::Errors {
     let mut problems = field::Errors::new();
-    for (index, hook) in Hook::all(configuration).iter().enumerate() {
+    for (index, webhook) in Webhook::all(configuration).iter().enumerate() {
         let path = Path::new("webhooks").index(index).field("matchConditions");
-        for (index, condition) in hook.conditions.expressions().enumerate() {
+        for (index, condition) in webhook.conditions.expressions().enumerate() {
             let path = path.index(index).field("expression");
             let text = Value::from(condition.text.as_str());
             let error = condition.problem().map(|why| field::Error::invalid(&path, &text, why));
@@ -465,45 +471,49 @@ impl Configurations {
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
-    ) -> Result<Vec<MatchedHook>, Status> {
+    ) -> Result<Vec<MatchedWebhook>, Status> {
         if is_exempt(write.resource) {
             return Ok(Vec::new());
         }
-        let hooks = self.hooks(registry)?;
-        if hooks.is_empty() {
+        let webhooks = self.configured(registry)?;
+        if webhooks.is_empty() {
             return Ok(Vec::new());
         }
         let versions = registry.versions_of(write.resource);
         let mut matched = Vec::new();
-        for (index, hook) in hooks.iter().enumerate() {
-            let resource = hook.matching.version(write, registry, &versions)?;
-            let hook = || hook.clone();
-            matched.extend(resource.map(|resource| MatchedHook { hook: hook(), index, resource }));
+        for (index, webhook) in webhooks.iter().enumerate() {
+            let resource = webhook.matching.version(write, registry, &versions)?;
+            let webhook = || webhook.clone();
+            matched.extend(resource.map(|resource| MatchedWebhook {
+                webhook: webhook(),
+                index,
+                resource,
+            }));
         }
         Ok(matched)
     }
 
-    fn hooks(&self, registry: &Registry) -> Result<Arc<[Hook]>, Status> {
+    fn configured(&self, registry: &Registry) -> Result<Arc<[Webhook]>, Status> {
         let mut known = self.known.lock();
-        if let Some((feed, hooks)) = &*known
+        if let Some((feed, webhooks)) = &*known
             && feed.is_current()
         {
-            return Ok(hooks.clone());
+            return Ok(webhooks.clone());
         }
         let name = GroupVersionResource::new(GROUP, "v1", self.resource);
         let Some(resource) = registry.resource(&name) else { return Ok(Arc::from([])) };
         let mut feed = registry.feed(&resource);
         let Ok(FeedUpdate::State(objects)) = feed.take() else { return Ok(Arc::from([])) };
         // Configurations come in the order of their names, in which their webhooks are called.
-        let mut hooks = Vec::new();
+        let mut webhooks = Vec::new();
         for object in &objects {
             // Writes are refused while a configuration cannot be read: its webhooks might refuse them.
             let unreadable = |why| Status::internal(format_args!("{}: {why}", self.resource));
-            hooks.extend(Hook::all(&object.tree().map_err(unreadable)?));
+            webhooks.extend(Webhook::all(&object.tree().map_err(unreadable)?));
         }
-        let hooks: Arc<[Hook]> = hooks.into();
-        *known = Some((feed, hooks.clone()));
-        Ok(hooks)
+        let webhooks: Arc<[Webhook]> = webhooks.into();
+        *known = Some((feed, webhooks.clone()));
+        Ok(webhooks)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pintle_admission::NamespaceLifecycle;
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersion, Status, object};
-use pintle_registry::admission::{Admission, Attributes, Chain, Waited};
+use pintle_registry::admission::{Admission, Attributes, Chain, Hook, Hooks, Waited};
 use pintle_registry::answer::{Answer, Event};
 use pintle_registry::request::{
     DeleteOptions, ListOptions, Now, Propagation, WriteOptions, granted,
@@ -60,6 +60,10 @@ impl Gate {
 }
 
 impl Admission for Gate {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::ValidateRegistered])
+    }
+
     fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,
@@ -109,7 +113,7 @@ impl Cluster {
         let chain: Vec<Box<dyn Admission>> =
             vec![Box::new(NamespaceLifecycle), Box::new(gate.clone())];
         let definitions = definitions(&RuntimeConfig::default());
-        (Arc::new(Self::start_with(Arc::new(Chain(chain)), definitions).await), gate)
+        (Arc::new(Self::start_with(Arc::new(Chain::new(chain)), definitions).await), gate)
     }
 
     async fn start_with(

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use pintle_meta::{GroupVersionKind, Status, User, field::Errors};
 use pintle_trace::Timing;
@@ -124,8 +125,76 @@ impl Memory {
     }
 }
 
+/// The hooks of [`Admission`], in the order in which a write calls them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// [`Admission::before_mutation`].
+    BeforeMutation,
+    /// [`Admission::await_prerequisite`].
+    AwaitPrerequisite,
+    /// [`Admission::mutate`].
+    Mutate,
+    /// [`Admission::mutate_registered`].
+    MutateRegistered,
+    /// [`Admission::after_mutation`].
+    AfterMutation,
+    /// [`Admission::validate_fields`].
+    ValidateFields,
+    /// [`Admission::validate`].
+    Validate,
+    /// [`Admission::validate_registered`].
+    ValidateRegistered,
+    /// [`Admission::before_commit`].
+    BeforeCommit,
+}
+
+impl Hook {
+    /// All hooks.
+    pub const ALL: [Self; 9] = [
+        Self::BeforeMutation,
+        Self::AwaitPrerequisite,
+        Self::Mutate,
+        Self::MutateRegistered,
+        Self::AfterMutation,
+        Self::ValidateFields,
+        Self::Validate,
+        Self::ValidateRegistered,
+        Self::BeforeCommit,
+    ];
+}
+
+/// A set of hooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks(u16);
+
+impl Hooks {
+    /// The set of these hooks.
+    pub const fn of(hooks: &[Hook]) -> Self {
+        let (mut set, mut index) = (0, 0);
+        while index < hooks.len() {
+            set |= 1 << hooks[index] as u16;
+            index += 1;
+        }
+        Self(set)
+    }
+
+    /// This set and another hook.
+    #[must_use]
+    pub const fn with(self, hook: Hook) -> Self {
+        Self(self.0 | 1 << hook as u16)
+    }
+
+    /// Whether the set contains a hook.
+    pub const fn has(self, hook: Hook) -> bool {
+        self.0 & 1 << hook as u16 != 0
+    }
+}
+
 /// The hooks of admission, in the order in which a write calls them.
 pub trait Admission: Send + Sync {
+    /// The hooks that it implements. A [`Chain`] calls no others.
+    fn hooks(&self) -> Hooks;
+
     /// Refuses a write, or lets it pass. Called for the object as the client sent it, and again
     /// after a webhook or policy changed it.
     fn before_mutation(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
@@ -159,7 +228,7 @@ pub trait Admission: Send + Sync {
     }
 
     /// Those whose [`Admission::mutate_registered`] is called, one after the other.
-    fn mutators(&self) -> &[Box<dyn Admission>] {
+    fn mutators(&self) -> &[Arc<dyn Admission>] {
         &[]
     }
 
@@ -198,17 +267,44 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: each hook is called of each member, in order. Only one member may wait in
-/// [`Admission::await_prerequisite`], and one in [`Admission::after_mutation`].
-pub struct Chain(pub Vec<Box<dyn Admission>>);
+/// The admission chain: it calls each hook of the members that implement it, in order. Only one
+/// member may wait in [`Admission::await_prerequisite`], and one in [`Admission::after_mutation`].
+pub struct Chain {
+    /// The members that implement each hook.
+    members: [Vec<Arc<dyn Admission>>; Hook::ALL.len()],
+}
+
+impl Chain {
+    /// A chain of these members.
+    pub fn new(members: impl IntoIterator<Item = Box<dyn Admission>>) -> Self {
+        let mut chain = Self { members: Default::default() };
+        for member in members.into_iter().map(Arc::from) {
+            let member: Arc<dyn Admission> = member;
+            for hook in Hook::ALL.into_iter().filter(|hook| member.hooks().has(*hook)) {
+                chain.members[hook as usize].push(member.clone());
+            }
+        }
+        chain
+    }
+
+    /// The members that implement a hook.
+    fn with(&self, hook: Hook) -> &[Arc<dyn Admission>] {
+        &self.members[hook as usize]
+    }
+}
 
 impl Admission for Chain {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&Hook::ALL)
+    }
+
     fn before_mutation(
         &self,
         attributes: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<(), Status> {
-        self.0.iter().try_for_each(|one| one.before_mutation(attributes, registry))
+        let mut members = self.with(Hook::BeforeMutation).iter();
+        members.try_for_each(|one| one.before_mutation(attributes, registry))
     }
 
     fn mutate(
@@ -217,7 +313,8 @@ impl Admission for Chain {
         object: &mut Value,
         registry: &Registry,
     ) -> Result<(), Status> {
-        self.0.iter().try_for_each(|one| one.mutate(attributes, object, registry))
+        let mut members = self.with(Hook::Mutate).iter();
+        members.try_for_each(|one| one.mutate(attributes, object, registry))
     }
 
     fn await_prerequisite<'a>(
@@ -225,7 +322,12 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        self.0.iter().find_map(|one| one.await_prerequisite(attributes, registry))
+        let mut members = self.with(Hook::AwaitPrerequisite).iter();
+        members.find_map(|one| one.await_prerequisite(attributes, registry))
+    }
+
+    fn mutators(&self) -> &[Arc<dyn Admission>] {
+        self.with(Hook::MutateRegistered)
     }
 
     fn after_mutation<'a>(
@@ -233,23 +335,14 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        self.0.iter().find_map(|one| one.after_mutation(attributes, registry))
+        let mut members = self.with(Hook::AfterMutation).iter();
+        members.find_map(|one| one.after_mutation(attributes, registry))
     }
 
     fn validate_fields(&self, attributes: &Attributes<'_>, errors: &mut Errors) {
-        self.0.iter().for_each(|one| one.validate_fields(attributes, errors));
-    }
-
-    fn before_commit(
-        &self,
-        attributes: &Attributes<'_>,
-        registry: &Registry,
-    ) -> Result<Vec<Companion>, Status> {
-        let mut companions = Vec::new();
-        for one in &self.0 {
-            companions.extend(one.before_commit(attributes, registry)?);
+        for one in self.with(Hook::ValidateFields) {
+            one.validate_fields(attributes, errors);
         }
-        Ok(companions)
     }
 
     fn validate(
@@ -258,14 +351,10 @@ impl Admission for Chain {
         registry: &Registry,
     ) -> Result<Vec<String>, Status> {
         let mut warnings = Vec::new();
-        for one in &self.0 {
+        for one in self.with(Hook::Validate) {
             warnings.extend(one.validate(attributes, registry)?);
         }
         Ok(warnings)
-    }
-
-    fn mutators(&self) -> &[Box<dyn Admission>] {
-        &self.0
     }
 
     fn validate_registered<'a>(
@@ -273,8 +362,8 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let mut reviews =
-            self.0.iter().filter_map(|one| one.validate_registered(attributes, registry));
+        let members = self.with(Hook::ValidateRegistered).iter();
+        let mut reviews = members.filter_map(|one| one.validate_registered(attributes, registry));
         let first = reviews.next()?;
         let others: Vec<_> = reviews.collect();
         if others.is_empty() {
@@ -288,9 +377,25 @@ impl Admission for Chain {
             Ok(warnings)
         }))
     }
+
+    fn before_commit(
+        &self,
+        attributes: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Companion>, Status> {
+        let mut companions = Vec::new();
+        for one in self.with(Hook::BeforeCommit) {
+            companions.extend(one.before_commit(attributes, registry)?);
+        }
+        Ok(companions)
+    }
 }
 
 /// Admits every write.
 pub struct AdmitAll;
 
-impl Admission for AdmitAll {}
+impl Admission for AdmitAll {
+    fn hooks(&self) -> Hooks {
+        Hooks::default()
+    }
+}

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
+use pintle_registry::admission::{
+    Admission, Attributes, Hook, Hooks, Memory, Mutated, Operation, Waited,
+};
 use pintle_registry::{Registry, Resource, work};
 use pintle_value::{Str, Value};
 
@@ -70,6 +72,10 @@ impl Mutating {
 }
 
 impl Admission for Mutating {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::MutateRegistered])
+    }
+
     fn mutate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::admission::{Admission, Attributes, Waited};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Waited};
 use pintle_registry::{Registry, work};
 use pintle_value::Value;
 
@@ -49,6 +49,10 @@ impl Validating {
 }
 
 impl Admission for Validating {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::ValidateRegistered])
+    }
+
     fn validate_registered<'a>(
         &'a self,
         write: &'a Attributes<'a>,

@@ -3,14 +3,14 @@
 use pintle_registry::admission::Attributes;
 use pintle_value::{Value, json};
 
-use super::hook::Hook;
+use super::webhook::Webhook;
 use crate::annotations::{annotate, ordered};
 use crate::measures::Step;
 
 /// The annotations of one call of a webhook.
 pub(super) struct AuditAnnotations<'a> {
     pub(super) write: &'a Attributes<'a>,
-    pub(super) hook: &'a Hook,
+    pub(super) webhook: &'a Webhook,
     /// 1 in the second round of webhooks, else 0.
     pub(super) round: u8,
     pub(super) index: usize,
@@ -24,15 +24,15 @@ impl AuditAnnotations<'_> {
             Step::Validate => "validating",
         };
         let key = self.key(&format!("failed-open.{sort}"));
-        annotate(self.write, &key, || self.hook.name.to_string());
+        annotate(self.write, &key, || self.webhook.name.to_string());
     }
 
     /// True in the annotation if the webhook changed the object.
     pub(super) fn mutation(&self, is_changed: bool) {
         annotate(self.write, &self.key("mutation"), || {
             ordered(&[
-                ("configuration", &self.hook.configuration.clone().into()),
-                ("webhook", &self.hook.name.clone().into()),
+                ("configuration", &self.webhook.configuration.clone().into()),
+                ("webhook", &self.webhook.name.clone().into()),
                 ("mutated", &is_changed.into()),
             ])
         });
@@ -46,8 +46,8 @@ impl AuditAnnotations<'_> {
         let Ok(patch) = json::parse(patch) else { return };
         annotate(self.write, &self.key("patch"), || {
             ordered(&[
-                ("configuration", &self.hook.configuration.clone().into()),
-                ("webhook", &self.hook.name.clone().into()),
+                ("configuration", &self.webhook.configuration.clone().into()),
+                ("webhook", &self.webhook.name.clone().into()),
                 ("patch", &patch),
                 ("patchType", &Value::from("JSONPatch")),
             ])

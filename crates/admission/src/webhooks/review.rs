@@ -7,7 +7,7 @@ use pintle_registry::Resource;
 use pintle_registry::admission::Attributes;
 use pintle_value::{Map, Str, Value, json};
 
-use super::hook::Hook;
+use super::webhook::Webhook;
 use crate::request::describe;
 
 /// The request of a review.
@@ -57,9 +57,9 @@ impl Review<'_> {
     }
 
     /// What the span of the call says.
-    pub(super) fn span(&self, hook: &Hook, span: &mut pintle_trace::Attributes) {
-        span.text("configuration", &hook.configuration);
-        span.text("webhook", &hook.name);
+    pub(super) fn span(&self, webhook: &Webhook, span: &mut pintle_trace::Attributes) {
+        span.text("configuration", &webhook.configuration);
+        span.text("webhook", &webhook.name);
         span.text("resource", &self.resource.group_resource().to_string());
         span.text("subresource", self.write.subresource);
         span.text("operation", self.write.operation.name());
@@ -125,9 +125,9 @@ pub(super) fn bytes(value: &Value) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the refusal for a webhook's `Status` (upstream: `webhookerrors.ToStatusErr`).
-pub(super) fn denial(hook: &str, result: &Value) -> Status {
+pub(super) fn denial(webhook: &str, result: &Value) -> Status {
     let text = |member| result.str_at(&[member]).unwrap_or_default();
-    let denied = format!("admission webhook {hook:?} denied the request");
+    let denied = format!("admission webhook {webhook:?} denied the request");
     let message = match (text("message"), text("reason")) {
         ("", "") => format!("{denied} without explanation"),
         ("", reason) => format!("{denied}: {reason}"),

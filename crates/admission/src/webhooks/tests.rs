@@ -2,7 +2,7 @@
 
 use pintle_value::{Value, json};
 
-use super::Hook;
+use super::Webhook;
 use super::review::bytes;
 
 /// DRY-07, DRY-08, DRY-09. Validation allows only the first two values; older objects can have the
@@ -17,9 +17,9 @@ fn webhooks_with_side_effects_refuse_dry_runs() {
         ("Unknown", Err((400, refusal))),
         ("", Err((400, refusal))),
     ] {
-        let hook = Value::from([("name", "a.example.com"), ("sideEffects", effects)]);
-        let configuration = Value::from([("webhooks", vec![hook])]);
-        let outcome = Hook::all(&configuration)[0].supports_dry_run();
+        let webhook = Value::from([("name", "a.example.com"), ("sideEffects", effects)]);
+        let configuration = Value::from([("webhooks", vec![webhook])]);
+        let outcome = Webhook::all(&configuration)[0].supports_dry_run();
         let outcome = outcome.as_ref().map_err(|status| (status.code, status.message.as_str()));
         assert_eq!(outcome.copied(), expected, "{effects}");
     }

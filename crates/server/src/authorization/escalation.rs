@@ -8,7 +8,7 @@ use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::quote::quote;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{self, Admission, Operation, Waited};
+use pintle_registry::admission::{self, Admission, Hook, Hooks, Operation, Waited};
 use pintle_value::{Str, Value};
 
 use super::Roles;
@@ -20,6 +20,10 @@ pub(crate) struct NoEscalation {
 }
 
 impl Admission for NoEscalation {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::AfterMutation])
+    }
+
     fn after_mutation<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,

@@ -15,7 +15,7 @@ use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Objects, Subject, User, node};
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status, object};
-use pintle_registry::admission::{self, Admission, Operation, Waited};
+use pintle_registry::admission::{self, Admission, Hook, Hooks, Operation, Waited};
 use pintle_registry::{Registry, Unreadable};
 use pintle_value::Value;
 
@@ -33,6 +33,10 @@ impl NodeRestriction {
 }
 
 impl Admission for NodeRestriction {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::BeforeMutation, Hook::ValidateRegistered])
+    }
+
     fn before_mutation(
         &self,
         write: &admission::Attributes<'_>,

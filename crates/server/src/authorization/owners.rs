@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::{GroupVersion, Status};
-use pintle_registry::admission::{self, Admission, Operation, Waited};
+use pintle_registry::admission::{self, Admission, Hook, Hooks, Operation, Waited};
 use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
 
@@ -22,6 +22,10 @@ impl Owners {
 }
 
 impl Admission for Owners {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::ValidateRegistered])
+    }
+
     fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,

@@ -11,7 +11,7 @@ use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
 use pintle_registry::Registry;
-use pintle_registry::admission::{self, Admission, Operation, Waited};
+use pintle_registry::admission::{self, Admission, Hook, Hooks, Operation, Waited};
 use pintle_value::Value;
 
 pub(super) const GROUP: &str = "certificates.k8s.io";
@@ -35,6 +35,10 @@ pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<d
 }
 
 impl Admission for Signers {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::ValidateRegistered])
+    }
+
     fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
@@ -119,6 +123,10 @@ fn attests(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &
 struct SubjectRestriction;
 
 impl Admission for SubjectRestriction {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate])
+    }
+
     fn validate(
         &self,
         write: &admission::Attributes<'_>,

@@ -12,7 +12,7 @@ use pintle_meta::field::Error;
 use pintle_meta::quote::quote;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation, Waited};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
 use pintle_value::{Path, Value};
 
 use super::signers;
@@ -33,6 +33,10 @@ impl Validation {
 }
 
 impl Admission for Validation {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::Validate, Hook::ValidateRegistered])
+    }
+
     fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         let is_new = write.old.is_none() && write.operation != Operation::Delete;
         let Some(new) = write.object.filter(|_| is_new) else { return Ok(Vec::new()) };

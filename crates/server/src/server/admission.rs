@@ -40,7 +40,7 @@ pub(super) fn chain(
     };
     let measured = measures.clone();
     chain.push(pintle_admission::Webhooks::measured(callers, permissions, plugins, measured));
-    Ok((admission::Chain(chain), measures))
+    Ok((admission::Chain::new(chain), measures))
 }
 
 /// The ImagePolicyWebhook plugin, if it is enabled.

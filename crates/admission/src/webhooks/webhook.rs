@@ -13,7 +13,7 @@ use crate::matching::{Matching, texts};
 
 /// A webhook of a configuration.
 #[derive(Clone, Debug)]
-pub(super) struct Hook {
+pub(super) struct Webhook {
     pub(super) name: Str,
     /// The name of its configuration.
     pub(super) configuration: Str,
@@ -33,24 +33,24 @@ pub(super) struct Hook {
     pub(super) conditions: Arc<Conditions>,
 }
 
-impl Hook {
+impl Webhook {
     /// The webhooks of a configuration, in order.
     pub(super) fn all(configuration: &Value) -> Vec<Self> {
-        let hooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
+        let webhooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
         let name = Str::from(object::name(configuration));
-        let of = |(index, hook)| Self::of(hook, name.clone(), format!("{name}/{index}"));
-        hooks.iter().enumerate().map(of).collect()
+        let of = |(index, webhook)| Self::of(webhook, name.clone(), format!("{name}/{index}"));
+        webhooks.iter().enumerate().map(of).collect()
     }
 
-    fn of(hook: &Value, configuration: Str, key: String) -> Self {
-        let text = |member| hook.str_at(&[member]).unwrap_or_default();
-        let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).unwrap_or(10);
-        let versions = texts(hook, "admissionReviewVersions");
+    fn of(webhook: &Value, configuration: Str, key: String) -> Self {
+        let text = |member| webhook.str_at(&[member]).unwrap_or_default();
+        let seconds = webhook.get("timeoutSeconds").and_then(Value::as_int).unwrap_or(10);
+        let versions = texts(webhook, "admissionReviewVersions");
         let known = |version: &Str| ["v1", "v1beta1"].into_iter().find(|known| *version == **known);
         let seconds = u64::try_from(seconds).unwrap_or(10);
-        let endpoint = Endpoint::of(hook.get("clientConfig").unwrap_or(&Value::Null));
-        let conditions = match hook.get("matchConditions") {
-            Some(_) => Conditions::of(hook, &Compiler::of_webhook()),
+        let endpoint = Endpoint::of(webhook.get("clientConfig").unwrap_or(&Value::Null));
+        let conditions = match webhook.get("matchConditions") {
+            Some(_) => Conditions::of(webhook, &Compiler::of_webhook()),
             None => Conditions::default(),
         };
         Self {
@@ -63,7 +63,7 @@ impl Hook {
             has_no_side_effects_in_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
             wants_reinvocation: text("reinvocationPolicy") == "IfNeeded",
             version: versions.iter().find_map(known),
-            matching: Matching::of_webhook(hook),
+            matching: Matching::of_webhook(webhook),
             conditions: Arc::new(conditions),
         }
     }
