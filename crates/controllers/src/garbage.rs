@@ -298,9 +298,9 @@ impl<'e> Collector<'e> {
         }
         // Most objects have no owner and are not being deleted; a search in their bytes shows it
         // cheaply.
-        let says = |member: &str| owners::is_in(object.json_bytes(), member);
-        let leaving = says("\"deletionTimestamp\"");
-        if !leaving && !says("\"ownerReferences\"") && !self.graph.has(&key) {
+        let json = object.json_bytes();
+        let is_plain = !owners::may_be_terminating(json) && !owners::may_have_owners(json);
+        if is_plain && !self.graph.has(&key) {
             return;
         }
         // An unreadable object keeps its last state in the graph, so that nothing is deleted

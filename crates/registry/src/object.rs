@@ -344,10 +344,13 @@ const fn framed(kind: Kind, len: usize) -> Range<usize> {
     frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
 }
 
+/// The JSON of most objects is smaller: a ConfigMap of 1 KB and its managed fields.
+const LIKELY_BYTES: usize = 2048;
+
 /// Encodes an object of the stored form for the store, within its watch frame.
 pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Kind) -> Template {
     let head = frame_head(kind);
-    let mut bytes = Vec::with_capacity(1024);
+    let mut bytes = Vec::with_capacity(LIKELY_BYTES);
     bytes.extend_from_slice(head);
     let hole = pintle_schema::encode::write_object(
         &definition.schema,

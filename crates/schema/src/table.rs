@@ -293,6 +293,7 @@ impl Schema {
         Self { base: Some(base), structural: true, own, index: OnceLock::new() }
     }
 
+    #[inline]
     fn own(&self) -> &Types {
         match &self.own {
             Own::Ready(types) => types,
@@ -306,6 +307,7 @@ impl Schema {
     }
 
     /// The schema's own types, without those of the schema that it extends.
+    #[inline]
     pub fn types(&self) -> &[Type] {
         &self.own().types
     }
@@ -326,6 +328,7 @@ impl Schema {
         self.structural && ty >= self.first_own()
     }
 
+    #[inline]
     pub(crate) fn index(&self) -> &Index {
         self.index.get_or_init(|| Arc::new(Index::of(self)))
     }
@@ -335,6 +338,7 @@ impl Schema {
     /// # Panics
     /// Never for an id of this schema. A table is closed, as a test checks for the built-in one and
     /// construction ensures for compiled ones.
+    #[inline]
     pub fn get(&self, id: TypeId) -> &Type {
         match self.base {
             None => &self.types()[id.0 as usize],

@@ -25,7 +25,7 @@ impl Path {
     /// This path extended by the member `name`.
     #[must_use]
     pub fn field(&self, name: &str) -> Self {
-        let mut path = self.clone();
+        let mut path = self.with_room(name.len() + 1);
         path.push_field(name);
         path
     }
@@ -33,7 +33,7 @@ impl Path {
     /// This path extended by a list index.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        let mut path = self.clone();
+        let mut path = self.with_room("[99999]".len());
         path.push_index(index);
         path
     }
@@ -41,9 +41,16 @@ impl Path {
     /// This path extended by a map key: `metadata.annotations[key]`.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        let mut path = self.clone();
+        let mut path = self.with_room(key.len() + 2);
         path.push_key(key);
         path
+    }
+
+    /// A copy that can grow by `more` bytes without another allocation.
+    fn with_room(&self, more: usize) -> Self {
+        let mut text = String::with_capacity(self.text.len() + more);
+        text.push_str(&self.text);
+        Self { text }
     }
 
     /// Extends this path by a member; undo with [`Path::truncate`].

@@ -1,8 +1,9 @@
 //! Reads owner references from objects, and creates patches of them.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 use pintle_meta::object;
 use pintle_registry::{Object, Unreadable};
 use pintle_value::{Map, Str, Value};
@@ -19,6 +20,19 @@ pub(super) fn lifecycle(object: &Object) -> Result<Value, Unreadable> {
     let exists = |path: &&&[&str]| path.last().is_some_and(|name| is_in(object.json_bytes(), name));
     let members: Vec<&[&str]> = LIFECYCLE.iter().filter(exists).copied().collect();
     object.excerpt(&members)
+}
+
+/// Whether the JSON of an object may say that it is being deleted. The search is prepared once,
+/// which takes longer than a search.
+pub(super) fn may_be_terminating(json: &[u8]) -> bool {
+    static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"deletionTimestamp\""));
+    FINDER.find(json).is_some()
+}
+
+/// Whether the JSON of an object may say that it has owners.
+pub(super) fn may_have_owners(json: &[u8]) -> bool {
+    static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"ownerReferences\""));
+    FINDER.find(json).is_some()
 }
 
 /// Whether the JSON of an object contains a name or another text.

@@ -136,9 +136,12 @@ fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
     let mut part = number("", fraction)?;
     let mut amount = whole;
     for _ in 0..power {
-        part *= 1024;
-        amount = amount.saturating_mul(1024).saturating_add(part / one);
-        part %= one;
+        amount = amount.saturating_mul(1024);
+        if part != 0 {
+            part *= 1024;
+            amount = amount.saturating_add(part / one);
+            part %= one;
+        }
     }
     let nanos = match fraction.len().checked_sub(9) {
         Some(lost) => divide_away(part, lost as u32),
@@ -147,9 +150,11 @@ fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
     let quantity = if amount >= i128::from(i64::MAX) {
         Quantity::new(parts.signed(i128::from(i64::MAX)), 0, Format::BinarySi)
     } else {
-        let mantissa = amount * 1_000_000_000 + nanos;
         let format = if amount == 0 && nanos > 0 { Format::DecimalSi } else { Format::BinarySi };
-        Quantity::new(parts.signed(mantissa), EXPONENT_MIN, format)
+        match nanos {
+            0 => Quantity::new(parts.signed(amount), 0, format),
+            _ => Quantity::new(parts.signed(amount * 1_000_000_000 + nanos), EXPONENT_MIN, format),
+        }
     };
     Ok((quantity, fast && whole & 7 != 0))
 }

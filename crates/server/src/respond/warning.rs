@@ -32,19 +32,21 @@ pub(crate) fn add_warnings(headers: &mut HeaderMap, texts: &[impl AsRef<str>]) {
 
 /// Formats `299 - "text"`; `None` for a text with control characters.
 fn header(text: &str) -> Option<HeaderValue> {
-    if text.chars().any(char::is_control) {
+    let is_control = match text.is_ascii() {
+        true => text.bytes().any(|byte| byte.is_ascii_control()),
+        false => text.chars().any(char::is_control),
+    };
+    if is_control {
         return None;
     }
-    let mut value = Vec::with_capacity(text.len() + 16);
+    let (mut value, mut copied) = (Vec::with_capacity(text.len() + 32), 0);
     value.extend_from_slice(b"299 - \"");
-    for piece in text.split_inclusive(['"', '\\']) {
-        let (last, before) = piece.as_bytes().split_last()?;
-        value.extend_from_slice(before);
-        if matches!(last, b'"' | b'\\') {
-            value.push(b'\\');
-        }
-        value.push(*last);
+    for at in memchr::memchr2_iter(b'"', b'\\', text.as_bytes()) {
+        value.extend_from_slice(text[copied..at].as_bytes());
+        value.push(b'\\');
+        copied = at;
     }
+    value.extend_from_slice(text[copied..].as_bytes());
     value.push(b'"');
     HeaderValue::from_maybe_shared(Bytes::from(value)).ok()
 }

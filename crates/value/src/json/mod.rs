@@ -14,8 +14,8 @@ mod write;
 pub use read::{Reader, text};
 pub use span::{at, excerpt, items, member, members, with_nulls};
 pub use write::{
-    Compact, Layout, Pretty, string as write_string, write, write_as, write_bounded, write_key,
-    write_list, write_map, write_pretty,
+    Compact, Layout, Pretty, string as write_string, string_after as write_string_after, write,
+    write_as, write_bounded, write_key, write_list, write_map, write_pretty,
 };
 
 use crate::{

@@ -253,9 +253,16 @@ pub fn write_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
 
 /// Writes a string in quotes.
 pub fn string(text: &str, out: &mut Vec<u8>) {
+    string_after("", text, out);
+}
+
+/// Writes a string in quotes that begins with `prefix`, which has no character to escape.
+#[inline]
+pub fn string_after(prefix: &'static str, text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
+    out.reserve(prefix.len() + bytes.len() + 2);
     out.push(b'"');
+    out.extend_from_slice(prefix.as_bytes());
     let plain = plain_len(bytes);
     out.extend_from_slice(&bytes[..plain]);
     if plain < bytes.len() {

@@ -59,13 +59,7 @@ impl PathElement {
     pub(super) fn write(&self, out: &mut Vec<u8>, text: &mut Vec<u8>) {
         text.clear();
         match self {
-            Self::Field(name) => {
-                out.extend_from_slice(b"\"f:");
-                let begin = out.len();
-                json::write_string(name, out);
-                out.remove(begin); // the quote is there already
-                return;
-            }
+            Self::Field(name) => return json::write_string_after("f:", name, out),
             Self::Key(fields) => {
                 text.extend_from_slice(b"k:");
                 let compact = &mut json::Compact;

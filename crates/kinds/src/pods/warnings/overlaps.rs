@@ -43,21 +43,28 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
         for (member, key) in [("configMap", "name"), ("secret", "secretName"), ("downwardAPI", "")]
         {
             let source = volume.get(member);
-            let origin = origin(member, source.str(key));
             let files = items(source.some(), "");
+            if files.is_empty() {
+                continue;
+            }
+            let origin = origin(member, source.str(key));
             let volume = format!("volume {name} ({origin})");
             let mut seen = Vec::new();
             for file in files {
                 add_file(&volume, file, &mut seen, &mut pairs_left, warnings);
             }
         }
+        let projected = volume.get("projected");
+        if !projected.is_set() {
+            continue;
+        }
         let projected_volume = format!("volume {name} (Projected)");
         let mut seen = Vec::new();
-        for source in volume.get("projected").items("sources") {
+        for source in projected.items("sources") {
             if !SOURCES.iter().any(|member| source.has(member)) {
                 warnings.push(format!("{projected_volume} has no sources provided"));
             }
-            for file in projected(source.value()) {
+            for file in projected_files(source.value()) {
                 add_file(&projected_volume, file, &mut seen, &mut pairs_left, warnings);
             }
         }
@@ -65,7 +72,7 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
 }
 
 /// The files of a source of a projected volume. Only the first member that lists files counts.
-fn projected(source: &Value) -> Vec<File<'_>> {
+fn projected_files(source: &Value) -> Vec<File<'_>> {
     let text = |path: &[&str]| source.str_at(path).unwrap_or_default();
     for member in ["configMap", "secret", "downwardAPI"] {
         if source.at(&[member, "items"]).is_some_and(|items| !items.is_null()) {
