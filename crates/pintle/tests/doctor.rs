@@ -15,8 +15,13 @@ struct Server(Child);
 
 impl Server {
     fn start(directory: &Path) -> Self {
+        Self::start_with(directory, &[])
+    }
+
+    fn start_with(directory: &Path, flags: &[&str]) -> Self {
         let mut server = Command::new(env!("CARGO_BIN_EXE_pintle"))
             .args(["serve", "--secure-port=0", "--data-dir=data"])
+            .args(flags)
             .current_dir(directory)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -208,6 +213,38 @@ fn each_problem_is_found_and_nothing_is_changed() {
             _ => 0,
         };
         assert!(code >= Some(least), "{what}: exit code {code:?}: {findings:#?}");
+    }
+}
+
+#[test]
+fn encrypted_records_are_read_with_their_keys() {
+    const CONFIGURATION: &str = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: ['*.*']
+  providers: [{aesgcm: {keys: [{name: NAME, secret: SECRET}]}}]
+";
+    let directory = tempfile::tempdir().expect("a directory");
+    for (file, name, secret) in [
+        ("own", "one", "MDEyMzQ1Njc4OWFiY2RlZg=="),
+        ("other", "one", "ZmVkY2JhOTg3NjU0MzIxMA=="),
+        ("short", "one", "MDEyMw=="),
+    ] {
+        let text = CONFIGURATION.replace("NAME", name).replace("SECRET", secret);
+        fs::write(directory.path().join(file), text).expect("written");
+    }
+    drop(Server::start_with(directory.path(), &["--encryption-provider-config=own"]));
+    for (flags, severity, text) in [
+        (&["--encryption-provider-config=own"][..], "ok", "records, revisions"),
+        (&["--encryption-provider-config=other"], "error", "cannot be decrypted"),
+        (&["--encryption-provider-config=short"], "error", "secret is not of the expected length"),
+        (&[], "error", "no encryption is configured"),
+    ] {
+        let (_, findings) = doctor(directory.path(), flags);
+        let found = findings.iter().find(|finding| finding["check"] == "store").expect("checked");
+        assert_eq!(found["severity"], severity, "{flags:?} {found}");
+        assert!(found["message"].as_str().is_some_and(|it| it.contains(text)), "{flags:?} {found}");
     }
 }
 

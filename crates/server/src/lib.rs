@@ -91,11 +91,13 @@ pub use pintle_effects::PortRange;
 pub use pintle_etcd::{Options as Etcd, Tls as EtcdTls};
 pub use pintle_kinds::{Error as RuntimeConfigError, RuntimeConfig};
 pub use pintle_layout::MediaType;
-pub use pintle_store::{inspect as inspect_store, is_guarded};
+pub use pintle_store::{Inspection, is_guarded};
 pub use pki::{
     CertificateProblem, Credentials, ListedCertificate, Signer, list_certificates, read_authorities,
 };
 pub use runtime::runtime;
-pub use server::{BackupEtcd, Running, Server, inspect_certificates, store_directory};
+pub use server::{
+    BackupEtcd, Running, Server, inspect_certificates, inspect_store, store_directory,
+};
 pub use snapshots::Download;
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

@@ -60,7 +60,7 @@ use crate::{Config, Error, connection, runtime};
 use background::Background;
 pub use backup_etcd::BackupEtcd;
 use certificates::{Certificates, Kubeconfig};
-pub use store::store_directory;
+pub use store::{inspect_store, store_directory};
 
 /// The memory limit of the encoding cache.
 const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;

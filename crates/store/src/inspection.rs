@@ -1,10 +1,11 @@
 //! Checks the store of a directory without changing it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::engine::{DiskEngine, Engine as _, ReadOnly, check_directory};
 use crate::failure::Failure;
-use crate::{Error, Revision, damage};
+use crate::{Error, Revision, Transformer, damage};
 
 /// The result of a check that found nothing wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +21,18 @@ pub struct Inspection {
 }
 
 /// Reads all records of the store in a directory, which no process may have open. Nothing in the
-/// directory is changed, created or locked.
+/// directory is changed, created or locked. `transformer` decrypts values.
 ///
 /// # Errors
-/// The directory holds no store, or a part of the store is missing or damaged.
-pub fn inspect(directory: &Path) -> Result<Inspection, Error> {
+/// The directory holds no store, a part of the store is missing or damaged, or a value cannot be
+/// decrypted.
+pub fn inspect(
+    directory: &Path,
+    transformer: Option<Arc<dyn Transformer>>,
+) -> Result<Inspection, Error> {
     damage::guard(|| {
         check_directory(directory)?;
-        let engine = DiskEngine::at(ReadOnly::new(directory), None)?;
+        let engine = DiskEngine::at(ReadOnly::new(directory), transformer)?;
         let floor = engine.floor()?;
         let (mut records, mut newest) = (0, floor);
         engine.scan(Revision(0), &mut |record| {

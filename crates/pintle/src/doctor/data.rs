@@ -79,7 +79,7 @@ pub(super) fn check(config: &Config, holder: Option<u32>) -> Vec<Finding> {
     }
     findings.push(free_space(directory));
     if config.etcd.is_none() {
-        findings.push(of_store(&store, holder));
+        findings.push(of_store(config, &store, holder));
     }
     findings
 }
@@ -129,7 +129,7 @@ fn free_space(directory: &Path) -> Finding {
     }
 }
 
-fn of_store(store: &Path, holder: Option<u32>) -> Finding {
+fn of_store(config: &Config, store: &Path, holder: Option<u32>) -> Finding {
     let subject = &store.display();
     if !store.exists() {
         return Finding::ok(STORE, subject, "does not exist; the server creates it");
@@ -138,7 +138,7 @@ fn of_store(store: &Path, holder: Option<u32>) -> Finding {
         let message = format!("is in use by process {process}; its records are not checked");
         return Finding::ok(STORE, subject, message);
     }
-    match inspect_store(store) {
+    match inspect_store(config) {
         Ok(found) => {
             let message = format!(
                 "{} records, revisions {} to {}, {} KiB",
@@ -149,15 +149,20 @@ fn of_store(store: &Path, holder: Option<u32>) -> Finding {
             );
             Finding::ok(STORE, subject, message)
         }
+        Err(pintle_server::Error::Flag { flag, reason }) => {
+            let advice = "mend the file, or start the plugins that it names";
+            Finding::error(STORE, format!("--{flag}"), reason, advice)
+        }
         Err(error) => {
             let text = error.to_string();
             let text = text.trim_start_matches("the store takes no writes: ");
-            if text.contains("cannot be decrypted") {
-                let message = "its values are encrypted, so its records are not checked";
-                return Finding::ok(STORE, subject, message);
-            }
-            let advice = "restore a copy of the directory, choose another --data-dir, or remove the directory to \
-                          start without any objects";
+            let advice = match text.contains("cannot be decrypted") {
+                true => "name the file with these keys",
+                false => {
+                    "restore a copy of the directory, choose another --data-dir, or remove the directory to \
+                     start without any objects"
+                }
+            };
             Finding::error(STORE, subject, text, advice)
         }
     }

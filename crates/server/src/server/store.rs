@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_store::{Durability, Opening, Options};
+use pintle_store::{Durability, Inspection, Opening, Options};
 
 use crate::encryption::Encryption;
 use crate::pki::make_private_directory;
@@ -43,6 +43,20 @@ pub(super) async fn open(
         Ok(opening) => Ok(Box::new(opening)),
         Err(why) => Err(unusable(config, why)),
     }
+}
+
+/// Reads all records of the store in the data directory, which no process may have open, with the
+/// configured encryption. Changes nothing.
+///
+/// # Errors
+/// The encryption cannot be configured, a part of the store is missing or damaged, or a value cannot
+/// be decrypted.
+pub fn inspect_store(config: &Config) -> Result<Inspection, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Error::Thread)?;
+    let encryption = runtime.block_on(Encryption::open(config.encryption.as_ref()))?;
+    let transformer = encryption.as_ref().map(Encryption::transformer);
+    Ok(pintle_store::inspect(&store_directory(&config.data_dir), transformer)?)
 }
 
 /// The error of a store that cannot be opened or read.

@@ -34,7 +34,7 @@ async fn an_inspection_reads_every_record_and_changes_nothing() {
     drop(store);
     for directory in [directory, crashed] {
         let before = state(&directory);
-        let found = inspect(&directory).unwrap();
+        let found = inspect(&directory, None).unwrap();
         assert_eq!((found.records, found.newest, found.floor), (20, Revision(20), Revision(0)));
         assert_eq!(state(&directory), before, "nothing is changed");
     }
@@ -60,7 +60,7 @@ async fn an_inspection_finds_what_is_damaged_or_missing() {
         drop(store);
         spoil(&directory);
         let before = state(&directory);
-        let why = inspect(&directory).unwrap_err().to_string();
+        let why = inspect(&directory, None).unwrap_err().to_string();
         assert!(why.contains(expected), "{expected}: {why}");
         assert_eq!(state(&directory), before, "nothing is changed");
     }
