@@ -1,11 +1,14 @@
 //! The measurements. Each creates its objects, measures for a bounded time, and adds rows.
 
+pub mod cluster;
 pub mod definitions;
 pub mod encodings;
+pub mod idle;
 pub mod lists;
 pub mod paths;
 pub mod pauses;
 pub mod starts;
+pub mod tenants;
 pub mod tokens;
 pub mod watches;
 pub mod writes;

@@ -1,8 +1,10 @@
 //! The same requests over HTTP/2, many per connection.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use http::Response;
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
@@ -29,6 +31,24 @@ impl Http2 {
 
     /// Sends a request and reads its response.
     pub async fn exchange(&mut self, call: &Call) -> Result<Answer> {
+        let response = self.send(call).await?;
+        let status = response.status().as_u16();
+        let mut body = response.into_body();
+        let mut body_bytes = 0;
+        while let Some(frame) = body.frame().await {
+            body_bytes += frame?.data_ref().map_or(0, Bytes::len);
+        }
+        Ok(Answer { status, body_bytes })
+    }
+
+    /// Sends a watch; its stream ends when the body is dropped.
+    pub async fn open_watch(&mut self, call: &Call) -> Result<Incoming> {
+        let response = self.send(call).await?;
+        ensure!(response.status() == 200, "a watch was answered {}", response.status());
+        Ok(response.into_body())
+    }
+
+    async fn send(&mut self, call: &Call) -> Result<Response<Incoming>> {
         let target = std::str::from_utf8(call.target())?;
         let mut request = http::Request::builder()
             .method(call.method)
@@ -42,13 +62,6 @@ impl Http2 {
         }
         let request = request.body(Full::new(Bytes::copy_from_slice(call.body())))?;
         self.sender.ready().await?;
-        let response = self.sender.send_request(request).await.context("HTTP/2")?;
-        let status = response.status().as_u16();
-        let mut body = response.into_body();
-        let mut body_bytes = 0;
-        while let Some(frame) = body.frame().await {
-            body_bytes += frame?.data_ref().map_or(0, Bytes::len);
-        }
-        Ok(Answer { status, body_bytes })
+        self.sender.send_request(request).await.context("HTTP/2")
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use pintle_bench::cases::{
-    Extent, Namespace, definitions, encodings, lists, paths, pauses, starts, tokens, watches,
-    writes,
+    Extent, Namespace, cluster, definitions, encodings, idle, lists, paths, pauses, starts,
+    tenants, tokens, watches, writes,
 };
 use pintle_bench::compare;
 use pintle_bench::crash::{self, Campaign};
@@ -24,7 +24,7 @@ use pintle_bench::server::Server;
 use options::{Alternate, Crash, Instructions, Measure, OneServer, Options, Task};
 
 /// All measurements; `--only` selects some.
-const CASES: [&str; 15] = [
+const CASES: [&str; 18] = [
     "start",
     "restart",
     "create",
@@ -40,6 +40,9 @@ const CASES: [&str; 15] = [
     "tokens",
     "paths",
     "pauses",
+    "idle",
+    "tenants",
+    "cluster",
 ];
 
 fn main() -> ExitCode {
@@ -237,20 +240,7 @@ async fn measure_requests(
         namespace.delete().await?;
         result?;
     }
-    // Only if it is named: it is meant for thousands of watchers.
-    if options.only.iter().any(|case| case == "nodes") {
-        let namespace = Namespace::create(server, &format!("bench-{unique}-nodes")).await?;
-        let result = watches::measure_nodes(&namespace, running, &samples[1], extent, report).await;
-        namespace.delete().await?;
-        result?;
-    }
-    // Only if it is named: it measures nothing without a failure.
-    if options.only.iter().any(|case| case == "pauses") {
-        let namespace = Namespace::create(server, &format!("bench-{unique}-pauses")).await?;
-        let result = pauses::measure(&namespace, extent, report).await;
-        namespace.delete().await?;
-        result?;
-    }
+    measure_named(server, running, options, extent, report).await?;
     if options.only.iter().any(|case| case == "paths") {
         paths::measure(server, running, &options.paths, extent, report).await?;
     }
@@ -266,6 +256,34 @@ async fn measure_requests(
     if wanted("list") {
         let namespace = Namespace::create(server, &format!("bench-{unique}-list")).await?;
         let result = lists::measure(&namespace, &samples[1], extent, report).await;
+        namespace.delete().await?;
+        result?;
+    }
+    Ok(())
+}
+
+/// The measurements that run only if they are named: they take long, or need a failure.
+async fn measure_named(
+    server: &Server,
+    running: Option<&Running>,
+    options: &Measure,
+    extent: &Extent,
+    report: &mut Report,
+) -> Result<()> {
+    let pod = objects::pod(options.pod.as_deref())?;
+    for case in ["nodes", "pauses", "idle", "tenants", "cluster"] {
+        if !options.only.iter().any(|only| only == case) {
+            continue;
+        }
+        let name = format!("bench-{}-{case}", std::process::id());
+        let namespace = Namespace::create(server, &name).await?;
+        let result = match case {
+            "nodes" => watches::measure_nodes(&namespace, running, &pod, extent, report).await,
+            "pauses" => pauses::measure(&namespace, extent, report).await,
+            "idle" => idle::measure(&namespace, running, extent, report).await,
+            "tenants" => tenants::measure(&namespace, running, &pod, extent, report).await,
+            _ => cluster::measure(&namespace, running, &pod, extent, report).await,
+        };
         namespace.delete().await?;
         result?;
     }

@@ -50,9 +50,10 @@ pub(crate) struct OneServer {
 #[derive(Args)]
 pub(crate) struct Measure {
     /// The measurements: start, restart, create, get, update, patch, delete, watch, list,
-    /// encodings, definitions, tokens. Only if named: nodes, watches of one node's pods each;
-    /// paths, gets of each --path; and pauses, the longest time without a response, while you
-    /// cause a failure
+    /// encodings, definitions, tokens. Only if named: nodes, watches of one node's pods each; idle,
+    /// the memory of idle watches; tenants, gets of one tenant beside many clients of another;
+    /// cluster, the traffic of many kubelets; paths, gets of each --path; and pauses, the longest
+    /// time without a response, while you cause a failure
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// The duration of each measurement

@@ -26,6 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 const HEADERS_MAX: usize = 1024;
 /// The size of a read.
 const PIECE: usize = 256 << 10;
+/// The size of a read of a lean connection.
+const SMALL_PIECE: usize = 16 << 10;
 
 /// An API server with credentials.
 #[derive(Clone)]
@@ -76,7 +78,13 @@ impl Server {
     /// A new connection that speaks HTTP/1.1.
     pub async fn connect(&self) -> Result<Connection> {
         let stream = self.stream(b"http/1.1").await?;
-        Ok(Connection { stream, buffer: Vec::with_capacity(PIECE), start: 0 })
+        Ok(Connection { stream, buffer: Vec::with_capacity(PIECE), start: 0, piece: PIECE })
+    }
+
+    /// The same with small reads, for thousands of connections.
+    pub async fn connect_lean(&self) -> Result<Connection> {
+        let stream = self.stream(b"http/1.1").await?;
+        Ok(Connection { stream, buffer: Vec::new(), start: 0, piece: SMALL_PIECE })
     }
 
     /// A request. Gaps in target or body (see [`Call`]) are filled later.
@@ -161,6 +169,8 @@ pub struct Connection {
     /// Bytes that were read; those before `start` are used.
     buffer: Vec<u8>,
     start: usize,
+    /// The size of a read.
+    piece: usize,
 }
 
 /// How the end of a body is found.
@@ -288,7 +298,7 @@ impl Connection {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        self.buffer.reserve(PIECE);
+        self.buffer.reserve(self.piece);
         if self.stream.read_buf(&mut self.buffer).await? == 0 {
             bail!("the server closed the connection");
         }

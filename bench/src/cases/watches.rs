@@ -23,6 +23,8 @@ const WRITERS: usize = 4;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// The number of digits of a write's time.
 const TIME_DIGITS: usize = 12;
+/// More watchers than this read in small pieces, which take less memory.
+const LEAN_FROM: usize = 1000;
 /// How long a watcher waits for the next event before it counts the rest as lost.
 const DELAY_MAX: Duration = Duration::from_secs(20);
 
@@ -132,10 +134,10 @@ pub async fn deliveries(
     Ok(Figures::of(latencies, last - start))
 }
 
-type Watcher = JoinHandle<Result<(Vec<u32>, Instant)>>;
+pub(super) type Watcher = JoinHandle<Result<(Vec<u32>, Instant)>>;
 
 /// The newest resource version of a collection.
-async fn newest(namespace: &Namespace, sample: &Sample) -> Result<String> {
+pub(super) async fn newest(namespace: &Namespace, sample: &Sample) -> Result<String> {
     let path = namespace.path(sample.resource) + "?limit=1";
     let (_, list) = namespace.server.ask("GET", &path, "", &[]).await?;
     let list: serde_json::Value = serde_json::from_slice(&list)?;
@@ -143,16 +145,20 @@ async fn newest(namespace: &Namespace, sample: &Sample) -> Result<String> {
 }
 
 /// Opens a watch of each path. Each ends when it has received the expected number of events.
-async fn open(
+pub(super) async fn open(
     namespace: &Namespace,
     paths: Vec<String>,
     form: Form,
     clock: Instant,
     expected: &Arc<AtomicU64>,
 ) -> Result<Vec<Watcher>> {
-    let mut watchers = Vec::with_capacity(paths.len());
+    let count = paths.len();
+    let mut watchers = Vec::with_capacity(count);
     for path in paths {
-        let mut connection = namespace.watched.connect().await?;
+        let mut connection = match count > LEAN_FROM {
+            true => namespace.watched.connect_lean().await?,
+            false => namespace.watched.connect().await?,
+        };
         let call = namespace.watched.call_with("GET", &path, "", form.accept, "");
         connection.open_watch(call.bytes()).await?;
         let expected = Arc::clone(expected);
