@@ -63,6 +63,7 @@ chart=$(make_twice chart)
 if helm=$(packaging/go-tool helm helm.sh/helm/v3/cmd/helm@v3.22.0); then
   "$helm" lint --quiet --strict "$chart"
   PINTLE=$program clients/with-pintle packaging/try-chart "$helm" "$chart"
+  PINTLE=$program clients/with-etcd clients/with-pintle packaging/try-replicas "$helm" "$chart"
   for form in standalone replicas; do
     HELM=$helm packaging/manifests/render $form "$chart" | diff "packaging/manifests/$form.yaml" - ||
       fail "packaging/manifests/$form.yaml differs from the chart: make it anew by packaging/manifests/render"
