@@ -5,12 +5,12 @@ cd "$(dirname "$0")"
 for tool in promtool python3; do
   command -v $tool >/dev/null || { echo "deploy: skipped, there is no $tool on the path"; exit 0; }
 done
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 # The value of `spec` is a rule file.
-sed '1,/^spec:$/d; s/^  //' prometheus/rules.yaml >"$place/alerts.yaml"
+sed '1,/^spec:$/d; s/^  //' prometheus/rules.yaml >"$scratch/alerts.yaml"
 # Each query becomes a recording rule. Grafana replaces its variables before Prometheus sees them.
-python3 - grafana/pintle.json >"$place/queries.yaml" <<'PYTHON'
+python3 - grafana/pintle.json >"$scratch/queries.yaml" <<'PYTHON'
 import json, sys
 def queries(node):
     if isinstance(node, dict):
@@ -26,4 +26,4 @@ assert len(rules) > 20, "the dashboard has no queries"
 assert not any("$" in rule["expr"] for rule in rules), "an unknown variable"
 print(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
 PYTHON
-promtool check rules "$place/alerts.yaml" "$place/queries.yaml"
+promtool check rules "$scratch/alerts.yaml" "$scratch/queries.yaml"

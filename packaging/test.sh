@@ -11,8 +11,8 @@ for tool in kubectl python3 unshare; do
   command -v $tool >/dev/null || skip "there is no $tool on the path"
 done
 program=$(realpath "$(clients/program)")
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 digest() { find "$1" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum; }
 # Prints the path of a package that is made twice.
@@ -31,7 +31,7 @@ echo "   $(stat -c %s "$program") bytes"
 if readelf --program-headers --wide "$program" | grep -q INTERP; then
   echo '   it has shared libraries, so it is not as it is packaged'
 else
-  # The bytes of the program depend on no place, so another checkout makes the same.
+  # The bytes of the program depend on no path, so another checkout makes the same.
   for path in "$PWD" "${CARGO_HOME:-$HOME/.cargo}"; do
     ! grep -qF "$path/" "$program" || fail "the program has the path $path in it"
   done
@@ -39,15 +39,15 @@ fi
 
 echo '-- archive'
 archive=$(make_twice archive --program "$program")
-mkdir "$place/archive"
+mkdir "$scratch/archive"
 since=$(date +%s%3N)
-tar -xzf "$archive" -C "$place/archive" --strip-components=1
-PINTLE=$place/archive/pintle SINCE=$since clients/with-pintle packaging/first-object kubectl
-cmp "$place/archive/pintle" "$program"
+tar -xzf "$archive" -C "$scratch/archive" --strip-components=1
+PINTLE=$scratch/archive/pintle SINCE=$since clients/with-pintle packaging/first-object kubectl
+cmp "$scratch/archive/pintle" "$program"
 for file in README.md LICENSE THIRD-PARTY-LICENSES man/man1/pintle-serve.1 completions/pintle.{bash,zsh,fish}; do
-  [ -s "$place/archive/$file" ] || fail "the archive has no $file"
+  [ -s "$scratch/archive/$file" ] || fail "the archive has no $file"
 done
-python3 - "$place/archive/bill-of-materials.cdx.json" <<'PYTHON'
+python3 - "$scratch/archive/bill-of-materials.cdx.json" <<'PYTHON'
 import json, sys
 bill = json.load(open(sys.argv[1]))
 references = [component["bom-ref"] for component in bill["components"]]
@@ -73,8 +73,8 @@ else
 fi
 for form in standalone replicas; do
   PINTLE=$program clients/with-pintle bash -c 'kubectl create namespace pintle &&
-    kubectl apply --dry-run=server --validate=strict -f "$0"' "packaging/manifests/$form.yaml" >"$place/applied"
-  echo "   $form.yaml: $(grep -c 'server dry run' "$place/applied") objects accepted"
+    kubectl apply --dry-run=server --validate=strict -f "$0"' "packaging/manifests/$form.yaml" >"$scratch/applied"
+  echo "   $form.yaml: $(grep -c 'server dry run' "$scratch/applied") objects accepted"
 done
 
 echo '-- Debian package'
@@ -82,9 +82,9 @@ deb=$(make_twice deb --program "$program")
 if command -v mmdebstrap >/dev/null; then
   # The mirror and the release of this machine.
   read -r mirror release < <(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
-  mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,adduser "$release" "$place/root" "$mirror" 2>"$place/log" ||
-    { tail -5 "$place/log" >&2; fail 'no fresh system'; }
-  packaging/boot "$place/root" packaging/try-service "$place/root" "$deb"
+  mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,adduser "$release" "$scratch/root" "$mirror" 2>"$scratch/log" ||
+    { tail -5 "$scratch/log" >&2; fail 'no fresh system'; }
+  packaging/boot "$scratch/root" packaging/try-service "$scratch/root" "$deb"
 else
   echo '   there is no mmdebstrap on the path: the package is not installed'
 fi

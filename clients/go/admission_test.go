@@ -448,13 +448,13 @@ func newValidator(t *testing.T) (*validator, *httptest.Server) {
 // After test/integration/apiserver/admissionwebhook/client_auth_test.go: credentials by host. Each
 // plugin has its own credentials, and those of a host with a port apply to that port only.
 func TestWebhooksAreShownCredentials(t *testing.T) {
-	place := t.TempDir()
-	certificate, key := writeClientCertificate(t, place, "first")
+	directory := t.TempDir()
+	certificate, key := writeClientCertificate(t, directory, "first")
 	exact, exactServer := newValidator(t)
 	other, otherServer := newValidator(t)
 	host := strings.TrimPrefix(exactServer.URL, "https://")
 	write := func(name, text string) string {
-		path := filepath.Join(place, name)
+		path := filepath.Join(directory, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -498,7 +498,7 @@ plugins:
 		return // client-go looks at the files every five minutes
 	}
 	// The certificate is replaced, first its key: the old pair stays in use until both files are new.
-	second := filepath.Join(place, "second")
+	second := filepath.Join(directory, "second")
 	if err := os.Mkdir(second, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -63,8 +63,8 @@ func annotating(url, authority string) map[string]string {
 func TestAuditOfAdmission(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(annotator))
 	t.Cleanup(server.Close)
-	place := t.TempDir()
-	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	directory := t.TempDir()
+	policy, file := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	writeFile(t, policy, `
 apiVersion: audit.k8s.io/v1
 kind: Policy

@@ -108,8 +108,8 @@ func eventsOf(t *testing.T, file, mark string) []auditEvent {
 
 // After test/integration/controlplane/audit/audit_test.go: each verb at its level, from a log.
 func TestAuditLog(t *testing.T) {
-	place := t.TempDir()
-	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	directory := t.TempDir()
+	policy, file := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	writeFile(t, policy, auditPolicy)
 	config := serve(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")
 	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(config)
@@ -199,8 +199,8 @@ func TestAuditLog(t *testing.T) {
 
 // No client can forge or hide a line; requests without or with invalid credentials are recorded.
 func TestAuditOfStrangers(t *testing.T) {
-	place := t.TempDir()
-	policy, file, legacy := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log"), filepath.Join(place, "legacy.log")
+	directory := t.TempDir()
+	policy, file, legacy := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log"), filepath.Join(directory, "legacy.log")
 	writeFile(t, policy, strings.Replace(auditPolicy, "  users: [system:anonymous]", "", 1))
 	config := serve(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")
 	ask := func(change func(*rest.Config), path string) {
@@ -243,8 +243,8 @@ func TestAuditTimesInLegacyFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := t.TempDir()
-	policy, log, zone := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log"), filepath.Join(place, "zone")
+	directory := t.TempDir()
+	policy, log, zone := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log"), filepath.Join(directory, "zone")
 	writeFile(t, zone, string(rules))
 	writeFile(t, policy, auditPolicy)
 	for value, suffix := range map[string]string{zone: "+05:45", ":" + zone: "+05:45", "UTC": "Z", "": "Z", "Nowhere/Nothing": "Z"} {
@@ -272,8 +272,8 @@ func TestAuditTimesInLegacyFormat(t *testing.T) {
 
 // Objects are recorded as JSON, whatever encoding the client uses.
 func TestAuditOfEncodings(t *testing.T) {
-	place := t.TempDir()
-	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	directory := t.TempDir()
+	policy, file := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	writeFile(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse, resources: [{resources: [configmaps]}], omitStages: [RequestReceived]}, {level: None}]\n")
 	config := serve(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")
 	client := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
@@ -415,8 +415,8 @@ func TestAuditWebhook(t *testing.T) {
 // After test/integration/controlplane/audit: rows "cross-group", of subresources whose body is of another group,
 // and a rule for all groups.
 func TestAuditOfSubresources(t *testing.T) {
-	place := t.TempDir()
-	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	directory := t.TempDir()
+	policy, file := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	writeFile(t, policy, `
 apiVersion: audit.k8s.io/v1
 kind: Policy

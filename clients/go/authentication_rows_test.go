@@ -297,12 +297,12 @@ type connectProxy struct {
 }
 
 func newConnectProxy(t *testing.T) *connectProxy {
-	place, err := os.MkdirTemp("", "proxy") // the name of a socket must be short
+	directory, err := os.MkdirTemp("", "proxy") // the name of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(place) })
-	p := &connectProxy{path: filepath.Join(place, "socket")}
+	t.Cleanup(func() { _ = os.RemoveAll(directory) })
+	p := &connectProxy{path: filepath.Join(directory, "socket")}
 	listener, err := net.Listen("unix", p.path)
 	if err != nil {
 		t.Fatal(err)
@@ -346,8 +346,8 @@ func (p *connectProxy) knows(provider *provider) bool {
 // The rows "egress proxy is ok" of TestStructuredAuthenticationConfigCEL and "old to new config with
 // egress" of TestStructuredAuthenticationConfigReload.
 func TestStructuredAuthenticationConfigEgress(t *testing.T) {
-	proxy, place := newConnectProxy(t), t.TempDir()
-	egress, file := filepath.Join(place, "egress.yaml"), filepath.Join(place, "authentication.yaml")
+	proxy, directory := newConnectProxy(t), t.TempDir()
+	egress, file := filepath.Join(directory, "egress.yaml"), filepath.Join(directory, "authentication.yaml")
 	writeFile(t, egress, "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n"+
 		"- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: "+proxy.path+"}}}}\n")
 	through := func(p *provider, prefix string) tree {

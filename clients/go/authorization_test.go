@@ -109,8 +109,8 @@ func start(t *testing.T, flags ...string) (*rest.Config, func()) {
 	if program == "" {
 		t.Skip("PINTLE does not name the program")
 	}
-	place := filepath.Join(t.TempDir(), "kubeconfig")
-	command := exec.Command(program, append([]string{"serve", "--secure-port=0", "--kubeconfig=" + place}, flags...)...)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	command := exec.Command(program, append([]string{"serve", "--secure-port=0", "--kubeconfig=" + kubeconfig}, flags...)...)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func start(t *testing.T, flags ...string) (*rest.Config, func()) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(line, err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", place)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ authorizers:
 
 // After test/integration/auth/authz_config_test.go: order, selectors, conditions, caches, failures, reloading.
 func TestAuthorizationByWebhook(t *testing.T) {
-	webhook, place := newRuler(t), t.TempDir()
-	kubeconfig, file := kubeconfigOf(t, webhook.Server, filepath.Join(place, "webhook")), filepath.Join(place, "authorization.yaml")
+	webhook, directory := newRuler(t), t.TempDir()
+	kubeconfig, file := kubeconfigOf(t, webhook.Server, filepath.Join(directory, "webhook")), filepath.Join(directory, "authorization.yaml")
 	write := func(text string) {
 		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
 			t.Fatal(err)

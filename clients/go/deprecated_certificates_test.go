@@ -127,8 +127,8 @@ type auditedServer struct {
 }
 
 func serveAudited(t *testing.T, flags ...string) *auditedServer {
-	place := t.TempDir()
-	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	directory := t.TempDir()
+	policy, file := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	writeFile(t, policy, "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: Metadata}]}")
 	flags = append(flags, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")
 	return &auditedServer{serve(t, flags...), file}

@@ -46,10 +46,10 @@ func serveImpersonation(t *testing.T, flags ...string) *impersonationServer {
 	}
 	webhook.Server = httptest.NewTLSServer(webhook)
 	t.Cleanup(webhook.Close)
-	place := t.TempDir()
-	policy, log := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	directory := t.TempDir()
+	policy, log := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
 	writeFile(t, policy, "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: Metadata}]}")
-	kubeconfig := kubeconfigOf(t, webhook.Server, filepath.Join(place, "webhook"))
+	kubeconfig := kubeconfigOf(t, webhook.Server, filepath.Join(directory, "webhook"))
 	config := serve(t, append(flags, "--authorization-mode=RBAC", "--authentication-token-webhook-config-file="+kubeconfig, "--authentication-token-webhook-version=v1",
 		"--audit-policy-file="+policy, "--audit-log-path="+log, "--audit-log-mode=blocking")...)
 	s := &impersonationServer{config: config, log: log}

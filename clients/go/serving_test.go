@@ -64,8 +64,8 @@ func TestAPICurvePreferences(t *testing.T) {
 // After test/integration/auth/requestheader_test.go: a front proxy names a user, and its uid if a flag
 // names the header.
 func TestAuthnToKAS(t *testing.T) {
-	place := t.TempDir()
-	certificate, key := writeClientCertificate(t, place, "test-aggregated-apiserver")
+	directory := t.TempDir()
+	certificate, key := writeClientCertificate(t, directory, "test-aggregated-apiserver")
 	names := []string{"--requestheader-client-ca-file=" + certificate, "--requestheader-allowed-names=test-aggregated-apiserver",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"}
 	for name, row := range map[string]struct {

@@ -35,14 +35,14 @@ func onKubelets(t *testing.T, test func(*testing.T, *rest.Config, *corev1.Pod)) 
 	if len(kubelets) != 2 {
 		t.Skip("there are no kubelets (see ../with-kubelet)")
 	}
-	for place, name := range []string{"old", "new"} {
+	for index, name := range []string{"old", "new"} {
 		t.Run(name, func(t *testing.T) {
 			config := config(t)
 			client, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			port, err := strconv.Atoi(kubelets[place])
+			port, err := strconv.Atoi(kubelets[index])
 			if err != nil {
 				t.Fatal(err)
 			}

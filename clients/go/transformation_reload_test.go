@@ -192,12 +192,12 @@ func TestEncryptionFileRaces(t *testing.T) {
 		}
 		return ""
 	}
-	place := func(text string) func() error { return func() error { return os.WriteFile(file, []byte(text), 0o600) } }
+	writing := func(text string) func() error { return func() error { return os.WriteFile(file, []byte(text), 0o600) } }
 	for name, spoil := range map[string]func() error{
-		"half":            place(whole[:len(whole)-30]),
-		"empty":           place(""),
-		"of another kind": place("kind: Other\napiVersion: apiserver.config.k8s.io/v1\n"),
-		"without keys":    place(encryptionOf([]string{"secrets", "aesgcm: {keys: []}"})),
+		"half":            writing(whole[:len(whole)-30]),
+		"empty":           writing(""),
+		"of another kind": writing("kind: Other\napiVersion: apiserver.config.k8s.io/v1\n"),
+		"without keys":    writing(encryptionOf([]string{"secrets", "aesgcm: {keys: []}"})),
 		"gone":            func() error { return os.Remove(file) },
 		"a directory": func() error {
 			if err := os.Remove(file); err != nil {

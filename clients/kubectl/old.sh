@@ -4,22 +4,22 @@
 set -euo pipefail
 skip() { echo "clients/kubectl: skipped the old kubectl, $1"; exit 0; }
 if [ "${1:-}" != inside ]; then
-  place=$(mktemp -d)
-  trap 'rm -rf "$place"' EXIT
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
   if [ -z "${OLD_KUBECTL:-}" ]; then
     command -v dpkg >/dev/null || skip 'there is no dpkg on the path'
-    chmod 755 "$place" # apt's own user writes there
-    download() { (cd "$place" && timeout 180 apt-get -qq download kubernetes-client >/dev/null 2>&1); }
+    chmod 755 "$scratch" # apt's own user writes there
+    download() { (cd "$scratch" && timeout 180 apt-get -qq download kubernetes-client >/dev/null 2>&1); }
     download || { timeout 300 apt-get -qq update >/dev/null 2>&1 && download; } || skip 'the package kubernetes-client cannot be had'
-    dpkg -x "$place"/kubernetes-client*.deb "$place"
-    export OLD_KUBECTL=$place/usr/bin/kubectl
+    dpkg -x "$scratch"/kubernetes-client*.deb "$scratch"
+    export OLD_KUBECTL=$scratch/usr/bin/kubectl
   fi
   root=$(cd "$(dirname "$0")/.." && pwd)
-  HOME=$place PINTLE_TEST_FLAGS='--runtime-config=api/legacy=true' "$root/with-pintle" "$0" inside
+  HOME=$scratch PINTLE_TEST_FLAGS='--runtime-config=api/legacy=true' "$root/with-pintle" "$0" inside
   exit
 fi
 
-place=$HOME
+scratch=$HOME
 failures=0
 k() { "$OLD_KUBECTL" "$@"; }
 
@@ -27,10 +27,10 @@ k() { "$OLD_KUBECTL" "$@"; }
 is() {
   local expected=$1 actual
   shift
-  actual=$("$@" 2>"$place/err" | sed 's/ *$//') || true
+  actual=$("$@" 2>"$scratch/err" | sed 's/ *$//') || true
   [ "$expected" = "$actual" ] && return
   failures=$((failures + 1))
-  printf 'FAIL %s\nexpected: %s\nactual:   %s\n%s\n' "$*" "$expected" "$actual" "$(cat "$place/err")" >&2
+  printf 'FAIL %s\nexpected: %s\nactual:   %s\n%s\n' "$*" "$expected" "$actual" "$(cat "$scratch/err")" >&2
 }
 # has TEXT COMMAND…: a command succeeds, and prints a text among others.
 has() {
@@ -54,7 +54,7 @@ discovery() {
 }
 
 workloads() {
-  cat >"$place/web.yaml" <<'YAML'
+  cat >"$scratch/web.yaml" <<'YAML'
 apiVersion: extensions/v1beta1
 kind: Deployment
 metadata: {name: web, labels: {app: web}}
@@ -63,22 +63,22 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: c, image: "nginx:1.7.9", ports: [{containerPort: 80}]}]}
 YAML
-  is 'deployment.extensions/web created' k apply -f "$place/web.yaml"
-  is 'deployment.extensions/web unchanged' k apply -f "$place/web.yaml"
-  sed -i s/1.7.9/1.8/ "$place/web.yaml"
-  is 'deployment.extensions/web configured' k apply -f "$place/web.yaml"
+  is 'deployment.extensions/web created' k apply -f "$scratch/web.yaml"
+  is 'deployment.extensions/web unchanged' k apply -f "$scratch/web.yaml"
+  sed -i s/1.7.9/1.8/ "$scratch/web.yaml"
+  is 'deployment.extensions/web configured' k apply -f "$scratch/web.yaml"
   is 'nginx:1.8 1 web' k get deployments.v1beta1.extensions web \
     -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.strategy.rollingUpdate.maxSurge} {.spec.selector.matchLabels.app}'
   is 'nginx:1.8 apps/v1' k get deployments.v1.apps web -o 'jsonpath={.spec.template.spec.containers[0].image} {.apiVersion}'
   is $'NAME   READY   UP-TO-DATE   AVAILABLE\nweb    0/1     0            0' \
     bash -c '"$OLD_KUBECTL" get deployments.v1beta1.extensions | cut -c1-38'
   has 'nginx:1.8' k describe deployments.v1beta1.extensions web
-  sed s/1.8/1.10/ "$place/web.yaml" >"$place/next.yaml"
+  sed s/1.8/1.10/ "$scratch/web.yaml" >"$scratch/next.yaml"
   is $'-      - image: nginx:1.8\n+      - image: nginx:1.10' \
-    bash -c '"$OLD_KUBECTL" diff -f "$0" | grep "^[-+] .*image"' "$place/next.yaml"
+    bash -c '"$OLD_KUBECTL" diff -f "$0" | grep "^[-+] .*image"' "$scratch/next.yaml"
   is 'deployment.extensions/web scaled' k scale deployments.v1beta1.extensions/web --replicas=3 --current-replicas=1
   is 3 k get deployments.v1beta2.apps web -o 'jsonpath={.spec.replicas}'
-  is 'deployment.extensions/web image updated' k set image -f "$place/web.yaml" c=nginx:1.9
+  is 'deployment.extensions/web image updated' k set image -f "$scratch/web.yaml" c=nginx:1.9
   is 'deployment.extensions/web paused' k rollout pause deployments.v1beta1.extensions/web
   is 'deployment.extensions/web resumed' k rollout resume deployments.v1beta1.extensions/web
   is 'deployment.extensions/web restarted' k rollout restart deployments.v1beta1.extensions/web
@@ -88,8 +88,8 @@ YAML
   is 'horizontalpodautoscaler.autoscaling/web autoscaled' k autoscale deployments.v1beta1.extensions/web --max=5
   is 'extensions/v1beta1' k get hpa web -o 'jsonpath={.spec.scaleTargetRef.apiVersion}'
   rollouts
-  is 'deployment.extensions/web serverside-applied' k apply --server-side --force-conflicts -f "$place/web.yaml"
-  is 'deployment.extensions "web" deleted' k delete -f "$place/web.yaml"
+  is 'deployment.extensions/web serverside-applied' k apply --server-side --force-conflicts -f "$scratch/web.yaml"
+  is 'deployment.extensions "web" deleted' k delete -f "$scratch/web.yaml"
   has NotFound bash -c '! "$OLD_KUBECTL" get deployment web'
   is 'statefulset.apps/db created' k create -f - <<'YAML'
 apiVersion: apps/v1beta1
@@ -108,13 +108,13 @@ YAML
 
 # rollouts: a rollout ends when a controller says so in the status. This one is played by kubectl itself.
 rollouts() {
-  "$OLD_KUBECTL" rollout status deployments.v1beta1.extensions/web --timeout=60s >"$place/rollout" &
+  "$OLD_KUBECTL" rollout status deployments.v1beta1.extensions/web --timeout=60s >"$scratch/rollout" &
   local waiting=$! generation
-  "$OLD_KUBECTL" proxy --port=0 >"$place/proxy" &
+  "$OLD_KUBECTL" proxy --port=0 >"$scratch/proxy" &
   local proxy=$!
-  for _ in $(seq 600); do grep -q 'Starting to serve' "$place/proxy" && break; sleep 0.1; done
+  for _ in $(seq 600); do grep -q 'Starting to serve' "$scratch/proxy" && break; sleep 0.1; done
   generation=$(k get deployments.v1beta1.extensions web -o 'jsonpath={.metadata.generation}')
-  python3 - "$(sed -n 's/Starting to serve on //p' "$place/proxy")" "$generation" <<'PYTHON'
+  python3 - "$(sed -n 's/Starting to serve on //p' "$scratch/proxy")" "$generation" <<'PYTHON'
 import json, sys, urllib.request
 address, generation = sys.argv[1], int(sys.argv[2])
 status = {"observedGeneration": generation, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
@@ -125,7 +125,7 @@ urllib.request.urlopen(request).read()
 PYTHON
   kill "$proxy"
   wait "$waiting" || true
-  has 'deployment "web" successfully rolled out' cat "$place/rollout"
+  has 'deployment "web" successfully rolled out' cat "$scratch/rollout"
 }
 
 networks() {
@@ -186,7 +186,7 @@ YAML
 }
 
 definitions() {
-  cat >"$place/tabs.yaml" <<'YAML'
+  cat >"$scratch/tabs.yaml" <<'YAML'
 apiVersion: apiextensions.k8s.io/v1beta1
 kind: CustomResourceDefinition
 metadata: {name: tabs.example.com}
@@ -199,10 +199,10 @@ spec:
   validation: {openAPIV3Schema: {properties: {spec: {properties: {size: {type: integer, minimum: 1}}}}}}
   additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]
 YAML
-  is 'customresourcedefinition.apiextensions.k8s.io/tabs.example.com created' k apply -f "$place/tabs.yaml"
+  is 'customresourcedefinition.apiextensions.k8s.io/tabs.example.com created' k apply -f "$scratch/tabs.yaml"
   is 'customresourcedefinition.apiextensions.k8s.io/tabs.example.com condition met' \
     k wait --for=condition=Established --timeout=60s customresourcedefinitions.v1beta1.apiextensions.k8s.io/tabs.example.com
-  is 'customresourcedefinition.apiextensions.k8s.io/tabs.example.com unchanged' k apply -f "$place/tabs.yaml"
+  is 'customresourcedefinition.apiextensions.k8s.io/tabs.example.com unchanged' k apply -f "$scratch/tabs.yaml"
   has 'must be false' k get customresourcedefinitions.v1beta1.apiextensions.k8s.io tabs.example.com \
     -o 'jsonpath={.status.conditions[?(@.type=="NonStructuralSchema")].message}'
   tab() { printf 'apiVersion: example.com/v1\nkind: Tab\nmetadata: {name: a}\nspec: {size: %s, more: kept}\n' "$1" | k apply -f -; }
@@ -211,7 +211,7 @@ YAML
   has 'should be greater than or equal to 1' bash -c '! printf "apiVersion: example.com/v1\nkind: Tab\nmetadata: {name: b}\nspec: {size: 0}\n" | "$OLD_KUBECTL" create -f -'
   is $'NAME   SIZE\na      4' k get tb
   is kept k get tab a -o 'jsonpath={.spec.more}'
-  is 'customresourcedefinition.apiextensions.k8s.io "tabs.example.com" deleted' k delete -f "$place/tabs.yaml"
+  is 'customresourcedefinition.apiextensions.k8s.io "tabs.example.com" deleted' k delete -f "$scratch/tabs.yaml"
 }
 
 # prune: what `apply --prune` knows is a list of versions of the time, among them extensions/v1beta1.

@@ -11,16 +11,16 @@ if [ "${1:-}" != inside ]; then
 fi
 [ -n "${PINTLE_TEST_KUBELETS:-}" ] || { echo 'clients/kubectl: skipped, there are no kubelets'; exit 0; }
 bytes=${PINTLE_TEST_BYTES:-8388608}
-place=$(mktemp -d)
+scratch=$(mktemp -d)
 jobs=
-trap 'kill $jobs 2>/dev/null || true; rm -rf "$place"' EXIT
-head -c "$bytes" /dev/urandom >"$place/sent"
+trap 'kill $jobs 2>/dev/null || true; rm -rf "$scratch"' EXIT
+head -c "$bytes" /dev/urandom >"$scratch/sent"
 sum() { sha256sum "$@" | cut -d' ' -f1; }
-sent=$(sum "$place/sent")
+sent=$(sum "$scratch/sent")
 
 # is WHAT EXPECTED ACTUAL
 is() { [ "$2" = "$3" ] || { echo "FAIL $pod, WebSockets $KUBECTL_REMOTE_COMMAND_WEBSOCKETS: $1: expected $2, got $3" >&2; exit 1; }; }
-code() { local code=0; "$@" >"$place/out" 2>"$place/err" || code=$?; echo "$code"; }
+code() { local code=0; "$@" >"$scratch/out" 2>"$scratch/err" || code=$?; echo "$code"; }
 
 # pod NAME PORT FEATURES: a pod on a node of its own
 pod() {
@@ -44,23 +44,23 @@ YAML
 
 commands() {
   is 'code of true' 0 "$(code kubectl exec "$pod" -- sh -c 'echo out; echo err >&2')"
-  is 'output' 'out err' "$(cat "$place/out") $(cat "$place/err")"
+  is 'output' 'out err' "$(cat "$scratch/out") $(cat "$scratch/err")"
   is 'code 1' 1 "$(code kubectl exec "$pod" -- sh -c 'exit 1')"
   is 'code 137' 137 "$(code kubectl exec "$pod" -- sh -c 'kill -9 $$')"
   is 'empty output' 0 "$(code kubectl exec "$pod" -- true)"
   is 'unknown container' 1 "$(code kubectl exec "$pod" -c absent -- true)"
   is 'end of input' 3 "$(printf abc | kubectl exec -i "$pod" -- wc -c | tr -d ' ')"
-  is 'bytes each way' "$sent" "$(kubectl exec -i "$pod" -- cat <"$place/sent" | sum)"
+  is 'bytes each way' "$sent" "$(kubectl exec -i "$pod" -- cat <"$scratch/sent" | sum)"
   is 'attach' attached "$(echo attached | kubectl attach -i "$pod" 2>/dev/null)"
   is 'size of a terminal' '91 columns, 33 rows' \
     "$(script -qec "stty cols 91 rows 33; kubectl exec -it $pod -- size" /dev/null </dev/null | tr -d '\r' | grep columns)"
 }
 
 files() {
-  kubectl cp "$place/sent" "$pod:$place/there" && kubectl cp "$pod:$place/there" "$place/back" >/dev/null
-  is 'cp there' "$sent" "$(sum "$place/there")"
-  is 'cp back' "$sent" "$(sum "$place/back")"
-  rm "$place/there" "$place/back"
+  kubectl cp "$scratch/sent" "$pod:$scratch/there" && kubectl cp "$pod:$scratch/there" "$scratch/back" >/dev/null
+  is 'cp there' "$sent" "$(sum "$scratch/there")"
+  is 'cp back' "$sent" "$(sum "$scratch/back")"
+  rm "$scratch/there" "$scratch/back"
 }
 
 logs() {
@@ -78,21 +78,21 @@ debug() {
 
 # ports PORT: what is sent there comes back
 ports() {
-  kubectl port-forward "$pod" ":$1" >"$place/forward" 2>&1 &
+  kubectl port-forward "$pod" ":$1" >"$scratch/forward" 2>&1 &
   local forward=$!
   jobs="$jobs $forward"
   for _ in $(seq 600); do
-    grep -q 'Forwarding from 127' "$place/forward" && break
+    grep -q 'Forwarding from 127' "$scratch/forward" && break
     sleep 0.1
   done
   local at
-  at=$(sed -n 's/Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' "$place/forward")
-  is 'bytes each way through a port' "$sent" "$(python3 "$place/through.py" "$at" "$place/sent")"
+  at=$(sed -n 's/Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' "$scratch/forward")
+  is 'bytes each way through a port' "$sent" "$(python3 "$scratch/through.py" "$at" "$scratch/sent")"
   kill "$forward"
   wait "$forward" 2>/dev/null || true
 }
 
-cat >"$place/echo.py" <<'PYTHON'
+cat >"$scratch/echo.py" <<'PYTHON'
 import socket, threading
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
@@ -103,7 +103,7 @@ def echo(client):
 while True:
     threading.Thread(target=echo, args=[listener.accept()[0]], daemon=True).start()
 PYTHON
-cat >"$place/through.py" <<'PYTHON'
+cat >"$scratch/through.py" <<'PYTHON'
 import hashlib, socket, sys, threading
 client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 sent = open(sys.argv[2], "rb").read()
@@ -114,7 +114,7 @@ while left and (data := client.recv(65536)):
     left -= len(data)
 print(digest.hexdigest())
 PYTHON
-python3 "$place/echo.py" >"$place/port" &
+python3 "$scratch/echo.py" >"$scratch/port" &
 jobs="$jobs $!"
 
 kubectl wait --for=create serviceaccount/default >/dev/null
@@ -126,7 +126,7 @@ for pod in old new; do
     export KUBECTL_REMOTE_COMMAND_WEBSOCKETS=$websockets KUBECTL_PORT_FORWARD_WEBSOCKETS=$websockets
     commands
     files
-    ports "$(cat "$place/port")"
+    ports "$(cat "$scratch/port")"
   done
   logs
   debug

@@ -3,9 +3,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 command -v python3 >/dev/null || { echo 'clients/python: skipped, there is no python3 on the path'; exit 0; }
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-python3 -m venv "$place" || { echo 'clients/python: skipped, python3 has no venv'; exit 0; }
-../fetch "$place/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt ||
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+python3 -m venv "$scratch" || { echo 'clients/python: skipped, python3 has no venv'; exit 0; }
+../fetch "$scratch/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt ||
   { echo 'clients/python: skipped, the client cannot be had'; exit 0; }
-../with-kubelet ../with-pintle "$place/bin/python" -m unittest -q test test_streams
+../with-kubelet ../with-pintle "$scratch/bin/python" -m unittest -q test test_streams
