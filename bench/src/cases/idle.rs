@@ -64,10 +64,11 @@ impl Watches {
             self.connections.push(connection);
             return Ok(());
         }
-        let shared = match self.shared.take().filter(|_| self.streams.len() % STREAMS != 0) {
-            Some(shared) => shared,
-            None => Http2::connect(server).await?,
-        };
+        let shared =
+            match self.shared.take().filter(|_| !self.streams.len().is_multiple_of(STREAMS)) {
+                Some(shared) => shared,
+                None => Http2::connect(server).await?,
+            };
         let shared = self.shared.insert(shared);
         self.streams.push(shared.open_watch(call).await?);
         Ok(())

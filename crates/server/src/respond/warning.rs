@@ -42,11 +42,11 @@ fn header(text: &str) -> Option<HeaderValue> {
     let (mut value, mut copied) = (Vec::with_capacity(text.len() + 32), 0);
     value.extend_from_slice(b"299 - \"");
     for at in memchr::memchr2_iter(b'"', b'\\', text.as_bytes()) {
-        value.extend_from_slice(text[copied..at].as_bytes());
+        value.extend_from_slice(&text.as_bytes()[copied..at]);
         value.push(b'\\');
         copied = at;
     }
-    value.extend_from_slice(text[copied..].as_bytes());
+    value.extend_from_slice(&text.as_bytes()[copied..]);
     value.push(b'"');
     HeaderValue::from_maybe_shared(Bytes::from(value)).ok()
 }
