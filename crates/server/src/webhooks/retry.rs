@@ -1,4 +1,4 @@
-//! When a webhook is called again.
+//! Decides whether and when a failed call of a webhook is repeated.
 
 use std::time::Duration;
 

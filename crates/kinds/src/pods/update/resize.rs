@@ -13,8 +13,8 @@ use crate::{
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
-/// Keeps of the new containers their resources and resize policies, and everything else of the old.
-/// Containers that are not the old ones are left to be refused.
+/// Takes the resources and resize policies from the new containers, and everything else from the
+/// old ones. Containers with other names stay as they are, and validation refuses them.
 pub(crate) fn confine_resize(new: &mut Value, old: &Value) {
     for list in LISTS {
         let old = old.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
@@ -166,8 +166,8 @@ fn check_only_resizable(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) 
     }
 }
 
-/// Whether two states of a container differ in nothing but CPU and memory. Upstream forgets its claims
-/// on the way, so that containers with claims can't be resized.
+/// Whether two states of a container differ in nothing but CPU and memory. Upstream's
+/// comparison drops the claims of one state, so containers with claims cannot be resized.
 fn is_only_resized(new: &Value, old: &Value) -> bool {
     let fixed = |container: &Value, has_claims: bool| {
         let mut fixed = container.clone();
