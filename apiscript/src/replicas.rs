@@ -1,5 +1,5 @@
-//! Several servers of one database: random clients write to and read from any of them, and all
-//! responses must fit one history, which every server's watch reports.
+//! Tests several servers of one database. Random clients write to and read from any server. All
+//! responses must fit one history, and the watch of every server must report this history.
 //!
 //! Clients write leases with few names, so that they compete. They read objects, lists, and paged
 //! lists with each page from another server. A seed determines everything except the order in which
@@ -23,7 +23,7 @@ use client::Client;
 use history::History;
 use watcher::Watcher;
 
-/// The number of requests.
+/// The clients and their requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
     /// The seed of the requests.
@@ -152,10 +152,10 @@ fn try_make_namespace(world: &World<'_>) -> Result<u64> {
     let made = connection.exchange(&request::create(server, "/api/v1/namespaces", &object))?;
     // If the first attempt had no response, the second finds the namespace.
     let is_there = made.head.status == 201 || world.may_fail && made.head.status == 409;
-    ensure!(is_there, "the namespace: {}", made.head.status);
+    ensure!(is_there, "creating the namespace: status {}", made.head.status);
     let path = format!("/api/v1/namespaces/{}", world.namespace);
     let read = connection.exchange(&request::read(server, &path))?;
-    ensure!(read.head.status == 200, "the namespace: {}", read.head.status);
+    ensure!(read.head.status == 200, "reading the namespace: status {}", read.head.status);
     history::revision(&serde_json::from_slice(&read.body)?).context("a resource version")
 }
 

@@ -54,7 +54,7 @@ impl Target {
         self
     }
 
-    /// Sets how to make the server compact its history: the ability `compaction`.
+    /// Sets the function that compacts the server's history, and adds the ability `compaction`.
     #[must_use]
     pub fn compacted_by(mut self, how: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
         self.compact = Some(Arc::new(how));

@@ -1,9 +1,10 @@
-//! `$name` in scripts.
+//! Replaces variables (`$name`) in scripts.
 //!
-//! A string that consists of `$name` becomes the variable's value, of any type; elsewhere `$name`
-//! or `${name}` is replaced by text. `$$` is a dollar sign, and so is a `$` before anything that is
-//! not a name. In the keys of objects only `${name}` is replaced, because strategic merge patches
-//! have keys such as `$patch`. In a pattern (`~…`) the text of a variable is quoted.
+//! A string that is only `$name` becomes the variable's value, of any type. In other strings
+//! `$name` and `${name}` are replaced by the value as text. `$$` is a dollar sign, and so is a `$`
+//! before anything that is not a name. In the keys of objects only `${name}` is replaced, because
+//! strategic merge patches have keys such as `$patch`. In a pattern (`~…`) the text of a variable
+//! is escaped.
 
 use std::collections::BTreeMap;
 

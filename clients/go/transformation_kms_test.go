@@ -7,6 +7,8 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -281,6 +283,27 @@ func TestKMSv2SingleService(t *testing.T) {
 	}
 	if plugin.encryption != 1 {
 		t.Errorf("asked for %d seeds", plugin.encryption)
+	}
+}
+
+// `pintle doctor` reads a store whose values a plugin has encrypted, and cannot without the plugin's
+// configuration.
+func TestDoctorReadsAStoreOfAPlugin(t *testing.T) {
+	_, provider := listening(t, "doctor")
+	encryption := "--encryption-provider-config=" + encryptionFile(t, encryptionOf([]string{"secrets", provider}))
+	directory := "--data-dir=" + t.TempDir()
+	config, stop := start(t, directory, encryption)
+	createSecret(t, config, "test-secret", "value")
+	stop()
+	for expected, flags := range map[string][]string{
+		" records, revisions ":        {encryption},
+		"no encryption is configured": {},
+	} {
+		command := append([]string{"doctor", "--secure-port=0", directory}, flags...)
+		out, _ := exec.Command(os.Getenv("PINTLE"), command...).CombinedOutput() // the exit code is of all findings
+		if !strings.Contains(string(out), expected) {
+			t.Errorf("no %q: %s", expected, out)
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
-//! Generated requests: an object of a kind with every part of it absent or wrong, and with every
-//! field of the kind's schema.
+//! Generates requests from the objects of a kind. Each request removes or changes one part of an
+//! object, or adds one or two fields of the kind's schema.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const ITEMS: usize = 3;
 
 /// The length to which a request's name is cut.
 const QUESTION_LENGTH: usize = 160;
-/// The number of single fields per pair of fields.
+/// One pair of fields is tried per this many single fields.
 const PAIRS_ONE_IN: usize = 10;
 
 /// The path of a part of an object: `spec`, `ports`, `0`.
@@ -36,7 +36,7 @@ pub(super) enum Part {
 /// A request with its name: the verb, the path, and the value at the path.
 pub(super) type Question = (String, Request);
 
-/// The kind's objects with every part absent, and with every wrong value.
+/// Requests that create the kind's objects, each with one part absent or one wrong value.
 pub(super) fn mutants(kind: &Kind) -> Vec<Question> {
     let mut questions = Vec::new();
     let mut seen = BTreeSet::new();
@@ -59,7 +59,7 @@ pub(super) fn mutants(kind: &Kind) -> Vec<Question> {
     questions
 }
 
-/// Updates of a stored object, with every part of it changed: they find immutable fields.
+/// Updates of a stored object that each change one part, to find immutable fields.
 pub(super) fn updates(kind: &Kind) -> Vec<Question> {
     let path = format!("{}/{}", kind.collection, kind.name);
     let mut questions =
@@ -89,8 +89,8 @@ pub(super) fn updates(kind: &Kind) -> Vec<Question> {
 /// A value to insert at a path.
 pub(super) type Graft = (FieldPath, Value);
 
-/// Every field of a schema with valid and invalid values for its type. Deep fields only if their
-/// type was not `seen` yet.
+/// Every field of a schema with valid and invalid values for its type. Fields that are deeper than
+/// `EVERY_KIND_DEPTH` are included only if `seen` lacks them.
 pub(super) fn grafts(schemas: &Schemas, schema: &Value, seen: &mut BTreeSet<String>) -> Vec<Graft> {
     let mut grafts = Vec::new();
     walk(schemas, schema, &mut Vec::new(), &mut Vec::new(), seen, &mut grafts);
@@ -325,8 +325,8 @@ pub(super) fn request(
         header("Content-Type", media.unwrap_or("application/json")),
         header("User-Agent", "apiscript/1"),
     ];
-    // Shortened only after the names of the run were replaced, so that a request has the same name
-    // in every run.
+    // The run's suffix and network are replaced before the name is cut, so that a request has the
+    // same name in every run.
     let question = question.replace(&kind.unique, "$unique").replace(&kind.net, "$net");
     let question = question.chars().take(QUESTION_LENGTH).collect();
     let body = Some(body.to_string().into_bytes());

@@ -1,9 +1,9 @@
-//! Short forms of the reference's responses, which are enough to notice a changed response without
-//! the reference.
+//! Verdicts: short forms of kube-apiserver's responses. They detect a changed response of Pintle
+//! without a running kube-apiserver.
 //!
 //! A verdict is the status, the reason and the fields of the causes. The file groups requests by
-//! verdict. A request is a number, so that the file stays small, and a checksum of all requests
-//! detects changed numbers. Requests with an unintended difference are left out.
+//! verdict. It has numbers instead of requests, to stay small. A checksum of all requests detects
+//! a changed numbering. The file omits requests with an unintended difference.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

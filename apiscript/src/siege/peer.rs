@@ -14,7 +14,7 @@ use super::frames::{self, Kind, PREFACE};
 use super::row::{Names, Protocol, Row, Step};
 use crate::kubeconfig::Cluster;
 
-/// How long connecting and the handshake may take; a full server does not respond.
+/// The timeout of connection and handshake. A server at its connection limit does not respond.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// After this time without progress a sender continues with its next connection.
 const SEND_TIMEOUT: Duration = Duration::from_millis(20);
@@ -95,7 +95,7 @@ impl Peer {
         peer.socket().set_write_timeout(Some(SEND_TIMEOUT))?;
         if row.speaks == Protocol::Http2 {
             let mut first = PREFACE.to_vec();
-            // The row's own SETTINGS, if any, come before any response.
+            // Empty SETTINGS complete the preface. A row's steps may send more SETTINGS.
             frames::frame(Kind::Settings, 0, 0, &[], &mut first);
             peer.send(&first)?;
         }
@@ -141,13 +141,13 @@ impl Peer {
         end
     }
 
-    /// Whether the server closes the connection before the deadline; only now is its output read.
+    /// Reads until the server closes the connection or the deadline. Returns whether it has closed.
     pub(super) fn is_closed_by(&mut self, deadline: Instant) -> bool {
         let mut piece = [0; 64 << 10];
         let socket = self.socket();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            // A timeout of zero would mean none.
+            // `set_read_timeout` refuses a timeout of zero.
             let timeout = left.max(Duration::from_millis(1));
             if socket.set_read_timeout(Some(timeout)).is_err() {
                 return true;

@@ -35,7 +35,7 @@ const PREPARATION: Duration = Duration::from_secs(1800);
 const LATE_MAX: f64 = 0.1;
 
 /// Measures at each speed, with the largest number of watchers as the number of nodes, until the
-/// server cannot keep up.
+/// server cannot keep up. The nodes and leases are deleted at the end, also after an error.
 pub async fn measure(
     namespace: &Namespace,
     running: Option<&Running>,
@@ -44,11 +44,26 @@ pub async fn measure(
     report: &mut Report,
 ) -> Result<()> {
     let nodes = extent.watchers.iter().copied().max().unwrap_or(1) as u64;
-    create(namespace, pod, nodes, report).await?;
-    if let Some(running) = running {
-        let memory = running.memory_bytes()? as f64 / 1e6;
-        report.add(format!("memory with {nodes} nodes and their pods"), memory, "MB");
+    let mut measured = create(namespace, pod, nodes, report).await;
+    if measured.is_ok() {
+        measured = measure_traffic(namespace, running, pod, (nodes, extent), report).await;
     }
+    for path in [NODES, LEASES] {
+        let path = format!("{path}?labelSelector=bench%3Dnode");
+        let deleted = namespace.server.ask("DELETE", &path, "", &[504]).await;
+        measured = measured.and(deleted.map(drop));
+    }
+    measured
+}
+
+async fn measure_traffic(
+    namespace: &Namespace,
+    running: Option<&Running>,
+    pod: &Sample,
+    (nodes, extent): (u64, &Extent),
+    report: &mut Report,
+) -> Result<()> {
+    add_memory(running, report, format!("memory with {nodes} nodes and their pods"))?;
     let (clock, end) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));
     let path = namespace.path(pod.resource);
     let query = |node| format!("fieldSelector=spec.nodeName%3D{}", node_name(node));
@@ -57,10 +72,7 @@ pub async fn measure(
     let paths = paths.map(|path| format!("{path}&resourceVersion={version}")).collect();
     let watchers = watches::open(namespace, paths, Form::JSON, clock, &end).await?;
     report.add(format!("{nodes} watches opened"), clock.elapsed().as_secs_f64(), "s");
-    if let Some(running) = running {
-        let memory = running.memory_bytes()? as f64 / 1e6;
-        report.add(format!("memory with {nodes} nodes, their pods and watches"), memory, "MB");
-    }
+    add_memory(running, report, format!("memory with {nodes} nodes, their pods and watches"))?;
     let versions: Arc<[AtomicU64]> = (0..nodes).map(|_| AtomicU64::new(0)).collect();
     for speed in [1, 2, 4, 8, 16, 32] {
         let traffic = Traffic {
@@ -89,10 +101,13 @@ pub async fn measure(
         latencies.extend(watcher.await??.0);
     }
     let events = Figures::of(latencies, clock.elapsed());
-    report.add_rate(format!("events to the watches of {nodes} kubelets"), &events);
-    for path in [NODES, LEASES] {
-        let path = format!("{path}?labelSelector=bench%3Dnode");
-        namespace.server.ask("DELETE", &path, "", &[504]).await?;
+    report.add_rate(format!("events to the watches of {nodes} kubelets, at all rates"), &events);
+    Ok(())
+}
+
+fn add_memory(running: Option<&Running>, report: &mut Report, name: String) -> Result<()> {
+    if let Some(running) = running {
+        report.add(name, running.memory_bytes()? as f64 / 1e6, "MB");
     }
     Ok(())
 }
@@ -108,8 +123,7 @@ async fn create(
     nodes: u64,
     report: &mut Report,
 ) -> Result<()> {
-    let named = |object: serde_json::Value| {
-        let mut object = object;
+    let named = |mut object: serde_json::Value| {
         object["metadata"]["name"] = json!(format!("node-{NAME}"));
         object.to_string()
     };
@@ -249,7 +263,7 @@ impl Traffic {
                 self.server.call("PATCH", &path, patch, &body)
             }
             Request::Pod(pod) => {
-                let path = format!("{}/a{}", self.pods, digits(pod));
+                let path = format!("{}/a{}/status", self.pods, digits(pod));
                 self.server.call("PATCH", &path, patch, &self.pod_patch)
             }
         };

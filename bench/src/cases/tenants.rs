@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use memchr::memmem;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Extent, Namespace, fill};
 use crate::load::Figures;
@@ -19,18 +19,22 @@ use crate::process::Running;
 use crate::report::Report;
 use crate::server::{Connection, Server};
 
+/// The name of the lease, the role and its binding.
+const NAME: &str = "bench-tenants";
 const MEAN: &str = "bench-mean-tenant";
 const OTHER: &str = "bench-other-tenant";
 /// Its leases have a priority level of their own.
 const CONTROLLER: &str = "system:kube-controller-manager";
-const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 /// How often a controller renews its lease.
 const RENEWAL: Duration = Duration::from_secs(2);
 /// How often the server's memory is read.
 const SAMPLING: Duration = Duration::from_millis(200);
 
-/// Measures the other tenant's gets alone, and beside the largest number of mean clients.
+/// Measures the other tenant's gets alone, and beside the largest number of mean clients. What it
+/// creates for them is deleted at the end, also after an error.
 pub async fn measure(
     namespace: &Namespace,
     running: Option<&Running>,
@@ -41,7 +45,30 @@ pub async fn measure(
     let server = &namespace.server;
     let pods = extent.list_sizes.iter().copied().max().unwrap_or(1);
     fill(namespace, pod, pods, &Arc::new(AtomicU64::new(0))).await?;
-    grant(server).await?;
+    let objects = objects();
+    let mut measured = Ok(());
+    for (path, object) in &objects {
+        let created = server.ask("POST", path, &object.to_string(), &[]).await;
+        measured = measured.and(created.map(drop));
+    }
+    if measured.is_ok() {
+        measured = compare(namespace, running, pod, (pods, extent), report).await;
+    }
+    for (path, _) in objects.iter().rev() {
+        let deleted = server.ask("DELETE", &format!("{path}/{NAME}"), "", &[404]).await;
+        measured = measured.and(deleted.map(drop));
+    }
+    measured
+}
+
+async fn compare(
+    namespace: &Namespace,
+    running: Option<&Running>,
+    pod: &Sample,
+    (pods, extent): (usize, &Extent),
+    report: &mut Report,
+) -> Result<()> {
+    let server = &namespace.server;
     let path = format!("{}/a{}", namespace.path(pod.resource), crate::call::digits(0));
     let alone = reader(server, &path, extent.time)?.join().map_err(|_| anyhow!("a panic"))??;
     report.add_rate("gets of a tenant, alone", &alone);
@@ -61,6 +88,7 @@ pub async fn measure(
         }
         tokio::time::sleep(SAMPLING).await;
     }
+    over.store(true, Ordering::Release);
     let beside = reads.join().map_err(|_| anyhow!("a panic"))??;
     report.add_rate(format!("gets of a tenant beside {clients} clients that list"), &beside);
     let gap = renewals.join().map_err(|_| anyhow!("a panic"))??;
@@ -68,7 +96,6 @@ pub async fn measure(
     if memory > 0 {
         report.add("most memory", memory as f64 / 1e6, "MB");
     }
-    over.store(true, Ordering::Release);
     let (mut answered, mut refused) = (0, 0);
     for list in lists {
         let (some, others) = list.await??;
@@ -78,24 +105,30 @@ pub async fn measure(
     let seconds = extent.time.as_secs_f64();
     report.add(format!("lists of {pods} pods"), f64::from(answered) / seconds, "/s");
     report.add("lists refused", f64::from(refused) / seconds, "/s");
-    server.ask("DELETE", &format!("{BINDING}/{MEAN}"), "", &[404]).await?;
     Ok(())
 }
 
-/// Lets the impersonated users do everything, and makes the lease.
-async fn grant(server: &Server) -> Result<()> {
-    let subject =
-        |name| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});
+/// The lease, and a role for the impersonated users: each collection with its object.
+fn objects() -> [(&'static str, Value); 3] {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let subject = |name| json!({"apiGroup": GROUP, "kind": "User", "name": name});
+    let role = json!({
+        "metadata": {"name": NAME},
+        "rules": [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+            {
+                "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                "resourceNames": [NAME], "verbs": ["get", "update"],
+            },
+        ],
+    });
     let binding = json!({
-        "metadata": {"name": MEAN},
-        "roleRef": role,
+        "metadata": {"name": NAME},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
         "subjects": [subject(MEAN), subject(OTHER), subject(CONTROLLER)],
     });
-    server.ask("POST", BINDING, &binding.to_string(), &[409]).await?;
-    let lease = json!({"metadata": {"name": "bench"}, "spec": {"holderIdentity": "bench"}});
-    server.ask("POST", LEASES, &lease.to_string(), &[409]).await?;
-    Ok(())
+    let lease = json!({"metadata": {"name": NAME}, "spec": {"holderIdentity": NAME}});
+    [(LEASES, lease), (ROLES, role), (BINDINGS, binding)]
 }
 
 /// The header that makes a request one of this user.
@@ -168,7 +201,7 @@ fn reader(server: &Server, path: &str, time: Duration) -> Result<Thread<Figures>
 fn renewals(server: &Server, time: Duration) -> Result<Thread<Duration>> {
     let server = server.clone();
     thread(async move {
-        let path = format!("{LEASES}/bench");
+        let path = format!("{LEASES}/{NAME}");
         let read = server.call_with("GET", &path, "", &by(CONTROLLER), "");
         let mut connection = server.connect_lean().await?;
         let (mut longest, mut renewed, start) = (Duration::ZERO, Instant::now(), Instant::now());

@@ -67,7 +67,8 @@ impl Measured {
     fn meter(&self, hook: Hook, write: &Attributes<'_>) -> Option<Meter<'_>> {
         let phase = match hook {
             Hook::BeforeMutation | Hook::Mutate | Hook::MutateRegistered => Phase::Admit,
-            _ => Phase::Validate,
+            Hook::Validate | Hook::ValidateRegistered | Hook::BeforeCommit => Phase::Validate,
+            Hook::AwaitPrerequisite | Hook::AfterMutation | Hook::ValidateFields => return None,
         };
         let operation = write.operation;
         let timed = self.phases[phase as usize].as_ref()?;

@@ -1,7 +1,8 @@
 //! PodSecurity: checks pods against the Pod Security Standards of their namespace's labels, and
 //! warns about workloads whose pods would violate them (upstream: `k8s.io/pod-security-admission`).
 //!
-//! A namespace without such labels costs a look at its cached labels.
+//! If a namespace has no such labels and the defaults are privileged, the plugin reads only the
+//! cached labels of the namespace.
 
 mod checks;
 mod configuration;
@@ -144,8 +145,8 @@ impl PodSecurity {
         self.measures.pod_security.evaluated(verdict, mode, [&level, &version], write_labels);
     }
 
-    /// Annotates audit events with invalid labels of the namespace. They are older than the plugin:
-    /// new ones are refused.
+    /// Annotates audit events with the errors of the namespace's labels. Such labels were written
+    /// before the plugin was enabled, because the plugin refuses new ones.
     fn report_invalid_labels(
         &self,
         write: &Attributes<'_>,
@@ -183,7 +184,7 @@ impl PodSecurity {
         vec![would_violate(policy, &found)]
     }
 
-    /// Warns about a template and never refuses it; its pods are refused.
+    /// Warns about a template but never refuses it; the plugin refuses the template's pods instead.
     fn check_template(
         &self,
         write: &Attributes<'_>,
@@ -204,8 +205,8 @@ impl PodSecurity {
         Ok(self.warning(policies.warn, pod, &write_labels))
     }
 
-    /// The policies of a namespace, and the errors of its labels; `None` if it has none or does not
-    /// exist. Labels are selectable, so the object need not be decoded.
+    /// The policies of a namespace, and the errors of its labels. `None` if the namespace does not
+    /// exist, or has no policy labels and the defaults are privileged. The index has the labels.
     fn policies(
         &self,
         registry: &Registry,
@@ -281,7 +282,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
 }
 
 /// Warnings about a namespace's pods that a policy would refuse, grouped (upstream:
-/// `EvaluatePodsInNamespace`). Upstream stops after a second; these are read faster.
+/// `EvaluatePodsInNamespace`). Upstream stops after a second; cached pods need no such limit.
 fn warnings_about_pods(
     registry: &Registry,
     namespace: &str,

@@ -31,7 +31,7 @@ struct Compiled {
 struct Message {
     /// The estimated cost.
     cost_max: u64,
-    /// `None` if it uses an optional `oldSelf`: upstream compiles it like the rule, but passes a
-    /// value that is not optional, so it always fails.
+    /// `None` if the expression needs an optional `oldSelf`. Upstream compiles the expression with
+    /// an optional `oldSelf` but passes a plain value, so the evaluation always fails.
     program: Option<Program>,
 }

@@ -24,7 +24,7 @@ impl Kind {
         write: Write,
     ) -> Result<Vec<u8>, String> {
         let mut tree = json::parse_with_raw(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
-        remove_location(&mut tree)?;
+        remove_unstored(&mut tree)?;
         if write == Write::Created && UNSET_STATUS_WHEN_NEW.contains(&&*self.collection) {
             tree.make_object().insert("status", Value::object());
         }
@@ -49,7 +49,7 @@ impl Kind {
     /// Decodes an object's bytes in etcd to JSON.
     pub(crate) fn decode(&self, bytes: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
         let (version, mut tree) = self.read(bytes)?;
-        remove_location(&mut tree)?;
+        remove_unstored(&mut tree)?;
         version.set_defaults(&mut tree);
         let stored = &self.stored;
         if version.storage.as_ref().is_some_and(|s| s.conversion.is_some()) {
@@ -129,7 +129,7 @@ impl Kind {
     }
 }
 
-/// Conforms an object to its version and defaults it, as after a read.
+/// Checks and normalizes an object by the type of its version.
 fn conform(version: &ResourceDefinition, tree: &mut Value) -> Result<(), String> {
     let problems = decode::conform(&version.schema, version.ty, tree);
     problems.map(drop).map_err(|error| error.to_string())
@@ -146,9 +146,9 @@ pub(crate) fn text(bytes: &[u8]) -> Result<Value, String> {
     json::parse_with_raw(bytes, OWNED_FIELDS).map_err(|error| error.to_string())
 }
 
-/// Removes the members that name the storage location, which upstream omits from the bytes
+/// Removes `resourceVersion` and `selfLink`, which upstream omits from the bytes
 /// (`apiserver/pkg/storage/api_object_versioner.go`).
-pub(crate) fn remove_location(object: &mut Value) -> Result<(), String> {
+pub(crate) fn remove_unstored(object: &mut Value) -> Result<(), String> {
     let members = object.as_object_mut().ok_or("the value is not an object")?;
     if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
         metadata.remove("resourceVersion");

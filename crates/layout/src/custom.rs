@@ -3,12 +3,12 @@
 use pintle_store::Revision;
 use pintle_value::{Value, json};
 
-use crate::bytes::{remove_location, text};
+use crate::bytes::{remove_unstored, text};
 
 /// Encodes an object's JSON for etcd.
 pub(crate) fn encode(value: &[u8]) -> Result<Vec<u8>, String> {
     let mut tree = text(value)?;
-    remove_location(&mut tree)?;
+    remove_unstored(&mut tree)?;
     let mut bytes = Vec::with_capacity(value.len() + 1);
     json::write(&tree, &mut bytes);
     bytes.push(b'\n');
@@ -19,7 +19,7 @@ pub(crate) fn encode(value: &[u8]) -> Result<Vec<u8>, String> {
 /// the object.
 pub(crate) fn decode(bytes: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
     let mut tree = text(bytes)?;
-    remove_location(&mut tree)?;
+    remove_unstored(&mut tree)?;
     let Some(Value::Object(metadata)) = tree.get_mut("metadata") else {
         return Err("the object has no metadata".to_owned());
     };

@@ -1,7 +1,7 @@
 //! `memcmp` and `bcmp` for programs that are linked with musl.
 //!
-//! musl compares byte by byte. Comparing names of members, keys and texts took 6 % of the
-//! instructions of a pod's create and 7 % of a ConfigMap's; by words it takes a third of them. A
+//! musl compares byte by byte. Comparing names of members, keys and texts took 8 % of the
+//! instructions of a pod's create and 6 % of a ConfigMap's; by words it takes a third of them. A
 //! program uses these functions by depending on this crate: the linker prefers them to those of
 //! `libc.a`. Without musl the crate is empty, because glibc has vectors for this.
 //!

@@ -235,6 +235,7 @@ resources:
         fs::write(directory.path().join(file), text).expect("written");
     }
     drop(Server::start_with(directory.path(), &["--encryption-provider-config=own"]));
+    let before = state(directory.path());
     for (flags, severity, text) in [
         (&["--encryption-provider-config=own"][..], "ok", "records, revisions"),
         (&["--encryption-provider-config=other"], "error", "cannot be decrypted"),
@@ -245,6 +246,7 @@ resources:
         let found = findings.iter().find(|finding| finding["check"] == "store").expect("checked");
         assert_eq!(found["severity"], severity, "{flags:?} {found}");
         assert!(found["message"].as_str().is_some_and(|it| it.contains(text)), "{flags:?} {found}");
+        assert_eq!(state(directory.path()), before, "{flags:?}: nothing is changed");
     }
 }
 

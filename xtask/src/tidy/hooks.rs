@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result};
 
 use super::code::without_comments_and_literals;
 
-const IMPL: &str = "impl Admission for ";
+const TRAIT: &str = "Admission for ";
 
-/// Has hooks of every kind, those of its members.
+/// They call the hooks of other members.
 const WRAPPERS: [&str; 2] = ["Chain", "Measured"];
 
 /// Returns the plugins whose `hooks` is not what they implement.
@@ -28,25 +28,37 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
 
 /// The offences in a file's code.
 fn offending(code: &str) -> Vec<String> {
-    let mut offences = Vec::new();
-    for block in code.split(&format!("\n{IMPL}")).skip(1) {
-        let block = block.split("\n}\n").next().unwrap_or_default();
-        let plugin = block.split(' ').next().unwrap_or_default();
-        if WRAPPERS.contains(&plugin) {
-            continue;
-        }
-        let functions = block.split("\n    fn ").skip(1);
-        let functions = functions.map(|f| f.split(['(', '<']).next().unwrap_or_default());
-        let implemented: BTreeSet<String> =
-            functions.filter(|name| *name != "hooks").map(hook).collect();
-        let named = block.split("Hook::").skip(1);
-        let named = named.map(|hook| hook.split(|c: char| !c.is_alphanumeric()).next());
-        let named: BTreeSet<String> = named.flatten().map(str::to_owned).collect();
-        if named != implemented {
-            offences.push(format!("{plugin} names the hooks {named:?} and has {implemented:?}"));
-        }
+    let lines: Vec<&str> = code.lines().collect();
+    let is_impl = |line: &str| line.trim_start().starts_with("impl") && line.contains(TRAIT);
+    let begins = (0..lines.len()).filter(|at| is_impl(lines[*at]));
+    begins.filter_map(|at| offence(&lines[at..])).collect()
+}
+
+/// The offence of the implementation that begins at the first line.
+fn offence(lines: &[&str]) -> Option<String> {
+    let (first, body) = lines.split_first()?;
+    let plugin = first.split(TRAIT).nth(1)?.split([' ', '<']).next()?;
+    if WRAPPERS.contains(&plugin) {
+        return None;
     }
-    offences
+    let indent = &first[..first.len() - first.trim_start().len()];
+    let end = format!("{indent}}}");
+    let body: Vec<&str> = body.iter().copied().take_while(|line| *line != end).collect();
+    let member = format!("{indent}    fn ");
+    let name =
+        |line: &&str| Some(line.strip_prefix(&*member)?.split(['(', '<']).next()?.to_owned());
+    let functions = body.iter().filter_map(name);
+    let implemented: BTreeSet<String> =
+        functions.filter(|name| name != "hooks").map(|name| hook(&name)).collect();
+    let of_hooks = body.iter().skip_while(|line| !line.starts_with(&format!("{member}hooks(")));
+    let of_hooks: Vec<&str> =
+        of_hooks.copied().take_while(|line| *line != format!("{indent}    }}")).collect();
+    let of_hooks = of_hooks.join("\n");
+    let named = of_hooks.split("Hook::").skip(1);
+    let named = named.filter_map(|hook| hook.split(|c: char| !c.is_alphanumeric()).next());
+    let named: BTreeSet<String> = named.map(str::to_owned).collect();
+    let why = || format!("{plugin} names the hooks {named:?} and has {implemented:?}");
+    (named != implemented).then(why)
 }
 
 /// The name of the hook that a function implements: `BeforeCommit` for `before_commit`.
@@ -62,9 +74,7 @@ fn hook(function: &str) -> String {
 mod tests {
     use super::offending;
 
-    #[test]
-    fn a_hook_that_is_implemented_and_not_named_is_an_offence() {
-        let plugin = "
+    const PLUGIN: &str = "
 impl Admission for Plugin {
     fn hooks(&self) -> Hooks {
         Hooks::of(&[Hook::Validate])
@@ -73,12 +83,22 @@ impl Admission for Plugin {
     fn validate(&self) {}
 }
 ";
-        assert_eq!(offending(plugin), Vec::<String>::new());
-        let more = plugin
-            .replace("    fn validate(", "    fn before_commit<'a>(&self) {}\n\n    fn validate(");
-        assert_eq!(
-            offending(&more),
-            [r#"Plugin names the hooks {"Validate"} and has {"BeforeCommit", "Validate"}"#]
-        );
+
+    #[test]
+    fn a_plugin_names_the_hooks_that_it_has() {
+        assert_eq!(offending(PLUGIN), Vec::<String>::new());
+        let unnamed = r#"Plugin names the hooks {"Validate"} and has {"BeforeCommit", "Validate"}"#;
+        let with =
+            |more: &str| PLUGIN.replace("    fn validate", &format!("{more}    fn validate"));
+        let more = with("    fn before_commit<'a>(&self) {}\n\n");
+        let elsewhere =
+            with("    fn before_commit(&self) {\n        Hook::BeforeCommit\n    }\n\n");
+        let nested: String = more.lines().map(|line| format!("    {line}\n")).collect();
+        let other = more.replace("impl Admission", "impl<'a> admission::Admission");
+        for code in [more, elsewhere, nested, other] {
+            assert_eq!(offending(&code), [unnamed], "{code}");
+        }
+        let missing = PLUGIN.replace("    fn validate(&self) {}\n", "");
+        assert_eq!(offending(&missing), [r#"Plugin names the hooks {"Validate"} and has {}"#]);
     }
 }

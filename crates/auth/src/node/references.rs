@@ -21,8 +21,8 @@ const SECRETS_OF_POD_VOLUMES: &[&[&str]] = &[
     &["storageos", "secretRef", "name"],
 ];
 
-/// The references of a persistent volume to secrets for kubelets. `true` means that a reference without a
-/// namespace names a secret in the claim's namespace.
+/// The members of a persistent volume that refer to secrets for kubelets. `true` means that a
+/// reference without a namespace names a secret in the claim's namespace.
 const SECRETS_OF_PERSISTENT_VOLUMES: &[(&[&str], bool)] = &[
     (&["cephfs", "secretRef"], true),
     (&["cinder", "secretRef"], false),
@@ -127,7 +127,7 @@ impl Found<'_> {
     }
 }
 
-/// The name of a resource claim: its own, or that of the claim made from its template.
+/// The name of a pod's ResourceClaim: from the spec, or from the status for a claim template.
 fn resource_claim<'a>(pod: &'a Value, claim: &'a Value) -> Option<&'a str> {
     if let Some(name) = claim.str_at(&["resourceClaimName"]) {
         return Some(name);

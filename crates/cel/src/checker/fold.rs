@@ -1,4 +1,4 @@
-//! Types of expanded macros.
+//! Checks the types of comprehensions, to which macros expand.
 
 use std::sync::Arc;
 
@@ -48,10 +48,10 @@ impl Checker<'_> {
         }
     }
 
-    fn assert_type(&mut self, expr: &Expr, used_values: &Type) {
+    fn assert_type(&mut self, expr: &Expr, expected: &Type) {
         let found = self.type_of(expr);
-        if !self.unifier.assignable(used_values, &found) {
-            self.mismatch(expr.at, used_values, &found);
+        if !self.unifier.assignable(expected, &found) {
+            self.mismatch(expr.at, expected, &found);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Alpha versions of Kubernetes 1.31 and later, each of which a later version replaced after a few
 //! releases (upstream: `pkg/apis/resource/v1alpha3/conversion.go` of v1.33).
 //!
-//! Upstream drops such objects. Here they are objects of the replacement, without the members that only one
-//! of the two versions has.
+//! Upstream drops such objects. Pintle converts them to the replacement, without the members that
+//! only one of the two versions has.
 
 use pintle_value::{Map, Value};
 
@@ -77,7 +77,11 @@ pub(super) const ROWS: &[Removed] = &[
         )
     },
     Removed {
-        form: Form { version: "v1alpha1", to_stored: workload_to_v2, from_stored: workload_to_v1 },
+        form: Form {
+            version: "v1alpha1",
+            to_stored: workload_to_v1alpha2,
+            from_stored: workload_to_v1alpha1,
+        },
         ..same!(
             "scheduling.k8s.io" / "v1alpha1",
             "scheduling",
@@ -132,7 +136,7 @@ fn each_capacity(slice: &mut Value, change: fn(&mut Value)) {
     }
 }
 
-fn workload_to_v2(workload: &mut Value) {
+fn workload_to_v1alpha2(workload: &mut Value) {
     set_api_version(workload, "scheduling.k8s.io/v1alpha2");
     rename(members_at(workload, &["spec"]), [("podGroups", "podGroupTemplates")]);
     for group in items(workload, &["spec", "podGroupTemplates"]) {
@@ -140,7 +144,7 @@ fn workload_to_v2(workload: &mut Value) {
     }
 }
 
-fn workload_to_v1(workload: &mut Value) {
+fn workload_to_v1alpha1(workload: &mut Value) {
     set_api_version(workload, "scheduling.k8s.io/v1alpha1");
     rename(members_at(workload, &["spec"]), [("podGroupTemplates", "podGroups")]);
     for group in items(workload, &["spec", "podGroups"]) {

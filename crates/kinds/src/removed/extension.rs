@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Removed] = &[
     },
 ];
 
-/// What v1 cannot express stays in the spec, although its type does not have it, for validation.
+/// Members that v1 cannot express stay in the spec for validation, although v1's type lacks them.
 fn definition_to_v1(definition: &mut Value) {
     pintle_crd::to_v1(definition);
     let spec = definition.object_entry("spec");

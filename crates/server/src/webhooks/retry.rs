@@ -21,7 +21,7 @@ const ATTEMPTS_MAX: u32 = 5;
 /// The reasons of temporary failures (upstream: `DefaultShouldRetry` of
 /// `apiserver/pkg/util/webhook`).
 const TRANSIENT: [&str; 3] = ["InternalError", "Timeout", "TooManyRequests"];
-/// The other reasons that upstream's client knows. They override the code of a Status.
+/// The other reasons that upstream's client knows. They override the codes 500 and 504.
 const PERMANENT: [&str; 16] = [
     "AlreadyExists",
     "BadRequest",
@@ -64,8 +64,8 @@ pub(super) fn is_transient(head: &Parts) -> bool {
     by_code || seconds(head).is_some_and(|seconds| seconds > 0)
 }
 
-/// True if a Status is a temporary failure: by its reason, by its code if the reason is unknown, or
-/// by `retryAfterSeconds`, whose value is not used as the delay.
+/// True if a Status is a temporary failure, judged by its reason, its code or its
+/// `retryAfterSeconds`. The retry does not use these seconds as its delay.
 pub(super) fn status_is_transient(status: &Value) -> bool {
     let reason = status.str_at(&["reason"]).unwrap_or_default();
     let code = status.get("code").and_then(Value::as_int).unwrap_or_default();
@@ -99,7 +99,7 @@ where
     }
 }
 
-/// Adds up to a fifth, so that servers do not retry at once.
+/// Adds up to a fifth of the delay, so that servers do not retry at the same time.
 fn jittered(pause: Duration) -> Duration {
     let mut byte = [0];
     random(&mut byte);

@@ -14,7 +14,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
 /// Takes the resources and resize policies from the new containers, and everything else from the
-/// old ones. Containers with other names stay as they are, and validation refuses them.
+/// old ones. A list with other containers than the old one stays as it is; validation refuses it.
 pub(crate) fn confine_resize(new: &mut Value, old: &Value) {
     for list in LISTS {
         let old = old.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
@@ -141,8 +141,8 @@ fn check_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &mut Erro
     }
 }
 
-/// Only CPU and memory can be resized, and those of containers that run to completion only without
-/// a restart.
+/// Only CPU and memory can be resized. A changed init container that is not a sidecar must not
+/// have a resize policy that restarts it.
 fn check_only_resizable(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     for (container, old) in spec.items("containers").zip(old.items("containers")) {
         if !is_only_resized(container.value(), old.value()) {

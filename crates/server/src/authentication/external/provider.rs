@@ -1,8 +1,8 @@
-//! An OpenID provider and its keys. They are fetched at the start, and again when a token names an
-//! unknown key.
+//! An OpenID provider and its keys. The server fetches the keys at the start, and again when a
+//! token names an unknown key.
 //!
-//! Invariants: keys are fetched at most once per [`FETCH_INTERVAL`], whatever keys tokens name; at
-//! most [`WAITING_MAX`] requests wait for a fetch, and others are refused at once.
+//! Invariants: keys are fetched at most once per [`FETCH_INTERVAL`], even if tokens name unknown
+//! keys; at most [`WAITING_MAX`] requests wait for a fetch, and others are refused at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
