@@ -175,6 +175,35 @@ test("two versions differ as the server has them", async () => {
   await leave(page);
 });
 
+test("what a user types stays, and only the last comparison is shown", async () => {
+  const page = await visit({ token: admin, at: `${WEB}/history` });
+  const entries = page.locator(".versions code");
+  await entries.nth(3).waitFor();
+  const [newest, ...others] = await entries.allInnerTexts();
+  const oldest = others.at(-1);
+  const from = page.getByLabel("Compare from resource version");
+  const to = page.getByLabel("Compare to resource version");
+  await from.fill("7");
+  const count = await entries.count();
+  await send("PATCH", DEPLOYMENT, { metadata: { labels: { later: "yes" } } }, "application/merge-patch+json");
+  await entries.nth(count).waitFor();
+  assert.deepEqual([await from.inputValue(), await to.inputValue()], ["7", newest]);
+
+  // The server answers with an error after three seconds, when the user has asked for another comparison.
+  const answered = page.waitForResponse((response) => response.status() === 504);
+  await from.fill(String(Number(oldest) + 100_000));
+  await page.keyboard.press("Enter");
+  await from.fill(oldest);
+  await to.fill(newest);
+  await page.keyboard.press("Enter");
+  const owner = page.locator(".line.added", { hasText: "example.com/owner" });
+  await owner.waitFor();
+  await (await answered).finished();
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  assert.equal(await owner.count(), 1);
+  await leave(page);
+});
+
 test("an apply is tried first, and problems are at their lines", async () => {
   const page = await visit({ token: admin, at: `${WEB}/edit` });
   const text = page.getByLabel("Manifest");

@@ -96,7 +96,8 @@ export class HistoryTab {
     this.#versions.push({ version: resourceVersion, type, writer: writer?.manager, time: writer?.time });
     if (this.#versions.length > VERSIONS_MAX) this.#versions.shift();
     if (type !== "DELETED") this.#known.set(resourceVersion, object);
-    if (isNewest) this.#choose(this.#versions.length - 1);
+    const isTyping = this.inputs.includes(document.activeElement);
+    if (isNewest && !isTyping) this.#choose(this.#versions.length - 1);
     else this.#draw();
   }
 
@@ -106,6 +107,8 @@ export class HistoryTab {
     if (!chosen) return;
     this.#to = chosen.version;
     this.#from = this.#versions[index - 1]?.version ?? "";
+    // Only a choice writes the inputs: drawing the list keeps what the user types.
+    [this.inputs[0].value, this.inputs[1].value] = [this.#from, this.#to];
     this.#draw();
     this.#compare();
   }
@@ -115,8 +118,11 @@ export class HistoryTab {
     this.#choose(Math.max(0, Math.min(this.#versions.length - 1, at + step)));
   }
 
+  /** Enter in a changed input is a change and a submission: the second finds the pair compared already. */
   #typed() {
-    [this.#from, this.#to] = this.inputs.map((input) => input.value.trim());
+    const [from, to] = this.inputs.map((input) => input.value.trim());
+    if (from === this.#from && to === this.#to) return;
+    [this.#from, this.#to] = [from, to];
     this.#draw();
     this.#compare();
   }
@@ -154,20 +160,21 @@ export class HistoryTab {
           "Changes appear here as they happen. Versions older than the server's history are gone; type two numbers to try.",
         ),
       );
-    [this.inputs[0].value, this.inputs[1].value] = [this.#from, this.#to];
   }
 
   async #compare() {
     const [from, to] = [this.#from, this.#to];
+    const isCurrent = () => from === this.#from && to === this.#to; // the user has not chosen others since
     if (from === "" && this.#versions.find(({ version }) => version === to)?.type === "FIRST") {
       fill(this.diff, notice("No earlier version", "The server's history begins with this one."));
       return;
     }
     try {
       const [before, after] = await Promise.all([this.#at(from), this.#at(to)]);
-      if (from !== this.#from || to !== this.#to) return; // the user has chosen others
+      if (!isCurrent()) return;
       fill(this.diff, diffElement(before, after));
     } catch (error) {
+      if (!isCurrent()) return;
       const isGone = error.code === 410;
       fill(
         this.diff,
