@@ -36,8 +36,8 @@ use reopening::Failed;
 /// How long compaction waits before it checks again whether a reader released its pin.
 const PIN_RETRY: Duration = Duration::from_millis(5);
 
-/// How long the store must be idle before the medium frees space.
-const TRIM_IDLE: Duration = Duration::from_secs(2);
+/// How long the store must be idle before the medium finishes what it put off, and frees space.
+const IDLE: Duration = Duration::from_secs(2);
 
 /// The most bytes of records with which the medium frees space while the store is open. It moves
 /// the records, and concurrent writes wait for about a tenth of a second: 40 MB took 0.3 s
@@ -113,6 +113,8 @@ pub(crate) struct Committer {
     record_bytes: u64,
     /// How long the medium's last commit took.
     last_commit: Duration,
+    /// Whether the medium may have work that it puts off until the store is idle.
+    is_unsettled: bool,
     /// Whether records were removed since the medium last freed space.
     trim_due: bool,
     /// The failed batch, while the medium is not open.
@@ -158,6 +160,7 @@ impl Committer {
             history,
             record_bytes,
             last_commit: Duration::ZERO,
+            is_unsettled: false,
             trim_due: false,
             failed: None,
             reopened: None,
@@ -199,10 +202,10 @@ impl Committer {
                 job => Ok(job.ok()),
             },
             State::Pinned => self.next_within(PIN_RETRY),
-            State::Done if self.trim_due => {
-                let job = self.next_within(TRIM_IDLE)?;
+            State::Done if self.is_unsettled || self.trim_due => {
+                let job = self.next_within(IDLE)?;
                 if job.is_none() {
-                    self.trim();
+                    self.settle();
                 }
                 Ok(job)
             }
@@ -217,13 +220,20 @@ impl Committer {
         }
     }
 
-    /// Lets the medium free space.
-    fn trim(&mut self) {
-        self.trim_due = false;
-        if self.record_bytes <= TRIM_RECORD_BYTES_MAX
-            && self.shared.writable().is_ok()
-            && let Err(failure) = self.shared.engine.trim(self.record_bytes)
-        {
+    /// Lets the medium finish what it put off, and free space.
+    fn settle(&mut self) {
+        if self.shared.writable().is_err() {
+            return;
+        }
+        let mut settled = self.shared.engine.settle();
+        if let Ok(moved) = settled {
+            self.count(moved);
+            if self.trim_due && self.record_bytes <= TRIM_RECORD_BYTES_MAX {
+                settled = self.shared.engine.trim(self.record_bytes).map(|()| moved);
+            }
+        }
+        (self.is_unsettled, self.trim_due) = (false, false);
+        if let Err(failure) = settled {
             self.fail(failure, Batch::default());
         }
     }
@@ -249,6 +259,7 @@ impl Committer {
                     self.last_commit = began.elapsed();
                     measures.commits.took(self.last_commit);
                     measures.batches.observe(batch.records.len() as u64);
+                    self.is_unsettled = true;
                     self.count(moved);
                 }
                 Err(failure) => {

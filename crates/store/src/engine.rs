@@ -10,11 +10,15 @@
 //! - After a failed commit, the medium holds the state before or after that batch. It is reopened
 //!   ([`Engine::reopen`]) before the next commit, and what it holds then survives a crash.
 
+mod checkpoint;
 mod cipher;
 mod conversion;
+mod database;
 pub(crate) mod directory;
 mod disk;
+mod entry;
 mod inspection;
+mod journal;
 mod memory;
 mod rewrite;
 
@@ -25,6 +29,8 @@ pub(crate) use disk::DiskEngine;
 pub(crate) use inspection::ReadOnly;
 pub(crate) use memory::MemoryEngine;
 pub(crate) use rewrite::Medium;
+
+use entry::Entry;
 
 pub(crate) use crate::failure::Failure;
 use crate::{Record, Revision};
@@ -47,7 +53,8 @@ impl Batch {
     }
 }
 
-/// The bytes of the records that a batch wrote and removed.
+/// The bytes of the records that were written, and of those that were removed from the medium
+/// meanwhile: a medium may remove the garbage of a batch later than it commits the batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moved {
     pub(crate) written: u64,
@@ -56,9 +63,14 @@ pub(crate) struct Moved {
 
 /// A log of records on some medium.
 pub(crate) trait Engine: Send + Sync {
-    /// Commits the whole batch durably, or fails. Returns the bytes of the records that it wrote
-    /// and removed.
+    /// Commits the whole batch durably, or fails.
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure>;
+
+    /// Finishes what earlier commits left to do later. The committer calls it when the store is
+    /// idle.
+    fn settle(&self) -> Result<Moved, Failure> {
+        Ok(Moved::default())
+    }
 
     /// Returns the record of a revision, if it exists.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
@@ -110,6 +122,9 @@ pub(crate) trait Location: Debug + Send + Sync {
     /// Returns the medium of the database.
     fn storage(&self) -> Result<Box<dyn Medium>, Failure>;
 
+    /// Returns the medium of the journal.
+    fn journal(&self) -> Result<Box<dyn Medium>, Failure>;
+
     /// Marks the new database as complete: after a crash before this call there is no store.
     fn mark_complete(&self) -> Result<(), Failure>;
 
@@ -139,7 +154,7 @@ pub(crate) trait Location: Debug + Send + Sync {
     /// Returns an error if the disk is full.
     fn check_room(&self) -> Result<(), Failure>;
 
-    /// Returns the length of the storage in bytes.
+    /// Returns the length of the database and the journal in bytes.
     fn size(&self) -> Result<u64, Failure>;
 }
 

@@ -85,7 +85,7 @@ impl Restoration {
         }
         self.count += records.len();
         self.has_encrypted |= records.iter().any(|record| is_encrypted(&record.bytes));
-        self.engine()?.commit(&Batch { records, ..Batch::default() })?;
+        self.engine()?.commit_directly(&Batch { records, ..Batch::default() })?;
         Ok(())
     }
 

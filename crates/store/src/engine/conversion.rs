@@ -9,7 +9,7 @@ use std::sync::Arc;
 use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
 use super::cipher::Cipher;
-use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, SyncState, TrackedStorage, failure};
+use super::database::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, SyncState, TrackedStorage, failure};
 use super::{Failure, Location};
 use crate::Revision;
 

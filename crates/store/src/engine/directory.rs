@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - `format` exists, durably, from the moment when the new database is complete; so a `format`
-//!   without a database means that the database was lost.
+//!   without a database or journal means that it was lost.
 //! - `closed` exists only while no process has the store open, and only if the last one knew that
 //!   the whole database is on disk. It is never synchronised: a power failure may restore it, but
 //!   also clears the kernel's memory that it would otherwise be wrong about.
@@ -26,8 +26,12 @@ use crate::{Durability, Error};
 
 /// The storage formats of a store with plain values and of one with possibly encrypted values. They
 /// do not differ otherwise.
-const FORMAT: u32 = 1;
-const ENCRYPTED_FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+const ENCRYPTED_FORMAT: u32 = 4;
+
+/// The same formats without a journal, which earlier versions wrote.
+const OLD_FORMAT: u32 = 1;
+const OLD_ENCRYPTED_FORMAT: u32 = 2;
 
 /// The file that is locked while a process has the store open. It is empty and is never removed.
 const LOCK: &str = "lock";
@@ -41,6 +45,9 @@ const FORMAT_PREFIX: &str = "pintle-store ";
 pub(super) const DATABASE: &str = "store.redb";
 const UNFINISHED_DATABASE: &str = "store.redb.new";
 
+/// The journal's file.
+pub(super) const JOURNAL: &str = "store.journal";
+
 /// Marks that the whole database is on disk.
 const CLOSED: &str = "closed";
 
@@ -51,8 +58,8 @@ const PROBE: &str = "probe.new";
 const PROBE_BYTES: usize = 1 << 20;
 
 /// The files that may exist before the store does.
-const OWN_FILES: [&str; 6] =
-    [LOCK, UNFINISHED_FORMAT_FILE, DATABASE, UNFINISHED_DATABASE, CLOSED, PROBE];
+const OWN_FILES: [&str; 7] =
+    [LOCK, UNFINISHED_FORMAT_FILE, DATABASE, UNFINISHED_DATABASE, JOURNAL, CLOSED, PROBE];
 
 /// A file system creates this in a new directory by itself.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
@@ -83,10 +90,11 @@ impl Directory {
         let directory = Self { path: path.to_owned(), lock, durability, is_new };
         let has_database = directory.has(DATABASE)?;
         if directory.has(FORMAT_FILE)? {
-            directory.check_format(FORMAT_FILE)?;
+            let format = directory.check_format(FORMAT_FILE)?;
             if !has_database {
-                return Err(lost().into());
+                return Err(lost(DATABASE).into());
             }
+            directory.open_format(format)?;
         } else if !has_database {
             directory.begin()?;
         } else if directory.has(UNFINISHED_FORMAT_FILE)? {
@@ -99,8 +107,22 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Writes the format under its unfinished name.
+    /// Refuses a format whose journal is missing, and adds a journal to one without it.
+    fn open_format(&self, format: u32) -> Result<(), Failure> {
+        let with_journal = match format {
+            OLD_FORMAT => FORMAT,
+            OLD_ENCRYPTED_FORMAT => ENCRYPTED_FORMAT,
+            _ if self.has(JOURNAL)? => return Ok(()),
+            _ => return Err(lost(JOURNAL)),
+        };
+        self.file(JOURNAL, true)?;
+        self.write_format(with_journal)?;
+        self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)
+    }
+
+    /// Makes an empty journal, and writes the format under its unfinished name.
     fn begin(&self) -> Result<(), Failure> {
+        self.file(JOURNAL, true)?;
         self.write_format(FORMAT)?;
         self.is_new.store(true, Ordering::Relaxed);
         Ok(())
@@ -116,8 +138,8 @@ impl Directory {
         self.sync()
     }
 
-    /// Opens one of the database's files.
-    fn database_file(&self, name: &str, is_new: bool) -> Result<Box<dyn Medium>, Failure> {
+    /// Opens the file of a medium.
+    fn file(&self, name: &str, is_new: bool) -> Result<Box<dyn Medium>, Failure> {
         let path = self.path.join(name);
         let mut options = File::options();
         options.read(true).write(true).create(is_new).truncate(is_new);
@@ -125,12 +147,12 @@ impl Directory {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let opened = options.open(&path).and_then(|file| Ok((file.try_clone()?, file)));
         let (file, holes) = opened.map_err(|e| failure(&path, e))?;
-        let database = FileBackend::new(file).map_err(|e| Failure(e.to_string()))?;
+        let file = FileBackend::new(file).map_err(|e| Failure(e.to_string()))?;
         let synced = self.durability == Durability::Disk;
-        Ok(Box::new(DatabaseFile { database, holes, synced }))
+        Ok(Box::new(MediumFile { file, holes, synced }))
     }
 
-    fn check_format(&self, name: &str) -> Result<(), Error> {
+    fn check_format(&self, name: &str) -> Result<u32, Error> {
         check_format(&self.path, name)
     }
 
@@ -164,11 +186,15 @@ impl Location for Directory {
 
     fn storage(&self) -> Result<Box<dyn Medium>, Failure> {
         let is_new = self.is_new();
-        self.database_file(if is_new { UNFINISHED_DATABASE } else { DATABASE }, is_new)
+        self.file(if is_new { UNFINISHED_DATABASE } else { DATABASE }, is_new)
+    }
+
+    fn journal(&self) -> Result<Box<dyn Medium>, Failure> {
+        self.file(JOURNAL, false)
     }
 
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
-        self.database_file(UNFINISHED_DATABASE, true)
+        self.file(UNFINISHED_DATABASE, true)
     }
 
     fn replace(&self) -> Result<(), Failure> {
@@ -237,8 +263,11 @@ impl Location for Directory {
     }
 
     fn size(&self) -> Result<u64, Failure> {
-        let path = self.path.join(DATABASE);
-        Ok(fs::metadata(&path).map_err(|e| failure(&path, e))?.len())
+        let size = |name| {
+            let path = self.path.join(name);
+            Ok(fs::metadata(&path).map_err(|e| failure(&path, e))?.len())
+        };
+        Ok(size(DATABASE)? + size(JOURNAL)?)
     }
 }
 
@@ -248,39 +277,39 @@ impl Drop for Directory {
     }
 }
 
-/// The database's file.
+/// The file of a medium.
 #[derive(Debug)]
-struct DatabaseFile {
-    database: FileBackend,
+struct MediumFile {
+    file: FileBackend,
     /// The same file, for finding its holes.
     holes: File,
     /// Whether writes must be synchronised to disk.
     synced: bool,
 }
 
-impl StorageBackend for DatabaseFile {
+impl StorageBackend for MediumFile {
     fn len(&self) -> io::Result<u64> {
-        self.database.len()
+        self.file.len()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.database.read(offset, out)
+        self.file.read(offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.database.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        if self.synced { self.database.sync_data() } else { Ok(()) }
+        if self.synced { self.file.sync_data() } else { Ok(()) }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.database.write(offset, data)
+        self.file.write(offset, data)
     }
 }
 
-impl Medium for DatabaseFile {
+impl Medium for MediumFile {
     fn hole_end(&self, position: u64) -> u64 {
         rewrite::hole_end(&self.holes, position)
     }
@@ -294,25 +323,32 @@ pub(crate) fn has_store(path: &Path) -> bool {
 /// Checks that a directory holds a complete store of a known format, without changing or locking it.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     refuse_foreign(path)?;
+    let mut has_journal = true;
     if has(path, FORMAT_FILE)? {
-        check_format(path, FORMAT_FILE)?;
+        let format = check_format(path, FORMAT_FILE)?;
+        has_journal = has(path, JOURNAL)? || [OLD_FORMAT, OLD_ENCRYPTED_FORMAT].contains(&format);
     } else if has(path, DATABASE)? && !has(path, UNFINISHED_FORMAT_FILE)? {
         return Err(Failure(format!("its file `{FORMAT_FILE}` is missing")).into());
     }
     if !has(path, DATABASE)? {
-        return Err(lost().into());
+        return Err(lost(DATABASE).into());
+    }
+    if !has_journal {
+        return Err(lost(JOURNAL).into());
     }
     Ok(())
 }
 
-fn lost() -> Failure {
-    Failure(format!("its database, {DATABASE}, is missing, though the directory has been in use"))
+fn lost(name: &str) -> Failure {
+    let what = if name == DATABASE { "database" } else { "journal" };
+    Failure(format!("its {what}, {name}, is missing, though the directory has been in use"))
 }
 
-fn check_format(directory: &Path, name: &str) -> Result<(), Error> {
+/// Returns the format that a file names.
+fn check_format(directory: &Path, name: &str) -> Result<u32, Error> {
     let file = directory.join(name);
     match parse(&fs::read(&file).map_err(|e| failure(&file, e))?) {
-        Some(FORMAT | ENCRYPTED_FORMAT) => Ok(()),
+        Some(known @ OLD_FORMAT..=ENCRYPTED_FORMAT) => Ok(known),
         Some(found) => {
             let path = directory.display().to_string();
             Err(Error::Format { path, found, supported: ENCRYPTED_FORMAT })

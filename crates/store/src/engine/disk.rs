@@ -1,65 +1,43 @@
-//! The medium on disk: a redb database (`docs/decisions/0001-store-engine.md`).
+//! The medium on disk: a database, and a journal before it (`docs/decisions/0014-journal.md`).
 //!
-//! Invariant: before the first byte of the database is used, everything that can be read from it is
-//! on disk (see [`rewrite`]).
+//! A commit is durable when the journal has it. Checkpoints apply the journal's entries to the
+//! database, many at a time. Reads look at the entries that are not applied first.
+//!
+//! Invariants:
+//! - An entry is overwritten after the database has it durably.
+//! - Opening writes nothing to the database, so a full disk does not prevent it.
 
-use std::fmt::Display;
-use std::io;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
-use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
-use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition, TableError};
+use parking_lot::Mutex;
 
+use super::checkpoint::{Portion, Unapplied};
 use super::cipher::Cipher;
-use super::conversion::convert;
+use super::database::{LogDatabase, RowVisitor};
 use super::directory::Directory;
-use super::rewrite::{Medium, rewrite};
-use super::{Batch, Engine, Failure, Location, Moved, Visitor};
+use super::journal::{ENTRY_BYTES_MAX, Found, Journal};
+use super::{Batch, Engine, Entry, Failure, Location, Moved, Visitor};
+use crate::threads::spawn;
 use crate::{Durability, Error, Record, Revision, Transformer, encoding};
 
-/// The records by revision.
-pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
-
-/// Numbers about the log, by name.
-pub(super) const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
-const FLOOR: &str = "floor";
-/// The fingerprint of the configuration by which all values in the file are encrypted, those in
-/// unused pages included; 0 or absent if that is unknown.
-pub(super) const ENCRYPTION: &str = "encryption";
-
-/// redb's cache, which is full once the log was read. Little is read back, because followers have
-/// the values; measured, 1 MiB to 32 MiB write equally fast.
-pub(super) const CACHE_BYTES: usize = 1 << 20;
-
-/// The file is shrunk if it is larger than this and this many times as large as its records. redb
-/// reuses the space that compaction frees, but hardly returns any by itself. The factor is well
-/// above the ratio of a file in use, which grows by doubling and holds overwritten values until it
-/// is compacted.
-const TRIM_BYTES_MIN: u64 = 64 << 20;
-const TRIM_FACTOR_MIN: u64 = 8;
-
-/// A log in a database.
+/// A log on disk.
 #[derive(Debug)]
 pub(crate) struct DiskEngine {
-    /// `None` while the database is reopened, after that failed, and when it is closed.
-    database: RwLock<Option<Open>>,
     location: Box<dyn Location>,
     cipher: Cipher,
-    /// The file's [`ENCRYPTION`] number.
-    encryption: AtomicU64,
+    journal: Mutex<Journal>,
+    stored: Arc<Stored>,
+    /// The thread that applies entries; `None` when the engine is closed.
+    checkpoints: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Receives encoded records; returns whether it wants more.
-type RowVisitor<'a> = dyn FnMut(Revision, &[u8]) -> Result<bool, Failure> + 'a;
-
-/// An open database.
+/// The records: those of the database, and those that it does not have yet.
 #[derive(Debug)]
-struct Open {
-    database: Database,
-    synced: Arc<SyncState>,
+struct Stored {
+    database: LogDatabase,
+    unapplied: Unapplied,
 }
 
 impl DiskEngine {
@@ -77,27 +55,46 @@ impl DiskEngine {
         location: impl Location + 'static,
         transformer: Option<Arc<dyn Transformer>>,
     ) -> Result<Self, Failure> {
-        let is_new = location.is_new();
         let is_on_disk = location.mark_open()?;
-        let open = Open::at(&location, is_on_disk)?;
-        // redb cannot open a database whose creation was interrupted.
-        if is_new {
-            location.mark_complete()?;
-        }
-        let encryption = AtomicU64::new(open.number(ENCRYPTION)?);
-        let (database, location) = (RwLock::new(Some(open)), Box::new(location));
-        Ok(Self { database, location, cipher: Cipher::new(transformer), encryption })
+        let database = LogDatabase::open(&location, is_on_disk)?;
+        let (journal, found) = recover(&location, &database, is_on_disk)?;
+        let stored = Arc::new(Stored { database, unapplied: Unapplied::default() });
+        stored.unapplied.resume(found);
+        let thread = {
+            let stored = stored.clone();
+            spawn("store-checkpoint", move || stored.unapplied.run(|portion| stored.apply(portion)))
+        };
+        Ok(Self {
+            location: Box::new(location),
+            cipher: Cipher::new(transformer),
+            journal: Mutex::new(journal),
+            stored,
+            checkpoints: Mutex::new(Some(thread.map_err(|error| Failure(error.to_string()))?)),
+        })
+    }
+
+    /// Commits a batch to the database, after everything before it. Its revisions may be in any
+    /// order, and even below others.
+    pub(crate) fn commit_directly(&self, batch: &Batch) -> Result<Moved, Failure> {
+        self.apply(Entry::of(batch, &self.cipher)?)
+    }
+
+    fn apply(&self, entry: Entry) -> Result<Moved, Failure> {
+        let Stored { database, unapplied } = &*self.stored;
+        unapplied.settle()?;
+        let written = entry.row_bytes();
+        let removed = database.commit(&[entry], None)?;
+        Ok(Moved { written, removed: removed + unapplied.take_removed() })
     }
 
     /// Compacts the database's file as far as possible.
+    #[cfg(test)]
     pub(crate) fn shrink(&self) -> Result<(), Failure> {
-        let mut open = self.database.write();
-        let Open { database, .. } = open.as_mut().ok_or_else(not_open)?;
-        database.compact().map_err(failure)?;
-        Ok(())
+        self.stored.unapplied.settle()?;
+        self.stored.database.shrink()
     }
 
-    /// Names the format of a database whose values may be encrypted.
+    /// Names the format of a store whose values may be encrypted.
     pub(crate) fn mark_encrypted(&self) -> Result<(), Failure> {
         self.location.mark_encrypted()
     }
@@ -105,12 +102,17 @@ impl DiskEngine {
     /// Calls the visitor with the encoded records after a revision, in order, until it returns
     /// false.
     fn scan_rows(&self, after: Revision, visitor: &mut RowVisitor<'_>) -> Result<(), Failure> {
-        let later = (Bound::Excluded(after.0), Bound::Unbounded);
-        let database = self.database()?;
-        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
-        for row in log.range::<u64>(later).map_err(failure)? {
-            let (revision, bytes) = row.map_err(failure)?;
-            if !visitor(Revision(revision.value()), bytes.value())? {
+        let Stored { database, unapplied } = &*self.stored;
+        // Read first: a record that is applied meanwhile is in the database when that is read.
+        let (rows, garbage) = unapplied.changes(after);
+        let mut last = after;
+        let has_ended = database.scan(after, &mut |revision, bytes| {
+            last = revision;
+            Ok(garbage.contains(&revision) || visitor(revision, bytes)?)
+        })?;
+        let rows = rows.iter().filter(|(revision, _)| *revision > last && !has_ended);
+        for (revision, bytes) in rows.filter(|(revision, _)| !garbage.contains(revision)) {
+            if !visitor(*revision, bytes)? {
                 break;
             }
         }
@@ -119,67 +121,30 @@ impl DiskEngine {
 
     /// Returns a record; true if it is not in the current form.
     fn look_up(&self, revision: Revision) -> Result<Option<(Record, bool)>, Failure> {
-        let database = self.database()?;
-        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
-        let bytes = log.get(revision.0).map_err(failure)?;
-        bytes.map(|bytes| self.cipher.decode(revision, bytes.value())).transpose()
-    }
-
-    /// Whether the file will hold values of another configuration than its [`ENCRYPTION`] says.
-    fn is_mixed(&self) -> bool {
-        let marked = self.encryption.load(Ordering::Relaxed);
-        marked != 0 && marked != self.cipher.fingerprint()
-    }
-
-    /// Locks the database open.
-    fn database(&self) -> Result<MappedRwLockReadGuard<'_, Database>, Failure> {
-        let open = RwLockReadGuard::try_map(self.database.read(), |open| {
-            open.as_ref().map(|open| &open.database)
-        });
-        open.map_err(|_| not_open())
+        let Stored { database, unapplied } = &*self.stored;
+        if unapplied.removes(revision) {
+            return Ok(None);
+        }
+        if let Some(bytes) = unapplied.read(revision) {
+            return self.cipher.decode(revision, &bytes).map(Some);
+        }
+        let bytes = database.read(revision)?;
+        bytes.map(|bytes| self.cipher.decode(revision, &bytes)).transpose()
     }
 }
 
-impl Drop for DiskEngine {
-    fn drop(&mut self) {
-        self.close();
-    }
+/// Opens the journal; returns it with the entries that the database does not have.
+fn recover(
+    location: &dyn Location,
+    database: &LogDatabase,
+    is_on_disk: bool,
+) -> Result<(Journal, Found), Failure> {
+    Journal::open(location.journal()?, is_on_disk, database.applied()?)
 }
 
-impl Open {
-    fn at(location: &(impl Location + ?Sized), is_on_disk: bool) -> Result<Self, Failure> {
-        let (storage, is_new) = (location.storage()?, location.is_new());
-        // redb would create a new database in it.
-        if !is_new && storage.len().map_err(failure)? == 0 {
-            return Err(Failure("its database has lost its content: it has 0 bytes".to_owned()));
-        }
-        if !is_new && !is_on_disk {
-            rewrite(&*storage).map_err(failure)?;
-        }
-        let synced = Arc::new(SyncState::default());
-        let storage = TrackedStorage { storage, synced: synced.clone() };
-        let database = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
-        let open = Self { database: database.map_err(failure)?, synced };
-        match open.database.begin_read().map_err(failure)?.open_table(LOG) {
-            Err(TableError::TableDoesNotExist(_)) if is_new => open.begin()?,
-            other => drop(other.map_err(failure)?),
-        }
-        Ok(open)
-    }
-
-    /// Returns a number about the log; 0 if it was never written.
-    fn number(&self, name: &str) -> Result<u64, Failure> {
-        let read = self.database.begin_read().map_err(failure)?;
-        let numbers = read.open_table(NUMBERS).map_err(failure)?;
-        Ok(numbers.get(name).map_err(failure)?.map_or(0, |number| number.value()))
-    }
-
-    /// Writes an empty log.
-    fn begin(&self) -> Result<(), Failure> {
-        let write = self.database.begin_write().map_err(failure)?;
-        write.open_table(LOG).map_err(failure)?;
-        write.open_table(NUMBERS).map_err(failure)?;
-        write.commit().map_err(failure)
+impl Stored {
+    fn apply(&self, Portion { entries, last }: &Portion) -> Result<u64, Failure> {
+        self.database.commit(entries, Some(*last))
     }
 }
 
@@ -189,35 +154,29 @@ impl Engine for DiskEngine {
     }
 
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
-        let write = self.database()?.begin_write().map_err(failure)?;
-        let mut moved = Moved::default();
-        {
-            let mut log = write.open_table(LOG).map_err(failure)?;
-            for record in &batch.records {
-                let bytes = self.cipher.encode(record)?;
-                moved.written += bytes.len() as u64;
-                log.insert(record.revision.0, &*bytes).map_err(failure)?;
-            }
-            for revision in &batch.garbage {
-                let record = log.remove(revision.0).map_err(failure)?;
-                moved.removed += record.map_or(0, |record| record.value().len() as u64);
-            }
+        let Stored { unapplied, .. } = &*self.stored;
+        let entry = Entry::of(batch, &self.cipher)?;
+        // Nobody waits for a batch that only removes records.
+        if entry.size() > ENTRY_BYTES_MAX || entry.rows.is_empty() {
+            return self.apply(entry);
         }
-        let is_mixed = self.is_mixed();
-        if batch.floor.is_some() || is_mixed {
-            let mut numbers = write.open_table(NUMBERS).map_err(failure)?;
-            if let Some(floor) = batch.floor {
-                numbers.insert(FLOOR, floor.0).map_err(failure)?;
-            }
-            if is_mixed {
-                numbers.insert(ENCRYPTION, 0).map_err(failure)?;
-            }
+        unapplied.check()?;
+        let mut journal = self.journal.lock();
+        if unapplied.is_empty() {
+            journal.restart();
+        } else if !journal.has_room(&entry) {
+            unapplied.settle()?;
+            journal.restart();
         }
-        write.commit().map_err(failure)?;
-        if is_mixed {
-            self.encryption.store(0, Ordering::Relaxed);
-        }
-        Ok(moved)
+        journal.append(&entry)?;
+        let written = entry.row_bytes();
+        unapplied.push(journal.last(), entry);
+        Ok(Moved { written, removed: unapplied.take_removed() })
+    }
+
+    fn settle(&self) -> Result<Moved, Failure> {
+        self.stored.unapplied.settle()?;
+        Ok(Moved { written: 0, removed: self.stored.unapplied.take_removed() })
     }
 
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {
@@ -236,26 +195,18 @@ impl Engine for DiskEngine {
     }
 
     fn floor(&self) -> Result<Revision, Failure> {
-        let open = self.database.read();
-        Ok(Revision(open.as_ref().ok_or_else(not_open)?.number(FLOOR)?))
+        let Stored { database, unapplied } = &*self.stored;
+        unapplied.floor().map_or_else(|| database.floor(), Ok)
     }
 
     fn convert(&self) -> Result<(), Failure> {
-        let wanted = self.cipher.fingerprint();
-        let is_as_wanted = self.encryption.load(Ordering::Relaxed) == wanted;
-        if !self.cipher.is_on() || is_as_wanted && !self.cipher.found_stale() {
+        let Stored { database, unapplied } = &*self.stored;
+        if !database.is_to_convert(&self.cipher) {
             return self.location.discard_replacement();
         }
-        let mut open = self.database.write();
-        let Open { database, .. } = open.as_ref().ok_or_else(not_open)?;
-        tracing::info!("rewriting the store's file: the encryption configuration has changed");
-        convert(database, &*self.location, &self.cipher)?;
-        drop(open.take()); // its file is about to be replaced
-        let replaced = self.location.replace();
-        *open = Some(Open::at(&*self.location, true)?);
-        replaced?;
-        self.encryption.store(wanted, Ordering::Relaxed);
-        Ok(())
+        unapplied.settle()?;
+        self.journal.lock().clear()?;
+        database.convert(&*self.location, &self.cipher)
     }
 
     fn is_current(&self, revision: Revision) -> Result<bool, Failure> {
@@ -266,86 +217,43 @@ impl Engine for DiskEngine {
     }
 
     fn trim(&self, record_bytes: u64) -> Result<(), Failure> {
-        let size = self.location.size()?;
-        if size > TRIM_BYTES_MIN && size > TRIM_FACTOR_MIN * record_bytes {
-            self.shrink()?;
+        let Stored { database, unapplied } = &*self.stored;
+        if LogDatabase::is_to_shrink(self.location.size()?, record_bytes) {
+            unapplied.settle()?;
+            database.shrink()?;
         }
         Ok(())
     }
 
     fn reopen(&self) -> Result<(), Failure> {
+        let Stored { database, unapplied } = &*self.stored;
         self.location.check_room()?;
-        // After a failure redb writes nothing any more, and nothing when it closes.
-        drop(self.database.write().take());
-        let open = Open::at(&*self.location, false)?;
-        *self.database.write() = Some(open);
+        unapplied.pause()?;
+        let mut journal = self.journal.lock();
+        database.reopen(&*self.location)?;
+        let (opened, found) = recover(&*self.location, database, false)?;
+        *journal = opened;
+        unapplied.resume(found);
         Ok(())
     }
 
     fn close(&self) {
-        if let Some(Open { database, synced }) = self.database.write().take() {
-            drop(database);
-            if synced.is_synced() {
-                self.location.mark_clean();
-            }
+        let Some(thread) = self.checkpoints.lock().take() else { return };
+        let Stored { database, unapplied } = &*self.stored;
+        let is_settled = unapplied.settle().is_ok();
+        unapplied.close();
+        let has_ended = thread.join().is_ok();
+        let mut journal = self.journal.lock();
+        let is_synced = is_settled && has_ended && journal.is_synced() && journal.clear().is_ok();
+        if database.close() && is_synced {
+            self.location.mark_clean();
         }
         self.location.release();
     }
 }
 
-/// Whether everything that was written is known to be on disk.
-#[derive(Debug, Default)]
-pub(super) struct SyncState {
-    is_behind: AtomicBool,
-    has_failed: AtomicBool,
-}
-
-impl SyncState {
-    pub(super) fn is_synced(&self) -> bool {
-        !self.is_behind.load(Ordering::Relaxed) && !self.has_failed.load(Ordering::Relaxed)
+impl Drop for DiskEngine {
+    fn drop(&mut self) {
+        self.close();
     }
-
-    /// Records a change or a synchronisation.
-    fn record<T>(&self, is_behind: bool, outcome: io::Result<T>) -> io::Result<T> {
-        self.is_behind.store(is_behind, Ordering::Relaxed);
-        self.has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-        outcome
-    }
-}
-
-/// A database's storage, with its synchronisation state.
-#[derive(Debug)]
-pub(super) struct TrackedStorage {
-    pub(super) storage: Box<dyn Medium>,
-    pub(super) synced: Arc<SyncState>,
-}
-
-impl StorageBackend for TrackedStorage {
-    fn len(&self) -> io::Result<u64> {
-        self.storage.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.storage.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.synced.record(true, self.storage.set_len(len))
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.synced.record(false, self.storage.sync_data())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.synced.record(true, self.storage.write(offset, data))
-    }
-}
-
-fn not_open() -> Failure {
-    Failure("its database is not open".to_owned())
-}
-
-pub(super) fn failure(error: impl Display) -> Failure {
-    Failure(error.to_string())
 }

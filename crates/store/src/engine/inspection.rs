@@ -1,7 +1,8 @@
-//! Reads the database of a directory without changing the directory or locking it.
+//! Reads the database and the journal of a directory without changing the directory or locking it.
 //!
-//! redb repairs a database that was not closed when it opens it. Those writes go to an overlay in
-//! memory, so the file stays as it is.
+//! Opening a store that was not closed changes its files: redb repairs the database, and the
+//! journal's entries are applied to it. Those writes go to overlays in memory, so the files stay as
+//! they are.
 //!
 //! It must not be used while a process has the store open: the file would change meanwhile.
 
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use redb::StorageBackend;
 
-use super::directory::DATABASE;
+use super::directory::{DATABASE, JOURNAL};
 use super::rewrite::Medium;
 use super::{Failure, Location};
 
@@ -27,11 +28,12 @@ const PAGES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     database: PathBuf,
+    journal: PathBuf,
 }
 
 impl ReadOnly {
     pub(crate) fn new(directory: &Path) -> Self {
-        Self { database: directory.join(DATABASE) }
+        Self { database: directory.join(DATABASE), journal: directory.join(JOURNAL) }
     }
 }
 
@@ -41,11 +43,13 @@ impl Location for ReadOnly {
     }
 
     fn storage(&self) -> Result<Box<dyn Medium>, Failure> {
-        let failed = |error| Failure(format!("{}: {error}", self.database.display()));
-        let file = File::open(&self.database).map_err(failed)?;
-        let len = file.metadata().map_err(failed)?.len();
-        let overlay = Mutex::new(Pages { len, pages: BTreeMap::new() });
-        Ok(Box::new(Overlay { file, overlay }))
+        Ok(Box::new(Overlay::of(&self.database)?))
+    }
+
+    fn journal(&self) -> Result<Box<dyn Medium>, Failure> {
+        // Stores of earlier versions have none.
+        let path = if self.journal.exists() { &self.journal } else { Path::new("/dev/null") };
+        Ok(Box::new(Overlay::of(path)?))
     }
 
     fn mark_complete(&self) -> Result<(), Failure> {
@@ -81,8 +85,8 @@ impl Location for ReadOnly {
     }
 
     fn size(&self) -> Result<u64, Failure> {
-        let size = fs::metadata(&self.database).map(|file| file.len());
-        size.map_err(|error| Failure(format!("{}: {error}", self.database.display())))
+        let size = fs::metadata(&self.database).map_err(|error| failure(&self.database, error))?;
+        Ok(size.len() + fs::metadata(&self.journal).map_or(0, |file| file.len()))
     }
 }
 
@@ -101,6 +105,12 @@ struct Pages {
 }
 
 impl Overlay {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| failure(path, error))?;
+        let len = file.metadata().map_err(|error| failure(path, error))?.len();
+        Ok(Self { file, overlay: Mutex::new(Pages { len, pages: BTreeMap::new() }) })
+    }
+
     /// Reads a page of the file; what is behind its end is zero.
     fn page(&self, number: u64) -> io::Result<Vec<u8>> {
         let mut page = vec![0; PAGE as usize];
@@ -173,6 +183,10 @@ impl Medium for Overlay {
     fn hole_end(&self, position: u64) -> u64 {
         position
     }
+}
+
+fn failure(path: &Path, error: io::Error) -> Failure {
+    Failure(format!("{}: {error}", path.display()))
 }
 
 /// The page of a position, and the position within it.

@@ -93,17 +93,22 @@ async fn a_new_store_without_its_renamed_format_is_accepted() {
     let (format, unfinished) = (dir.path().join("format"), dir.path().join("format.new"));
     fs::rename(&format, &unfinished).unwrap();
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
-    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
+    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 3\n");
     fs::remove_file(&format).unwrap();
-    fs::write(&unfinished, "pintle-store 3\n").unwrap();
-    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 3, .. })));
+    fs::write(&unfinished, "pintle-store 5\n").unwrap();
+    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 5, .. })));
 }
 
 /// A lost database is never taken for a new one: the directory is refused and not changed.
 #[tokio::test]
 async fn a_lost_store_is_refused() {
     type Loss = fn(&Path);
-    let rows: [(&str, Loss, &str); 10] = [
+    let rows: [(&str, Loss, &str); 11] = [
+        (
+            "no journal",
+            |dir| fs::remove_file(dir.join("store.journal")).unwrap(),
+            "its journal, store.journal, is missing",
+        ),
         ("no database", |dir| fs::remove_file(dir.join("store.redb")).unwrap(), "is missing"),
         ("an empty database", |dir| fs::write(dir.join("store.redb"), "").unwrap(), "0 bytes"),
         ("a few bytes", |dir| fs::write(dir.join("store.redb"), "redb").unwrap(), "not a redb"),
@@ -252,9 +257,9 @@ async fn other_formats_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
     let format = dir.path().join("format");
-    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
+    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 3\n");
     let rows: [(&[u8], Option<u32>); 8] = [
-        (b"pintle-store 3\n", Some(3)),
+        (b"pintle-store 5\n", Some(5)),
         (b"pintle-store 4294967295\n", Some(4_294_967_295)),
         (b"pintle-store 4294967296\n", None),
         (b"pintle-store 1", None),
@@ -269,7 +274,7 @@ async fn other_formats_are_refused() {
         let path = dir.path().display().to_string();
         let refused = open(dir.path()).err().expect("refused");
         match found {
-            Some(found) => assert_eq!(refused, Error::Format { path, found, supported: 2 }),
+            Some(found) => assert_eq!(refused, Error::Format { path, found, supported: 4 }),
             None => {
                 let message = refused.to_string();
                 assert!(
@@ -286,6 +291,27 @@ async fn other_formats_are_refused() {
     assert!(refused.contains("its file `format` is missing"), "{refused}");
 }
 
+/// A store of an earlier version has no journal.
+#[tokio::test]
+async fn a_format_without_a_journal_gets_one() {
+    for (old, new) in [(1, 3), (2, 4)] {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
+        let (format, journal) = (dir.path().join("format"), dir.path().join("store.journal"));
+        fs::write(&format, format!("pintle-store {old}\n")).unwrap();
+        fs::remove_file(&journal).unwrap();
+        assert_eq!(
+            crate::inspect(dir.path(), None).unwrap().records,
+            1,
+            "an inspection changes nothing"
+        );
+        assert!(!journal.exists());
+        assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
+        assert_eq!(fs::read_to_string(&format).unwrap(), format!("pintle-store {new}\n"));
+        assert!(journal.exists());
+    }
+}
+
 #[tokio::test]
 async fn leftovers_of_an_interrupted_creation_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
@@ -293,7 +319,12 @@ async fn leftovers_of_an_interrupted_creation_are_accepted() {
         &[],
         &[("lock", b"")],
         &[("lock", b""), ("format.new", b"pint")],
-        &[("lock", b""), ("format.new", b"pintle-store 1\n"), ("store.redb.new", b"redb")],
+        &[
+            ("lock", b""),
+            ("format.new", b"pintle-store 3\n"),
+            ("store.redb.new", b"redb"),
+            ("store.journal", b""),
+        ],
         &[("lost+found", b""), (".snapshots", b"")], // a file system's own
     ];
     for (n, files) in leftovers.into_iter().enumerate() {

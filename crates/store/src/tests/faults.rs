@@ -280,6 +280,20 @@ async fn storage_that_fails_at_any_call() {
     }
 }
 
+/// One small commit after the other is one synchronisation each, whatever the database does.
+#[tokio::test]
+async fn a_commit_is_one_synchronisation() {
+    let storage = Storage::default();
+    let store = open(DiskEngine::at(storage.clone(), None).unwrap());
+    let before = storage.synchronisations();
+    for n in 0..20 {
+        store.commit_one(create(&n.to_string(), "x")).await.unwrap();
+    }
+    assert_eq!(storage.synchronisations() - before, 20);
+    let left = DiskEngine::at(storage.after_exit(), None).unwrap();
+    assert_eq!(followed(&open(left)).await.texts().len(), 20, "a killed process loses nothing");
+}
+
 /// A compaction of an idle store needs few synchronisations, however much it removes.
 #[tokio::test]
 async fn compaction_of_an_idle_store_synchronises_rarely() {

@@ -28,7 +28,7 @@ async fn an_inspection_reads_every_record_and_changes_nothing() {
     // A copy of the files of an open store is as a crash leaves them.
     let crashed = dir.path().join("crashed");
     fs::create_dir(&crashed).unwrap();
-    for file in ["format", "lock", "store.redb"] {
+    for file in ["format", "lock", "store.redb", "store.journal"] {
         fs::copy(directory.join(file), crashed.join(file)).unwrap();
     }
     drop(store);
@@ -43,7 +43,8 @@ async fn an_inspection_reads_every_record_and_changes_nothing() {
 #[tokio::test]
 async fn an_inspection_finds_what_is_damaged_or_missing() {
     type Spoil = fn(&Path);
-    let rows: [(&str, Spoil); 4] = [
+    let rows: [(&str, Spoil); 5] = [
+        ("store.journal, is missing", |dir| fs::remove_file(dir.join("store.journal")).unwrap()),
         ("`format` is missing", |dir| fs::remove_file(dir.join("format")).unwrap()),
         ("`format` is damaged", |dir| fs::write(dir.join("format"), "").unwrap()),
         ("store.redb, is missing", |dir| fs::remove_file(dir.join("store.redb")).unwrap()),

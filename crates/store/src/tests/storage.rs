@@ -24,14 +24,18 @@ const PAGE: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage(Arc<Mutex<State>>);
 
-/// The replacement beside a storage's database.
+/// A file beside a storage's database.
 #[derive(Debug)]
-struct Replacement(Storage);
+struct Beside {
+    storage: Storage,
+    file: fn(&mut State) -> &mut File,
+}
 
 #[derive(Clone, Debug, Default)]
 struct State {
     database: File,
     replacement: File,
+    journal: File,
     /// The number of changes and synchronisations so far, and of synchronisations alone.
     operations: u64,
     synchronisations: u64,
@@ -99,14 +103,16 @@ impl Storage {
     /// Returns the storage after a power failure: everything that was synchronised, and any part of
     /// the rest.
     pub(super) fn after_power_failure(&self, random: &mut Random) -> Self {
-        let State { mut database, mut replacement, random: own, .. } = self.0.lock().clone();
-        for file in [&mut database, &mut replacement] {
+        let State { mut database, mut replacement, mut journal, random: own, .. } =
+            self.0.lock().clone();
+        for file in [&mut database, &mut replacement, &mut journal] {
             file.write_some(random, |random, odds| random.below(10) < odds);
             file.memory.clone_from(&file.disk);
         }
         // The mark of a clean close, and its removal, were not synchronised.
         let closed = random.below(2) == 0;
-        let state = State { database, replacement, closed, random: own, ..State::default() };
+        let state =
+            State { database, replacement, journal, closed, random: own, ..State::default() };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -136,16 +142,19 @@ impl Storage {
 
     /// Whether everything that is read is on disk, or will be after the next synchronisation.
     pub(super) fn is_consistent(&self) -> bool {
-        let File { mut disk, memory, dirty } = self.0.lock().database.clone();
-        dirty.iter().for_each(|change| change.apply(&mut disk));
-        disk == memory
+        let state = self.0.lock();
+        [&state.database, &state.journal].into_iter().all(|file| {
+            let mut disk = file.disk.clone();
+            file.dirty.iter().for_each(|change| change.apply(&mut disk));
+            disk == file.memory
+        })
     }
 
     /// True if these bytes are in the kernel's memory, on the disk, or among the dirty data.
     pub(super) fn holds(&self, bytes: &[u8]) -> bool {
         let state = self.0.lock();
         let is_in = |image: &[u8]| is_part(bytes, image);
-        [&state.database, &state.replacement].into_iter().any(|file| {
+        [&state.database, &state.replacement, &state.journal].into_iter().any(|file| {
             let mut written = file.dirty.iter().filter_map(|change| match change {
                 Change::Write { bytes, .. } => Some(bytes),
                 Change::Length(_) => None,
@@ -217,7 +226,9 @@ impl State {
             }
             (Some(_), Change::Length(_)) => return Err(full()),
             (Some(_), Change::Write { offset, bytes }) => {
-                Change::Write { offset, bytes: bytes[..bytes.len() / 2].to_vec() }
+                // The kernel copies whole pages or fails.
+                let end = (offset + bytes.len() / 2) / SECTOR * SECTOR;
+                Change::Write { offset, bytes: bytes[..end.saturating_sub(offset)].to_vec() }
             }
             (None, change) => change,
         };
@@ -302,30 +313,30 @@ impl StorageBackend for Storage {
     }
 }
 
-impl StorageBackend for Replacement {
+impl StorageBackend for Beside {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.0.lock().replacement.memory.len() as u64)
+        Ok((self.file)(&mut self.storage.0.lock()).memory.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_from(offset, out, |state| &mut state.replacement)
+        self.storage.read_from(offset, out, self.file)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.0.lock().apply(Change::Length(len as usize), |state| &mut state.replacement)
+        self.storage.0.lock().apply(Change::Length(len as usize), self.file)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.synchronise(|state| &mut state.replacement)
+        self.storage.synchronise(self.file)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let change = Change::Write { offset: offset as usize, bytes: data.to_vec() };
-        self.0.0.lock().apply(change, |state| &mut state.replacement)
+        self.storage.0.lock().apply(change, self.file)
     }
 }
 
-impl Medium for Replacement {
+impl Medium for Beside {
     fn hole_end(&self, position: u64) -> u64 {
         position
     }
@@ -362,7 +373,11 @@ impl Location for Storage {
 
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
         self.0.lock().replacement = File::default();
-        Ok(Box::new(Replacement(self.clone())))
+        Ok(Box::new(Beside { storage: self.clone(), file: |state| &mut state.replacement }))
+    }
+
+    fn journal(&self) -> Result<Box<dyn Medium>, Failure> {
+        Ok(Box::new(Beside { storage: self.clone(), file: |state| &mut state.journal }))
     }
 
     fn replace(&self) -> Result<(), Failure> {

@@ -1,0 +1,232 @@
+//! The entries that are in the journal and not in the database yet, and the checkpoints that apply
+//! them to it.
+//!
+//! A thread applies them, many in one transaction, while further commits go to the journal.
+//!
+//! It must not know how the journal and the database store entries.
+//!
+//! Invariants:
+//! - Entries are applied in order: the database has all entries up to a number, and [`Unapplied`]
+//!   has all later ones.
+//! - After a failed checkpoint nothing is applied until the database was reopened.
+
+use std::collections::{HashSet, VecDeque};
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+
+use super::journal::Found;
+use super::{Entry, Failure};
+use crate::Revision;
+
+/// A checkpoint is due when the records that it will write have this many bytes: enough of them
+/// that a transaction's own pages do not count, and few enough that reading the journal after a
+/// crash takes no time.
+const CHECKPOINT_BYTES: u64 = 256 << 10;
+
+/// The entries that the database does not have.
+#[derive(Debug, Default)]
+pub(super) struct Unapplied {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: VecDeque<Entry>,
+    /// The records that the entries remove.
+    garbage: HashSet<Revision>,
+    /// The number of the last entry that was added.
+    last: u64,
+    /// The bytes of the entries' records.
+    bytes: u64,
+    /// The bytes of the records that were removed since the last [`Unapplied::take_removed`].
+    removed: u64,
+    /// Whether a checkpoint is due. None is due after an opening, before the first commit.
+    is_due: bool,
+    /// Whether a checkpoint is in progress.
+    is_busy: bool,
+    halt: Option<Halt>,
+}
+
+/// Why no checkpoint begins.
+#[derive(Clone, Debug)]
+enum Halt {
+    /// The last one failed.
+    Failed(Failure),
+    /// The database is being reopened, or that failed.
+    Reopening,
+    /// The store is closed, or the thread ended.
+    Closed,
+}
+
+/// The entries of a checkpoint.
+pub(super) struct Portion {
+    pub(super) entries: Vec<Entry>,
+    /// The number of the last one.
+    pub(super) last: u64,
+}
+
+impl Unapplied {
+    /// Adds an entry that the journal has.
+    pub(super) fn push(&self, number: u64, entry: Entry) {
+        let mut state = self.state.lock();
+        state.bytes += entry.row_bytes();
+        state.garbage.extend(&entry.garbage);
+        state.last = number;
+        state.entries.push_back(entry);
+        if state.bytes >= CHECKPOINT_BYTES {
+            state.is_due = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Returns an error if checkpoints have failed.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.state.lock().check()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.state.lock().entries.is_empty()
+    }
+
+    /// Waits until the database has everything.
+    pub(super) fn settle(&self) -> Result<(), Failure> {
+        let mut state = self.state.lock();
+        while !state.entries.is_empty() {
+            state.check()?;
+            state.is_due = true;
+            self.changed.notify_all();
+            self.changed.wait(&mut state);
+        }
+        state.check()
+    }
+
+    /// Returns the bytes of the records that checkpoints removed since the last call.
+    pub(super) fn take_removed(&self) -> u64 {
+        std::mem::take(&mut self.state.lock().removed)
+    }
+
+    /// Applies entries with `apply`, which returns the bytes of the removed records, until the store
+    /// is closed.
+    pub(super) fn run(&self, apply: impl Fn(&Portion) -> Result<u64, Failure>) {
+        let _guard = Guard(self);
+        while let Some(portion) = self.next() {
+            let outcome = apply(&portion);
+            let mut state = self.state.lock();
+            state.is_busy = false;
+            match outcome {
+                Ok(removed) => {
+                    state.entries.drain(..portion.entries.len());
+                    for revision in portion.entries.iter().flat_map(|entry| &entry.garbage) {
+                        state.garbage.remove(revision);
+                    }
+                    state.bytes -= portion.entries.iter().map(Entry::row_bytes).sum::<u64>();
+                    state.removed += removed;
+                }
+                Err(failure) => state.halt = Some(Halt::Failed(failure)),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for the next checkpoint; returns `None` when the store is closed.
+    fn next(&self) -> Option<Portion> {
+        let mut state = self.state.lock();
+        loop {
+            if matches!(state.halt, Some(Halt::Closed)) {
+                return None;
+            }
+            if state.is_due && state.halt.is_none() {
+                (state.is_due, state.is_busy) = (false, true);
+                let entries = state.entries.iter().cloned().collect();
+                return Some(Portion { entries, last: state.last });
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Begins no more checkpoints, and waits for the one in progress. Fails if the thread that
+    /// makes them has ended.
+    pub(super) fn pause(&self) -> Result<(), Failure> {
+        self.halt(Halt::Reopening);
+        let state = self.state.lock();
+        if matches!(state.halt, Some(Halt::Closed)) { state.check() } else { Ok(()) }
+    }
+
+    /// Replaces the entries by those of a journal that was opened, and allows checkpoints.
+    pub(super) fn resume(&self, Found { entries, last }: Found) {
+        let mut state = self.state.lock();
+        let bytes = entries.iter().map(Entry::row_bytes).sum();
+        let garbage = entries.iter().flat_map(|entry| &entry.garbage).copied().collect();
+        let (entries, removed) = (entries.into(), state.removed);
+        *state = State { entries, garbage, last, bytes, removed, ..State::default() };
+    }
+
+    /// Ends [`Self::run`].
+    pub(super) fn close(&self) {
+        self.halt(Halt::Closed);
+    }
+
+    fn halt(&self, halt: Halt) {
+        let mut state = self.state.lock();
+        while state.is_busy {
+            self.changed.wait(&mut state);
+        }
+        if !matches!(state.halt, Some(Halt::Closed)) {
+            state.halt = Some(halt);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Returns the encoded record of a revision, if an entry has it.
+    pub(super) fn read(&self, revision: Revision) -> Option<Bytes> {
+        let state = self.state.lock();
+        // The entries' records are in the order of their revisions, and recent ones are read most.
+        let begins = |entry: &&Entry| entry.rows.first().is_some_and(|(at, _)| *at <= revision);
+        let Entry { rows, .. } = state.entries.iter().rev().find(begins)?;
+        let at = rows.binary_search_by_key(&revision, |(revision, _)| *revision).ok()?;
+        Some(rows[at].1.clone())
+    }
+
+    /// Whether an entry removes the record of a revision.
+    pub(super) fn removes(&self, revision: Revision) -> bool {
+        self.state.lock().garbage.contains(&revision)
+    }
+
+    /// Returns the encoded records after a revision, and all revisions that are removed.
+    pub(super) fn changes(&self, after: Revision) -> (Vec<(Revision, Bytes)>, HashSet<Revision>) {
+        let state = self.state.lock();
+        let rows = state.entries.iter().flat_map(|entry| &entry.rows);
+        let rows = rows.filter(|(revision, _)| *revision > after).cloned().collect();
+        (rows, state.garbage.clone())
+    }
+
+    /// Returns the floor of the last entry that has one.
+    pub(super) fn floor(&self) -> Option<Revision> {
+        self.state.lock().entries.iter().rev().find_map(|entry| entry.floor)
+    }
+}
+
+impl State {
+    fn check(&self) -> Result<(), Failure> {
+        match &self.halt {
+            None => Ok(()),
+            Some(Halt::Failed(failure)) => Err(failure.clone()),
+            Some(Halt::Reopening) => Err(Failure("its database is not open".to_owned())),
+            Some(Halt::Closed) => Err(Failure("it takes no more checkpoints".to_owned())),
+        }
+    }
+}
+
+/// Ends all waiting when the thread ends, even by a panic.
+struct Guard<'a>(&'a Unapplied);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.is_busy = false;
+        state.halt = Some(Halt::Closed);
+        self.0.changed.notify_all();
+    }
+}
