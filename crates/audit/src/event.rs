@@ -42,7 +42,8 @@ impl Level {
 pub enum Stage {
     /// User and target are known; nothing has been done.
     RequestReceived,
-    /// The answer's head was sent; only for long-running requests, such as watches.
+    /// The answer's head was sent; only for long-running requests, such as watches, and for
+    /// requests whose authentication failed.
     ResponseStarted,
     /// The answer was sent.
     ResponseComplete,
@@ -135,7 +136,7 @@ pub enum Response {
     ClosedEarly,
 }
 
-/// Annotations of the parts of the server, by key. Most texts are constants.
+/// Annotations that parts of the server add, by key. Most texts are constants.
 pub type Annotations = BTreeMap<Cow<'static, str>, Cow<'static, str>>;
 
 /// The record of one stage of one request. It borrows all of its parts, so that they are copied only into the
@@ -152,7 +153,7 @@ pub struct Event<'a> {
     pub request: Request<'a>,
     /// The impersonated user.
     pub impersonated: Option<&'a User>,
-    /// The mode of constrained impersonation that permitted this, if any: `user-info`.
+    /// The mode of constrained impersonation that permitted this, if any, such as `user-info`.
     pub impersonation_constraint: Option<&'a str>,
     /// The object; `None` for paths that are not resources.
     pub object: Option<ObjectReference<'a>>,
@@ -164,6 +165,6 @@ pub struct Event<'a> {
     pub response_object: Option<&'a [u8]>,
     /// Whether managed fields are removed from the objects.
     pub omits_managed_fields: bool,
-    /// Annotations of the parts of the server.
+    /// Annotations that parts of the server have added.
     pub annotations: &'a Annotations,
 }

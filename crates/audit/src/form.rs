@@ -17,8 +17,8 @@ pub enum Form {
 }
 
 impl Event<'_> {
-    /// Appends the event in a form. If its JSON would exceed `bytes_max`, its objects are removed.
-    /// Returns false and appends nothing if it is still too large.
+    /// Appends the event in a form. If its JSON would have `bytes_max` bytes or more, its objects
+    /// are removed. Returns false and appends nothing if the event is still too large.
     pub fn write(&self, form: &Form, bytes_max: Option<usize>, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let mut fits = |event: &Event<'_>| {

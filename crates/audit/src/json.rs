@@ -16,7 +16,7 @@ use crate::{Event, ObjectReference, Request, RequestText, Response};
 /// The prefix of self-described CBOR (RFC 8949, section 3.4.6).
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// The members that an event begins with. The items of a list have none of them.
+/// The first members of an event, which name its type. An item of a list does not have them.
 pub(crate) const TYPE: &str = r#","kind":"Event","apiVersion":"audit.k8s.io/v1""#;
 
 impl Event<'_> {
@@ -198,7 +198,7 @@ fn document(bytes: &[u8], omits_managed_fields: bool, out: &mut Vec<u8>) {
     compact(bytes, out);
 }
 
-/// An answer's object as JSON. The server wrote it, so anything else is YAML.
+/// An answer's object as JSON. The server wrote it, so text that is not JSON is YAML.
 fn decoded_response(bytes: &[u8]) -> Cow<'_, [u8]> {
     let bytes = decoded(bytes);
     if json::check(&bytes).is_ok() {

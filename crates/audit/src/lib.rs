@@ -1,8 +1,9 @@
 //! Audit: which requests are recorded, and the contents of the records.
 //!
 //! A [`Policy`] determines the [`Level`] at which a request is recorded; an [`Event`] records a
-//! stage of a request and can be written in several formats. It must not know HTTP, files, the
-//! clock, or how events reach a backend.
+//! stage of a request and can be written in several formats.
+//!
+//! Must not know HTTP, files, the clock, or how events reach a backend.
 //!
 //! Invariants:
 //! - An event in a line-based format is one line: text from clients never ends a line.

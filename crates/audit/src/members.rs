@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use pintle_meta::time;
 use pintle_value::json;
 
-/// A name as it stands between a member and a value.
+/// A member's name in quotation marks, with the comma before it and the colon after it.
 macro_rules! key {
     ($name:literal) => {
         concat!(",\"", $name, "\":")
@@ -14,8 +14,8 @@ macro_rules! key {
 }
 pub(crate) use key;
 
-/// Writes the members of a JSON object. Each member begins with a comma; the first comma becomes the
-/// brace: a name is copied at once with the characters around it.
+/// Writes the members of a JSON object. Each member begins with a comma, so that a name is copied
+/// in one piece with the characters around it. The first comma becomes the opening brace.
 pub(crate) struct Members<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     start: usize,
@@ -57,7 +57,7 @@ impl<'a> Members<'a> {
         });
     }
 
-    /// Omitted if it is empty.
+    /// Writes a text, unless it is empty.
     #[inline]
     pub(crate) fn some_text(&mut self, key: &'static str, text: &str) {
         if !text.is_empty() {
@@ -65,7 +65,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Omitted if there are none.
+    /// Writes a list of texts, unless it is empty.
     pub(crate) fn texts(&mut self, key: &'static str, all: &[String]) {
         if !all.is_empty() {
             self.member(key, |out| texts(all, out));

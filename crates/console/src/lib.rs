@@ -44,7 +44,7 @@ impl File {
 mod tests {
     use super::*;
 
-    /// The promise of the console's size.
+    /// The promised limit of the console's size.
     const BYTES_MAX: usize = 300 * 1024;
 
     #[test]
@@ -63,7 +63,8 @@ mod tests {
         }
     }
 
-    /// The policy of the console forbids what is written into its page (`script-src 'self'`).
+    /// The content security policy of the console forbids inline scripts and styles
+    /// (`script-src 'self'`).
     #[test]
     fn the_page_has_no_inline_script_or_style() {
         let page = file("").expect("the page").content().expect("the page");

@@ -22,9 +22,9 @@ pub struct Bounds {
 pub enum Infeasible {
     /// The bounds of a class contradict each other.
     Bounds,
-    /// The sum of the lower bounds exceeds the sum.
+    /// The lower bounds add up to more than the sum.
     TooLittle,
-    /// The sum of the upper bounds is below the sum.
+    /// The upper bounds add up to less than the sum.
     TooMuch,
 }
 

@@ -11,8 +11,8 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// Creates a dealer of `hand_size` out of `queues`; `None` if there are too few queues, or more
-    /// than 60 bits of a hash would be needed.
+    /// Creates a dealer of `hand_size` out of `queues`; `None` if a number is zero or too large, if
+    /// there are too few queues, or if more than 60 bits of a hash would be needed.
     pub fn new(queues: usize, hand_size: usize) -> Option<Self> {
         const QUEUES_MAX: usize = 1 << 26;
         const ENTROPY_BITS_MAX: f64 = 60.0;
@@ -23,8 +23,8 @@ impl Dealer {
         (ways.sum::<f64>().ceil() <= ENTROPY_BITS_MAX).then_some(Self { queues, hand_size })
     }
 
-    /// Chooses the queues of the flow with this hash: different numbers less than the number of
-    /// queues.
+    /// Chooses the queues of the flow with this hash. Writes different indexes of queues to `hand`,
+    /// and returns how many.
     pub fn deal(&self, hash: u64, hand: &mut [usize; MAX_HAND_SIZE]) -> usize {
         let mut rest = hash;
         for (dealt, card) in hand.iter_mut().enumerate().take(self.hand_size) {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::work::{SeatSeconds, WorkEstimate, as_f64};
 
-/// The maximum for a list (upstream: with the gate `SizeBasedListCostEstimate`, which is on).
+/// The maximum seats of a list (upstream: with the gate `SizeBasedListCostEstimate`, which is on).
 pub const LIST_SEATS_MAX: usize = 100;
-/// The maximum for a write.
+/// The maximum seats of a write.
 pub const WRITE_SEATS_MAX: usize = 10;
 
 const BYTES_PER_SEAT: u64 = 100_000;
-/// The memory limit of a list from the cache, which is sent in pieces.
+/// The most memory in bytes that a list from the cache takes, because it is sent in pieces.
 const STREAMED_BYTES_MAX: u64 = 1_000_000;
 const WATCHES_PER_SEAT: usize = 10;
 /// The time that a seat is occupied for the event of a write.
@@ -42,10 +42,10 @@ pub fn list(listed: &Listed, level_max: usize) -> WorkEstimate {
     WorkEstimate::seats(seats.max(1).min(at_most(LIST_SEATS_MAX, level_max)))
 }
 
-/// Estimates a write that so many watches receive.
+/// Estimates a write that this number of watches receives.
 ///
-/// Each watch occupies a part of a seat for a moment. If that exceeds the maximum number of seats,
-/// the seats are occupied for longer.
+/// Each watch occupies a part of a seat for a moment. If all of them need more than the maximum
+/// number of seats, the seats are occupied for longer.
 pub fn write(watches: usize, level_max: usize) -> WorkEstimate {
     if watches < WATCHES_PER_SEAT {
         return WorkEstimate::seats(1);

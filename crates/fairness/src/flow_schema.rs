@@ -110,7 +110,7 @@ impl FlowSchema {
         self.rules.iter().any(|rule| rule.matches(request))
     }
 
-    /// The property by which the request's flow differs from others.
+    /// The user name or namespace that distinguishes the request's flow; `""` without either.
     pub fn distinguisher_of<'a>(&self, request: &Attributes<'a>) -> &'a str {
         match (self.distinguisher, request.subject) {
             (Some(Distinguisher::ByUser), _) => &request.user.name,

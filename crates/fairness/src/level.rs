@@ -133,8 +133,8 @@ pub fn borrow(levels: &[(Limits, Demand, usize, bool)]) -> (Vec<Adjusted>, f64) 
         } else {
             parts.as_ref().map_or(*current, |parts| rounded(parts[index]))
         };
-        // Unlike upstream, a level always keeps one seat: without it, a new request would wait for
-        // seconds.
+        // Unlike upstream, a level with seats of its own keeps at least one of them: without it, a
+        // new request would wait for seconds.
         let current = current.max(limits.nominal.min(1));
         Adjusted { current, target: Some(classes[index].target) }
     });

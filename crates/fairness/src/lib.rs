@@ -6,13 +6,13 @@
 //! [`limits`] divides the server's seats among the levels, [`borrow`] lends unused seats to other
 //! levels, and [`estimate`] computes the seats of a request.
 //!
-//! It must not know where objects are stored, HTTP, or how a request waits. There is no clock: time
-//! is an argument, the duration since an origin that the caller chooses, and never decreases.
+//! Must not know where objects are stored, HTTP, or how a request waits. There is no clock: time is
+//! an argument, the duration since an origin that the caller chooses, and never decreases.
 //!
 //! Invariants:
-//! - The seats in use of a level never exceed its limit, with two exceptions: a request that is
-//!   wider than the limit is executed alone, and a limit can be lowered while requests are
-//!   executing.
+//! - The seats in use of a level that is not exempt never exceed its limit, with two exceptions: a
+//!   request that is wider than the limit is executed alone, and a limit can be lowered while
+//!   requests are executing.
 //! - A waiting request is executed once seats are free: no queue starves.
 //!
 //! Names and numbers are upstream's (k8s.io/apiserver/pkg/util/flowcontrol).

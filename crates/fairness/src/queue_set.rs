@@ -88,7 +88,7 @@ pub struct Dispatched {
     pub start: SeatSeconds,
     /// The minimum and the maximum of the start values of all waiting queues.
     pub bounds: (SeatSeconds, SeatSeconds),
-    /// The same, less the work in progress.
+    /// The same, where each start value is less by the work in progress of its queue.
     pub discounted: (SeatSeconds, SeatSeconds),
 }
 
@@ -156,8 +156,8 @@ enum Phase {
 
 impl<T> QueueSet<T> {
     /// Creates a level without requests. With `leaves_half`, no user takes more seats than remain
-    /// free: one who occupies seats for a long time has at most half of them, and others get a seat
-    /// at once. (Upstream has no such limit; exempt levels have none, either.)
+    /// free: a user who occupies seats for a long time has at most half of them, and others get a
+    /// seat at once. (Upstream has no such limit; exempt levels have none, either.)
     pub fn new(discipline: Discipline, limit: usize, leaves_half: bool, now: Duration) -> Self {
         let mut new = Self {
             discipline: Discipline::Reject,
@@ -201,7 +201,8 @@ impl<T> QueueSet<T> {
         self.dispatch_all(now);
     }
 
-    /// Handles a new request. Others may be dispatched by this: see [`Self::take_dispatched`].
+    /// Handles a new request. This may dispatch other requests, too: see
+    /// [`Self::take_dispatched`].
     pub fn arrive(&mut self, now: Duration, arriving: Arriving<'_, T>) -> Arrival {
         self.release_due(now);
         let Discipline::Queue { length_max, .. } = self.discipline else {
@@ -295,7 +296,7 @@ impl<T> QueueSet<T> {
         self.lingering.first().map(|(at, _)| *at)
     }
 
-    /// Whether there are no requests.
+    /// Whether no request waits or is executed.
     pub fn is_idle(&self) -> bool {
         self.counts.waiting == 0 && self.counts.executing == 0
     }
@@ -507,7 +508,8 @@ impl<T> QueueSet<T> {
         held.is_some_and(|held| held >= free)
     }
 
-    /// Advances the progress meter by the service that the queues could have had since.
+    /// Advances the progress meter by the service that each queue could have had since the last
+    /// call.
     fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.last);
         self.last = self.last.max(now);

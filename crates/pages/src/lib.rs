@@ -4,7 +4,7 @@
 //! kernel maps sixteen pages for each one that is touched. [`release`] unmaps all of them; code
 //! that still runs is mapped again from the page cache at its next execution.
 //!
-//! Must not know: what the program is.
+//! Must not know the purpose of the program.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -17,7 +17,7 @@ pub fn release() -> std::io::Result<usize> {
     linux::release()
 }
 
-/// Does nothing on systems other than Linux.
+/// Fails on systems other than Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn release() -> std::io::Result<usize> {
     Err(std::io::ErrorKind::Unsupported.into())

@@ -72,11 +72,11 @@ nonsense
             let others: Vec<_> =
                 (0..4).map(|_| scope.spawn(|| (0..1000).map(|_| sum()).sum::<u64>())).collect();
             for _ in 0..100 {
-                assert!(release().expect("Linux tells and takes") > 0);
+                assert!(release().expect("Linux releases the code") > 0);
                 assert_eq!(sum(), 499_500);
             }
             for other in others {
-                assert_eq!(other.join().expect("it runs on"), 499_500_000);
+                assert_eq!(other.join().expect("the thread ends"), 499_500_000);
             }
         });
     }

@@ -1,5 +1,5 @@
-//! Aggregation: group versions that an APIService delegates to an extension API server. They are
-//! served there, whatever definitions exist here.
+//! Aggregation: group versions that an APIService delegates to an extension API server. That server
+//! serves them even if this server has a definition of the same resources.
 
 mod discovery;
 mod documents;
@@ -24,7 +24,7 @@ pub(crate) use proxy::ProxiedRequest;
 pub(crate) use services::ApiService;
 use services::ApiServices;
 
-/// The APIServices, the client of their servers, and what these serve.
+/// The APIServices, the client of their servers, and the last discovery of each server.
 pub(crate) struct Aggregation {
     services: ApiServices,
     extensions: Extensions,
@@ -42,8 +42,9 @@ impl Aggregation {
         self.services.follow(registry);
     }
 
-    /// The APIService of a path, if an extension API server serves it: `/apis/G/V` and below, the
-    /// OpenAPI document of the version, and that of the group.
+    /// The APIService of a path, if an extension API server serves the path: `/apis/G/V` and below,
+    /// the OpenAPI v3 document of the version, and that of the group. A version's document that was
+    /// converted from v2 is served by this server.
     pub(crate) fn answering(&self, path: &str) -> Option<Arc<ApiService>> {
         let document = path.strip_prefix("/openapi/v3");
         let mut parts = document.unwrap_or(path).strip_prefix("/apis/")?.split('/');

@@ -2,7 +2,7 @@
 //!
 //! The steps, in order: timeout (400), authentication (401), impersonation (403), authorization
 //! (403), priority and fairness or the in-flight limits (429), then the handler (400, 404 and
-//! others) or the extension API server that serves the path; at last headers, compression and
+//! others) or the extension API server that serves the path; finally compression, headers and
 //! metrics. Upstream takes a seat before it authorizes; here a request that is refused takes no
 //! seat.
 //!
@@ -90,7 +90,7 @@ pub(crate) struct Settings {
     pub(crate) request_timeout: Duration,
     /// The timeout of a watch is random between this and twice this, unless the client sets one.
     pub(crate) min_request_timeout: Duration,
-    /// A request that takes longer is logged; zero for none.
+    /// A request that takes longer is logged. If zero, no request is logged.
     pub(crate) slow_request_threshold: Duration,
     /// See [`crate::health::Health`].
     pub(crate) livez_grace_period: Duration,
@@ -116,9 +116,9 @@ pub(crate) struct Settings {
     pub(crate) flagz: bool,
     /// See [`crate::Config`].
     pub(crate) flags: Vec<(String, String)>,
-    /// Which release the server acts as.
+    /// The release that the server acts as.
     pub(crate) version: EffectiveVersion,
-    /// Where clients reach the server: `host:port`.
+    /// The address at which clients reach the server: `host:port`.
     pub(crate) address: String,
 }
 
@@ -260,9 +260,10 @@ impl Api {
             }
         }
         progress.code = response.status().as_u16();
-        // The bytes of a short response exist by now, so it gives back its permit and seats. A long
-        // response is encoded while it is sent and keeps them until then, as in upstream's
-        // handlers; its time is bounded. So does a session.
+        // The bytes of a short response exist by now, so the request gives back its permit and
+        // seats. A long response is encoded while it is sent, so its request keeps them until the
+        // response has been sent, as in upstream's handlers; the time of sending is bounded. A
+        // session keeps its permit until it ends.
         if !response.body().is_long() && !response.body().is_session() {
             progress.permit = None;
             progress.seat.get_mut().take();
@@ -307,7 +308,8 @@ impl Api {
         self.settings.min_request_timeout.mul_f64(1.0 + self.audit_ids.fraction())
     }
 
-    /// Adds the headers that every response has (OAS-09), and drops the body of a response to HEAD.
+    /// Adds the headers that every response of the API has (OAS-09), and drops the body of a
+    /// response to HEAD.
     fn finish(
         &self,
         head: &Parts,

@@ -23,7 +23,7 @@ impl AuditIds {
         HeaderValue::from_str(&pintle_meta::uid::format(bytes)).expect("a UUID is plain ASCII")
     }
 
-    /// A number from 0 up to 1.
+    /// A random number that is at least 0 and less than 1.
     pub(crate) fn fraction(&self) -> f64 {
         f64::from((self.ids.next() >> 32) as u32) / (f64::from(u32::MAX) + 1.0)
     }

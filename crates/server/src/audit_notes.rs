@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use tokio::task::futures::TaskLocalFuture;
 
-/// The most notes of a request; further ones are dropped.
+/// The most notes that a request collects between two calls of [`take`]; further ones are dropped.
 const NOTES_MAX: usize = 64;
 
 /// A key and a value.

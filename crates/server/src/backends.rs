@@ -46,7 +46,7 @@ pub(crate) struct Backend {
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// Its resolved addresses, if they were resolved and checked before dialling.
     pub(crate) addresses: Option<Arc<[SocketAddr]>>,
-    /// The direct connection or the proxy to it.
+    /// Connects to the backend, directly or through a proxy.
     pub(crate) dialer: Dialer,
 }
 
@@ -89,7 +89,7 @@ impl Backend {
     }
 }
 
-/// The deprecated properties of the certificates of a server that was sent a request.
+/// The deprecated properties of the certificates of the server that a request was sent to.
 pub(crate) fn deprecations(answer: &Result<Response, Failure>) -> Deprecations {
     match answer {
         Ok(answer) => answer.extensions().get().copied().unwrap_or_default(),

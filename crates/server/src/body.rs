@@ -43,7 +43,8 @@ pub(crate) struct Body {
     lane: Option<Lane>,
     /// The number of pieces sent since the last yield to other connections.
     in_a_row: u8,
-    /// Dropped when the body has been sent or aborted: counts, limits.
+    /// Counts the sent bytes and holds the request's permits. Dropped when the body has been sent
+    /// or aborted.
     guard: Option<Box<dyn Guard>>,
     /// True if the client may pause the body for hours, because the body or its upgraded connection
     /// relays a backend.
@@ -70,7 +71,7 @@ pub(crate) trait Pieces: Send {
 }
 
 /// The backend broke off its response, or the rest of a response cannot be made. This server breaks
-/// off its own, too, so that the client notices.
+/// off its response to the client, too, so that the client notices.
 #[derive(Debug, thiserror::Error)]
 #[error("the rest of the answer is missing: {0}")]
 pub(crate) struct Broken(pub(crate) String);
@@ -180,7 +181,7 @@ impl Body {
         Self::new(Source::Upgraded(session))
     }
 
-    /// Takes the session, which runs after the response. It holds the guard.
+    /// Takes the session, which runs after the response. The session holds the guard.
     pub(crate) fn take_upgraded(&mut self) -> Option<UpgradedSession> {
         if !matches!(self.source, Source::Upgraded(_)) {
             return None;
@@ -223,7 +224,8 @@ impl Body {
         self.guard.iter_mut().for_each(|guard| guard.broke_off());
     }
 
-    /// Adds a newline at the end; empty bodies and watches are unchanged.
+    /// Adds a newline at the end of a full or encoded body. An empty body, a watch and a backend's
+    /// response are unchanged.
     pub(crate) fn line(mut self) -> Self {
         self.source = match self.source {
             Source::Full { bytes, .. } => Source::Full { newline: !bytes.is_empty(), bytes },
@@ -237,7 +239,7 @@ impl Body {
         self
     }
 
-    /// True for a long body that is not a watch: it is worth compressing.
+    /// True for a full or encoded body of more than [`CHUNK_BYTES`], which is worth compressing.
     pub(crate) fn is_long(&self) -> bool {
         match &self.source {
             Source::Full { bytes, .. } => bytes.len() > CHUNK_BYTES,
@@ -246,7 +248,7 @@ impl Body {
         }
     }
 
-    /// Wraps the pieces; watches are unchanged.
+    /// Wraps the pieces of a full or encoded body; other bodies are unchanged.
     pub(crate) fn map_pieces(
         mut self,
         wrap: impl FnOnce(Box<dyn Pieces>) -> Box<dyn Pieces>,
@@ -282,7 +284,7 @@ impl Body {
         }
     }
 
-    /// Converts the body as a whole; watches are unchanged.
+    /// Converts a full or encoded body as a whole; other bodies are unchanged.
     pub(crate) fn map_whole(mut self, convert: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
         let whole = match self.source {
             Source::Full { bytes, .. } => bytes,
@@ -380,7 +382,7 @@ impl<B> Upload<B> {
         Self(Some(body))
     }
 
-    /// Takes the body; what remains is empty.
+    /// Takes the body and leaves an empty one.
     pub(crate) fn take(&mut self) -> Self {
         Self(self.0.take())
     }
@@ -431,7 +433,7 @@ pub(crate) fn discard(mut body: impl RequestBody + Send + 'static, head: &Parts)
     });
 }
 
-/// Reads a request's body, or returns 413 or 504.
+/// Reads a request's body, or returns 400, 413 or 504.
 pub(crate) async fn read(body: impl RequestBody) -> Result<Bytes, Status> {
     tokio::time::timeout(READ_TIMEOUT, read_to_end(body)).await.unwrap_or_else(|_| {
         Err(Status::timeout("the body of the request did not come within the allotted timeout", 0))

@@ -50,7 +50,7 @@ pub use tracing::{Tracing, TracingEndpoint};
 pub struct Config {
     /// The directory of the store, the certificates and the kubeconfig.
     pub data_dir: PathBuf,
-    /// Store and certificates live in memory, as long as the process.
+    /// The store and the certificates are in memory and are lost when the process ends.
     pub ephemeral: bool,
     /// The etcd that stores the objects, instead of the embedded store. The data directory then
     /// holds only certificates and the kubeconfig.
@@ -64,13 +64,14 @@ pub struct Config {
     /// The snapshots that the server takes at intervals.
     pub snapshots: Option<SnapshotSchedule>,
     /// The path of the administrator's kubeconfig. By default it is `admin.kubeconfig` in the data
-    /// directory, or in a temporary one.
+    /// directory, or in a temporary directory if `ephemeral` is set.
     pub kubeconfig: Option<PathBuf>,
     /// The address to listen on.
     pub bind_address: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub secure_port: u16,
-    /// The address at which the cluster's members reach the server, if it differs.
+    /// The address at which the cluster's members reach the server, if it differs from the address
+    /// to listen on.
     pub advertise_address: Option<IpAddr>,
     /// The directory of certificates; by default `pki` in the data directory.
     pub cert_dir: Option<PathBuf>,
@@ -98,11 +99,13 @@ pub struct Config {
     pub bootstrap_tokens: bool,
     /// The keys and issuers of service account tokens.
     pub service_accounts: ServiceAccounts,
-    /// Which release the server acts as.
+    /// The release that the server acts as.
     pub effective_version: EffectiveVersion,
-    /// Serve later versions of what the release serves (`--emulation-forward-compatible`).
+    /// Serves later versions of the APIs that the release serves
+    /// (`--emulation-forward-compatible`).
     pub emulation_forward_compatible: bool,
-    /// Serve later versions that `runtime_config` names (`--runtime-config-emulation-forward-compatible`).
+    /// Serves later versions that `runtime_config` names
+    /// (`--runtime-config-emulation-forward-compatible`).
     pub runtime_config_emulation_forward_compatible: bool,
     /// The enabled API versions.
     pub runtime_config: RuntimeConfig,
@@ -136,7 +139,8 @@ pub struct Config {
     pub request_timeout: Duration,
     /// The timeout of a watch is random between this and twice this, unless the client sets one.
     pub min_request_timeout: Duration,
-    /// A request that takes longer is logged with the times of its layers; zero for none.
+    /// A request that takes longer is logged with the times of its layers. If zero, no request is
+    /// logged.
     pub slow_request_threshold: Duration,
     /// The export of traces; `None` exports none.
     pub tracing: Option<Tracing>,

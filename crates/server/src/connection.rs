@@ -167,7 +167,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// hyper moves the future of a request several times, so it is a pointer.
+    /// hyper moves the future of a request several times, so the future is boxed.
     fn begin(self, request: Request<Incoming>) -> BoxFuture<'static, Served> {
         Box::pin(audit_notes::collecting(self.serve(request)))
     }

@@ -1,8 +1,8 @@
-//! The console at `/console/`, where `--console` asks for it (CON-01).
+//! The console at `/console/`, which is served if `--console` is set (CON-01).
 //!
 //! Its files hold no data and are the same for everybody. A browser asks for them before anybody
-//! can log in, so they may be read by whoever may read [`PUBLIC_PATH`]; the requests of the page to the API
-//! are like those of any client.
+//! can log in, so every user who may read [`PUBLIC_PATH`] may read them. The page's requests to the
+//! API are authorized like those of any client.
 
 use http::header::{
     CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
@@ -26,8 +26,9 @@ pub(crate) const PATH: &str = "/console/";
 /// anonymous clients unless `--anonymous-auth=false`.
 const PUBLIC_PATH: &str = "/version";
 
-/// What the page may do: run scripts, use styles and connect to this server only. Nothing is
-/// written into a page as HTML (trusted types), and no other page contains it.
+/// The content security policy: scripts, styles and images come from this server only, and the page
+/// connects to this server only. Scripts cannot write HTML into the page (trusted types), and no
+/// other page may contain the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
@@ -60,9 +61,9 @@ pub(crate) fn answer(path: &str, head: &Parts) -> Option<Result<Response, Status
     Some(file.and_then(|file| send(file, &head.headers)))
 }
 
-/// Refuses a request that a web page of another site makes. With the console, users' browsers have
-/// their certificates, and a browser sends those with requests of any page (cross-site request
-/// forgery). A link to the console is none of these.
+/// Refuses a request that a web page of another site makes. Users of the console have client
+/// certificates in their browsers, and a browser sends a certificate with the requests of any page
+/// (cross-site request forgery). A navigation by a link is not refused.
 pub(crate) fn check_origin(head: &Parts) -> Result<(), Status> {
     let is = |name: &HeaderName, values: &[&str]| {
         head.headers.get(name).is_some_and(|value| values.iter().any(|known| value == known))
@@ -76,8 +77,8 @@ pub(crate) fn check_origin(head: &Parts) -> Result<(), Status> {
     Ok(())
 }
 
-/// The name of a file of the console; `Some(None)` for the path without its slash, which leads to
-/// the page.
+/// The name of a file of the console; `Some(None)` for the path without its slash, which redirects
+/// to the page.
 fn name(path: &str) -> Option<Option<&str>> {
     match path.strip_prefix(PATH) {
         None if path == PATH.trim_end_matches('/') => Some(None),

@@ -1,8 +1,8 @@
 //! Discovery documents, legacy and aggregated.
 //!
-//! Built from the registry's definitions and from the discovery of extension API servers, cached as
-//! bytes, and rebuilt when either changes. A group version that has an extension API server belongs
-//! to it, whatever definitions exist.
+//! The documents are built from the registry's definitions and from the discovery of extension API
+//! servers, cached as bytes, and rebuilt when either changes. If a group version has an extension
+//! API server, this server's own definitions of it are not listed.
 
 mod aggregated;
 mod extension;
@@ -169,7 +169,7 @@ impl Documents {
         known.map(|(_, bytes)| bytes.clone())
     }
 
-    /// Every path of discovery, for `/`.
+    /// The paths of this server's own discovery documents, for `/`.
     pub(crate) fn paths(&self) -> impl Iterator<Item = String> + '_ {
         let versions = self.version.iter().map(|((group, version), _)| match group.as_str() {
             "" => format!("/api/{version}"),

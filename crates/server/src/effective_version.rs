@@ -1,5 +1,5 @@
-//! Which release the server acts as (`--emulated-version`), and the oldest release among the servers that it
-//! shares a database with (`--min-compatibility-version`).
+//! The release that the server acts as (`--emulated-version`), and the oldest release among the
+//! servers that share its database (`--min-compatibility-version`).
 //!
 //! Upstream: component-base/compatibility.
 
@@ -24,7 +24,7 @@ const OLDEST: Release = Release { major: 1, minor: NEWEST_MINOR - 3 };
 /// The only component that a version can be named for.
 const COMPONENT: &str = "kube";
 
-/// The releases that decide what is served, and which features are on.
+/// The releases that determine the served APIs and the enabled features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EffectiveVersion {
     emulation: Release,
@@ -41,7 +41,7 @@ impl EffectiveVersion {
     /// Reads the values of both flags, each `1.35` or `kube=1.35`.
     ///
     /// # Errors
-    /// If a value is no release of this component, or none that this program can act as.
+    /// If a value is no release of this component, or this program cannot act as that release.
     pub fn parse<'a>(
         emulated: impl IntoIterator<Item = &'a str>,
         min_compatibility: impl IntoIterator<Item = &'a str>,
@@ -81,7 +81,7 @@ impl EffectiveVersion {
         }
     }
 
-    /// Whether the server acts as an older release than it is.
+    /// True if the server acts as an older release than it is.
     pub fn is_emulation(&self) -> bool {
         self.emulation != BINARY
     }
@@ -125,7 +125,7 @@ impl Release {
     }
 }
 
-/// A decimal number without a zero before it.
+/// A decimal number without leading zeros.
 fn number(text: &str) -> Option<u32> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit())
         && (text.len() == 1 || !text.starts_with('0'));

@@ -34,7 +34,8 @@ const FLAG: &str = "encryption-provider-config";
 /// How often the server tries again to decrypt values while the configuration is unchanged.
 const RETRY_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long the start waits until all plugins are healthy. The start decrypts everything that is stored.
+/// How long the start waits until all plugins are healthy. The start needs them, because it
+/// decrypts all stored values.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the start asks a plugin that is not healthy.
 const START_RETRY_PERIOD: Duration = Duration::from_secs(1);
@@ -205,8 +206,8 @@ impl Current {
         self.configured.load().plugins.iter().map(|plugin| plugin.sources()).collect()
     }
 
-    /// The health of all plugins. `None` if the server has no such check: as upstream, it has one if there are
-    /// plugins, or if a reload may add some.
+    /// The health of all plugins. `None` if the server has no such check: as in upstream, the
+    /// server has the check if there are plugins, or if a reload may add some.
     pub(crate) fn health(&self) -> Option<Result<(), String>> {
         let plugins = &self.configured.load().plugins;
         let name = |(number, why)| format!("kms-provider-{number}: {why}");

@@ -1,4 +1,4 @@
-//! Errors at start. Each says what to do about it.
+//! Errors at start. If there is a remedy, the message names it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Priority and fairness: decides which requests run now and which wait (APF-04 … APF-07).
 //!
-//! The stored flow schemas and priority levels configure it. A change takes effect for the next
-//! request after it was acknowledged. [`pintle_fairness`] decides; requests wait here and give back
-//! their seats.
+//! The stored flow schemas and priority levels configure it. A change of them takes effect for the
+//! next request after the change was acknowledged. [`pintle_fairness`] decides; requests wait here
+//! and give back their seats.
 
 mod configuration;
 mod dump;
@@ -121,7 +121,8 @@ impl Fairness {
         }
     }
 
-    /// Classifies a request by the flow schemas.
+    /// Classifies a request by the flow schemas; `None` if no schema matches and there is no
+    /// catch-all.
     pub(crate) fn classify(&self, asked: &Attributes<'_>) -> Option<Arc<Class>> {
         let state = self.state.read();
         if !state.feeds.is_empty() && state.feeds.iter().all(Feed::is_current) {

@@ -1,5 +1,6 @@
-//! `--feature-gates`. All gates of kube-apiserver are known, with their stages. A gate that is
-//! implemented both ways can be set; any other is refused the other way, by name.
+//! `--feature-gates`. All gates of kube-apiserver are known, with their stages. A gate can be set
+//! if its feature can be on and off here, or if the gate has no effect here. The setting of any
+//! other gate is an error unless it is the value that the gate has.
 
 mod earlier;
 mod upstream;
@@ -172,7 +173,7 @@ impl FeatureGates {
     }
 
     /// Parses the flag's values, each `Name=true,Other=false`. The last setting of a gate wins. An unknown
-    /// gate is an error (DEP-22), as is disabling a feature that cannot be disabled (DEP-23). The emulated
+    /// gate is an error (DEP-22), as is a value that a gate cannot have (DEP-23). The emulated
     /// release determines which gates exist and their defaults.
     pub fn parse_for<'a>(
         version: EffectiveVersion,
@@ -262,7 +263,7 @@ impl FeatureGates {
         Ok(())
     }
 
-    /// A gate that is on may depend on one that is off.
+    /// Returns an error if a gate that is on depends on one that is off.
     fn check_dependencies(&self) -> Result<(), String> {
         let is_on = |name: &str| known(name).is_some_and(|gate| self.is_on(gate));
         for (name, needed) in DEPENDENCIES.iter().filter(|(name, _)| is_on(name)) {

@@ -27,9 +27,9 @@ impl FollowedFile {
         Self { path: path.to_owned(), interval, last_hash, last_error: None }
     }
 
-    /// Waits until the content differs from the last one, and returns it; or the reason why the file cannot be
-    /// read. A file that stays unreadable for one reason is returned once, and its last content, when it is back,
-    /// is no change.
+    /// Waits until the content differs from the last one, and returns it; or the reason why the
+    /// file cannot be read. While the file stays unreadable for the same reason, the reason is
+    /// returned once. If the file then has its last content again, that is no change.
     pub(crate) async fn changed(&mut self) -> Result<Zeroizing<Vec<u8>>, String> {
         loop {
             self.interval.tick().await;

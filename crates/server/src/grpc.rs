@@ -19,13 +19,13 @@ use crate::query::percent_decode;
 /// The size limit of a response.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
-/// Where a service listens.
+/// The address of a service.
 pub(crate) enum Destination {
     Unix(PathBuf),
     Tcp(Box<Backend>),
 }
 
-/// A service, with its connection as long as that is open.
+/// A client of one service, with its connection if one is open.
 pub(crate) struct Channel {
     destination: Destination,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
@@ -47,7 +47,7 @@ pub(crate) struct Failure {
     /// The name of gRPC's status code.
     pub(crate) code: &'static str,
     pub(crate) why: String,
-    /// Whether the service has certainly not received the request.
+    /// True if the service has certainly not received the request.
     pub(crate) is_unsent: bool,
 }
 
@@ -107,14 +107,15 @@ impl Channel {
         *self.connection.lock().await = None;
     }
 
-    /// The connection, or a new one if there is none any more.
+    /// The open connection, or a new one if none is open.
     async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
         let mut cached = self.connection.lock().await;
         if let Some(connection) = cached.as_ref().filter(|connection| !connection.is_closed()) {
             return Ok(connection.clone());
         }
         let unsent = |why: String| Failure { is_unsent: true, ..failure("Unavailable", why) };
-        // A connection ends with its senders, or when the service leaves; the next call sees that.
+        // The spawned task ends when all senders are dropped or the service closes the connection;
+        // then the next call opens another one.
         let sender = match &self.destination {
             Destination::Unix(path) => {
                 let stream =
@@ -172,7 +173,7 @@ pub(crate) const CODES: [&str; 17] = [
     "Unauthenticated",
 ];
 
-/// Returns the error of the `grpc-status` in headers or trailers, if it is one.
+/// Returns the error that `grpc-status` names in headers or trailers, if it names one.
 fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(code) = headers.get("grpc-status") else { return Ok(()) };
     let code = code.to_str().ok().and_then(|code| code.parse::<usize>().ok());

@@ -1,8 +1,8 @@
 //! The handlers of the verbs on resources: they read options, call the registry, and write a
 //! response.
 //!
-//! Must not know any kind, except [`review`] and [`component`], which answer questions about this
-//! server, and [`connect`].
+//! Must not know any kind, except [`review`], [`component`] and [`token`], whose answers this
+//! server computes, and [`connect`].
 
 mod component;
 pub(crate) mod connect;
@@ -55,7 +55,7 @@ pub(crate) struct Call<'a> {
     pub(crate) warnings: &'a Warnings,
     /// The audit record, if the request is audited.
     pub(crate) record: Option<&'a Arc<Record>>,
-    /// Where the time of the request goes.
+    /// The time that the request spends in each layer.
     pub(crate) timing: &'a Arc<Timing>,
     /// The seats of the request under priority and fairness. A watch takes them and gives them back
     /// once its initial events are written.
@@ -111,7 +111,7 @@ const fn span(verb: Verb) -> &'static str {
     }
 }
 
-/// What the span of a verb says (upstream: `traceFields`).
+/// Adds the attributes of a verb's span (upstream: `traceFields`).
 fn describe(call: &Call<'_>, span: &mut Attributes) {
     let header = |name| call.head.headers.get(name).map(header_text::text).unwrap_or_default();
     span.text("accept", &header(ACCEPT));
@@ -201,7 +201,7 @@ impl Call<'_> {
         response
     }
 
-    /// Encodes a list as far as it is encoded before it is sent.
+    /// Encodes the part of a list that is encoded before it is sent.
     async fn respond_list(
         &self,
         list: List,

@@ -1,6 +1,6 @@
 //! The text of header values. Go accepts any bytes and shows invalid UTF-8 as U+FFFD; so does this
-//! server. A value that is not ASCII never counts as absent: the sender of an identity would
-//! otherwise get another one.
+//! server. A value that is not ASCII never counts as absent: otherwise a client whose user name is
+//! not ASCII would get another identity.
 
 use std::borrow::Cow;
 

@@ -47,7 +47,7 @@ enum Endpoints {
     Life,
     /// `/readyz`.
     Readiness,
-    /// `/healthz` and `/readyz`, with KMS plugins only.
+    /// `/healthz` and `/readyz`, if KMS plugins are checked.
     Plugins,
     /// All, if the configuration of encryption is reloaded.
     EncryptionReload,
@@ -181,8 +181,8 @@ pub(crate) fn paths(parts: Parts) -> Vec<String> {
     paths
 }
 
-/// True for a health check. It is served however many requests are in flight, as upstream's flow
-/// schema `probes` has it.
+/// True for a health check. No limit of requests in flight applies to health checks, as with
+/// upstream's flow schema `probes`.
 pub(crate) fn is_check(info: &RequestInfo) -> bool {
     info.resource.is_none() && endpoint(&info.path).is_some()
 }
@@ -198,7 +198,7 @@ pub(crate) fn endpoint(path: &str) -> Option<(Endpoint, Option<&str>)> {
 /// Go's body of a 404.
 pub(crate) const NO_SUCH_PAGE: &str = "404 page not found\n";
 
-/// Runs one check, or all where `name` is `None`.
+/// Runs one check, or all if `check` is `None`.
 pub(crate) fn answer(
     health: &Health<'_>,
     endpoint: Endpoint,

@@ -1,5 +1,5 @@
-//! The server's identity among the servers of its cluster. It is made of the host name, so a
-//! restarted server has the same one.
+//! The server's identity among the servers of its cluster. The server's name is made of the host
+//! name, so a restarted server has the same name.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ pub(crate) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
     base32(&hash.finalize()[..16]).into()
 }
 
-/// The server's name, with the digest of its keys if other servers may exist.
+/// The server's identity. `keys` is the digest of its keys, if other servers may exist.
 pub(crate) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
     let hostname = hostname();
     let name = name(&hostname);

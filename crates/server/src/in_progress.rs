@@ -19,7 +19,7 @@ use crate::request_info::RequestInfo;
 use crate::request_log::RequestLog;
 use crate::target::Found;
 
-/// What is counted and held while a request is handled and its response is sent.
+/// The counts, permit and seats of a request while it is handled and its response is sent.
 pub(crate) struct InProgress {
     api: Arc<Api>,
     began: Instant,
@@ -30,7 +30,7 @@ pub(crate) struct InProgress {
     /// The parameter `fieldValidation`.
     field_validation: Option<String>,
     pub(crate) code: u16,
-    /// Where its time goes.
+    /// The time that the request spends in each layer.
     pub(crate) timing: Arc<Timing>,
     /// When the response was ready to be sent.
     pub(crate) answered: Option<Instant>,
@@ -43,7 +43,8 @@ pub(crate) struct InProgress {
     pub(crate) permit: Option<Permit>,
     /// The flow schema and priority level, where priority and fairness are on.
     pub(crate) class: Option<Arc<Class>>,
-    /// Given back likewise; a watch gives its seats back when its initial events are written.
+    /// Given back like the permit; a watch gives its seats back when its initial events are
+    /// written.
     pub(crate) seat: Mutex<Option<Seat>>,
     /// Counts a watch among those that make a write more expensive.
     pub(crate) watch: Option<WatchGuard>,

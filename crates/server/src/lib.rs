@@ -1,15 +1,16 @@
 //! The API server: HTTP and TLS in front of the registry.
 //!
-//! A request passes through TLS, HTTP, authentication, request info, authorization and content
+//! A request passes through TLS, HTTP, request info, authentication, authorization and content
 //! negotiation to a call on the registry; the result is encoded and sent back. Discovery, OpenAPI,
 //! health and metrics are served here, too. [`Server::start`] starts a server, in a program or in a
 //! test.
 //!
-//! Must not know any kind, except reviews and component statuses, which are questions about this
-//! server.
+//! Handlers must not know any kind, except reviews, component statuses, token requests and
+//! connections to backends, which this server answers itself. Authentication, authorization,
+//! fairness and aggregation know the kinds that configure them or that they check.
 //!
-//! Invariants: every error response is a `Status`; every input has a limit; no module holds a copy
-//! of a collection.
+//! Invariants: every error response is a `Status`, except where upstream sends plain text; every
+//! input has a limit; no module holds a copy of a collection.
 
 mod aggregation;
 mod answers;

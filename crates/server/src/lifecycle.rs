@@ -62,7 +62,7 @@ impl Lifecycle {
         self.stopping.send_replace(true);
     }
 
-    /// Returns a future of the server's stop.
+    /// Returns a handle that waits for the server's stop.
     pub(crate) fn stopping(&self) -> Stopping {
         Stopping(self.stopping.subscribe())
     }

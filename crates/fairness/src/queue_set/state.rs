@@ -16,7 +16,7 @@ pub struct Counts {
     pub seats_in_use: usize,
     /// The seats of waiting requests.
     pub seats_waiting: usize,
-    /// The total number of executed requests.
+    /// The total number of requests whose execution has begun.
     pub dispatched: u64,
     /// The total number of rejected requests.
     pub rejected: u64,

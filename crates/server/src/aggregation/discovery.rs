@@ -19,7 +19,7 @@ use super::{Aggregation, ApiService};
 use crate::discovery::{GroupList, ResourceList, VersionDiscovery};
 use crate::header_text;
 
-/// The timeout of a request, as upstream.
+/// The timeout of a request, as upstream's.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
@@ -42,7 +42,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// True if the server answered the last request.
+    /// True if the last discovery of the server succeeded.
     pub(super) fn is_current(&self) -> bool {
         self.version.freshness == CURRENT
     }

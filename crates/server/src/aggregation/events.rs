@@ -72,7 +72,7 @@ mod tests {
             let body = StreamBody::new(stream::iter(pieces.collect::<Vec<_>>()));
             let events: Vec<Value> = events(body, Duration::from_secs(9)).collect().await;
             let events: Vec<String> = events.iter().map(json::to_string).collect();
-            assert_eq!(events, [r#"{"a":1}"#, r#"{"b":"\n"}"#], "what has no end is no event");
+            assert_eq!(events, [r#"{"a":1}"#, r#"{"b":"\n"}"#], "a line ends with a newline");
         }
         let nonsense = Full::new(Bytes::from_static(b"x\n{}\n"));
         assert_eq!(events(nonsense, Duration::from_secs(9)).count().await, 0);

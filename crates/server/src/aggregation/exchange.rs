@@ -11,7 +11,7 @@ use pintle_auth::User;
 use super::{Aggregation, ApiService, identity};
 use crate::backends;
 
-/// The largest response.
+/// The largest response, and the longest line of a watch, in bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Aggregation {

@@ -9,7 +9,7 @@ const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA_PREFIX: &str = "x-remote-extra-";
 
-/// Replaces these headers by the user's; an error if a value cannot be sent.
+/// Replaces the identity headers by those of `user`; an error if a value cannot be sent.
 pub(super) fn write(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     let previous: Vec<HeaderName> = headers
         .keys()

@@ -13,7 +13,7 @@ use pintle_value::Value;
 
 use super::{Aggregation, ApiService, identity};
 
-/// Upstream's.
+/// Upstream's timeout.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Prober for Aggregation {

@@ -41,7 +41,7 @@ pub(crate) struct ProxiedRequest<'a> {
     /// The context of the request's trace.
     pub(crate) context: Option<SpanContext>,
     pub(crate) authentication: &'a Authentication,
-    /// The deadline of the response; `None` for a watch.
+    /// The deadline of the response; `None` for a long-running request.
     pub(crate) deadline: Option<Instant>,
     pub(crate) stopping: Stopping,
 }

@@ -22,12 +22,13 @@ use super::{Aggregation, ApiService};
 use crate::discovery::ResourceDiscovery;
 use crate::query::percent_encode;
 
-/// The timeout of a request, as that of clients.
+/// The timeout of a request: the default of `--request-timeout`.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The page size of lists.
 const PAGE_OBJECTS_MAX: usize = 250;
-/// The accepted media type; a server without lists of metadata sends whole objects.
+/// The media type of request bodies, and of the responses to deletions.
 const ANSWER: HeaderValue = HeaderValue::from_static("application/json");
+/// A server that cannot send lists of metadata sends whole objects.
 const METADATA_LIST: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 );
@@ -137,7 +138,7 @@ fn unavailable(why: String) -> Status {
     Status::service_unavailable(format!("error trying to reach service: {why}"))
 }
 
-/// The name of the request's object; `""` for several.
+/// The name of the request's object; `""` for a request to a collection.
 fn name_in<'a>(request: &ExtensionRequest<'a>) -> &'a str {
     match request {
         ExtensionRequest::List { .. } | ExtensionRequest::DeleteCollection { .. } => "",

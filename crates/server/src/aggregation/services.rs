@@ -1,7 +1,7 @@
 //! An index of the APIServices of extension API servers.
 //!
 //! Each query first applies pending changes, so it sees every write that was acknowledged before
-//! it. Mostly there are none.
+//! it. Usually no change is pending.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl State {
         self.by_name.get(format!("{version}.{group}").as_str())
     }
 
-    /// All APIServices by name.
+    /// All APIServices of extension API servers, in the order of their names.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ApiService>> {
         self.by_name.values()
     }

@@ -30,7 +30,7 @@ use crate::target::{self, Found};
 
 /// The longest time of a write, whatever timeout the client sets (OAS-11).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
-/// The shortest wait for a seat that counts.
+/// A shorter wait for a seat does not count as time in the queue.
 const WAITED_MIN: Duration = Duration::from_millis(1);
 
 impl Api {
@@ -92,9 +92,9 @@ impl Api {
         })
     }
 
-    /// Waits for a seat of the request's priority level. A session takes a permit of [`Limits`]
-    /// instead, and so does each request where priority and fairness are off. Long-running requests
-    /// without a session and health checks take none.
+    /// Waits for a seat of the request's priority level; a health check takes none, unless the
+    /// level is exempt. Without priority and fairness, a request takes a permit of `Limits`, unless
+    /// the request is long-running or a health check. A session always takes a permit.
     async fn take_seat(
         &self,
         incoming: &Incoming<'_>,

@@ -102,8 +102,8 @@ impl Api {
         let known = self.authentication.user(peer, shown, now, &self.registry).await;
         let user = known.as_ref().map(|known| &*known.user);
         access.authenticated(user, timing.spent(Layer::Authentication, incoming.began));
-        // The page has many files, and a browser asks for them before anybody can log in. They are
-        // small, and the connection still has to show a user in time.
+        // A browser requests the many small files of the console before anybody can log in, so such
+        // a request does not close the connection. The shorter idle timeout still applies.
         if self.console_subject(incoming.info).is_none() {
             connection.record_user(user.ok(), incoming.head.version);
         }
@@ -118,8 +118,8 @@ impl Api {
         self.settings.console.then(|| console::subject(info)).flatten()
     }
 
-    /// Returns the user as whom the request acts: the one that impersonation headers name, or the
-    /// same.
+    /// Returns the user as whom the request acts: the one that impersonation headers name, or
+    /// `user` without such headers.
     async fn impersonate(
         &self,
         user: Arc<User>,

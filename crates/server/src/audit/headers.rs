@@ -23,7 +23,7 @@ pub(crate) struct Received<'a> {
     /// The address of the connection's peer.
     pub(crate) from: IpAddr,
     pub(crate) at_unix_micros: i64,
-    /// Where its time goes.
+    /// The time that the request spends in each layer.
     pub(crate) timing: &'a Arc<Timing>,
 }
 

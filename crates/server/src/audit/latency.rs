@@ -1,4 +1,4 @@
-//! Where the time of a slow request went: annotations of its last event.
+//! Annotations of a slow request's last event: the time that the request spent in each layer.
 //! upstream: `apiserver/pkg/endpoints/filters/audit.go`, `writeLatencyToAnnotation`;
 //! `apiserver/pkg/endpoints/request/webhook_duration.go`.
 
@@ -11,7 +11,7 @@ use pintle_trace::{Layer, Timing};
 const SLOW: Duration = Duration::from_millis(500);
 const TOTAL: &str = "apiserver.latency.k8s.io/total";
 
-/// Upstream's annotations of layers. It has none of the other layers.
+/// Upstream's annotations of layers. Upstream has no annotation of the other layers.
 const KEYS: [(Layer, &str); 11] = [
     (Layer::Authentication, "apiserver.latency.k8s.io/authentication"),
     (Layer::Authorization, "apiserver.latency.k8s.io/authorization"),
@@ -26,7 +26,7 @@ const KEYS: [(Layer, &str); 11] = [
     (Layer::Sending, "apiserver.latency.k8s.io/response-write"),
 ];
 
-/// The annotations of a request that took so long: none if it was not slow.
+/// The annotations of a request that took `total`: none if the request was not slow.
 pub(super) fn annotations(timing: &Timing, total: Duration) -> Vec<(&'static str, String)> {
     if total <= SLOW {
         return Vec::new();

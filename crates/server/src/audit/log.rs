@@ -14,7 +14,7 @@ use crate::Error;
 use crate::config::{AuditDelivery, AuditFormat, AuditLog};
 use crate::machine;
 
-/// The number of events in a batch, if the options do not bound it.
+/// The smallest limit of events in a batch, unless the options limit the rate of batches.
 const BATCH_EVENTS: usize = 4096;
 /// The number of bytes in one write call.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -28,7 +28,7 @@ struct Log {
 /// Opens the file and starts the backend's thread.
 ///
 /// # Errors
-/// `Error::Flag` if the file cannot be opened.
+/// `Error::Flag` if the file cannot be opened, `Error::Thread` if the thread cannot be started.
 pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backend, Error> {
     let file = File::open(options).map_err(|why| Error::Flag {
         flag: "audit-log-path",
@@ -65,8 +65,8 @@ fn zone() -> Zone {
     })
 }
 
-/// The number of events in a batch. Upstream's default is one. Larger batches need fewer writes and have
-/// no other effect, unless the number of batches is limited.
+/// The largest number of events in a batch. Upstream's default is one. Larger batches need fewer
+/// writes and have no other effect, unless the rate of batches is limited.
 fn batch_events(delivery: &AuditDelivery) -> usize {
     match delivery.throttle {
         None => delivery.batch_size.max(BATCH_EVENTS),

@@ -26,7 +26,7 @@ pub(super) struct Losses {
     log_limit: LogLimit,
 }
 
-/// Limits a log message to one per second. Has the second of the last message.
+/// Limits a log message to one per second. Contains the Unix time of the last message, in seconds.
 #[derive(Default)]
 struct LogLimit(AtomicI64);
 

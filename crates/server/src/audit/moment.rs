@@ -16,7 +16,7 @@ use crate::request_info::ResourceInfo;
 /// The size in bytes up to which a request's annotations are recorded.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
-/// A stage of a request. It has one event.
+/// A stage that a request has reached. A backend encodes it as one event.
 pub(super) struct Moment {
     pub(super) record: Arc<Record>,
     pub(super) stage: Stage,

@@ -89,7 +89,7 @@ pub(super) fn queue(
 }
 
 impl Inlet {
-    /// The number of events that wait.
+    /// The number of events that wait in the queue or are being written.
     pub(super) fn events(&self) -> usize {
         self.load.events.load(Ordering::Relaxed)
     }
@@ -228,7 +228,7 @@ impl Encoder {
 
 /// Calls `then` with an empty buffer, which the thread's next call reuses.
 fn with_scratch<T>(then: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    /// The capacity that is reused.
+    /// The capacity in bytes up to which the buffer is reused.
     const CAPACITY_MAX: usize = 16 * 1024;
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -27,7 +27,7 @@ use crate::options::recorded_options;
 use crate::request_info::RequestInfo;
 use crate::respond;
 
-/// The longest response that is recorded as an object, in bytes.
+/// The longest response that is recorded as an object if it is sent in pieces, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 const DECISION: &str = "authorization.k8s.io/decision";
@@ -40,11 +40,11 @@ pub(crate) struct Record {
     pub(super) recording: Recording,
     pub(super) head: Head,
     pub(super) info: Arc<RequestInfo>,
-    /// What its events have in common, once one has been encoded.
+    /// The text that all events of the request contain; set when the first event is encoded.
     pub(super) request_text: OnceLock<RequestText>,
     /// The user. Without an authenticated user only the refusal is recorded.
     pub(super) user: Option<Arc<User>>,
-    /// Where its time goes.
+    /// The time that the request spends in each layer.
     timing: Arc<Timing>,
     has_ended: AtomicBool,
     facts: Mutex<Facts>,
@@ -89,14 +89,15 @@ impl Record {
         is_recorded
     }
 
-    /// Records a valid token: the request's own, or that of a TokenReview.
+    /// Annotates the request if a valid token is stale: the request's token, or that of a
+    /// TokenReview.
     pub(crate) fn presented(&self, known: &Authenticated) {
         if let Some(text) = known.staleness() {
             self.annotate(STALE_TOKEN, &text);
         }
     }
 
-    /// Annotates the request with the notes that were taken since the last call.
+    /// Annotates the request with the notes that were added since the last call.
     fn add_notes(&self) {
         let notes = audit_notes::take();
         if !notes.is_empty() {

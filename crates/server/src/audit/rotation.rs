@@ -87,7 +87,7 @@ impl File {
         }
     }
 
-    /// Writes complete lines, or nothing.
+    /// Writes complete lines. If the write to a file fails, removes the lines that were written.
     pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
             Self::Output => {

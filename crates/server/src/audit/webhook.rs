@@ -35,7 +35,7 @@ struct Webhook {
 /// Reads the kubeconfig and starts the backend's thread.
 ///
 /// # Errors
-/// `Error::Flag` if the kubeconfig is invalid or a thread cannot be started.
+/// `Error::Flag` if the kubeconfig is invalid, `Error::Thread` if the thread cannot be started.
 pub(super) fn start(
     options: &AuditWebhook,
     dialers: &Dialers,

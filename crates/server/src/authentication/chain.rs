@@ -1,8 +1,8 @@
 //! The verification of client certificates, cached.
 //!
-//! Upstream verifies a chain at each request. Here the outcome is cached until the CAs change or
-//! the first certificate of the chain expires; after that the chain is verified at each request,
-//! too.
+//! Upstream verifies a chain at each request. Here a success is cached until the CAs change or a
+//! certificate of the chain expires; from then on a chain that is still valid is verified at each
+//! request. A failure is cached until the CAs change, unless a certificate is not valid yet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Chain {
         others: &[CertificateDer<'_>],
     ) -> Self {
         let others: Box<[_]> = others.iter().map(|other| other.clone().into_owned()).collect();
-        // An unreadable certificate counts as expired, so its outcome is never cached.
+        // An unreadable certificate counts as expired, so a success is not cached.
         let first_end = others.iter().chain([leaf]).map(end).min().unwrap_or(i64::MIN);
         Self {
             verifier: verifier.clone(),

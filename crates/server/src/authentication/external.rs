@@ -1,8 +1,8 @@
 //! Tokens of OpenID providers and of a token webhook. They are tried in this order, after this
 //! server's own tokens (upstream: `pkg/kubeapiserver/authenticator`).
 //!
-//! A valid token is cached briefly under a keyed hash, so that the cache reveals no token. Failures
-//! are never cached.
+//! A provider's valid token is cached briefly under a keyed hash, so that the cache reveals no
+//! token. A provider's refusal is not cached. The webhook has its own cache.
 
 mod fetch;
 mod provider;
@@ -36,8 +36,8 @@ use webhook::Webhook;
 const TTL: Duration = Duration::from_secs(10);
 /// The number of cached tokens.
 const TOKENS_MAX: usize = 32 * 1024;
-/// The time that the providers of a new configuration have to become ready; after that it is
-/// rejected.
+/// The time that the providers of a new configuration have to become ready; after that the
+/// configuration is rejected.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 const CONFIG: &str = "authentication-config";
@@ -60,7 +60,7 @@ pub(crate) struct Measures {
     pub(crate) providers: Arc<ProviderMeasures>,
 }
 
-/// The source of the configuration, and what new providers need.
+/// The source of the configuration, and the settings of new providers that it does not contain.
 struct Source {
     /// The configuration file and its contents at the start.
     file: Option<(PathBuf, Vec<u8>)>,
@@ -75,7 +75,7 @@ impl External {
     /// Reads the configuration. [`External::run`] contacts the providers later.
     ///
     /// # Errors
-    /// `Error::Flag` names the flag that is invalid, or whose file is.
+    /// `Error::Flag` names the flag that is invalid or has an invalid file.
     pub(crate) fn new(
         config: &Config,
         disallowed: Vec<String>,
@@ -143,7 +143,7 @@ impl External {
     /// authenticator knows it.
     ///
     /// # Errors
-    /// The reason why a provider or the webhook rejected the token.
+    /// The reasons why a provider rejected the token and why the webhook did not answer.
     pub(crate) async fn authenticate(
         &self,
         token: &str,
@@ -190,7 +190,8 @@ impl External {
         context.sign().as_ref().into()
     }
 
-    /// A provider's tokens name its own audiences, so they are valid for all audiences of the API.
+    /// A provider's tokens name audiences of the provider, not of the API. A valid one is valid for
+    /// all audiences of the API. `None` if `audiences` contains no audience of the API.
     fn for_api_audiences(&self, user: User, audiences: &[String]) -> Option<Authenticated> {
         let known = self.api_audiences.iter();
         let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
@@ -263,8 +264,8 @@ fn read(content: &[u8], disallowed: &[String]) -> Result<Configuration, String> 
     Configuration::read(&file, disallowed).map_err(|why| why.to_string())
 }
 
-/// Authenticates a token with the provider that it names; `None` if no provider is configured under
-/// that name.
+/// Authenticates a token with the provider that it names as its issuer; `None` if the token is not
+/// a JWT, or no provider is configured under that name.
 async fn of_a_provider(
     providers: &[Arc<Provider>],
     token: &str,

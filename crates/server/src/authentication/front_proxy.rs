@@ -71,7 +71,8 @@ impl FrontProxy {
     }
 }
 
-/// The values of all headers with a prefix (in lower case), sorted by the rest of the name.
+/// Adds to `extra` the values of all headers with a prefix (in lower case). The key is the rest of
+/// the header's name, and `extra` is sorted by key.
 pub(super) fn collect_extra(
     headers: &HeaderMap,
     prefix: &str,

@@ -1,7 +1,8 @@
-//! Impersonation: a user with the permission acts as another one (AUTHN-04).
+//! Impersonation: a user with the permission acts as another user (AUTHN-04).
 //!
 //! There are several modes (upstream: constrained impersonation, KEP-5284). The legacy mode authorizes
-//! each attribute of the impersonated user. The others first authorize the request under their mode.
+//! each attribute of the impersonated user. A constrained mode first authorizes the request itself,
+//! under a verb that names the mode.
 
 mod measures;
 mod modes;
@@ -36,7 +37,7 @@ struct Wanted {
     extra: Vec<(String, Vec<String>)>,
 }
 
-/// What decides about impersonations, and what measures them.
+/// The authorizer of impersonations, with their settings and measures.
 pub(crate) struct Impersonation<'a> {
     pub(crate) authorizer: &'a dyn Authorizer,
     /// False if there is only the legacy mode.
@@ -44,8 +45,8 @@ pub(crate) struct Impersonation<'a> {
     pub(crate) measures: &'a Measures,
 }
 
-/// Returns the user as whom a request acts: the requesting user or the impersonated one, with the
-/// constrained mode.
+/// Returns the user as whom a request acts, which is the requesting user or the impersonated one,
+/// and the constrained mode that permitted the impersonation, if one did.
 pub(crate) async fn impersonated(
     user: Arc<User>,
     headers: &HeaderMap,
@@ -86,7 +87,7 @@ impl Wanted {
         Err(Status::bad_request(format!("requested {wanted} without impersonating a user name")))
     }
 
-    /// The impersonated user, in the groups of the mode and in those that every such user is in.
+    /// The impersonated user, with the group of the mode and the groups that upstream adds.
     fn into_user(self, fixed: Option<&str>) -> User {
         let Self { user: name, mut groups, uid, extra } = self;
         groups.extend(fixed.map(str::to_owned));

@@ -87,7 +87,7 @@ async fn tokens_with_other_than_ascii_characters_are_checked() {
     );
 }
 
-/// Noon of a day in each of the first months of 2001, in seconds since 1970.
+/// Noon of a day in the named month of 2001, in seconds since 1970.
 const JANUARY: i64 = 978_350_400;
 const FEBRUARY: i64 = JANUARY + 40 * 86_400;
 const MAY: i64 = JANUARY + 140 * 86_400;

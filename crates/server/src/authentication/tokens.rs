@@ -38,7 +38,7 @@ impl Tokens {
     }
 
     /// Authenticates a token that is for at least one of these audiences. External authenticators
-    /// see only tokens that are not this server's own.
+    /// see only tokens that this server's own authenticators refuse.
     pub(super) async fn authenticate(
         &self,
         token: &str,
@@ -67,7 +67,7 @@ impl Tokens {
         now: Now,
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
-        // A token without audiences is for the API.
+        // A token of the file or a bootstrap token has no audiences, so it is for the API.
         let for_api_audiences = |user: Arc<User>| {
             let known = self.api_audiences().iter();
             let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();

@@ -31,7 +31,7 @@ pub(crate) struct Authorization {
     pub(crate) measures: Arc<Measures>,
     /// The configuration file and its last contents.
     file: Option<(PathBuf, Vec<u8>)>,
-    /// The modes at the start, without webhooks: a new configuration must have the same.
+    /// The modes at the start, without webhooks. A new configuration must have all of them.
     modes: Vec<Mode>,
 }
 

@@ -1,7 +1,7 @@
 //! Indexes over registry objects, from which authorizers decide.
 //!
 //! Each query first applies pending changes, so it sees every write that was acknowledged before
-//! it. Mostly there are none.
+//! it. Usually no change is pending.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_meta::GroupVersionResource;
@@ -11,7 +11,7 @@ use pintle_registry::{Feed, FeedUpdate, Object, Registry};
 pub(super) trait Index {
     type Kind: Copy;
 
-    /// Applies a change of an object; [`Object::kind`] tells which.
+    /// Applies a change of an object: a creation, an update or a deletion, by [`Object::kind`].
     fn take(&mut self, kind: Self::Kind, object: &Object);
 
     /// Removes all objects of a kind.

@@ -1,10 +1,10 @@
 //! Authorization checks within an evaluation that cannot wait.
 //!
 //! If a ruling needs a webhook, the check is recorded, the result of the evaluation is discarded,
-//! and it is evaluated again with the ruling. So no thread waits for a webhook.
+//! and the evaluation runs again with the ruling. So no thread waits for a webhook.
 //!
 //! Invariant: a result that was evaluated without a ruling is never used; [`Inquiry::pending`]
-//! reports it.
+//! reports that a ruling is pending.
 
 use std::sync::Arc;
 

@@ -15,8 +15,8 @@ pub(crate) static WEBHOOK_BOUNDS: [u64; 11] =
 
 /// Measures of all authorizers.
 pub(crate) struct Measures {
-    /// Decisions by authorizer name and mode. `system:masters` is authorized before the chain and
-    /// not counted, as in upstream.
+    /// Decisions by authorizer name and mode. The group `system:masters` is allowed before the
+    /// configured authorizers and is not counted, as in upstream.
     pub(crate) decisions: Series<2, Decisions>,
     pub(crate) webhooks: WebhookMeasures,
     pub(crate) reloads: Reloads,
@@ -66,7 +66,7 @@ impl WebhookMeasures {
         self.durations.with([name, result]).took(took);
     }
 
-    /// Counts a failed call that the next authorizer decides.
+    /// Counts a failed call after which the next authorizer decides.
     pub(super) fn failed_open(&self, name: &str, result: &str) {
         self.failed_open.with([name, result]).add(1);
     }

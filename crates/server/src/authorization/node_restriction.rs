@@ -1,5 +1,6 @@
 //! The admission plugin NodeRestriction: a node may write itself, the pods on it, and the objects
-//! that these need. It applies whatever authorizers allow.
+//! that these need. The plugin refuses other writes of these kinds even if an authorizer allows
+//! them.
 
 mod certificates;
 mod nodes;
@@ -50,7 +51,7 @@ impl Admission for NodeRestriction {
         decide(node, write, registry, &inquiry)
     }
 
-    /// Decides the writes for which an authorization webhook had to be called.
+    /// Decides TokenRequests, the only writes whose decision may need an authorization webhook.
     fn validate_registered<'a>(
         &'a self,
         write: &'a admission::Attributes<'a>,
@@ -70,8 +71,8 @@ impl Admission for NodeRestriction {
     }
 }
 
-/// Refuses a write that a node must not make. A write whose authorization is pending passes here
-/// and is decided in `validate_registered`.
+/// Refuses a write that a node must not make. A write whose authorization is pending passes in
+/// `before_mutation` and is decided in `validate_registered`.
 fn decide(
     node: &str,
     write: &admission::Attributes<'_>,
@@ -242,7 +243,7 @@ impl Restricted<'_> {
         self.require("", ("pod", "pods"), self.namespace, name)
     }
 
-    /// A node may write only the size in a claim's status.
+    /// A node may change only the size, its resizing and the conditions in a claim's status.
     fn claim(&self) -> Decision {
         ensure(self.subresource == "status", || "may only update PVC status".to_owned())?;
         if self.operation != Operation::Update {
@@ -278,7 +279,7 @@ impl Restricted<'_> {
         ensure(self.name() == self.node, || why.to_owned())
     }
 
-    /// Updates are left to authorizers: they cannot change a slice's node.
+    /// Updates are left to authorizers, because an update cannot change a slice's node.
     fn slice(&self) -> Decision {
         let (slice, verb) = match self.operation {
             Operation::Create => (self.object, "create"),

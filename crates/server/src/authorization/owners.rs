@@ -1,5 +1,7 @@
-//! The admission plugin OwnerReferencesPermissionEnforcement: an owner decides when its dependents
-//! are deleted, and blockOwnerDeletion delays the owner's deletion.
+//! The admission plugin OwnerReferencesPermissionEnforcement. A change of owners needs the
+//! permission to delete the object, because owners decide when their dependents are deleted.
+//! Setting blockOwnerDeletion needs the permission to update the owner's finalizers, because
+//! blockOwnerDeletion delays the owner's deletion.
 
 use std::sync::Arc;
 
@@ -147,7 +149,7 @@ impl Owners {
         if ruling.allowed() {
             return Ok(());
         }
-        // Upstream prints a missing error like this.
+        // Upstream prints `<nil>` for a missing error.
         Err(forbidden(
             write,
             write.object.unwrap_or(&Value::Null),
@@ -164,7 +166,7 @@ fn blocks(owner: &Value) -> bool {
     owner.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true)
 }
 
-/// True if the owner was blocked before.
+/// True if the old object blocked the owner's deletion, too.
 fn blocked(owner: &Value, before: &[Value]) -> bool {
     before.iter().any(|other| other.get("uid") == owner.get("uid") && blocks(other))
 }

@@ -46,7 +46,7 @@ impl pintle_cel::Authorizer for About {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
-        // A requirement that cannot be parsed is ignored: it could only narrow the request.
+        // A selector that cannot be parsed is ignored: it could only narrow the request.
         let (fields, labels) = match question.subject {
             pintle_cel::Subject::Resource(check) => (
                 fields::Selector::parse(&check.field_selector).unwrap_or_default(),

@@ -19,7 +19,8 @@ pub(super) const GROUP: &str = "certificates.k8s.io";
 /// A plugin that authorizes the writer for a signer.
 pub(crate) struct Signers {
     authorizer: Arc<dyn Authorizer>,
-    /// The signer's name, the verb, and the end of the refusal, if the write needs the permission.
+    /// Returns the signer's name, the verb, and the noun of the refusal's text; `None` if the write
+    /// needs no permission.
     acts: fn(&admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)>,
 }
 
@@ -89,7 +90,8 @@ fn signer(object: &Value) -> String {
     object.str_at(&["spec", "signerName"]).unwrap_or_default().to_owned()
 }
 
-/// The stored request of an update of a subresource: the writer cannot change its signer.
+/// The stored request, if the write updates its subresource `part`. The writer cannot change the
+/// stored signer.
 fn request_before<'a>(write: &admission::Attributes<'a>, part: &str) -> Option<&'a Value> {
     let of = &write.resource.resource;
     let is_it = of.group == GROUP && of.resource == "certificatesigningrequests";

@@ -1,5 +1,6 @@
-//! Validation that needs an authorizer or cryptography, which `pintle-kinds` has not (upstream:
-//! strategies with an authorizer, and `validateCSR`). It runs after a kind's other rules.
+//! Validation that needs an authorizer or cryptography, which `pintle-kinds` does not have
+//! (upstream: strategies with an authorizer, and `validateCSR`). It runs after a kind's other
+//! rules.
 
 mod claims;
 mod parameters;

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const QUESTIONS_MAX: usize = 512;
 /// The number of cached rulings.
 const ANSWERS_MAX: usize = 8192;
-/// A ruling is cached only if the client's part of the review has at most this many bytes.
+/// A ruling is cached only if the client's part of the review has fewer bytes.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The authorizer.
@@ -139,7 +139,7 @@ impl Inner {
         ruling(verdict)
     }
 
-    /// Retries until there is a response or a permanent failure.
+    /// Posts a review, and retries after temporary failures.
     async fn attempts(&self, body: Bytes) -> (Result<Verdict, String>, &'static str) {
         let Ok(_permit) = self.open.acquire().await else {
             return (Err("closed".to_owned()), "error");

@@ -26,7 +26,7 @@ use crate::trust::Deprecations;
 
 /// The largest number of idle connections.
 const IDLE_MAX: usize = 64;
-/// The idle timeout: shorter than that of Go's servers.
+/// The idle timeout: shorter than the 90 s of upstream's servers.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time for a request to be sent completely after its response was read.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
@@ -173,7 +173,8 @@ where
     request.map(|body| body.map_err(Into::into).boxed_unsync())
 }
 
-/// Copies a request that can be repeated: without a body, and read-only (as in Go's clients).
+/// Copies a request; `None` if it cannot be repeated, because it has a body or is not read-only (as
+/// in Go's clients).
 fn replayable(request: &Request<AnyBody>) -> Option<Request<AnyBody>> {
     if !request.method().is_safe() || !request.body().is_end_stream() {
         return None;

@@ -160,7 +160,7 @@ impl Address {
     }
 }
 
-/// Sends CONNECT. The proxy sends nothing after its response, as the client speaks first.
+/// Sends CONNECT and reads the proxy's response.
 async fn connect(stream: &mut Box<dyn Stream>, to: &str, proxy: &str) -> Result<(), String> {
     let failed = |why: &dyn std::fmt::Display| {
         format!("reading HTTP response from CONNECT to {to} via proxy {proxy} failed: {why}")
@@ -173,7 +173,7 @@ async fn connect(stream: &mut Box<dyn Stream>, to: &str, proxy: &str) -> Result<
         if answer.len() == ANSWER_BYTES_MAX {
             return Err(failed(&"it is too long"));
         }
-        // Byte by byte, so that no byte of the backend is consumed.
+        // Reads byte by byte, so that no byte of the backend is consumed.
         answer.push(stream.read_u8().await.map_err(|why| failed(&why))?);
     }
     let mut headers = [httparse::EMPTY_HEADER; 64];

@@ -66,7 +66,7 @@ impl Extensions {
         Ok(Self { services, dialer, deprecated, identity, settings, connections: Arc::default() })
     }
 
-    /// Resolves a service's port; the certificate's name is `name.namespace.svc`.
+    /// Resolves a service's port. The server's certificate must have the name `name.namespace.svc`.
     pub(crate) fn backend(
         &self,
         (namespace, name): (&str, &str),
@@ -132,7 +132,7 @@ pub(crate) enum Unreachable {
     /// Its address is unknown.
     #[error("{0}")]
     Address(String),
-    /// The certificate that it must present is unknown.
+    /// The TLS settings for it cannot be made, such as from an invalid CA bundle.
     #[error("{0}")]
     Trust(String),
 }

@@ -30,9 +30,9 @@ pub(crate) struct Kubelets {
 /// The verification of a kubelet's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verification {
-    /// By the configured CA, if there is one.
+    /// By the configured CA; not verified if there is none.
     Configured,
-    /// None: the client of a log asks for that.
+    /// Not verified, as the client of a log can request.
     Skipped,
 }
 

@@ -1,5 +1,5 @@
-//! Restricts the addresses that proxied requests may go to: never this machine or link-local
-//! addresses (upstream: `isProxyableHostname`).
+//! Restricts the addresses that proxied requests may go to: global unicast addresses only, so
+//! neither loopback nor link-local ones (upstream: `isProxyableHostname`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,8 +7,8 @@ use super::{Backend, dial};
 use crate::config::ProxiedAddresses;
 
 impl ProxiedAddresses {
-    /// Resolves a backend and checks its addresses. It is then dialled at these addresses and not
-    /// resolved again, because its name may mean another address by then (CVE-2020-8562).
+    /// Resolves a backend and checks its addresses. The backend is then dialled at these addresses
+    /// and not resolved again, because its name may mean another address by then (CVE-2020-8562).
     pub(crate) async fn find(self, mut backend: Backend) -> Result<Backend, Refused> {
         let (host, port) = backend.authority.rsplit_once(':').unwrap_or((&backend.authority, ""));
         let port = port.parse().map_err(|_| Refused::Port(port.to_owned()))?;

@@ -1,5 +1,5 @@
-//! Resolves services: to their cluster address, or to one of their endpoints if nothing routes
-//! cluster addresses (upstream: `apiserver/pkg/util/proxy`).
+//! Resolves services: to their cluster address, or to one of their endpoints with
+//! `--enable-aggregator-routing` (upstream: `apiserver/pkg/util/proxy`).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
@@ -33,7 +33,7 @@ impl Services {
         Self { registry: OnceLock::new(), by_endpoints, own: own.to_string() }
     }
 
-    /// Sets the registry. It owns the owner of this value, so the reference is weak.
+    /// Sets the registry. The registry owns the owner of this value, so the reference is weak.
     pub(crate) fn find_in(&self, registry: &Arc<Registry>) {
         let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
     }

@@ -62,13 +62,13 @@ pub enum AuditFormat {
 pub struct AuditDelivery {
     /// How requests wait for the backend.
     pub mode: AuditMode,
-    /// The size of the buffer; this and the following members are for batch mode only.
+    /// The number of buffered events; this and the following members are for batch mode only.
     pub buffer_size: usize,
     /// The largest number of events in a batch.
     pub batch_size: usize,
     /// The time after which an incomplete batch is sent.
     pub batch_wait: Duration,
-    /// The average and the burst of batches per second.
+    /// The average number of batches per second, and the largest burst of batches.
     pub throttle: Option<(f64, u32)>,
 }
 
@@ -86,7 +86,8 @@ pub enum AuditMode {
 /// The limits of event sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditTruncation {
-    /// An event with more bytes loses its objects; one that is still larger is dropped.
+    /// An event with this many bytes or more loses its objects; one that still has so many is
+    /// dropped.
     pub event_bytes_max: usize,
     /// A batch with more bytes is split.
     pub batch_bytes_max: usize,

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits of the listener. [`ConnectionLimits::default`] is what the program uses; tests use small
-/// ones.
+/// Limits of the listener. The program uses [`ConnectionLimits::default`]; tests use small limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// The number of open connections; fewer if the process's limit of open files is lower.
@@ -13,7 +12,7 @@ pub struct ConnectionLimits {
     /// The idle time after which a connection without an authenticated request is closed, before
     /// its first request and between two. Incomplete headers do not count as a request.
     pub unauthenticated_idle: Duration,
-    /// The idle time of a connection with an authenticated request.
+    /// The idle time after which a connection that had an authenticated request is closed.
     pub idle: Duration,
     /// The time between the notice that a connection ends (GOAWAY) and its end; new requests are
     /// served until then.

@@ -12,9 +12,9 @@ const VERSIONS: [&str; 2] = ["apiserver.k8s.io/v1beta1", "apiserver.k8s.io/v1alp
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressSelector {
     /// For nodes, pods and services: kubelets, proxied requests, extension API servers, webhooks
-    /// that name a service.
+    /// that name a service; and for OpenID providers that select `cluster`.
     pub cluster: Egress,
-    /// For webhooks that have a URL.
+    /// For webhooks that have a URL, and for OpenID providers that select `controlplane`.
     pub control_plane: Egress,
 }
 

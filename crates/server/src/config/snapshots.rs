@@ -1,4 +1,4 @@
-//! When snapshots are taken, and where they are kept.
+//! Configuration of the snapshots that the server takes at intervals.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +10,6 @@ pub struct SnapshotSchedule {
     pub folder: PathBuf,
     /// The time between two snapshots.
     pub interval: Duration,
-    /// How many of the newest are kept.
+    /// The number of newest snapshots that are retained.
     pub keep: usize,
 }

@@ -26,11 +26,11 @@ const DEFAULT_PORT: u16 = 443;
 pub struct Tracing {
     /// The collector.
     pub endpoint: TracingEndpoint,
-    /// How many of a million requests are traced, of those whose clients do not decide.
+    /// The number of traced requests in a million, where the client does not decide.
     pub sampling_rate_per_million: u32,
 }
 
-/// The address of a collector. There is no TLS, as upstream.
+/// The address of a collector. The connection has no TLS, as in upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TracingEndpoint {
     /// `host:port`
@@ -97,7 +97,7 @@ impl TracingEndpoint {
         }
         let authority = match endpoint.split_once("//") {
             None => endpoint,
-            // Of a name server in front of the path nothing is known here: the system's resolves.
+            // A name server in front of the path is refused: only the system's resolver is used.
             Some(("dns:", rest)) => match rest.split_once('/') {
                 Some(("", name)) => name,
                 Some(_) => return refuse("a name server is not supported; use dns:///HOST:PORT"),

@@ -20,7 +20,8 @@ pub(super) struct Answer {
     body: Body,
     /// The rest of the body's last frame.
     rest: Bytes,
-    /// The deadline of sending; `None` for a watch, which has its own timeout.
+    /// The deadline of sending a long body; `None` for a short body, a watch or a backend's
+    /// response.
     deadline: Option<Instant>,
     /// Marks the connection as busy.
     busy: Busy,

@@ -7,8 +7,8 @@ use crate::config::ConnectionLimits;
 /// File descriptors reserved for everything else: the store, certificates, webhooks.
 const FILES_RESERVED: u64 = 256;
 
-/// Raises the process's soft limit of open files to the hard limit, as Go's programs do, and lowers
-/// the limits of connections and sessions to what it allows.
+/// Raises the process's soft limit of open files to the hard limit, as Go's programs do. Returns
+/// the limits, with fewer connections and sessions if the limit of open files is too low for them.
 pub(crate) fn within_files(wanted: ConnectionLimits) -> ConnectionLimits {
     let Some(files) = files_max() else { return wanted };
     let room = usize::try_from(files.saturating_sub(FILES_RESERVED.min(files / 2)));

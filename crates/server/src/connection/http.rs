@@ -63,7 +63,7 @@ pub(super) fn http(connection: &Arc<ConnectionState>) -> Builder<Streams> {
     http
 }
 
-/// The timers of PINGs. None is sent while a client may pause, since a stopped program does not
+/// The timers of PINGs. No PING is sent while a client may pause, since a stopped program does not
 /// reply; the kernel's keep-alive goes on.
 struct Questions(Arc<ConnectionState>);
 

@@ -1,4 +1,4 @@
-//! The register of open connections, their owners, and the choice of which to close.
+//! The register of open connections, their owners, and the choice of connections to close.
 //!
 //! Invariant: if there is no room for a new connection, the owner with the most connections loses
 //! one. Until a request is authenticated, the owner of a connection is its address, and all such
@@ -49,7 +49,7 @@ struct Open {
     /// `None` until the task has been spawned.
     task: Option<AbortHandle>,
     owner: Owner,
-    /// The requests that had begun at the last scan.
+    /// The number of requests that had begun at the last scan.
     begun: u64,
     idle_since: Instant,
     /// The time of the scan that first saw it closing.
@@ -154,8 +154,8 @@ impl Register {
 }
 
 impl State {
-    /// Aborts a connection of the owner that has the most, among those that are `meant`: the oldest
-    /// idle one, or else the oldest.
+    /// Aborts a connection of the owner that has the most, among the owners that are `meant`: the
+    /// owner's oldest idle connection, or else its oldest.
     fn cut_off_one(&mut self, meant: impl Fn(&Owner) -> bool) {
         let owners = self.owners.iter().filter(|(owner, _)| meant(owner));
         let Some((_, ids)) = owners.max_by_key(|(_, ids)| ids.len()) else { return };

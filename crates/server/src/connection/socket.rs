@@ -19,7 +19,7 @@ const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_PROBES: u32 = 4;
 /// The time after which unacknowledged data ends the connection (the kernel's default is a quarter
-/// of an hour). As long as keep-alive takes.
+/// of an hour). Keep-alive takes the same time.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
 /// Selects the kernel's default.
@@ -28,9 +28,9 @@ const UNACKNOWLEDGED_DEFAULT: Duration = Duration::ZERO;
 
 /// A socket on which a stalled write fails.
 ///
-/// It is below TLS and HTTP, so it covers all their bytes and what follows HTTP (WebSockets). The
-/// kernel reports room only when a good part of its buffer is free, so a peer that reads a few
-/// bytes now and then counts as stalled, too.
+/// The socket is below TLS and HTTP, so the deadline covers all their bytes, and those of a
+/// protocol that follows HTTP (WebSocket). The kernel reports room only when a good part of its
+/// buffer is free, so a peer that reads a few bytes now and then counts as stalled, too.
 pub(super) struct Socket {
     stream: TcpStream,
     connection: Arc<ConnectionState>,

@@ -19,7 +19,7 @@ pub(crate) struct ConnectionState {
     register: Arc<Register>,
     /// The number of requests that have begun.
     begun: AtomicU64,
-    /// The number of them whose responses have been sent.
+    /// The number of them that have ended, by a complete response or an abort.
     ended: AtomicU64,
     /// True once a request has been authenticated.
     authenticated: AtomicBool,

@@ -1,7 +1,7 @@
 //! HTTP/2 streams. Each is a task, which ends when its peer stops reading the response.
 //!
-//! A peer controls the window of each stream. One that opens no window would hold a response and
-//! its resources forever, and the socket does not show it. The response reports when it has given a
+//! A peer controls the window of each stream. A peer that opens no window would hold a response and
+//! its resources forever, and the socket does not stall. The response reports when it has given a
 //! frame to HTTP/2; the next poll shows that the frame was sent. If that takes too long, the task
 //! ends, and the stream with a `RST_STREAM`. Other streams of the connection go on.
 
@@ -19,7 +19,7 @@ use super::state::ConnectionState;
 /// The last report of a stream's response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sending {
-    /// The number of frames that it has given.
+    /// The number of frames that the response has given to HTTP/2.
     frames: u64,
     /// True if the last one may not have been sent.
     waits: bool,

@@ -1,4 +1,5 @@
-//! Tests of the connection limits: which connection is closed when there are too many, and when idle ones are.
+//! Tests of the connection limits: which connection is closed when there are too many, and when an
+//! idle connection is closed.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

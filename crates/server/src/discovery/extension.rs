@@ -78,7 +78,7 @@ pub(crate) struct Kind {
     pub(crate) kind: String,
 }
 
-/// The response of a server that does not: the resources of one version.
+/// The response of a server without aggregated discovery: the resources of one version.
 #[derive(Deserialize)]
 pub(crate) struct ResourceList {
     #[serde(default, deserialize_with = "or_none")]

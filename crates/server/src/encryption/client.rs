@@ -103,7 +103,8 @@ impl Client {
         self.call("/v2.KeyManagementService/Decrypt", request).await
     }
 
-    /// Calls a method. As upstream's client (`WaitForReady`), it tries to connect until the timeout.
+    /// Calls a method. As in upstream's client (`WaitForReady`), a call tries to connect until its
+    /// timeout.
     async fn call<R: Message + Default>(
         &self,
         method: &'static str,

@@ -21,10 +21,11 @@ const POLL_PERIOD: Duration = Duration::from_secs(20);
 /// The same for an unhealthy one. upstream: `kmsPluginHealthzNegativeTTL`.
 const UNHEALTHY_POLL_PERIOD: Duration = Duration::from_secs(3);
 
-/// How long after the last successful status call values may be written with the plugin's seed.
+/// How long values may be written with the plugin's seed after the last status response that named
+/// the seed's key or led to a new seed.
 const WRITES_MAX: Duration = Duration::from_secs(3 * 60);
 
-/// A plugin, polled until this is dropped.
+/// A plugin, polled until this value is dropped.
 pub(super) struct Plugin {
     name: String,
     measures: Arc<Measures>,
@@ -36,7 +37,7 @@ pub(super) struct Plugin {
     health: RwLock<Result<(), String>>,
     /// The API version of the plugin's first response. It must not change.
     version: Mutex<Option<String>>,
-    /// Until when values may be written; `None` before the first successful status call.
+    /// The time until which values may be written; `None` before the first seed.
     writes_until: Mutex<Option<Instant>>,
     polling: Mutex<Option<AbortHandle>>,
 }
@@ -187,7 +188,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// Refuses writes if no status call has succeeded for [`WRITES_MAX`].
+    /// Refuses writes if [`Self::rotate`] has not succeeded for [`WRITES_MAX`].
     fn expire(&self) {
         let until = *self.writes_until.lock();
         if until.is_some_and(|until| until < Instant::now()) {

@@ -59,7 +59,7 @@ impl Fairness {
                     counts.executing.to_string(),
                     counts.dispatched.to_string(),
                     counts.rejected.to_string(),
-                    0.to_string(), // upstream counts them as cancelled, too
+                    0.to_string(), // upstream counts timeouts as cancelled, too
                     counts.cancelled.to_string(),
                 ]
             }));
@@ -180,7 +180,7 @@ fn details(known: &Known) -> Row {
     texts.map(in_one_line).to_vec()
 }
 
-/// Escapes a client's text, so that it forges no row or cell.
+/// Replaces control characters of a client's text by spaces, so that the text forges no row.
 fn in_one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -251,7 +251,7 @@ impl Waiting<'_> {
 }
 
 impl Drop for Waiting<'_> {
-    /// The client has left, perhaps just when its request got seats.
+    /// Ends the wait of a client that has left, or gives back the seats that its request just got.
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         if !self.give_up() {

@@ -27,7 +27,7 @@ pub(crate) struct FlowState {
     pub(crate) waiting_seats: usize,
 }
 
-/// Mutating or read-only requests.
+/// The numbers of mutating and of read-only requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kinds {
     pub(crate) mutating: usize,

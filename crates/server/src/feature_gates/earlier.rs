@@ -3,7 +3,8 @@
 
 use super::Stage::{self, Alpha, Beta, Stable};
 
-/// A gate's specification in the releases before `until`, from the `until` of the previous row on.
+/// A gate's specification in the releases before `until`, from the `until` of the gate's previous
+/// row on, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Earlier {
     pub name: &'static str,

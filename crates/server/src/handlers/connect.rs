@@ -56,7 +56,7 @@ enum Form {
     Texts,
     /// Port numbers; one value may hold several, separated by commas.
     Ports,
-    /// The path behind the subresource; the query has no say.
+    /// The path behind the subresource. The query cannot set it.
     Path,
 }
 

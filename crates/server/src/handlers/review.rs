@@ -17,7 +17,7 @@ use crate::target::Found;
 /// The question of a review.
 #[derive(Clone, Copy)]
 enum Question {
-    /// Who the user is, or what the user may do in a namespace.
+    /// Who the requesting user is, or what this user may do in a namespace.
     Own(fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>),
     /// The user of a token.
     Token,
@@ -105,7 +105,7 @@ async fn token(call: &Call<'_>, review: &mut Value) -> Result<(), Status> {
             status.insert("user", Map::new());
             let error = match error {
                 pintle_auth::Error::Token => error.to_string(),
-                known => format!("[invalid bearer token, {known}]"), // as upstream's authenticators add up
+                known => format!("[invalid bearer token, {known}]"), // as upstream joins errors
             };
             status.insert("error", error);
         }

@@ -1,7 +1,7 @@
 //! GET of a snapshot: all objects in one file, sent while it is made.
 //!
-//! Invariant: who takes a snapshot may list every object, because it has all of them, secrets
-//! included.
+//! Invariant: a user who takes a snapshot may list every object, because the snapshot contains all
+//! objects, secrets included.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -17,7 +17,7 @@ use crate::request_info::{RequestInfo, RequestVerb, ResourceInfo};
 use crate::respond::Response;
 use crate::snapshots::{CLIENTS_MAX, Taking, Trigger};
 
-/// After how long a client may ask again that was one too many, in seconds.
+/// `Retry-After` for a client while too many other clients take snapshots.
 const RETRY_AFTER_SECONDS: u32 = 10;
 
 /// Answers a request for a snapshot.
@@ -57,8 +57,8 @@ async fn pieces(sent: Sent) -> Option<(Result<Bytes, Broken>, Sent)> {
     }
 }
 
-/// Returns 403 unless the user may list every resource, whatever paths he may get: a right to all
-/// paths is often given for metrics.
+/// Returns 403 unless the user may list every resource. The right to get all paths is not enough,
+/// because it is often granted for metrics.
 async fn may_read_all(call: &Call<'_>) -> Result<(), Status> {
     let all = || "*".to_owned();
     let resource =

@@ -1,8 +1,8 @@
 //! Watches. The response is one JSON document a line, and each batch of events is one frame; on a
 //! WebSocket each event is a message (WS-08).
 //!
-//! A thousand watchers of one change send the same bytes: where an object has a cached frame in the
-//! watcher's encoding and form, nothing is encoded or copied here.
+//! All watches of a change send the same bytes: if an object has a cached frame in the watch's
+//! encoding and form, nothing is encoded or copied here.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -256,7 +256,7 @@ impl Bookmarks {
         self.timer.as_mut().await;
     }
 
-    /// True if the time of the last bookmark has passed and a busy server has not sent it.
+    /// True if the time of the last bookmark has passed and the server was too busy to send it.
     fn is_last_bookmark_due(&self) -> bool {
         Instant::now() >= self.before_end && self.timer.deadline() <= self.before_end
     }
@@ -299,7 +299,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes an event without a cached frame; `Break` after the last one.
+    /// Encodes an event without a cached frame; `Break` after an error, which is the last event.
     fn write(&mut self, event: &Event, out: &mut Vec<u8>) -> ControlFlow<()> {
         match event {
             Event::Added(object) => self.write_object(Kind::Created, object, out),

@@ -29,7 +29,8 @@ pub(super) struct Webhook {
     ttl: Duration,
     api_audiences: Vec<String>,
     holding: Answers<Authenticated>,
-    /// The tokens that it rejected. Failures of the webhook are not among them.
+    /// The tokens that the webhook rejected. Tokens about which it did not answer are not among
+    /// them.
     unknown: Answers<()>,
     open: Semaphore,
 }
@@ -53,7 +54,8 @@ impl Webhook {
         })
     }
 
-    /// Authenticates a token; `None` if the webhook rejects it. `key` is the hash of the question.
+    /// Authenticates a token; `None` if the webhook rejects it or names none of `audiences`. `key`
+    /// is the hash of the token and the audiences.
     ///
     /// # Errors
     /// The reason why the webhook did not answer.
@@ -86,7 +88,7 @@ impl Webhook {
     }
 
     /// Applies a verdict to the requested audiences. A webhook that returns no audiences does not
-    /// know of them: its tokens are for the API.
+    /// support them: its tokens are for the API.
     fn for_audiences(&self, verdict: Verdict, audiences: &[String]) -> Option<Authenticated> {
         let Verdict::Holds(user, named) = verdict else { return None };
         let own = if named.is_empty() { &self.api_audiences } else { &named };

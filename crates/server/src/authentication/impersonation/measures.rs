@@ -10,10 +10,10 @@ pub(crate) static IMPERSONATION_BOUNDS: [u64; 15] = nanoseconds([
     8.192, 16.384,
 ]);
 
-/// How long impersonations took, by decision and mode.
+/// The durations of impersonations, by decision and mode.
 pub(crate) struct Measures {
     pub(crate) attempts: Series<2, Distribution>,
-    /// Their single authorizations.
+    /// The durations of the single authorizations that impersonations need.
     pub(crate) authorizations: Series<2, Distribution>,
 }
 
@@ -25,7 +25,8 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// Counts an impersonation that a mode permitted, `""` for the legacy one; or none.
+    /// Counts an impersonation that `mode` permitted (`""` for the legacy one), or that was denied
+    /// if `mode` is `None`.
     pub(super) fn attempted(&self, mode: Option<&str>, took: Duration) {
         self.attempts.with([decision(mode.is_some()), mode.map_or("", label)]).took(took);
     }

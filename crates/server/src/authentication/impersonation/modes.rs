@@ -1,4 +1,4 @@
-//! The modes of impersonation and what each authorizes.
+//! The modes of impersonation and the authorizations that each needs.
 //!
 //! A constrained mode allows impersonation for some requests only: those for which the verb
 //! `impersonate-on:<mode>:<verb>` is granted. The impersonated user is authorized under the verb
@@ -23,7 +23,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODE_USER: &str = "system:node:";
 /// The extra key with the node of a service account's pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From this number on, one authorization of all of them is tried first.
+/// For at least so many groups or extra values, one authorization for all (`*`) is tried first.
 const MANY: usize = 4;
 
 /// A mode of impersonation.
@@ -59,8 +59,8 @@ const MODES: &[Mode] = &[
     },
     Mode { name: "", applies: |_, _| true },
 ];
-/// The mode of a service account for the node of its pod: its permissions are granted for all
-/// nodes.
+/// The mode in which a service account impersonates the node of its own pod. The permission is
+/// granted on all nodes (`*`), because each pod has another node.
 const ASSOCIATED_NODE: &str = "associated-node";
 
 /// A permitted impersonation.
@@ -189,7 +189,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The API group of users, groups and nodes.
+    /// The API group of users, groups, nodes and service accounts.
     fn group(&self) -> &'static str {
         if self.is_constrained() { AUTHENTICATION } else { "" }
     }
@@ -224,7 +224,7 @@ impl Check<'_> {
         if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
     }
 
-    /// The 403 for a user that no constrained mode may impersonate.
+    /// The 403 for a group or extra that no constrained mode may impersonate.
     fn refuse(&self, resource: &str, name: &str, why: String) -> Status {
         let subject = Subject::Resource(Objects {
             group: AUTHENTICATION,
@@ -258,7 +258,7 @@ pub(crate) fn own_node(user: &User) -> Option<&str> {
     }
 }
 
-/// Validates a key and values of extra.
+/// Returns the reason why a key or a value of extra is invalid, if one is.
 fn wrong_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());

@@ -101,8 +101,8 @@ impl Restricted<'_> {
         })
     }
 
-    /// Returns an object that the request names. It may be created later, so a missing one is no
-    /// 403.
+    /// Returns an object that the request names. The object may be created later, so the refusal
+    /// for a missing one is not a 403.
     fn retrieve(
         &self,
         what: &str,

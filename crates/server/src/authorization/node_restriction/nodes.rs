@@ -10,7 +10,8 @@ use pintle_value::{Map, Value};
 
 use super::{Decision, Restricted, ensure};
 
-/// The Kubernetes labels that a node may set on itself, and the domains of more of them.
+/// The labels of Kubernetes' domains that a node may set on itself, besides all labels of
+/// [`LABEL_DOMAINS`].
 const LABELS: [&str; 11] = [
     "kubernetes.io/hostname",
     "kubernetes.io/os",

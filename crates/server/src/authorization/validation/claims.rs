@@ -1,6 +1,7 @@
 //! Changes of a ResourceClaim's status need permissions besides that of the status: on
-//! `resourceclaims/binding` for its allocation, and on `resourceclaims/driver` for the devices of each
-//! driver (upstream: `registry/resource`, gate `DRAResourceClaimGranularStatusAuthorization`).
+//! `resourceclaims/binding` for `allocation` and `reservedFor`, and on `resourceclaims/driver` for
+//! the devices of each driver (upstream: `registry/resource`, gate
+//! `DRAResourceClaimGranularStatusAuthorization`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +65,8 @@ impl<'a> Change<'a> {
         errors
     }
 
-    /// The verbs of which one is enough: another one for a service account on the claim's node.
+    /// The verbs of which the writer needs one: `arbitrary-node:…`, and also `associated-node:…`
+    /// for a service account on the claim's node.
     fn driver_verbs(&self) -> Vec<String> {
         let own =
             own_node(self.write.user).filter(|node| names::dns1123_subdomain(node).is_empty());

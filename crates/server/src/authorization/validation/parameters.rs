@@ -19,7 +19,7 @@ const POLICIES: [(&str, &str); 2] = [
     ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
 ];
 
-/// The permission that the writer of a policy or binding needs, if the object is one.
+/// The permission that the writer of a policy or binding needs; `None` if the write needs none.
 pub(super) fn question<'a>(
     write: &Attributes<'a>,
     new: &'a Value,
@@ -45,12 +45,12 @@ pub(super) struct Question<'a> {
     wanted: Wanted,
     namespace: &'a str,
     name: &'a str,
-    /// The error without the permission.
+    /// The error if the writer lacks the permission.
     refusal: Error,
 }
 
 impl Question<'_> {
-    /// Authorizes it; returns the error without the permission.
+    /// Returns the error if the writer lacks the permission.
     pub(super) async fn refusal(self, authorizer: &dyn Authorizer) -> Option<Error> {
         let Wanted { group, version, resource } = &self.wanted;
         let subject = Subject::Resource(Objects {
@@ -150,7 +150,8 @@ impl<'a> Requester<'a> {
     fn policy_named(&self, policies: &str, name: &str) -> Option<Value> {
         let resource = GroupVersionResource::new(GROUP, "v1", policies);
         let resource = self.registry.resource(&resource)?;
-        // An undecodable policy counts as missing, which requires the most.
+        // An undecodable policy counts as missing: then the writer needs the permission on
+        // everything.
         self.registry.peek(&resource, "", name)?.tree().ok()
     }
 

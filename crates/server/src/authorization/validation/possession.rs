@@ -22,7 +22,8 @@ const P224: &str = "1.3.132.0.33";
 const ED25519: &str = "1.3.101.112";
 const UNKNOWN: &str = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
 
-/// Returns the error of a request whose members and lengths are valid.
+/// Returns the error of a request whose members and lengths are valid, if its key or proof is
+/// invalid.
 pub(super) fn possession_error(request: &Value) -> Option<Error> {
     let spec = request.get("spec")?;
     let member = |name: &str| {
@@ -71,7 +72,7 @@ fn wrong_request(path: &Path, der: &[u8]) -> Option<Error> {
     }
 }
 
-/// The value is not shown.
+/// An error that does not show the value.
 fn refused(path: &Path, words: &str) -> Error {
     Error { value: None, ..Error::invalid(path, &Value::Null, words) }
 }
@@ -105,7 +106,7 @@ fn wrong_key(der: &[u8]) -> Option<Defect> {
             match curve.as_str() {
                 P224 => Some(Defect::Curve("P-224")),
                 known if CURVES.contains(&known) => None,
-                _ => Some(Defect::Malformed), // Go reads no others
+                _ => Some(Defect::Malformed), // Go parses no other curves
             }
         }
         Ok(_) => Some(Defect::Kind),

@@ -113,7 +113,8 @@ fn pieces(log: backends::Response, stopping: Stopping) -> Frames {
     Box::pin(pieces)
 }
 
-/// Sends the log as a body, or after an empty message on a WebSocket if the client asks for one.
+/// Sends the log as a body, or on a WebSocket if the client asks for one. The first message on the
+/// WebSocket is empty.
 fn answer(call: &Call<'_>, pieces: Frames) -> Result<Response, Status> {
     if !websocket::is_asked_for(&call.head.headers) {
         let mut response = Response::new(Body::frames(pieces));

@@ -63,8 +63,8 @@ pub(super) fn local(review: &Value) -> Errors {
     errors
 }
 
-/// Refuses metadata with any member that stored objects have. The namespace has been removed
-/// before.
+/// Refuses metadata with a member that is neither empty nor [`IGNORED`]. The error does not show
+/// the namespace.
 pub(super) fn empty_metadata(review: &Value) -> Option<Error> {
     let mut review = review.clone();
     review.object_entry("metadata").remove("namespace");

@@ -27,7 +27,7 @@ use crate::relay::{self, Session};
 use crate::respond::{Response, bare_status_json};
 use crate::websocket::{self, Handshake};
 
-/// The only subprotocol in which a client can end a stream of its own.
+/// The only subprotocol in which a client can close a single stream.
 const SUBPROTOCOL: &str = "v5.channel.k8s.io";
 /// The remote command protocols that kubelets may speak over SPDY, in order of preference.
 const VERSIONS: [&str; 5] =

@@ -34,7 +34,7 @@ pub(super) fn protocols(headers: &HeaderMap) -> Vec<String> {
     inner.filter_map(|name| Some(name.strip_prefix(PREFIX)?.to_owned())).collect()
 }
 
-/// Opens the tunnel, once the kubelet speaks SPDY.
+/// Opens the tunnel once the kubelet has switched to SPDY.
 pub(super) async fn tunnel(
     call: &Call<'_>,
     remote: Remote,
