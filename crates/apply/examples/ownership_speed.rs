@@ -1,8 +1,8 @@
 //! Measures ownership tracking and server-side apply: time and allocations of one operation on
 //! objects of the built-in kinds.
 //!
-//! `cargo run --release -p pintle-apply --example ownership_speed -- FILE…`; a file is JSON or YAML of
-//! one object. Exclusions files, a Deployment.
+//! `cargo run --release -p pintle-apply --example ownership_speed -- FILE…`; a file is JSON or YAML
+//! of one object. A Deployment is always measured first.
 
 #![allow(clippy::print_stdout)]
 

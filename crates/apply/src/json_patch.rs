@@ -19,8 +19,8 @@ pub(crate) const OPERATIONS_MAX: usize = 10_000;
 /// The maximum number of bytes of JSON that the `copy` operations of a patch may add.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// The maximum number of items and members that a patch may shift by insertions and removals. The
-/// limit allows everything that upstream allows for objects of the usual size, and bounds the
-/// largest ones to a fraction of a second.
+/// limit allows everything that upstream allows for objects of the usual size, and bounds the time
+/// for the largest objects to a fraction of a second.
 const SHIFTED_MAX: usize = 1 << 26;
 
 const MISSING: &str = "missing value";

@@ -1,7 +1,7 @@
 //! JSON merge patch (RFC 7386), as upstream's library applies it.
 //!
-//! One difference from the RFC: where a list replaces a value, null members of the objects in the
-//! list are dropped too.
+//! One difference from the RFC: if a list is added or replaces a value that is no object, null
+//! members of the objects in the list are dropped, too.
 
 use std::convert::Infallible;
 

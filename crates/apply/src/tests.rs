@@ -168,7 +168,7 @@ fn duplicate_members_are_reported() {
 
 #[test]
 fn copied_bytes_are_bounded() {
-    // Each copy doubles the document.
+    // Each copy counts the whole value, although the second and third replace the first.
     let current = Value::from([("a", "x".repeat(1 << 20))]);
     let copy = r#"{"op":"copy","from":"/a","path":"/b"}"#;
     let patch = |count: usize| format!("[{}]", vec![copy; count].join(","));
@@ -236,7 +236,7 @@ fn object() -> impl Strategy<Value = Value> {
     members(tree())
 }
 
-/// RFC 7386, section 2, literally, with upstream's exception for objects in lists.
+/// RFC 7386, section 2, literally. Upstream differs for patches with lists.
 fn merged(target: Value, patch: &Value) -> Value {
     let Value::Object(patch) = patch else {
         return patch.clone();

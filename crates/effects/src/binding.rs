@@ -87,7 +87,7 @@ fn assign(
     Ok(())
 }
 
-/// Copies the annotations or labels of the binding to the pod.
+/// Copies annotations or labels of the binding (`from`) to the pod's `member`.
 fn copy(pod: &mut Value, member: &str, from: Option<&Map>) {
     let Some(from) = from.filter(|from| !from.is_empty()) else { return };
     let to = object::metadata_mut(pod).entry_object(member);

@@ -16,13 +16,13 @@ use pintle_value::Value;
 /// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// None: a pod without a node has no log.
+    /// No destination: a pod without a node has no log.
     Nothing,
     /// A node's kubelet.
     Kubelet {
         /// The kubelet.
         kubelet: Kubelet,
-        /// The name of the pod's container; empty if there is none.
+        /// The name of the pod's container; empty if the request concerns no container.
         container: String,
     },
     /// An address, over `http` or `https`.
@@ -41,7 +41,8 @@ pub struct Kubelet {
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Whether it supports all kinds of WebSockets (`ExtendWebSocketsToKubelet`).
+    /// Whether the kubelet serves WebSockets for every streaming subresource
+    /// (`ExtendWebSocketsToKubelet`).
     pub supports_websockets: bool,
 }
 
@@ -52,7 +53,7 @@ impl Kubelet {
     }
 }
 
-/// The port of kubelets whose node has no other.
+/// The port of a kubelet if the status of its node has no port.
 const KUBELET_PORT: u16 = 10250;
 
 /// Finds the destination of a request for a connecting subresource. `container` is the name that
@@ -220,7 +221,8 @@ fn preferred_address(node: &Value, types: &[String]) -> Result<String, Status> {
     Err(Status::failure(Reason::Unknown, why))
 }
 
-/// The name of the container. A pod with several containers needs a name; a name must exist.
+/// Returns the name of the container. The client must name a container if the pod does not have
+/// exactly one, and the pod must have the named container.
 fn choose_container(pod: &Value, name: &str, container: &str) -> Result<String, Status> {
     let of = |list: &str| -> Vec<String> {
         let names = items(pod, &["spec", list]).iter().filter_map(|c| c.str_at(&["name"]));

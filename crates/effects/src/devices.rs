@@ -1,5 +1,5 @@
-//! Administrative access to devices, even to those in use: only in namespaces that permit it
-//! (upstream: `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
+//! Administrative access to devices, which includes devices in use. Claims get this access only in
+//! namespaces that permit it (upstream: `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
 
 use pintle_meta::field::Error;
 use pintle_meta::{GroupKind, Status, object};
@@ -10,10 +10,10 @@ use pintle_value::{Path, Value};
 
 use crate::pods;
 
-/// The label of namespaces that permit it.
+/// The label of namespaces that permit administrative access.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 
-/// Refuses claims that their namespace does not permit.
+/// Refuses claims with administrative access in a namespace that does not permit it.
 pub(crate) struct Devices {
     /// The kind: a claim or a template of claims.
     pub(crate) kind: &'static str,
@@ -29,7 +29,7 @@ impl Allocator for Devices {
         old: Option<&Value>,
         _dry_run: bool,
     ) -> Result<(), Status> {
-        // Requests are immutable.
+        // Requests are immutable, so only those of a new object are checked.
         match first_privileged(new, self.requests, &["exactly", "adminAccess"]) {
             Some(i) if old.is_none() => {
                 let path = Path::new("spec").field("devices").field("requests");

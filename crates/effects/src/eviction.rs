@@ -14,7 +14,7 @@ use pintle_value::Value;
 use self::budget::{Verdict, too_many_requests};
 use crate::pods;
 
-/// The number of attempts while the pod is changing.
+/// The maximum number of attempts to delete a pod that other writes change meanwhile.
 const ATTEMPTS_MAX: usize = 20;
 
 /// Evicts a pod: `pods/eviction`.
@@ -53,7 +53,7 @@ struct Eviction<'a> {
 }
 
 impl Eviction<'_> {
-    /// Deletes a pod that does not run and thus needs no budget; returns `false` if it runs.
+    /// Deletes a pod that needs no budget; returns `false` if the pod needs one.
     async fn delete_unguarded(&self) -> Result<bool, Status> {
         let mut attempt = 0;
         loop {
@@ -91,7 +91,8 @@ impl Eviction<'_> {
         };
         let name = object::name(guard);
         if budget::verdict(guard, &pod) == Verdict::Unhealthy {
-            // It does not count, provided that it has not changed since it was read.
+            // Its deletion costs no disruption, provided that the pod has not changed since it was
+            // read.
             let deleted = self.delete(Some(&pod)).await;
             return deleted.map_err(|status| {
                 let conflicts = status.code == 409 && self.options.resource_version.is_none();
@@ -111,8 +112,9 @@ impl Eviction<'_> {
         Ok(found.ok_or_else(missing)?.tree()?)
     }
 
-    /// Adds the reason to the pod's conditions, and deletes the pod; if `fixed` is given, only that
-    /// state of it.
+    /// Adds the condition [`DISRUPTED`] to the pod, except in a dry run, and deletes the pod. If
+    /// `fixed` is given and the options name no resource version, the deletion fails if the pod is
+    /// no longer in this state.
     async fn delete(&self, fixed: Option<&Value>) -> Result<(), Status> {
         let mut options = self.options.clone();
         if let Some(pod) = fixed

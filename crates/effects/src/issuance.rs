@@ -1,4 +1,4 @@
-//! Issued certificates: whether they are valid as long as requested (upstream:
+//! Counts issued certificates, and those that are valid for about as long as requested (upstream:
 //! `countCSRDurationMetric`).
 
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use x509_parser::pem::Pem;
 
 use crate::Measures;
 
-/// The permitted deviation from the requested validity in seconds: signers date back …
+/// The first part of the permitted deviation from the requested validity, in seconds: signers date
+/// certificates back.
 const BACKDATING: i64 = 5 * 60;
-/// … and may deviate by this fraction of the request.
+/// The second part is the requested validity divided by this number.
 const PART: i64 = 20;
-/// Signers with this prefix are named in the metrics.
+/// The metrics name signers with this prefix, and count all other signers as [`OTHER`].
 const NAMED: &str = "kubernetes.io/";
 const OTHER: &str = "other";
 
@@ -24,7 +25,7 @@ pub(crate) fn applies_to(resource: &GroupVersionResource) -> bool {
     resource.group == "certificates.k8s.io" && resource.resource == "certificatesigningrequests"
 }
 
-/// Counts the certificates of signing requests.
+/// Counts the certificates that are issued for signing requests with a validity.
 pub(crate) struct Issuance {
     pub(crate) measures: Arc<Measures>,
 }

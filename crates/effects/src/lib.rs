@@ -1,12 +1,15 @@
 //! The effects of writing one object on other objects: services take addresses and ports, evictions
-//! spend disruption budgets, bindings assign pods to nodes, rollbacks ask for an earlier template of a
-//! deployment, and claims get devices only as their namespace permits. Metrics count these effects.
+//! spend disruption budgets, bindings assign pods to nodes, rollbacks ask for an earlier template
+//! of a deployment, and claims get administrative access to devices only if their namespace permits
+//! it. Metrics count allocated addresses and ports, and issued certificates. The crate also finds
+//! the destinations of connections to pods, nodes and services.
 //!
 //! This is the behaviour of built-in kinds that needs more than the written object. [`attach`] adds
 //! it to the definitions through the registry's traits (`Allocator`, `Action`, `Observer`). It must
 //! not know HTTP, users, or where objects are stored.
 //!
-//! Invariant: there is no state here; all decisions depend only on committed objects.
+//! Invariant: requests leave no state here; their effects depend only on committed objects. Only
+//! [`PortRepair`] remembers the leaked ports between its runs.
 
 mod binding;
 mod destination;
@@ -100,7 +103,8 @@ pub fn attach(
     Ok(())
 }
 
-/// The allocator for claims and templates of claims, whose devices depend on the namespace.
+/// The allocator for claims and templates of claims, whose administrative access to devices depends
+/// on the namespace.
 fn devices(resource: &str) -> Option<devices::Devices> {
     let (kind, requests): (_, &[&str]) = match resource {
         "resourceclaims" => ("ResourceClaim", &["spec", "devices", "requests"]),
@@ -112,7 +116,7 @@ fn devices(resource: &str) -> Option<devices::Devices> {
     Some(devices::Devices { kind, requests })
 }
 
-/// The behaviour of a core resource's subresource, if it is an effect.
+/// The behaviour of a core resource's subresource; `None` if this crate does not define one.
 fn behaviour(resource: &str, part: &str) -> Option<SubresourceBehaviour> {
     Some(match (resource, part) {
         ("pods", "binding") => SubresourceBehaviour::Action(Arc::new(binding::Bind)),

@@ -43,7 +43,7 @@ pub struct Measures {
     pub failed_port_repairs: Counter,
     /// Certificates whose requests named a validity, by signer.
     pub requested_validities: Series<1, Counter>,
-    /// Those of them that are valid for about that time, by signer.
+    /// The certificates of these requests that are valid for about the named time, by signer.
     pub honored_validities: Series<1, Counter>,
 }
 

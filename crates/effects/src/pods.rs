@@ -63,7 +63,7 @@ pub(crate) fn set_condition(pod: &mut Value, condition: &[(&'static str, &str)],
     }
 }
 
-/// Checks that the name of the posted object matches the URL.
+/// Checks that the posted object has the name in the URL, if the URL has a name.
 pub(crate) fn same_name(target: &Target, posted: &Value, kind: &str) -> Result<(), Status> {
     if target.name.is_empty() || object::name(posted) == target.name {
         return Ok(());

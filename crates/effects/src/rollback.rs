@@ -1,6 +1,6 @@
 //! Rollbacks of Deployments (upstream: `RollbackREST` of v1.15). This action annotates the
-//! Deployment; the deployment controller then restores an earlier template. Only removed versions
-//! have this subresource.
+//! Deployment; the deployment controller then restores an earlier template. Only versions that
+//! Kubernetes has removed have this subresource.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct Rollback {
     pub type_name: &'static str,
 }
 
-/// The annotation in which `apps/v1`, the stored version, has the requested revision.
+/// The annotation that holds the requested revision in `apps/v1`, the stored version.
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
 impl Action for Rollback {

@@ -17,7 +17,8 @@ const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// Providers, or the keys of one provider; never empty.
 pub(crate) struct Chain {
-    /// In their order. Resources of the same rule share parts.
+    /// The links in the order of the configuration, in one part for each rule. Resources of the
+    /// same rule share its part.
     pub(crate) parts: Vec<Arc<[Link]>>,
     /// The error for a value without any of the prefixes.
     pub(crate) unmatched: &'static str,
@@ -133,7 +134,7 @@ impl Cipher {
     }
 }
 
-/// Returns the value of a resource that is not encrypted.
+/// Returns a stored value that is not encrypted; refuses an encrypted one.
 pub(crate) fn identity(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     if stored.starts_with(ENCRYPTED) {
         return Err(Error::Undecryptable("identity transformer tried to read encrypted data"));

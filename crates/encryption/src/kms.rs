@@ -28,8 +28,8 @@ const SEED_LEN: usize = 32;
 const INFO_LEN: usize = 32;
 const KEY_LEN: usize = 32;
 
-/// The number of cached seeds and keys. There is one for each start of each server and each key of
-/// the plugin.
+/// The maximum number of cached seeds and keys. Each start of a server and each new key of the
+/// plugin adds one.
 const SOURCES_MAX: usize = 4096;
 
 /// Decrypts seeds.
@@ -41,13 +41,14 @@ pub trait KeyService: fmt::Debug + Send + Sync {
     /// The reason of the failure.
     fn unseal(&self, sealed: &SealedSource) -> Result<Zeroizing<Vec<u8>>, String>;
 
-    /// Counts a value that is encrypted or decrypted with a seed, or key, that this key of the service sealed.
+    /// Counts a value that is encrypted or decrypted with a seed or key that the service's key
+    /// `key_id` sealed.
     fn count_use(&self, direction: Direction, key_id: &str) {
         let _ = (direction, key_id);
     }
 }
 
-/// Which way a value goes.
+/// Whether a value is read from the storage or written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     FromStorage,
@@ -72,7 +73,7 @@ pub struct Envelope {
     sources: Mutex<HashMap<(SealedSource, i32), Arc<Source>>>,
 }
 
-/// What new values are encrypted with.
+/// The seed for new values, and whether they may be written.
 #[derive(Debug, Default)]
 struct State {
     current: Option<Arc<Current>>,
@@ -97,6 +98,8 @@ enum Source {
 pub struct Seed(Zeroizing<[u8; SEED_LEN]>);
 
 impl Seed {
+    /// Generates a seed.
+    ///
     /// # Errors
     /// If the operating system gives no random bytes.
     pub fn generate() -> Result<Self, Error> {
@@ -123,7 +126,7 @@ impl Envelope {
     /// Uses a new seed for writes.
     ///
     /// # Errors
-    /// What is invalid in the plugin's answer.
+    /// If the plugin's answer is invalid.
     pub fn write_with(&self, seed: &Seed, sealed: SealedSource) -> Result<(), Error> {
         sealed.check()?;
         let source = Arc::new(Source::seed(seed.bytes())?);
@@ -216,7 +219,7 @@ impl Envelope {
     fn remember(&self, id: (SealedSource, i32), source: Arc<Source>) {
         let mut sources = self.sources.lock();
         if sources.len() >= SOURCES_MAX {
-            sources.clear(); // the few that are in use are unsealed again
+            sources.clear(); // the plugin decrypts the few that are in use again
         }
         sources.insert(id, source);
     }

@@ -26,7 +26,7 @@ const UNMATCHED_SECRETBOX: &str =
 const KMS_V1: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
                       instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
 
-/// Returns the envelope encryption of a plugin.
+/// A function that returns the envelope encryption of a plugin.
 pub type Envelopes<'a> = &'a dyn Fn(&Kms) -> Result<Arc<Envelope>, Error>;
 
 /// The providers of a configuration.
@@ -84,7 +84,8 @@ impl Providers {
         Self { measures, ..self }
     }
 
-    /// The providers and the resource of a store's collection; `None` if it is not encrypted.
+    /// The providers and the resource of a store's collection; `None` if the collection is
+    /// never encrypted, or no rule applies to it.
     fn of(&self, collection: &str) -> Option<(&Chain, GroupResource)> {
         let resource = GroupResource::of_collection(collection)?;
         let chain = self
@@ -129,7 +130,7 @@ impl Transformer for Providers {
         let (value, is_stale) = read.map_err(|why| TransformError(why.to_string()))?;
         let value = match value {
             Cow::Owned(value) => value.into(),
-            Cow::Borrowed(_) => stored, // the identity has no prefix
+            Cow::Borrowed(_) => stored, // only the identity borrows, and it has no prefix
         };
         Ok(Transformed { value, is_stale })
     }

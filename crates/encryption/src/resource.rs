@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A resource of a group; in a rule, each may be `*`.
+/// A resource of a group; in a rule, the resource and the group may be `*`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupResource {
     /// The API group; empty for the core group.
@@ -34,7 +34,7 @@ impl GroupResource {
         Some(Self { group: group.to_owned(), resource: resource.to_owned() })
     }
 
-    /// All resources of this one's group.
+    /// All resources of this resource's group.
     pub(crate) fn any_of_group(&self) -> Self {
         Self { group: self.group.clone(), resource: ANY.to_owned() }
     }

@@ -6,7 +6,7 @@ use pintle_encryption::{Configuration, Error, Kms, Providers};
 
 const KEY: &str = "keys: [{name: k, secret: a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=}]";
 
-/// Each with its error. `$K` is a valid key.
+/// Invalid configurations, each with its error. `$K` is a valid key.
 const REFUSED: &[(&str, &str)] = &[
     ("[]", "resources: Required value: at least one resources is required"),
     (

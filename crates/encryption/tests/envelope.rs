@@ -50,8 +50,8 @@ fn a_value_of_kube_apiserver_is_read() {
     assert!(read.value.windows(7).any(|part| part == b"vaulted"));
 }
 
-/// What kube-apiservers stored of a secret with a plugin that seals by base64, one a line: v1.27.0 with a key,
-/// v1.28.0 with a seed.
+/// The values that two kube-apiservers stored for a secret, with a plugin that seals by base64:
+/// v1.27.0 with a key, v1.28.0 with a seed. Each line is one value.
 const LEGACY: &str = include_str!("kms_legacy.jsonl");
 
 /// Unseals base64.

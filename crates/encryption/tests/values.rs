@@ -107,7 +107,8 @@ fn written_values_can_be_read() {
     }
 }
 
-/// A manipulated value causes an error, never another value or a panic.
+/// A manipulated value causes an error, unless its method cannot detect the change; it never causes
+/// a panic.
 #[test]
 fn hostile_values() {
     let value = b"{\"kind\":\"Secret\",\"data\":{\"a\":\"0123456789abcdef\"}}";

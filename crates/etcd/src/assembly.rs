@@ -1,4 +1,4 @@
-//! Assembly of a watch's messages to complete revisions.
+//! Assembly of a watch's messages into complete revisions.
 //!
 //! Each revision is emitted once, whole and in order, whatever etcd sends: fragmented messages,
 //! repeated events after a watch was restarted, progress without events.

@@ -23,11 +23,11 @@ use crate::translation::{number, revision};
 /// The number of keys in the first page.
 const PAGE_KEYS: i64 = 500;
 
-/// Keys that expire sooner are what servers say of themselves; on a restored server they would
-/// never expire.
+/// Keys with a shorter lifetime are left out: servers write them about themselves, and on a
+/// restored server the keys would never expire.
 const LIFETIME_MIN: Duration = Duration::from_secs(60);
 
-/// The newest state of the database when this was made.
+/// The state of the database that was the newest when this value was made.
 pub(crate) struct EtcdState {
     reading: Reading,
     transformer: Option<Arc<dyn Transformer>>,

@@ -5,7 +5,8 @@
 //!
 //! It must not know the meaning of a call, except whether the call may be repeated.
 //!
-//! Invariants: every call ends by its deadline. A call that may have had an effect is not repeated.
+//! Invariants: every call with one answer ends by its deadline. A call that may have had an effect
+//! is not repeated, unless the caller allows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +70,8 @@ impl Channel {
         Self { endpoints, measures, current, connecting }
     }
 
-    /// Makes a call with one answer. If that takes long, a repeatable call is also made to another
-    /// endpoint, and the first answer counts.
+    /// Makes a call with one answer. If there is no answer within [`SILENCE_MAX`], a repeatable
+    /// call is also made to another endpoint, and the first answer counts.
     pub(crate) async fn call<A: Message + Default>(
         &self,
         method: Method,

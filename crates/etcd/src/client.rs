@@ -50,7 +50,7 @@ pub(crate) trait Etcd: Send + Sync + 'static {
     fn leave_watched(&self);
 }
 
-/// A watch; dropping it ends it.
+/// A watch, which ends when it is dropped.
 pub(crate) trait Watch: Send {
     /// Waits for the next message. Cancel safe.
     fn next(&mut self) -> BoxFuture<'_, Result<WatchResponse, Error>>;
@@ -110,7 +110,7 @@ impl Etcd for Client {
     fn grant(&self, ttl_seconds: i64) -> BoxFuture<'_, Result<LeaseGrantResponse, Error>> {
         Box::pin(async move {
             let method = Method::LeaseGrant;
-            // An unused lease does no harm and expires.
+            // The call may be repeated, because an unused lease does no harm and expires.
             let request = LeaseGrantRequest { ttl_seconds };
             self.transactions.call(method, &request, Repeat::Read, WRITE_TIMEOUT).await
         })

@@ -1,6 +1,6 @@
-//! Compaction that is shared with all other servers on the database, as kube-apiservers do it: at every
-//! interval each server tries to write a shared key. The server that succeeds compacts to the revision
-//! of its previous try, and the others record that revision as their floor (upstream:
+//! Compaction that is shared with all other servers on the database, as kube-apiservers do it: at
+//! every interval each server tries to write a shared key. The server that succeeds compacts to the
+//! revision of its previous try, and the others record that revision as their floor (upstream:
 //! apiserver/pkg/storage/etcd3/compact.go).
 
 use std::sync::Arc;
@@ -64,7 +64,7 @@ async fn try_once(etcd: &dyn Etcd, horizon: &Horizon, known: Known) -> Result<Kn
     Ok(Known { version: current.version, seen })
 }
 
-/// Compacts the history before `floor`, when no reader of this process needs it.
+/// Compacts the history before `floor`, after waiting until no reader of this process needs it.
 pub(crate) async fn compact(
     etcd: &dyn Etcd,
     horizon: &Horizon,

@@ -28,13 +28,13 @@ pub enum Error {
     /// The lease does not exist or has expired, so the request had no effect.
     #[error("the lease is not there")]
     LeaseNotFound,
-    /// etcd has no space. It answers so whether it executed the request or not: the request that
-    /// exceeds the quota is executed (etcd's server/etcdserver/apply/quota.go), later ones are not.
-    /// Either way it is done with the request.
+    /// etcd has no space. It gives this answer whether it executed the request or not: the request
+    /// that exceeds the quota is executed (etcd's server/etcdserver/apply/quota.go), later requests
+    /// are not. Either way, etcd will not execute the request later.
     #[error("etcd refused the request: {0} (ResourceExhausted)")]
     NoSpace(String),
-    /// There is no answer, or one that does not tell the outcome: the request was executed, will
-    /// be, or never will be.
+    /// There is no answer, or an answer that does not tell the outcome: the request was executed,
+    /// will be executed later, or never will be.
     #[error("the outcome of a request to etcd is unknown: {0}")]
     Lost(String),
 }

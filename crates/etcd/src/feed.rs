@@ -1,8 +1,8 @@
 //! The feed of followers, from etcd's watch.
 //!
 //! There are two tasks. The [`Feed`] reads the watch as fast as messages arrive, because etcd
-//! before 3.5.13 loses events of a watch that is not read (etcd issue 17529), and restarts it when
-//! it ends. The [`Publisher`] decodes events to records and passes them to followers.
+//! before 3.5.13 loses events of a watch that is not read (etcd issue 17529), and restarts the
+//! watch when it ends. The [`Publisher`] decodes events to records and passes them to followers.
 //!
 //! It must not know how writes are made.
 //!
@@ -30,8 +30,8 @@ use crate::translation::number;
 /// The most messages that wait for the publisher.
 const MESSAGES_MAX: usize = 1024;
 
-/// The delay until progress is requested for a waiting reader, because the event mostly arrives by
-/// itself, and the interval of further requests; upstream requests it every 100 ms.
+/// How long a reader waits before progress is requested for it, because the event mostly arrives by
+/// itself; and the interval of further requests. Upstream requests progress every 100 ms.
 const PROGRESS_FIRST: Duration = Duration::from_millis(5);
 const PROGRESS_AGAIN: Duration = Duration::from_millis(100);
 
@@ -39,8 +39,9 @@ const PROGRESS_AGAIN: Duration = Duration::from_millis(100);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_millis(500);
 
-/// The longest time without messages while a reader waits for a newer revision. It doubles after
-/// each watch that received nothing, so that a slow member is not left again and again.
+/// The longest time without messages, while a reader waits for a newer revision, after which the
+/// member is left. The time begins with [`SILENCE_MAX`] and doubles after each watch that received
+/// nothing, so that a slow member is not left again and again.
 const SILENCE_LAST: Duration = Duration::from_secs(8);
 
 /// Messages with more bytes of values than this are decoded on a blocking thread.
@@ -55,7 +56,8 @@ pub(crate) enum Job {
         head: Revision,
         floor: Revision,
     },
-    /// Adds a follower that has everything up to a revision, if the other followers have no more.
+    /// Adds a follower that has all changes up to `seen`, if the other followers have no newer
+    /// changes.
     AddFollower {
         follower: Arc<dyn Follower>,
         seen: Revision,
@@ -74,9 +76,9 @@ pub(crate) struct Feed {
 
 /// Why a watch ended.
 enum EndReason {
-    /// It can be resumed at its next revision.
+    /// The watch was interrupted and can be resumed at its next revision.
     Interrupted(String),
-    /// Its next revisions are compacted.
+    /// The next revisions of the watch are compacted.
     Compacted,
     /// The store is closed.
     Closed,
@@ -159,7 +161,8 @@ impl Feed {
                         silent = None;
                         continue;
                     }
-                    // Followers may still lack what the watch has received.
+                    // The member is silent only if a reader waits for a revision that the watch has
+                    // not received. Followers may still lack a revision that it has received.
                     let lacks = self.horizon.is_wanted(assembly.next());
                     silent = lacks.then(|| silent.unwrap_or_else(Instant::now));
                     if silent.is_some_and(|since| since.elapsed() >= silence_max) {
@@ -237,8 +240,9 @@ pub(crate) async fn begin(
     reading.etcd.watch(create).await
 }
 
-/// Whether a database lacks the history that was received from `before`'s. Raft terms only grow,
-/// but a restored backup starts with the first one again; kine has none.
+/// Whether the database of `now` lacks history that was received from the database of `before`. A
+/// database's raft term only grows, but a restored backup starts with the first term again; kine
+/// has no terms.
 fn has_lost_history(before: &ResponseHeader, next: Revision, now: &ResponseHeader) -> bool {
     now.cluster_id != before.cluster_id
         || now.raft_term < before.raft_term
@@ -251,8 +255,8 @@ pub(crate) struct Publisher {
     pub(crate) own: Arc<Own>,
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) jobs: mpsc::Receiver<Job>,
-    /// The followers, each with the revision up to which it has everything, if that is ahead of the
-    /// head.
+    /// The followers, each with the revision up to which it has all changes. A new follower may be
+    /// ahead of the head.
     pub(crate) followers: Vec<(Arc<dyn Follower>, Revision)>,
 }
 
@@ -295,7 +299,7 @@ impl Publisher {
         self.horizon.advance(head);
     }
 
-    /// Decodes events to records; those of the server's own writes need no decoding.
+    /// Decodes events to records; events of the server's own writes need no decoding.
     async fn records(&self, events: Vec<Event>) -> Vec<Record> {
         records(&self.reading, events, Some(self.own.clone())).await
     }

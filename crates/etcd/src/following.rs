@@ -37,7 +37,7 @@ pub(crate) async fn follow(
     let pin = horizon.pin();
     let first = Revision(horizon.head().0.saturating_sub(REPLAYED_REVISIONS_MAX)).max(pin.revision);
     let (state, mut seen) = match reading.state(number(first)).await {
-        // Another process compacted it meanwhile.
+        // Another process compacted that revision meanwhile.
         Err(Error::Compacted) => reading.state(None).await?,
         state => state?,
     };

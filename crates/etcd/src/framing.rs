@@ -10,7 +10,7 @@ use crate::error::Error;
 /// The length of the frame header.
 const PREFIX_BYTES: usize = 5;
 
-/// The longest accepted message: etcd limits a transaction to 2 MB, but a page of a range, or the
+/// The longest accepted message: etcd limits a request to 2 MiB, but a page of a range, or the
 /// events of many transactions, arrive in one message.
 const MESSAGE_BYTES_MAX: usize = 512 << 20;
 

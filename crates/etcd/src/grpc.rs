@@ -31,7 +31,7 @@ use crate::error::{Code, Error};
 use crate::framing::{framed, unescaped, unframed};
 use crate::measures::{Calls, Measures, Method};
 
-/// The flow control windows of a stream and of a connection: a stream's holds a page of a range.
+/// The flow control windows of a stream and of a connection, large for the pages of ranges.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 
@@ -215,7 +215,7 @@ pub(crate) struct Answers {
     call: Call,
 }
 
-/// A call for the measures.
+/// A call in progress, as the measures count it.
 struct Call {
     measures: Arc<Measures>,
     method: Method,

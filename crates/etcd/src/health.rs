@@ -19,7 +19,7 @@ const WAITERS_MAX: usize = 1024;
 /// How often etcd's health is checked while there are no fresh reads.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// The shortest time after which a read is repeated.
+/// The shortest timeout of a read, after which the read is repeated.
 const READ_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 
 /// How long a fresh read waits while reads fail, and the pause between them.
@@ -51,12 +51,13 @@ impl Health {
         Self { check_timeout, ready_timeout, state, history_lost }
     }
 
-    /// Returns an error with the reason if the store takes no writes.
+    /// Returns an error with the reason if the last read of etcd failed, or if the current read
+    /// takes too long.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.answers_in(self.check_timeout)
     }
 
-    /// Returns an error with the reason if etcd is too slow for the store to be ready.
+    /// As [`check`](Self::check), with the timeout of readiness.
     pub(crate) fn ready(&self) -> Result<(), StoreError> {
         self.answers_in(self.ready_timeout)
     }
@@ -104,7 +105,7 @@ impl Health {
         self.state.lock().disk_bytes
     }
 
-    /// Waits until a read returned an older revision than followers have.
+    /// Waits until a read returns an older revision than followers have.
     pub(crate) async fn history_lost(&self) {
         self.history_lost.notified().await;
     }

@@ -27,14 +27,14 @@ pub(crate) struct Horizon {
 }
 
 /// The waiters for newer heads. A waiter reads the head under this lock before it registers, and
-/// the head is advanced before waiters are notified: so no waiter misses it.
+/// the head is advanced before waiters are notified: so no waiter misses a head.
 #[derive(Debug, Default)]
 struct Awaited {
     wanted: Revision,
     waiters: BTreeMap<Revision, Vec<oneshot::Sender<()>>>,
 }
 
-/// A reader at a revision, which stays readable while this lives.
+/// A reader at a revision, which stays readable while this value lives.
 #[derive(Debug)]
 pub(crate) struct Pin<'a> {
     horizon: &'a Horizon,
@@ -42,7 +42,7 @@ pub(crate) struct Pin<'a> {
     pub(crate) revision: Revision,
 }
 
-/// A reader that holds its revision as long as it lives, whatever borrows the horizon.
+/// As [`Pin`], but without a borrow of the horizon.
 #[derive(Debug)]
 pub(crate) struct LastingPin {
     horizon: Arc<Horizon>,

@@ -1,5 +1,5 @@
-//! Leases for keys with a lifetime. They are granted and never kept alive, and many writes share
-//! one, as in upstream (apiserver/pkg/storage/etcd3/lease_manager.go).
+//! Leases for keys with a lifetime. They are granted and never kept alive, and many writes share a
+//! lease, as in upstream (apiserver/pkg/storage/etcd3/lease_manager.go).
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -17,14 +17,14 @@ pub const LEASE_BOUNDS: [u64; 7] = [10, 50, 100, 500, 1000, 2500, 5000];
 /// The measures of a store on etcd.
 #[derive(Debug)]
 pub struct Measures {
-    /// Requests by operation (`get`, `list`, `create`, `update`, `delete`) and collection; reads of
-    /// all collections have none. A transaction counts as its first write.
+    /// Requests by operation (`get`, `list`, `create`, `update`, `delete`) and collection, which is
+    /// `""` for reads of all collections. A transaction counts as its first write.
     pub requests: Series<2, Requests>,
     /// Lists of one collection, by collection.
     pub lists: Series<1, Lists>,
     /// The number of progress messages of the watch.
     pub progress: Counter,
-    /// The number of objects of each lease that takes no more.
+    /// The number of writes that shared a lease, for each lease that no further write joins.
     pub lease_objects: Distribution,
     calls: [Calls; Method::ALL.len()],
 }

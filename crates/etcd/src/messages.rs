@@ -104,7 +104,7 @@ pub(crate) struct ResponseOp {
     pub(crate) range: Option<RangeResponse>,
 }
 
-/// A condition of a transaction: a number of a key equals a given one.
+/// A condition of a transaction: the version or the revision of a key equals a given number.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Compare {
     /// Always 0: equal.

@@ -7,8 +7,8 @@
 //! It must not know how writes are made, or followers.
 //!
 //! Invariant: a recognised write is reported exactly as it was written. An event that may be of
-//! several own writes is not recognised. If it is of another process, with the same bytes or a
-//! deletion, there is no difference.
+//! several own writes is not recognised. An event of another process may be recognised, but only if
+//! its write has the same bytes, or is a deletion, too: then the record is the same.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -39,15 +39,16 @@ pub(crate) struct OwnWrite {
     pub(crate) seen: Mutex<Seen>,
 }
 
-/// What the events show of a write.
+/// The state of an own write, as the events show it.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Seen {
     /// Nothing yet.
     #[default]
     Nothing,
-    /// It was committed, and followers got this record.
+    /// The write was committed, and followers got this record.
     Committed(Record),
-    /// Another write changed the key after the expected revision, so it can never be committed.
+    /// Another write changed the key after the expected revision, so this write can never be
+    /// committed.
     Superseded,
     /// Unknown: the event may be of another own write, or was lost.
     Unknown,
@@ -99,8 +100,8 @@ impl Own {
     pub(crate) fn record(&self, event: &Event) -> Option<Record> {
         let known = self.0.lock();
         let at = event.kv.mod_revision;
-        // Older events may arrive late. For a write that expects absence, nothing shows which are
-        // older.
+        // Events that are older than the write may arrive late. For a write that expects an absent
+        // key, nothing shows which events are older.
         let open = known.get(&event.kv.key)?.iter().filter(|write| at > write.expected);
         let open = open.filter(|write| matches!(*write.seen.lock(), Seen::Nothing));
         let (fitting, others): (Vec<_>, Vec<_>) = open.partition(|write| write.fits(event));

@@ -2,10 +2,10 @@
 //! which after.
 //!
 //! A transaction gives all its writes one revision. A watch of one collection resumes after a
-//! revision, so a collection may have one object at each revision. Further writes to a collection
-//! are committed one by one: puts before the transaction, undone if it fails, and deletions after
-//! it. So the group's main object never exists without what belongs to it. A key that is written
-//! twice, so that watchers see both states, needs two transactions.
+//! revision, so a collection may have at most one object at each revision. Further writes to a
+//! collection are committed one by one: puts before the transaction, undone if it fails, and
+//! deletions after it. So the group's main object never exists without the keys that belong to it.
+//! A key that is written twice, so that watchers see both states, needs two transactions.
 //!
 //! It must not know bytes or connections.
 
@@ -48,11 +48,11 @@ pub(crate) struct Planned {
     pub(crate) kind: Kind,
     /// The expected revision of the key; 0 if it must be absent.
     pub(crate) expected: i64,
-    /// Whether it expects the revision of the previous write in the group.
+    /// Whether the write expects the revision of the previous write in the group.
     pub(crate) follows: bool,
     /// Whether the next write in the group expects this one's revision.
     pub(crate) is_followed: bool,
-    /// Its index in the group.
+    /// The write's index in the group.
     pub(crate) index: usize,
 }
 
@@ -126,7 +126,7 @@ impl Planned {
         Record { revision, key, kind: self.kind, bytes, body, note }
     }
 
-    /// Whether the key has a value after it.
+    /// Whether the write leaves a value at `key`.
     fn leaves(&self, key: &Key) -> bool {
         self.write.key == *key && self.kind != Kind::Deleted
     }

@@ -140,7 +140,7 @@ impl Reading {
             Err(Error::Compacted) => {}
             Err(error) => return Err(error),
         }
-        // A watch of a compacted revision is cancelled with the oldest one.
+        // etcd cancels a watch from a compacted revision and names the oldest readable revision.
         let create = WatchCreateRequest { key, start_revision: 1, ..WatchCreateRequest::default() };
         let mut watch = self.etcd.watch(create).await?;
         loop {

@@ -48,7 +48,8 @@ pub struct Options {
     pub prefix: String,
     /// Encrypts values; `None` to store them in plain text.
     pub transformer: Option<Arc<dyn Transformer>>,
-    /// The interval of compactions, each of which one server of the database does; `None` for never.
+    /// The interval of compactions, each of which one server of the database does; `None` for
+    /// never.
     pub compaction_interval: Option<Duration>,
     /// How long new writes join an existing lease.
     pub lease_reuse: Duration,
@@ -115,8 +116,8 @@ impl EtcdOpening {
         Ok(Self { reading, options, progress, floor, header })
     }
 
-    /// Returns the newest state for a backup, without a store. Other servers' compactions may take
-    /// it away while it is read; then reading fails.
+    /// Returns the newest state for a backup, without a store. If another server compacts the state
+    /// away while it is read, reading fails.
     pub fn stored_state(self) -> Box<dyn StoredState> {
         let head = crate::translation::revision(self.header.revision);
         let horizon = Arc::new(Horizon::new(self.floor.min(head), head));

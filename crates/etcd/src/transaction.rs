@@ -24,7 +24,7 @@ pub(crate) struct Ready {
 pub(crate) struct Refusal {
     /// The index of the write, or of the unchanged key after the writes, whose condition failed.
     pub(crate) index: usize,
-    /// What the key has instead.
+    /// The current value of the key; `None` if the key is absent.
     pub(crate) current: Option<KeyValue>,
 }
 

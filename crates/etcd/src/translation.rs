@@ -29,7 +29,7 @@ impl Translation {
         Self { layout, transformer, prefix: format!("/{}/", prefix.trim_matches('/')).into() }
     }
 
-    /// Returns what encrypts values, if they are encrypted.
+    /// Returns the transformer that encrypts values, if they are encrypted.
     pub(crate) fn transformer(&self) -> Option<Arc<dyn Transformer>> {
         self.transformer.clone()
     }
@@ -60,8 +60,8 @@ impl Translation {
         (first, end)
     }
 
-    /// Returns a key that is never written, for health checks. upstream:
-    /// apiserver/pkg/storage/storagebackend/factory/etcd3.go.
+    /// Returns a key that is never written, for health checks (upstream:
+    /// apiserver/pkg/storage/storagebackend/factory/etcd3.go).
     pub(crate) fn health(&self) -> Bytes {
         format!("{}health", self.prefix).into()
     }

@@ -32,7 +32,7 @@ use crate::translation::revision;
 /// How long a write waits until followers have it, or have the write that it conflicts with.
 const FOLLOWERS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the outcome of a transaction without an answer is looked for.
+/// The timeout of each of the two steps that find the outcome of a transaction without an answer.
 const OUTCOME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The parts that writing uses.
@@ -304,7 +304,8 @@ impl Writing {
             let (refusal, head) = (Refusal { index, current }, revision(header.revision));
             return Err(self.conflict(refusal, key, head).await);
         }
-        // etcd is done with the transaction, so a key that is as before shows that it was refused.
+        // etcd will not execute the transaction later, so an unchanged key shows that etcd refused
+        // the transaction.
         if matches!(error, EtcdError::NoSpace(_)) && seen.iter().all(|s| matches!(s, Seen::Nothing))
         {
             let own = &writes[0].own;

@@ -12,7 +12,7 @@ const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 /// The prefix of encrypted values.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 /// Resources whose status is empty in the bytes of a new object: upstream's strategy clears it
-/// after defaulting, and it is defaulted again when the object is read.
+/// after defaulting, and defaults the status again when the object is read.
 const UNSET_STATUS_WHEN_NEW: &[&str] = &["persistentvolumeclaims"];
 
 impl Kind {

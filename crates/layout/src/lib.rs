@@ -1,7 +1,7 @@
 //! The storage layout of kube-apiserver v1.36 in etcd: converts keys and bytes in both directions.
 //!
 //! With it, a Pintle and a kube-apiserver on the same etcd read each other's objects, and neither
-//! rewrites unchanged objects. So an object is stored as the same bytes that upstream stores.
+//! rewrites unchanged objects. For this, the layout stores an object as the same bytes as upstream.
 //!
 //! Facts about a kind (prefix, encoding, stored version) are in its definition; this crate has what
 //! all kinds share. Custom resources need no definition: they are JSON under their group and
@@ -35,8 +35,8 @@ pub struct Upstream {
     event_ttl: Duration,
 }
 
-/// The encoding of objects of built-in kinds, except those with an encoding of their own. Both are
-/// readable.
+/// The encoding in which objects of built-in kinds are written, except kinds with an encoding of
+/// their own. Objects in both encodings can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
     /// `application/vnd.kubernetes.protobuf`
@@ -49,10 +49,10 @@ pub enum MediaType {
 /// The storage of a built-in kind.
 struct Kind {
     collection: Arc<str>,
-    /// Its stored version, which Pintle's own store uses, too.
+    /// The kind's stored version, which Pintle's own store uses, too.
     stored: ResourceDefinition,
-    /// Its versions of today: another release may have stored objects in any of them, and in one that is
-    /// served no longer.
+    /// The versions of the kind that this server knows. Another release may have stored an object
+    /// in any of them, or in a version that is no longer served.
     versions: Vec<ResourceDefinition>,
 }
 
@@ -60,8 +60,8 @@ struct Kind {
 const SERVER_LEASE: Duration = Duration::from_secs(15);
 
 impl Upstream {
-    /// A layout of the kinds that a server with this configuration stores. It writes objects with this
-    /// encoding, and events with this lifetime.
+    /// A layout of the kinds that a server with this configuration stores. It writes objects with
+    /// this encoding, and events with this lifetime.
     pub fn new(config: &RuntimeConfig, media_type: MediaType, event_ttl: Duration) -> Self {
         Self { paths: Paths::of(pintle_kinds::stored(config)), media_type, event_ttl }
     }

@@ -69,7 +69,8 @@ impl Paths {
         if let Some(collection) = self.by_prefix.get(prefix) {
             return self.built_in(collection, item);
         }
-        // Built-in kinds have other paths.
+        // Objects of built-in kinds are stored under the kind's prefix (see above), never under the
+        // name of the kind's collection.
         let is_built_in = self.kinds.contains_key(prefix) || self.kinds.contains_key(second);
         if first == OWN && !is_built_in && !second.is_empty() && !item.is_empty() {
             return Some(Key { collection: second.into(), item: item.into() });
@@ -80,7 +81,8 @@ impl Paths {
         Some(Key { collection: prefix.into(), item: item.into() })
     }
 
-    /// The key of an object of a built-in kind, which is namespaced or not.
+    /// The key of an object of a built-in kind; `None` if the item does not have two segments (for
+    /// a namespaced kind) or one.
     fn built_in(&self, collection: &Arc<str>, item: &str) -> Option<Key> {
         let channels = if self.kind(collection)?.stored.namespaced() { 2 } else { 1 };
         let key = || Key { collection: collection.clone(), item: item.into() };

@@ -1,6 +1,7 @@
-//! The bytes of objects: `stored.jsonl` has what kube-apiserver v1.36.3 stored in etcd for an
-//! object of each kind and, where a client can get the object, its response; `stored_as_json.jsonl`
-//! has what one stored with `--storage-media-type=application/json`.
+//! The bytes of objects: `stored.jsonl` has the bytes that kube-apiserver v1.36.3 stored in etcd
+//! for an object of each kind and, where a client can get the object, its response;
+//! `stored_as_json.jsonl` has the bytes that a kube-apiserver with
+//! `--storage-media-type=application/json` stored.
 
 use std::time::Duration;
 

@@ -12,13 +12,13 @@ use crate::quote::{plain, quote};
 #[cfg(test)]
 mod tests;
 
-/// The maximum number of errors that are collected and reported. Upstream reports all; a request of
-/// 3 MiB could cause a million errors and a response of hundreds of megabytes.
+/// The maximum number of errors that are collected and reported. Upstream reports all errors, but a
+/// request of 3 MiB could cause a million errors and a response of hundreds of megabytes.
 pub const ERRORS_MAX: usize = 1000;
 /// The maximum size of a value, and of a path, in an error. A large value may be the subject of a
 /// thousand errors. Upstream shows the whole value.
 const SHOWN_BYTES_MAX: usize = 4096;
-/// The maximum size of an error's detail. The largest ones are diffs of whole pods.
+/// The maximum size of an error's detail. The largest details are diffs of whole pods.
 const DETAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// The type of a field error, as in `k8s.io/apimachinery/pkg/util/validation/field`.
@@ -234,7 +234,7 @@ impl Errors {
         self.insert(self.0.len(), error);
     }
 
-    /// Inserts an error before the one at `at`.
+    /// Inserts an error before the one at `at`, unless the list is full.
     pub fn insert(&mut self, at: usize, error: Error) {
         // One error beyond the limit marks that there are more.
         if !self.is_full() {

@@ -36,7 +36,7 @@ coordinates!(
     GroupVersionKind { group, version, kind }
 );
 coordinates!(
-    /// A resource of a group version: what a URL names.
+    /// A resource of a group version, as a URL names it.
     GroupVersionResource { group, version, resource }
 );
 

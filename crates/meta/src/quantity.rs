@@ -60,7 +60,7 @@ impl Quantity {
             return Self { mantissa, exponent: 0, format };
         }
         while exponent < i32::MAX {
-            // Division by 64 bits is many times as fast.
+            // A division of 64-bit numbers is many times as fast as one of 128-bit numbers.
             let tenth = match i64::try_from(mantissa) {
                 Ok(mantissa) if mantissa % 10 == 0 => i128::from(mantissa / 10),
                 Err(_) if mantissa % 10 == 0 => mantissa / 10,

@@ -38,7 +38,8 @@ fn push_escape(out: &mut String, c: char) {
     written.expect("writing to a String cannot fail");
 }
 
-/// Quotes text as Go's `time` package does: bytes beyond ASCII are escaped.
+/// Quotes text as Go's `time` package does: control bytes (except DEL) and bytes beyond ASCII are
+/// escaped.
 pub fn quote_ascii(text: &str) -> String {
     let mut out = String::from('"');
     for byte in text.bytes() {

@@ -51,7 +51,7 @@ pub struct Status {
     pub message: String,
     /// The reason of the failure; `None` for a success.
     pub reason: Option<Reason>,
-    /// The object or resource that it refers to.
+    /// The object or resource that the status refers to.
     pub details: Option<Box<Details>>,
     /// The HTTP status code.
     pub code: u16,

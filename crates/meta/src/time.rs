@@ -77,9 +77,9 @@ const fn split(micros: i64) -> (i64, u32) {
     (micros.div_euclid(SECOND), micros.rem_euclid(SECOND) as u32)
 }
 
-/// The date and the time of a second as digits of fixed length; as a text if the year has not four
-/// digits. Times are in every object and event that is written, and `format!` takes several times
-/// as long.
+/// Returns the date and the time of a second as digits of fixed length; as `Err` with a text if the
+/// year does not have four digits. Every object and event that is written has times, and `format!`
+/// takes several times as long as this function.
 fn second(seconds: i64) -> Result<[u8; SECOND_LENGTH], String> {
     let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS) as u32);
     let (year, month, day) = civil_from_days(days);

@@ -42,7 +42,7 @@ impl Eq for dyn Action {}
 
 /// A request for an action.
 pub struct Request<'a> {
-    /// The registry in which it takes effect.
+    /// The registry in which the action takes effect.
     pub registry: &'a Registry,
     /// The target of the URL.
     pub target: &'a Target,

@@ -40,7 +40,7 @@ pub struct Attributes<'a> {
     pub verb: Option<Verb>,
     /// The time of the write.
     pub now: Now,
-    /// Where the time of the request goes.
+    /// How long the request spends in each layer.
     pub timing: &'a Timing,
     /// Records the request, if it is audited.
     pub recorder: Option<&'a dyn Recorder>,
@@ -57,7 +57,7 @@ pub enum Options<'a> {
     Write(&'a WriteOptions),
     /// Of a deletion.
     Delete(&'a DeleteOptions),
-    /// A connection has none.
+    /// None: a connection has no options of a write.
     None,
 }
 
@@ -86,15 +86,15 @@ pub struct Memory {
     pub changed: bool,
     /// The object after the first round.
     left: Option<Value>,
-    /// The keys of those that were called and ask for reinvocation.
+    /// The keys of the webhooks and policies that were called and ask for reinvocation.
     reinvocable: BTreeSet<String>,
-    /// The keys of those that are called in the second round.
+    /// The keys of the webhooks and policies that are called in the second round.
     due: BTreeSet<String>,
 }
 
 impl Memory {
-    /// Records a change of the object, so the webhooks and policies that were called before and ask for
-    /// reinvocation are called again.
+    /// Records a change of the object, so the webhooks and policies that were called before and ask
+    /// for reinvocation are called again.
     pub fn wake(&mut self) {
         self.changed = true;
         self.due.append(&mut self.reinvocable);
@@ -110,7 +110,7 @@ impl Memory {
         !self.again || self.due.contains(key)
     }
 
-    /// Begins the second round, with an object that others may have changed since the first.
+    /// Begins the second round, with an object that other plugins may have changed since the first.
     pub(crate) fn begin_again(&mut self, object: &Value) {
         self.again = true;
         if self.left.as_ref() != Some(object) {
@@ -192,7 +192,7 @@ impl Hooks {
 
 /// The hooks of admission, in the order in which a write calls them.
 pub trait Admission: Send + Sync {
-    /// The hooks that it implements. A [`Chain`] calls no others.
+    /// The hooks that the plugin implements. A [`Chain`] calls no other hooks of the plugin.
     fn hooks(&self) -> Hooks;
 
     /// Refuses a write, or lets it pass. Called for the object as the client sent it, and again
@@ -210,8 +210,8 @@ pub trait Admission: Send + Sync {
         None
     }
 
-    /// Changes the object, which `write` does not have, or refuses the write. Fields that are set
-    /// here have no owner.
+    /// Changes the object, or refuses the write. The object is the second argument: in the
+    /// attributes, [`Attributes::object`] is `None`. Fields that are set here have no owner.
     fn mutate(&self, _: &Attributes<'_>, _: &mut Value, _: &Registry) -> Result<(), Status> {
         Ok(())
     }
@@ -227,14 +227,15 @@ pub trait Admission: Send + Sync {
         None
     }
 
-    /// Those whose [`Admission::mutate_registered`] is called, one after the other.
+    /// The members of a chain whose [`Admission::mutate_registered`] a write calls, one after the
+    /// other.
     fn mutators(&self) -> &[Arc<dyn Admission>] {
         &[]
     }
 
-    /// Refuses an object with which its writer would grant rights that it does not have; `None` if
-    /// it grants none. Called after the last change and before validation (upstream: the storage of
-    /// roles and bindings).
+    /// Refuses an object if it grants rights that its writer does not have; `None` if the object
+    /// grants no rights. Called after the last change and before validation (upstream: the storage
+    /// of roles and bindings).
     fn after_mutation<'a>(
         &'a self,
         _: &'a Attributes<'a>,
@@ -267,8 +268,9 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: it calls each hook of the members that implement it, in order. Only one
-/// member may wait in [`Admission::await_prerequisite`], and one in [`Admission::after_mutation`].
+/// The admission chain: it calls each hook of those members that implement the hook, in order. Only
+/// one member may wait in [`Admission::await_prerequisite`], and one in
+/// [`Admission::after_mutation`].
 pub struct Chain {
     /// The members that implement each hook.
     members: [Vec<Arc<dyn Admission>>; Hook::ALL.len()],

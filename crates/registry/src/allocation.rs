@@ -19,11 +19,11 @@ use crate::{Object, Registry, Resource};
 
 /// Assigns shared values (addresses, ports) to the objects of a kind.
 ///
-/// It reads committed state and has no other state. A concurrent write may take a value that it found
-/// free. Then the commit conflicts, and the allocator is called again.
+/// An allocator reads committed state and has no other state. A concurrent write may take a value
+/// that the allocator found free. Then the commit conflicts, and the allocator is called again.
 pub trait Allocator: Send + Sync {
-    /// Sets the missing values of an object and refuses those that it cannot have. `old` is the
-    /// stored object, on updates. A dry run gets example values.
+    /// Sets the missing values of an object and refuses values that the object cannot have. `old`
+    /// is the stored object, on updates. A dry run gets example values.
     fn assign(
         &self,
         registry: &Registry,
@@ -32,8 +32,8 @@ pub trait Allocator: Send + Sync {
         dry_run: bool,
     ) -> Result<(), Status>;
 
-    /// What must be written with an object that goes from one state to another; an object that is
-    /// absent is `None`.
+    /// Returns the companions of a write that changes an object from `old` to `new`; `None` stands
+    /// for an object that does not exist.
     fn companions(
         &self,
         registry: &Registry,
@@ -57,7 +57,7 @@ pub(crate) enum Part {
 
 /// A change of an object that many concurrent writes change, such as a quota's status. The writer
 /// does not compute the new state, because other writers would make it stale. The posting computes
-/// it when its batch is committed, from the state that the postings before have made.
+/// the new state when its batch is committed, from the state that earlier postings have made.
 pub(crate) struct Posting {
     pub(crate) resource: Arc<Resource>,
     pub(crate) namespace: Str,
@@ -155,7 +155,7 @@ impl Registry {
         Ok(matches!(committed, Committed::Done(_)))
     }
 
-    /// Returns the creation of an object, in its stored form.
+    /// Returns the creation of an object, which is in its stored form.
     pub fn creation(
         &self,
         resource: &Resource,

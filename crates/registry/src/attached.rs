@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
 
 impl Attached {
-    /// The attached value. It is made if there is none; if one of another type is attached, a new
-    /// value is returned and not attached.
+    /// Returns the attached value, after attaching a new one if there is none. If a value of
+    /// another type is attached, returns a new value without attaching it.
     pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl Fn() -> Arc<T>) -> Arc<T> {
         let attached = self.0.get_or_init(|| make());
         attached.clone().downcast().unwrap_or_else(|_| make())

@@ -1,5 +1,5 @@
-//! The object that defines a resource (a CustomResourceDefinition). The resource's objects must not
-//! outlive it.
+//! Definers: the objects that define resources (CustomResourceDefinitions). The objects of a
+//! resource must not outlive its definer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ pub struct Definer {
     /// The definer's name.
     name: Str,
     uid: Str,
-    /// The newest revision at which the definer had this uid and was not terminating. Its bytes are
-    /// decoded once per version, not for each write to the resource.
+    /// The newest revision at which the definer had this uid and was not terminating. So the
+    /// definer's bytes are decoded once per version, not for each write to the resource.
     live_at: AtomicU64,
 }
 

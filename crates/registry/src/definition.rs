@@ -35,7 +35,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// What clients may do with a resource.
+/// A verb of the API: an operation on a resource that clients may request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verb {
     Create,

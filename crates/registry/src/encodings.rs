@@ -1,5 +1,5 @@
-//! Further encodings of committed objects. Each is computed on first use, cached with its object, and
-//! shared by all readers and watchers (law 3).
+//! Further encodings of committed objects. Each is computed on first use, cached with its object,
+//! and shared by all readers and watchers (law 3).
 //!
 //! It must not know which requests need which encoding.
 //!
@@ -35,7 +35,7 @@ pub enum Extra {
     Cbor,
     /// A PartialObjectMetadata in CBOR.
     CborMetadata,
-    /// YAML. As an item of a list it differs, as long lines are folded at another column.
+    /// YAML. The object as an item of a list differs: its long lines are folded at another column.
     Yaml,
     /// YAML, as an item of a list.
     YamlItem,
@@ -149,8 +149,8 @@ pub const fn event_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The cached encodings of one object. Most objects have none, so the list is made with the first
-/// one.
+/// The cached encodings of one object. Most objects have no further encoding, so the list is
+/// allocated for the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Encodings(OnceLock<Box<Mutex<Vec<Arc<Encoded>>>>>);
 

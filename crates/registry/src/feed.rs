@@ -2,8 +2,8 @@
 //! must see every change.
 //!
 //! Unlike a watch, a feed has no selection and no other versions, and never waits: its owner calls
-//! [`Feed::take`] when it needs to be up to date. The owner of many feeds waits for the
-//! [head](Registry::heads), and then asks only the collections that
+//! [`Feed::take`] when the owner needs to be up to date. The owner of many feeds waits for a new
+//! [head](Registry::heads), and then takes only the feeds of collections that
 //! [changed](Registry::changed_since).
 //!
 //! Invariant: [`Feed::take`] returns every write that was acknowledged before the call.
@@ -24,16 +24,16 @@ pub struct Feed {
     cursor: Option<Cursor>,
 }
 
-/// What [`Feed::take`] returns.
+/// The result of [`Feed::take`].
 pub enum FeedUpdate {
     /// All objects; they replace everything that was returned before.
     State(Vec<Arc<Object>>),
-    /// New states and deletions of objects, in order; [`Object::kind`] says which.
+    /// New states and deletions of objects, in order; [`Object::kind`] tells them apart.
     Changes(Vec<Arc<Object>>),
 }
 
 impl Registry {
-    /// A feed of a resource's objects.
+    /// Returns a feed of a resource's objects.
     pub fn feed(&self, resource: &Arc<Resource>) -> Feed {
         Feed { cache: self.cache.clone(), resource: resource.clone(), cursor: None }
     }
@@ -43,7 +43,8 @@ impl Registry {
         self.cache.changed_since(head)
     }
 
-    /// Returns a receiver of the revision up to which reads see writes, and of every later one.
+    /// Returns a receiver of the head: the newest state that reads see. A receiver that is slow
+    /// sees only the newest of several heads.
     pub fn heads(&self) -> watch::Receiver<Head> {
         self.cache.heads()
     }
@@ -55,8 +56,8 @@ impl Feed {
         self.cursor.as_ref().is_some_and(Cursor::caught_up)
     }
 
-    /// The changes since the last call. The first call returns all objects; so does a call after
-    /// the log was trimmed past the feed's position.
+    /// Returns the changes since the last call. The first call returns all objects; so does a call
+    /// after the log was trimmed past the feed's position.
     ///
     /// # Errors
     /// If the resource is virtual.

@@ -55,13 +55,14 @@ pub(crate) async fn list(
     Ok(list)
 }
 
-/// Estimates the work of scanning `objects` for [`work::ahead`], up to its threshold.
+/// Estimates the work of scanning `objects` in bytes, for [`work::ahead`]. The count stops once it
+/// exceeds [`work::SHARED_BYTES_MAX`].
 pub(crate) fn announce_scan<'a>(
     objects: impl Iterator<Item = &'a Arc<Object>>,
     selection: &Selection,
     limit: u64,
 ) -> usize {
-    /// The cost of an object that is only counted, in bytes that are decoded.
+    /// The cost of an object that is not decoded: decoding so many bytes takes as long.
     const COUNTED_BYTES: usize = 64;
     let is_by_content = selection.is_by_content();
     let of_one = |object: &Arc<Object>| {
@@ -190,8 +191,8 @@ pub(crate) async fn reach(
     Err(Status::too_large_resource_version(revision.0, cache.visible().0))
 }
 
-/// Takes one page of the selected objects. The remaining ones are counted only where the list has
-/// no selector (CHK-08).
+/// Takes one page of the selected objects. If `counts` is true, which is so for a list without
+/// selectors, the objects after the page are counted (CHK-08).
 fn page<'a>(
     target: &Target,
     revision: Revision,

@@ -63,7 +63,7 @@ pub struct Stored {
     pub bytes: usize,
     /// The revision of the newest change.
     pub revision: Revision,
-    /// The number of changes, including the objects that were read at the start.
+    /// The number of changes in the log since the start, with those that were trimmed from it.
     pub changes: u64,
     /// Counters of reads.
     pub reads: Arc<Reads>,
@@ -91,8 +91,8 @@ impl Phase {
     }
 }
 
-/// Durations of admission, by phase, operation, and whether it refused the write. A combination
-/// that never occurred takes no memory.
+/// Durations of admission, by phase, operation, and whether admission refused the write. A
+/// combination that never occurred allocates no distribution.
 #[derive(Debug, Default)]
 pub struct PhaseDurations([OnceLock<Distribution>; Phase::ALL.len() * Operation::ALL.len() * 2]);
 

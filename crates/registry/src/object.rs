@@ -41,7 +41,7 @@ pub struct Object {
     pub(crate) encodings: Encodings,
 }
 
-/// The error of a stored object whose bytes are not what this program writes, or which could not be
+/// The error of a stored object whose bytes are not valid JSON, or whose value could not be
 /// decrypted. An unreadable object is never treated as an empty one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored object {item:?} of revision {revision} cannot be read: {why}")]
@@ -60,7 +60,7 @@ impl From<Unreadable> for Status {
     }
 }
 
-/// What selectors match, apart from name and namespace.
+/// The values that selectors match, apart from name and namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// Labels, sorted by key.
@@ -124,7 +124,7 @@ impl Object {
         }
     }
 
-    /// Whether its value could not be decrypted.
+    /// Whether the object's value could not be decrypted.
     pub(crate) fn is_undecryptable(&self) -> bool {
         why_undecryptable(&self.bytes).is_some()
     }
@@ -210,7 +210,7 @@ impl Object {
         self.kind
     }
 
-    /// Returns the number of bytes that the object takes in memory.
+    /// Returns the number of the object's bytes: its JSON, with its frame if it has one.
     pub const fn size(&self) -> usize {
         self.bytes.len()
     }
@@ -288,7 +288,8 @@ impl Object {
         self.index_by(resource.strategy.fields(), |tree| resource.index(tree))
     }
 
-    /// Returns the value of a selectable field, by its position in the resource's `Strategy::fields`.
+    /// Returns the value of a selectable field, by its position in the resource's
+    /// `Strategy::fields`.
     ///
     /// # Errors
     /// If the object cannot be read.
@@ -336,7 +337,7 @@ impl Object {
     }
 }
 
-/// Members that stay undecoded JSON.
+/// The path of the members that [`Object::tree`] leaves as raw JSON.
 const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 
 /// Returns the range of the object in a watch frame of `len` bytes.
@@ -344,7 +345,8 @@ const fn framed(kind: Kind, len: usize) -> Range<usize> {
     frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
 }
 
-/// The JSON of most objects is smaller: a ConfigMap of 1 KB and its managed fields.
+/// The initial capacity for an object's bytes. Most objects are smaller, for example a ConfigMap of
+/// 1 KB with its managed fields.
 const LIKELY_BYTES: usize = 2048;
 
 /// Encodes an object of the stored form for the store, within its watch frame.

@@ -4,7 +4,8 @@ use pintle_value::Value;
 
 /// Measures committed changes of a kind's objects without taking part in the write.
 ///
-/// An observer sees each commit of this server once, and neither dry runs nor failed attempts.
+/// An observer sees each committed update of this server once. It sees no dry run and no failed
+/// attempt.
 pub trait Observer: Send + Sync {
     /// Called after an update was committed and before it is answered; it must be short.
     fn updated(&self, old: &Value, new: &Value);

@@ -14,7 +14,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
 
     /// The operation's name in rules and reviews.

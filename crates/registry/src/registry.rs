@@ -38,7 +38,8 @@ pub struct Options {
     pub admission: Arc<dyn Admission>,
     /// Fills a buffer with random bytes, for UIDs and generated names.
     pub entropy: fn(&mut [u8]),
-    /// Whether a garbage collector runs. Without one, deletions add no finalizers for it.
+    /// Whether a garbage collector runs. Without one, deletions add no finalizers that only a
+    /// garbage collector removes.
     pub garbage_collection: bool,
     /// The bound on each collection's log of changes, in bytes of memory. Watches and lists at an
     /// exact resource version read the log.

@@ -41,7 +41,7 @@ pub struct Context {
     pub user_agent: Str,
     /// Texts for `Warning` headers.
     pub warnings: Warnings,
-    /// Where the time of the request goes.
+    /// How long the request spends in each layer.
     pub timing: Arc<Timing>,
     /// Whether a refusal is final.
     pub refusal: Refusal,
@@ -66,8 +66,8 @@ pub trait Recorder: fmt::Debug + Send + Sync {
     fn annotate(&self, key: &str, value: &str);
 }
 
-/// Whether a refusal is final: a retry on a newer state would be refused, too. It belongs to the
-/// request, as its warnings do.
+/// Whether a refusal is final: a retry on a newer state would be refused, too. The flag belongs to
+/// the request and not to its outcome, as warnings do.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal(Arc<AtomicBool>);
 
@@ -261,7 +261,7 @@ pub struct DeleteOptions {
 pub enum VersionMatch {
     /// The state just after the revision.
     Exact,
-    /// That state or a newer one.
+    /// The state just after the revision, or a newer one.
     NotOlderThan,
 }
 

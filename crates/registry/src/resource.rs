@@ -29,7 +29,7 @@ pub struct Resource {
     pub attached: Attached,
     /// The objects in the watch cache; `None` for a virtual resource.
     collection: Option<Arc<Collection>>,
-    /// Holds further encodings of the objects within a bound.
+    /// Bounds the memory of further encodings of the objects.
     pub(crate) encoding_cache: Arc<EncodingCache>,
     /// A number that no other definition has had since the start.
     pub(crate) number: u64,

@@ -139,7 +139,7 @@ pub(crate) fn encode_token(revision: Option<Revision>, from: &str) -> String {
 }
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-/// As Go, it ignores the unused bits of the last symbol.
+/// As Go's decoder, it ignores the unused bits of the last symbol.
 const TOKEN: GeneralPurpose =
     GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 

@@ -12,7 +12,7 @@ use crate::{Object, Resource, StorageConverter};
 /// The longest accepted selector, in bytes. A URL cannot carry a longer one.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
 
-/// The selected objects, by namespace, name, labels and fields.
+/// The criteria that select objects: namespace, name, labels and fields.
 pub(crate) struct Selection {
     labels: labels::Selector,
     fields: Vec<FieldTest>,
@@ -31,7 +31,7 @@ struct FieldTest {
 enum Field {
     Name,
     Namespace,
-    /// The index of the field in the object's `Index`.
+    /// The position of the field in the resource's `Strategy::fields`.
     Indexed(usize),
 }
 
@@ -63,20 +63,20 @@ impl Selection {
         Ok(Self { labels, fields: tests, resource: resource.clone(), namespace })
     }
 
-    /// Whether it selects all objects of the namespace.
+    /// Whether the selection has all objects of the namespace.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()
     }
 
-    /// Whether it uses labels or fields other than name and namespace.
+    /// Whether the selection uses labels or fields other than name and namespace.
     pub(crate) fn is_by_content(&self) -> bool {
         !self.labels.is_everything()
             || self.fields.iter().any(|test| matches!(test.field, Field::Indexed(_)))
     }
 
     /// Whether selectors must see objects in the resource's version, because it differs from the
-    /// stored form in more than `apiVersion`. Then they apply to the result of
-    /// [`Resource::answered`].
+    /// stored form in more than `apiVersion`. If so, selectors apply to the result of
+    /// [`Resource::in_own_version`].
     pub(crate) fn is_of_view(&self) -> bool {
         self.is_by_content() && self.resource.converter().is_some_and(StorageConverter::converts)
     }

@@ -35,8 +35,8 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Whether the kind leaves validation of an update's metadata to the generic rules. Kinds that
-    /// repeat it report an invalid member twice.
+    /// Whether the kind leaves validation of an update's metadata to the generic rules. A kind that
+    /// repeats the validation reports an invalid member twice.
     fn metadata_checked_once(&self) -> bool {
         false
     }
@@ -47,8 +47,8 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// Optional members that are plain numbers in upstream's internal form, so that its zero
-    /// objects have them.
+    /// Optional members that are plain numbers in upstream's internal form, so that a zero object
+    /// has these members with the value 0.
     fn zeros(&self) -> Members {
         &[]
     }
@@ -68,8 +68,9 @@ pub trait Strategy: Send + Sync {
         &[]
     }
 
-    /// The fields that a writer of a part (a subresource, or `""` for the object itself) can own;
-    /// upstream's reset fields. A write to a part also resets metadata that it cannot own.
+    /// The fields that a writer of a part (a subresource, or `""` for the object itself) can own
+    /// (upstream: all fields but those of `GetResetFields`). A write to a part also resets metadata
+    /// that its writer cannot own.
     fn owned(&self, part: &str) -> Owned {
         match part {
             "" => Owned::Except(self.reset_fields()),
@@ -122,7 +123,7 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// After how many seconds the store removes an object (events: an hour).
+    /// After how many seconds a controller removes an object (events: an hour).
     fn ttl_seconds(&self) -> Option<u64> {
         None
     }
@@ -137,8 +138,8 @@ pub trait Strategy: Send + Sync {
         unknown_field(self.fields(), label)
     }
 
-    /// Drops nulls that the schema does not accept from a body. An apply configuration keeps them,
-    /// and validation judges them (upstream: coercion is part of decoding).
+    /// Drops nulls that the schema does not accept from a body. An apply configuration keeps such
+    /// nulls, and validation checks them (upstream: coercion is part of decoding).
     fn coerce(&self, object: &mut Value) {
         let _ = object;
     }
@@ -288,9 +289,9 @@ pub enum Generation {
     None,
     /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
     Spec,
-    /// As [`Generation::Spec`], and it also grows when an empty list replaces an absent one or the
-    /// reverse, though the stored object has neither (upstream: `reflect.DeepEqual` instead of
-    /// `Semantic.DeepEqual`).
+    /// As [`Generation::Spec`], and it also grows when a client sends an empty list in place of an
+    /// absent one or the reverse, although both are stored as absent (upstream: `reflect.DeepEqual`
+    /// instead of `Semantic.DeepEqual`).
     SpecAsSent,
     /// It starts at 1 and grows when any member other than `metadata` changes.
     Content,
@@ -311,8 +312,8 @@ impl Generation {
     }
 }
 
-/// What marking an object as deleted changes (upstream: namespaces and definitions have storage of
-/// their own).
+/// The changes to an object when it is marked as deleted, besides `deletionTimestamp` (upstream:
+/// namespaces and definitions have storage of their own).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     /// The grace period, the generation, and the finalizer for dependents.
@@ -350,7 +351,7 @@ pub enum GracePeriod {
 pub struct SelectableField {
     /// The label in `fieldSelector`: `spec.nodeName`.
     pub label: Cow<'static, str>,
-    /// Where its text is in an object of the stored form.
+    /// The place of the field's text in an object of the stored form.
     pub value: FieldText,
 }
 

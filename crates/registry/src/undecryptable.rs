@@ -11,10 +11,11 @@ use crate::Registry;
 /// Which undecryptable objects are read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// All of them, because the keys have changed.
+    /// All undecryptable objects, because the keys have changed.
     All,
-    /// One object of each collection, another one for each number. The others are read only if it
-    /// can be decrypted, so that a missing key costs few reads.
+    /// First one object of each collection: the number chooses the object. The other objects of a
+    /// collection are read only if the first can be decrypted, so that a missing key costs few
+    /// reads.
     Probe(usize),
 }
 

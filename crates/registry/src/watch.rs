@@ -14,7 +14,7 @@ use crate::revision;
 use crate::select::Selection;
 use crate::{Object, Registry, Resource, work};
 
-/// A running watch. Dropping it ends it.
+/// A running watch. The watch ends when it is dropped.
 pub struct Watch {
     cache: Arc<Cache>,
     resource: Arc<Resource>,
@@ -121,9 +121,9 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits for the next events and returns at least one. After an [`Event::Error`] it waits
-    /// forever. `None` when the resource's definition is replaced or removed: the watch is over.
-    /// Cancel safe.
+    /// Waits for the next events and returns at least one. After an [`Event::Error`], no further
+    /// event comes. `None` when the resource's definition is replaced or removed: the watch is
+    /// over. Cancel safe.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         if self.waiting.is_empty() {
             let resource = self.resource.clone();
@@ -213,8 +213,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns a bookmark if the client wants bookmarks and no event is pending. The handler calls
-    /// it by its own clock, about once a minute (BM-01).
+    /// Returns the revision for a bookmark, if the client wants bookmarks and no event is pending.
+    /// The handler calls this about once a minute, by the handler's own clock (BM-01).
     pub fn bookmark(&self) -> Option<Revision> {
         let nothing_pending = self.waiting.is_empty() && self.unread.is_empty();
         let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && nothing_pending)?;
@@ -223,8 +223,8 @@ impl Watch {
         cursor.caught_up().then(|| visible.max(self.after))
     }
 
-    /// Returns the event of a change for this watcher: an object that enters the selection is
-    /// added, one that leaves it is deleted (WATCH-09).
+    /// Returns the event of a change for this watcher: `Added` for an object that enters the
+    /// selection, `Deleted` for an object that leaves the selection (WATCH-09).
     fn event(&self, change: &Change) -> Option<Event> {
         let object = &change.object;
         if object.revision <= self.after {

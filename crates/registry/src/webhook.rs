@@ -19,7 +19,7 @@ pub struct Endpoint {
     /// Namespace, name and port of the service, if it is one.
     pub service: Option<(Str, Str, u16)>,
     /// The trusted certificates in PEM; empty for the system's authorities. As in Go, a certificate
-    /// in it is trusted even if it is not an authority.
+    /// in the bundle is trusted even if it is not an authority.
     pub ca_bundle: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ pub struct Unanswered {
 }
 
 impl Unanswered {
-    /// The webhook did not respond.
+    /// Makes the error of a webhook that did not respond.
     pub const fn silent(why: String) -> Self {
         Self { why, code: 503, is_transient: false }
     }

@@ -20,9 +20,9 @@ pub const YIELD_BYTES: usize = 128 * 1024;
 /// The thread of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
-    /// It serves other connections, too.
+    /// The thread serves other connections, too.
     Shared,
-    /// It runs nothing else during the poll.
+    /// The thread runs nothing else during the poll.
     Separate,
 }
 
@@ -31,8 +31,8 @@ thread_local! {
     static WATCHED: Cell<Option<(Thread, bool)>> = const { Cell::new(None) };
 }
 
-/// Runs a poll on a thread of that sort; true if the future asks for a [separate](Thread::Separate)
-/// one for its next poll.
+/// Runs a poll; `thread` is the kind of the current thread. Returns also whether the future asks
+/// for a [separate](Thread::Separate) thread for its next poll.
 pub fn watched<T>(thread: Thread, poll: impl FnOnce() -> T) -> (T, bool) {
     let before = WATCHED.replace(Some((thread, false)));
     let done = poll();
@@ -40,7 +40,8 @@ pub fn watched<T>(thread: Thread, poll: impl FnOnce() -> T) -> (T, bool) {
     (done, wants_apart)
 }
 
-/// Announces work on `bytes` bytes. Work on more than [`SHARED_BYTES_MAX`] continues on a separate thread.
+/// Announces work on `bytes` bytes. Work on more than [`SHARED_BYTES_MAX`] continues on a separate
+/// thread.
 pub async fn ahead(bytes: usize) {
     if bytes > SHARED_BYTES_MAX {
         move_from(|thread| thread == Thread::Shared).await;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Str;
 
-/// A path from the root of an object. Cheap to extend while walking: see [`Path::field`].
+/// A path from the root of an object. Cheap to extend while walking: see [`Path::push_field`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     text: String,

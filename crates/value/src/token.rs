@@ -51,7 +51,7 @@ pub trait Tokens {
     }
 
     /// Like [`Tokens::tree`], but the value at `path`, a path of members, stays [raw](Value::Raw).
-    /// The path skips over lists.
+    /// A list on the path is no step of it: the path continues in each item.
     fn tree_with_raw(&mut self, path: &[&str]) -> Result<Value, Error>
     where
         Self: Sized,

@@ -24,8 +24,8 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object or a map.
     Object(Map),
-    /// Any value but `null`, as compact JSON that has not been parsed ([`crate::json::parse_raw`]). Where
-    /// a schema declares a type as raw, all values of that type are raw.
+    /// Any value but `null`, as compact JSON that has not been parsed ([`crate::json::parse_raw`]).
+    /// Where a schema declares a type as raw, all values of that type are raw.
     Raw(Box<str>),
 }
 
@@ -137,7 +137,7 @@ impl Value {
         }
         match self {
             Self::Object(map) => map,
-            _ => unreachable!("scratch an object above"),
+            _ => unreachable!("set to an object above"),
         }
     }
 

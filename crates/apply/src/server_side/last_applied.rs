@@ -23,7 +23,8 @@ pub(super) fn is_recorded(object: &Value, manager: &str) -> bool {
     manager == MANAGER && annotation(object).is_some()
 }
 
-/// Returns the fields of the annotation's configuration that are unchanged since.
+/// Returns the fields of the annotation's configuration whose values the live object still has;
+/// `None` if the configuration is of another version or does not match the types.
 pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<FieldSet> {
     let applied = json::parse(annotation(live)?.as_bytes()).ok()?;
     if applied.str_at(&["apiVersion"]) != Some(api_version) {

@@ -1,5 +1,5 @@
-//! Server-side apply and field ownership: which manager owns which field, how a write changes that,
-//! and how an applied configuration is merged into the live object (SSA, SSAI).
+//! Server-side apply and field ownership: which manager owns which field, how a write changes the
+//! owners, and how an applied configuration is merged into the live object (SSA, SSAI).
 //!
 //! The algorithm is that of upstream's structured-merge-diff and of the field managers around it;
 //! the format of `managedFields` and the messages are upstream's.
@@ -167,8 +167,8 @@ impl Ownership<'_> {
         Ok(object)
     }
 
-    /// Merges, and forces the merge if all conflicting fields are those that kubectl itself applied
-    /// on the client side (SSA-38). Returns whether anything changed.
+    /// Merges, and forces the merge if kubectl itself applied all conflicting fields on the client
+    /// side (SSA-38). Returns whether anything changed.
     fn merge(
         &self,
         live: &mut Value,
@@ -272,7 +272,8 @@ impl Ownership<'_> {
         Identity::new(manager, operation, self.api_version, self.subresource)
     }
 
-    /// An object for which the client gave nothing. Members that are always present have no owner.
+    /// Returns the object for an empty body. It has only the members that are always present, which
+    /// have no owner.
     fn empty(&self) -> Value {
         let mut object = Value::object();
         if let Some((schema, ty)) = self.versions.type_of(self.api_version) {
@@ -319,7 +320,7 @@ fn same_but_for_managers(a: &Value, b: &Value) -> bool {
         && members(metadata(a), "managedFields").eq(members(metadata(b), "managedFields"))
 }
 
-/// The members of an object except one.
+/// The members of an object except the member `without`.
 fn members<'v>(object: &'v Value, without: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
     let members = object.as_object().map_or(&[][..], |members| members.as_slice());
     members.iter().map(|(k, v)| (k.as_str(), v)).filter(move |(k, _)| *k != without)

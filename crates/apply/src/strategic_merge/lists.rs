@@ -136,8 +136,9 @@ fn apply_item_directives(
 /// The positions by which the items that only the server has are arranged under a
 /// `$setElementOrder`.
 ///
-/// They are the positions in the original list. But upstream deletes items in that very list, so
-/// the first items that a patch adds take the freed positions. Clients depend on this result.
+/// They are the positions in the original list. But upstream deletes items from the original list
+/// itself, so the first items that a patch adds take the freed positions. Clients depend on this
+/// result.
 pub(super) fn original_positions(
     original: &[Value],
     patch: &[Value],

@@ -52,9 +52,9 @@ pub(super) fn positions(list: &[Value], merge_key: &str) -> Result<Positions, Er
     Ok(positions)
 }
 
-/// Arranges `items`. Those in `order` come in that order; the others, which only the server knows,
-/// in the order of `before`. A server item goes before the first patch item that it preceded in the
-/// original list.
+/// Arranges `items`. Items in `order` come in that order; the other items, which only the server
+/// has, come in the order of `before`. A server item goes before the first patch item that it
+/// preceded in the original list.
 pub(super) fn arrange(
     items: Vec<Value>,
     order: &Positions,

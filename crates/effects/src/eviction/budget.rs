@@ -11,7 +11,7 @@ const DISRUPTED_MAX: usize = 2000;
 const CAUSE: &str = "DisruptionBudget";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// The conditions of a budget for the eviction of a pod.
+/// Whether an eviction spends a disruption of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// One disruption is spent.
@@ -96,7 +96,7 @@ fn exhaust(budget: &mut Value, time: &str) {
     }
 }
 
-/// The reason of an exhausted budget.
+/// Why an exhausted budget does not allow the eviction.
 fn denial(budget: &Value) -> String {
     let name = object::name(budget);
     let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array);
@@ -120,7 +120,7 @@ fn denial(budget: &Value) -> String {
     }
 }
 
-/// The refusal while the budget's controller lags behind.
+/// The refusal while the budget's controller lags behind, or if an unhealthy pod changed meanwhile.
 pub(super) fn too_many_requests(budget: &str) -> Status {
     refusal(&format!("The disruption budget {budget} is still being processed by the server."), 10)
 }
@@ -136,7 +136,7 @@ pub(super) fn more_than_one() -> Status {
     Status::failure(Reason::Unknown, why)
 }
 
-/// Checks that this is the pod that the eviction names.
+/// Checks the preconditions of the eviction: the pod's UID and resource version.
 pub(super) fn check_preconditions(pod: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let rows = [
         (

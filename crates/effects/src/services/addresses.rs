@@ -28,7 +28,7 @@ const TAKEN: &str = "provided IP is already allocated";
 /// The pool of addresses.
 pub(super) struct Pool<'a> {
     pub(super) registry: &'a Registry,
-    /// The ranges of the command line, used if there are no `ServiceCIDR` objects.
+    /// The ranges of the command line, used if the server does not serve `ServiceCIDR` objects.
     pub(super) flagged: &'a [Network],
     pub(super) entropy: fn(&mut [u8]),
     pub(super) dry_run: bool,
@@ -43,7 +43,7 @@ impl Pool<'_> {
         if !needs_address(new) || is_headless(new) || keeps {
             return Ok(());
         }
-        // The addresses that it has already remain; validation checks them.
+        // The service keeps the addresses that it has; validation checks them.
         let held = old.filter(|old| needs_address(old) && !is_headless(old));
         let held = held.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
         if old.is_some_and(is_headless) {
@@ -54,7 +54,7 @@ impl Pool<'_> {
         for (i, name) in texts(new, "ipFamilies").iter().enumerate() {
             let Some(family) = family(name) else { continue };
             match addresses.get(i) {
-                // The primary address is immutable, so it need not be allocated.
+                // A service cannot replace an address that it has, so this one is not allocated.
                 Some(_) if i < held.len() => {}
                 Some(address) => self.take(address).map_err(|why| {
                     let why = format!("failed to allocate IP {address}: {why}");
@@ -98,7 +98,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Finds an available address.
+    /// Finds an available address; in a dry run, the own address of the first range.
     fn next(&self, family: Family) -> Result<String, Status> {
         let networks = self.networks()?;
         let mut networks = networks.iter().filter(|network| network.family == family);
@@ -135,7 +135,7 @@ impl Pool<'_> {
     }
 }
 
-/// How many addresses or ports are allocated and available.
+/// The numbers of allocated and of available addresses or ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupied {
     pub taken: u64,
@@ -210,7 +210,8 @@ pub fn is_for_services(ip_address: &Value) -> bool {
     labels.and_then(|labels| labels.get(MANAGER_LABEL)).and_then(Value::as_str) == Some(MANAGER)
 }
 
-/// The removal of a service's `IPAddress`, if it exists and is the service's.
+/// The removal of a service's `IPAddress`; `None` if there is no such object, or it belongs to
+/// another service.
 pub(super) fn removal(
     registry: &Registry,
     service: &Value,
@@ -237,7 +238,8 @@ fn is_taken(registry: &Registry, address: &str) -> bool {
     }
 }
 
-/// A range is used unless it is not ready or is being deleted.
+/// Whether services get addresses of a range. A range without the condition `Ready` is used; a
+/// range that is being deleted is not.
 fn is_ready(range: &Value) -> bool {
     let conditions = range.at(&["status", "conditions"]).and_then(Value::as_array);
     let ready =

@@ -63,7 +63,8 @@ pub(super) fn complete(
 
     let mut families = texts(new, "ipFamilies");
     let dual = text(new, "ipFamilyPolicy") != SINGLE;
-    // The families behind a service without a selector are unknown, so any are allowed.
+    // The families of the endpoints of a headless service without a selector are unknown, so all
+    // families are allowed.
     let free = text(new, "clusterIP") == NONE && is_selectorless(new);
     if !free {
         check_configured(new, configured, &mut errors);
@@ -83,8 +84,8 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Whether the service stays as it is: a service that prefers two stacks gains or loses one only at
-/// its own request, not because the cluster changes.
+/// Whether an update keeps the service's addresses and families: a service that prefers two stacks
+/// gains or loses a stack only if a client asks for it, not because the cluster's ranges change.
 pub(super) fn keeps_preference(new: &Value, old: &Value) -> bool {
     let prefers = |service: &Value| text(service, "ipFamilyPolicy") == PREFER;
     prefers(new)
@@ -160,7 +161,7 @@ fn inconsistencies(service: &Value) -> Errors {
     errors
 }
 
-/// Whether any of the addresses is invalid.
+/// Reports invalid addresses, and more than two addresses; returns whether any address is invalid.
 fn has_invalid_address(all: &[String], shown: &Value, errors: &mut Errors) -> bool {
     let at = path("clusterIPs");
     let mut invalid = false;
@@ -183,7 +184,8 @@ fn has_invalid_address(all: &[String], shown: &Value, errors: &mut Errors) -> bo
     invalid
 }
 
-/// The second address and family can be removed only by a change of the policy, which removes both.
+/// Removes the second address and family if the policy is now `SingleStack` and the client left
+/// them unchanged. With another policy, they cannot be removed.
 fn reduce(new: &mut Value, old: &Value, errors: &mut Errors) {
     let rows = [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")];
     let single = text(new, "ipFamilyPolicy") == SINGLE;

@@ -56,7 +56,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// The settings must have one range, or one of each family.
+    /// Creates the allocator. The settings must have one range, or one range of each family.
     pub(crate) fn new(settings: &Settings<'_>) -> Result<Self, Error> {
         let networks = settings
             .service_ranges
@@ -148,7 +148,7 @@ impl Allocator for Services {
 }
 
 /// The removal of a deleted service's endpoints, so that a new service of the same name does not
-/// find them.
+/// find them; `None` if there are no endpoints, or they have finalizers.
 fn endpoints(registry: &Registry, service: &Value) -> Result<Option<Companion>, Status> {
     let name = GroupVersionResource::new("", "v1", "endpoints");
     let Some(resource) = registry.resource(&name) else { return Ok(None) };
@@ -160,8 +160,8 @@ fn endpoints(registry: &Registry, service: &Value) -> Result<Option<Companion>, 
     registry.removal(&resource, &found).map(Some)
 }
 
-/// Keeps the values that the server assigned and the client omits, as manifests do (upstream:
-/// `patchAllocatedValues`).
+/// Keeps the values that the server assigned, if the client omits them: manifests do not have them
+/// (upstream: `patchAllocatedValues`).
 fn keep_assigned(new: &mut Value, old: &Value) {
     if needs_address(old) && needs_address(new) {
         if text(new, "clusterIP").is_empty() && !text(old, "clusterIP").is_empty() {
@@ -185,7 +185,7 @@ fn keep_assigned(new: &mut Value, old: &Value) {
 fn keep_node_ports(new: &mut Value, old: &Value) {
     let requested: BTreeSet<i64> = node_ports(new).into_iter().collect();
     let name = |port: &Value| port.str_at(&["name"]).unwrap_or_default().to_owned();
-    // The last port of a name counts.
+    // If several ports have the same name, the last one counts.
     let before: BTreeMap<String, i64> =
         ports(old).iter().map(|port| (name(port), number(port, "nodePort"))).collect();
     for port in ports_mut(new) {

@@ -75,7 +75,7 @@ impl Network {
                 "shortest allowed prefix length for service CIDR is {V6_PREFIX_MIN}, got {prefix}"
             ));
         }
-        // At most 2^64, because longer IPv6 ranges are refused.
+        // At most 2^64, because larger IPv6 ranges are refused.
         let size = 1_u128 << host_bits;
         let network = number(address) & !(size - 1);
         let last = network + (size - 1);

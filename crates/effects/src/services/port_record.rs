@@ -19,11 +19,11 @@ use super::ports::PortRange;
 
 /// The name of the record.
 pub(super) const NAME: &str = "servicenodeports";
-/// Upstream's error if there is no record; a server creates it at its start.
+/// Upstream's error if there is no record; a server creates the record at its start.
 const ABSENT: &str = "cannot allocate resources of type servicenodeportallocations at this time";
 const OTHER_RANGE: &str = "the provided range does not match the current range";
 
-/// The record of the configured range.
+/// Reads and changes the record, through its resource, which is created at the first use.
 #[derive(Default)]
 pub(super) struct PortRecord(OnceLock<Option<Arc<Resource>>>);
 
@@ -53,7 +53,7 @@ impl PortRecord {
         (added, removed): (Vec<i64>, Vec<i64>),
         now: Now,
     ) -> Result<Option<Companion>, Status> {
-        // A port that is not allocated need not be released.
+        // Without a readable record of this range, there is nothing to release.
         if added.is_empty() && (removed.is_empty() || self.taken(registry, range).is_err()) {
             return Ok(None);
         }
@@ -86,7 +86,8 @@ impl Taken {
         Self { range, bits: vec![0; range.len().div_ceil(8)] }
     }
 
-    /// Reads a record; `None` if it is for another range. Bits beyond the range are ignored.
+    /// Reads a record; `None` if it is for another range or its data is invalid. Bits beyond the
+    /// range are ignored.
     pub(super) fn read(record: &Value, range: PortRange) -> Option<Self> {
         (record.str_at(&["range"])? == range.to_string()).then_some(())?;
         // The data is a big-endian number without leading zeros: its last byte is for the first

@@ -1,5 +1,5 @@
-//! The record of node ports is created when a server starts, and rebuilt from the services at
-//! intervals, as each of upstream's servers does
+//! The repair of the record of node ports: a server creates the record when it starts, and rebuilds
+//! it from the services at intervals, as each of upstream's servers does
 //! (`pkg/registry/core/service/portallocator/controller/repair.go`).
 //!
 //! If a service and the record are committed together, there is nothing to repair. But other
@@ -18,8 +18,8 @@ use super::port_record::{NAME, PortRecord, Taken};
 use super::ports::{PortRange, held};
 use crate::Measures;
 
-/// For this many repairs, a port without a service remains allocated: a server may be creating its
-/// service.
+/// For this many repairs, a port without a service remains allocated: another server may be about
+/// to create the service.
 const LEAK_ROUNDS: u32 = 2;
 /// The number of attempts of a repair if other writes interfere.
 const ATTEMPTS_MAX: u32 = 16;
@@ -31,7 +31,8 @@ pub struct PortRepair {
     measures: Arc<Measures>,
     range: PortRange,
     record: PortRecord,
-    /// The ports without a service, with the number of repairs for which they remain allocated.
+    /// The ports without a service, each with the number of further repairs for which it remains
+    /// allocated.
     leaks: BTreeMap<i64, u32>,
     /// The problems that the last repair found with services.
     faults: Vec<PortFault>,
@@ -51,11 +52,11 @@ pub struct PortFault {
 /// The possible problems with a port of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It was missing in the record, and was added.
+    /// The port was missing in the record, and was added.
     NotRecorded,
     /// Another service has the same port.
     HeldTwice,
-    /// It is outside this range.
+    /// The port is outside this range.
     OutOf(PortRange),
 }
 
@@ -93,7 +94,8 @@ impl PortRepair {
     /// Returns whether the repair succeeded; `false` if another write interfered.
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Status> {
         let found = self.record.found(registry)?;
-        // This is read before the services: a service that is created meanwhile changes the record.
+        // The record is read before the services: if a service is created meanwhile, the record
+        // changes, and the write below fails.
         let mut tree = found.as_ref().map(|found| found.tree()).transpose()?.unwrap_or_default();
         let before = Taken::read(&tree, self.range);
         let services = services(registry)?;
@@ -127,7 +129,7 @@ impl PortRepair {
         }
     }
 
-    /// Returns the new record, and the ports in it that have no service.
+    /// Returns the new record, and the ports in it that have no service, as in [`Self::leaks`].
     fn rebuilt(&self, before: Option<&Taken>, held: &BTreeSet<i64>) -> (Taken, BTreeMap<i64, u32>) {
         let (mut taken, mut leaks) = (Taken::none(self.range), BTreeMap::new());
         held.iter().for_each(|port| taken.set(*port, true));
@@ -177,7 +179,7 @@ fn services(registry: &Registry) -> Result<Vec<Value>, Status> {
     Ok(services)
 }
 
-/// The usage of a range of node ports, from the record; `None` if it cannot be read.
+/// The usage of a range of node ports, from the record; `None` if the record cannot be read.
 pub fn occupied(registry: &Registry, range: PortRange) -> Option<Occupied> {
     let taken = PortRecord::default().taken(registry, range).ok()?.ports().count();
     let free = range.len().saturating_sub(taken);

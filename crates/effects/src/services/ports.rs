@@ -21,7 +21,8 @@ use crate::{Error, Measures};
 
 const FULL: &str = "range is full";
 const TAKEN: &str = "provided port is already allocated";
-/// Dry runs show the ports after this one.
+/// In a dry run, a service without other ports gets the ports after this one; otherwise those after
+/// the largest of its ports so far.
 const DRY_RUN_BASE: i64 = 32768;
 
 /// `--service-node-port-range`: the first and the last port.
@@ -76,7 +77,7 @@ impl fmt::Display for PortRange {
     }
 }
 
-/// The ports of a service.
+/// The node ports of a service, with the one for health checks, in ascending order.
 pub(super) fn held(service: &Value) -> Vec<i64> {
     let mut held = node_ports(service);
     if needs_health_port(service) && health_port(service) != 0 {
@@ -91,7 +92,7 @@ pub(super) fn held(service: &Value) -> Vec<i64> {
 pub(super) struct Pool<'a> {
     pub(super) registry: &'a Registry,
     pub(super) record: &'a PortRecord,
-    /// The record, once it was read.
+    /// The allocated ports, once the record has been read.
     pub(super) found: OnceCell<Result<Taken, Status>>,
     pub(super) range: PortRange,
     pub(super) entropy: fn(&mut [u8]),
@@ -231,7 +232,7 @@ impl Pool<'_> {
         self.next_free().map_err(refuse)
     }
 
-    /// An available port; the first part of the range is tried last.
+    /// Allocates an available port; the first part of the range is tried last.
     fn next_free(&mut self) -> Result<i64, String> {
         let port = self.find_free();
         self.count(Scope::Dynamic, port.is_ok());

@@ -26,7 +26,7 @@ pub(crate) fn value(service: &Value, member: &str) -> Value {
     service.at(&["spec", member]).cloned().unwrap_or_default()
 }
 
-/// Sets a list of strings in the spec; an empty list removes it.
+/// Sets a list of strings in the spec; an empty list removes the field.
 pub(crate) fn set_texts(service: &mut Value, member: &str, texts: &[String]) {
     let spec = service.object_entry("spec");
     if texts.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn health_port(service: &Value) -> i64 {
     service.at(&["spec", "healthCheckNodePort"]).and_then(Value::as_int).unwrap_or(0)
 }
 
-/// Whether the service can have an address. An external name cannot.
+/// Whether the service can have an address. A service of type `ExternalName` cannot.
 pub(crate) fn needs_address(service: &Value) -> bool {
     text(service, "type") != "ExternalName"
 }
@@ -72,12 +72,12 @@ pub(crate) fn needs_node_ports(service: &Value) -> bool {
     matches!(text(service, "type"), "NodePort" | "LoadBalancer")
 }
 
-/// Whether a load balancer must ask nodes for local endpoints.
+/// Whether the service's load balancer must ask nodes whether they have local endpoints.
 pub(crate) fn needs_health_port(service: &Value) -> bool {
     text(service, "type") == "LoadBalancer" && text(service, "externalTrafficPolicy") == "Local"
 }
 
-/// Whether the service has no address, although its type can.
+/// Whether the service has no address, although its type can have one.
 pub(crate) fn is_headless(service: &Value) -> bool {
     texts(service, "clusterIPs").first().is_some_and(|first| first == NONE)
 }

@@ -36,7 +36,7 @@ pub(super) fn check_overlap(resources: &[String], at: &Path, errors: &mut Errors
     }
 }
 
-/// Reports names that no resource has, or that nothing is stored under.
+/// Reports names that match no stored resource, and resources that cannot be encrypted.
 pub(super) fn check_each(resources: &[String], at: &Path, errors: &mut Errors) {
     for (index, name) in resources.iter().enumerate() {
         if let Some(why) = problem(name) {

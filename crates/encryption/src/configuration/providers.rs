@@ -27,7 +27,7 @@ pub enum Provider {
     Secretbox(Vec<Key>),
     /// No encryption.
     Identity,
-    /// With keys that a plugin encrypts.
+    /// Envelope encryption: a plugin encrypts the seeds of the keys.
     Kms(Kms),
 }
 

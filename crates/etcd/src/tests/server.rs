@@ -1,4 +1,4 @@
-//! Real etcd servers: the program `etcd` on the path, or the one that `PINTLE_ETCD` names.
+//! Real etcd servers: the program `etcd` on the path, or the program that `PINTLE_ETCD` names.
 
 use std::env;
 use std::net::TcpListener;

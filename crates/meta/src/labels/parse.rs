@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
             Some(_) => word(rest),
         };
         self.at += length;
-        // It skips a NUL that ends a token, too.
+        // Upstream also skips a NUL that ends a token.
         self.at += usize::from(self.text[self.at..].starts_with('\0'));
         (token, &rest[..length])
     }

@@ -94,7 +94,7 @@ impl Parser<'_> {
         at("Z07:00");
         let offset = self.offset()?;
 
-        // Go validates the day and the trailing text last, in this order.
+        // Go checks for trailing text and validates the day last, in this order.
         if !self.rest.is_empty() {
             return Ok(Ok(0));
         }

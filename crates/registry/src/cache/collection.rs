@@ -13,7 +13,7 @@ use super::topics::Topics;
 use crate::Object;
 use crate::measures::{Reads, Stored};
 
-/// The live set. It is persistent, so that a clone is a cheap snapshot.
+/// The live set. It is a persistent map, so that a clone is a cheap snapshot.
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
 
 /// A change of one object. Cheap to clone.
@@ -43,11 +43,11 @@ pub(super) struct State {
     live: Objects,
     /// The size of the live objects' JSON in bytes.
     live_bytes: usize,
-    /// The items of the live objects whose values could not be decrypted.
+    /// The keys of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
     pub(super) log: VecDeque<Change>,
-    /// The memory that dropping the log's changes would free, in bytes. It counts the newest object
-    /// of a key, too, which stays in the live set.
+    /// The memory of the log's changes in bytes. It counts the newest object of a key, too,
+    /// although dropping the change would not free that object: it stays in the live set.
     log_bytes: usize,
     /// The number of the log's first change. A cursor holds the number of the change that it reads
     /// next.
@@ -118,8 +118,8 @@ impl Collection {
     }
 
     /// Replaces objects whose values could not be decrypted with newly read ones. An object that
-    /// was written since stays. Followers could not read the old objects and must list again, so
-    /// the history is dropped and all cursors lag.
+    /// was written since stays. Watches and feeds could not read the old objects and must list
+    /// again, so the history is dropped and all cursors lag.
     pub(super) fn replace_undecryptable(&self, records: &[Record]) {
         let mut state = self.state.write();
         let mut live = state.live.clone();
@@ -162,8 +162,8 @@ impl Collection {
         self.state.read().floor
     }
 
-    /// Returns the newest state. It includes everything up to `visible`, which the cache had made
-    /// visible before the call.
+    /// Returns the newest state. It includes all changes up to `visible`, which the caller read
+    /// from the cache before the call.
     pub(crate) fn snapshot(&self, visible: Revision) -> Snapshot {
         let state = self.state.read();
         Snapshot {
@@ -173,7 +173,8 @@ impl Collection {
         }
     }
 
-    /// Returns the state just after `revision`; `None` if the log does not reach back to it.
+    /// Returns the state just after `revision`; `None` if that state is not cached and the log does
+    /// not reach back to it.
     pub(crate) fn snapshot_at(&self, revision: Revision) -> Option<Objects> {
         if let Some((_, objects)) = self.recalled.lock().iter().find(|(r, _)| *r == revision) {
             return Some(objects.clone());

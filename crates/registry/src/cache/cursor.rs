@@ -1,5 +1,5 @@
-//! Cursors: positions in a collection's log. A watch is a cursor with a [`Scope`]; the cache holds no other
-//! state for a watch.
+//! Cursors: positions in a collection's log. A watch is a cursor with a [`Scope`]; the cache holds
+//! no other state for a watch.
 
 use std::sync::Arc;
 
@@ -97,9 +97,9 @@ impl ScopedCursor {
         Self { cursor, subscription }
     }
 
-    /// Waits for the next changes in the scope and returns at least one; before the position of the
-    /// subscription also changes outside the scope. Cancel safe: the cursor moves only when changes are
-    /// returned.
+    /// Waits for the next changes in the scope and returns at least one. Changes from before the
+    /// subscription may be outside the scope, because they are read from the log. Cancel safe: the
+    /// cursor moves only when changes are returned.
     pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Lagged> {
         loop {
             // The waiter registers before it reads the log, so that it misses no change in between.
@@ -123,7 +123,7 @@ impl ScopedCursor {
     /// Whether the cursor has returned every change in its scope.
     pub(crate) fn caught_up(&self) -> bool {
         let Some(topic) = &self.subscription.topic else { return self.cursor.caught_up() };
-        // Some changes may be in the log and not yet in the topic.
+        // Dispatches first, because some changes may be in the log and not yet in the topic.
         !self.cursor.collection.dispatch().is_behind
             && self.cursor.next >= self.subscription.since
             && topic.after(self.cursor.next, 1).is_ok_and(|numbers| numbers.is_empty())

@@ -1,9 +1,9 @@
 //! The dispatcher: wakes the watches whose scope has a change, and only those.
 //!
-//! An update of one pod wakes the watch of its kubelet, not those of 5,000 others. The store's thread
-//! does none of this work: [`run`] follows the cache's head on the runtime. It dispatches a collection
-//! at intervals that grow with the number of its watches. So a frame carries several events when writes
-//! are faster than frames can be sent to every watch.
+//! An update of one pod wakes the watch of its kubelet, not the watches of 5,000 other kubelets.
+//! The store's thread does none of this work: [`run`] follows the cache's head on the runtime. It
+//! dispatches a collection at intervals that grow with the number of watches that it wakes. So a
+//! frame carries several events when writes are faster than frames can be sent to every watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -22,17 +22,18 @@ pub(super) struct Dispatched {
     pub(super) is_behind: bool,
 }
 
-/// About twice the processor time of one frame to one watch. The interval between two dispatches is this
-/// time for each watch (10 ms for 1,000 watches), so frames take at most half of a processor from writers.
+/// About twice the processor time of one frame to one watch. The interval between two dispatches is
+/// this time for each woken watch (10 ms for 1,000 watches), up to [`INTERVAL_MAX`]. So frames to
+/// at most 4,000 watches take at most half of one processor's time from writers.
 const FRAME_COST: Duration = Duration::from_micros(10);
-/// Shorter intervals need no timer, because its resolution is a millisecond.
+/// A collection with a shorter interval is dispatched without one: the timer's resolution is 1 ms.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
-/// The longest time by which an event is delayed so that others join its frame.
+/// The longest time by which an event is delayed so that later events join its frame.
 const INTERVAL_MAX: Duration = Duration::from_millis(40);
 
 /// Dispatches the changes of all collections after `seen`, until the cache is dropped.
 pub(super) async fn run(cache: Weak<Cache>, mut heads: watch::Receiver<Head>, mut seen: Head) {
-    // Collections that wait for the end of their interval, with whether they have changed since.
+    // Collections within their interval: when it ends, and whether they have changed in it.
     let mut paced: HashMap<Arc<str>, (Instant, bool)> = HashMap::new();
     loop {
         let due = paced.values().map(|(at, _)| *at).min();

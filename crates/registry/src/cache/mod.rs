@@ -1,9 +1,10 @@
 //! The watch cache: every stored object in memory, and a log of recent changes.
 //!
-//! It serves all reads. The store's commits arrive through [`Follower`]; a list, get or watch reads
-//! one [`Collection`]. Nothing here waits for the disk.
+//! It serves all reads, except lists of a past state that no log reaches back to. The store's
+//! commits arrive through [`Follower`]; a list, get or watch reads one [`Collection`]. Nothing here
+//! waits for the disk.
 //!
-//! It must not know definitions beyond what selection needs, requests, or encodings.
+//! It must not know requests or encodings, and of definitions only what selection needs.
 //!
 //! Invariants:
 //! - A reader that saw revision V sees every change up to V, in every collection.
@@ -70,8 +71,8 @@ impl Cache {
         }
     }
 
-    /// Starts the task that wakes watches after changes; it ends when the cache is dropped. Called within
-    /// a runtime.
+    /// Starts the task that wakes watches after changes; the task ends when the cache is dropped.
+    /// The caller must be within a Tokio runtime.
     pub(crate) fn start_dispatcher(self: &Arc<Self>) {
         let mut heads = self.heads();
         let seen = *heads.borrow_and_update();
@@ -88,7 +89,8 @@ impl Cache {
         *self.visible.borrow()
     }
 
-    /// Returns the collections that changed after a head. It misses none of the visible changes.
+    /// Returns the collections that changed after a head, in the order of their newest changes. The
+    /// collection of every visible change is among them.
     pub(crate) fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
         let by_newest = self.by_newest.lock();
         let newest_first = by_newest.iter().rev();
@@ -100,7 +102,8 @@ impl Cache {
         changed
     }
 
-    /// Returns a receiver of the current head and all later ones.
+    /// Returns a receiver of the head. A receiver that is slow sees only the newest of several
+    /// heads.
     pub(crate) fn heads(&self) -> watch::Receiver<Head> {
         self.visible.subscribe()
     }
@@ -141,7 +144,8 @@ impl Cache {
     }
 
     /// Replaces objects of a collection whose values could not be decrypted with newly read ones.
-    /// It counts as a loss of the history, so that followers read the collection again.
+    /// The replacement counts as a loss of the history, so that watches and feeds read the
+    /// collection again.
     pub(crate) fn replace_undecryptable(&self, name: &Arc<str>, records: &[Record]) {
         let mut by_newest = self.by_newest.lock();
         self.collection(name).replace_undecryptable(records);

@@ -199,8 +199,8 @@ impl Follow {
 }
 
 proptest! {
-    /// The watch of a scope reads every change in it, once and in order. It must list again only if the log
-    /// was trimmed past its position.
+    /// The watch of a scope reads every change in it, once and in order. It must list again only if
+    /// the log was trimmed past its position.
     #[test]
     fn a_scope_has_all_changes_of_the_log_that_concern_it(
         steps in prop::collection::vec(followed(), 1..150),
@@ -253,11 +253,11 @@ proptest! {
                 prop_assert!(follow.cursor.caught_up());
             }
         }
-        prop_assert!(collection.topics.lock().is_empty(), "topics go with their watches");
+        prop_assert!(collection.topics.lock().is_empty(), "a topic ends with its last watch");
     }
 }
 
-/// A history that was lost reached no topic: its watches must list again, idle ones, too.
+/// The changes of a lost history reached no topic, so all watches must list again, even idle ones.
 #[test]
 fn watches_of_scopes_list_again_after_a_lost_history() {
     let cache = Cache::new(Revision(0), usize::MAX);
@@ -266,7 +266,7 @@ fn watches_of_scopes_list_again_after_a_lost_history() {
     let cursor = Cursor::after(collection.clone(), Revision(1)).expect("the log has it");
     let mut idle = ScopedCursor::new(cursor, Scope::Namespace("other".into()));
     cache.reset(&[record(3, "ns/a", Kind::Created)], Revision(4));
-    assert!(!idle.caught_up(), "no bookmark is sent for what is not known");
+    assert!(!idle.caught_up(), "no bookmark is sent while changes may be missing");
     assert!(idle.take().is_err());
 }
 
@@ -342,7 +342,8 @@ async fn a_waiting_cursor_wakes_for_the_next_change() {
     }
 }
 
-/// A collection with many watches is dispatched at intervals, and nothing is left over at their end.
+/// A collection with many watches is dispatched at intervals. The end of an interval dispatches all
+/// changes that were made in it.
 #[tokio::test(start_paused = true)]
 async fn changes_within_an_interval_are_dispatched_at_its_end() {
     let cache = Arc::new(Cache::new(Revision(0), usize::MAX));

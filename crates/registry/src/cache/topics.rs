@@ -1,13 +1,14 @@
 //! Topics: the changes of each scope that a watch is registered for.
 //!
-//! A watch registers for a [`Scope`]: its whole collection, a namespace, one object, or one value of a
-//! selectable field (the pods of a node). A topic has the numbers of its scope's changes in the
-//! collection's log; all watches of the scope share it (upstream: the index triggers of the cacher).
+//! A watch registers for a [`Scope`]: its whole collection, a namespace, one object, or one value
+//! of a selectable field (the pods of a node). A topic has the numbers of its scope's changes in
+//! the collection's log; all watches of the scope share it (upstream: the index triggers of the
+//! cacher).
 //!
 //! Invariants:
 //! - A change is in every topic that it concerns before a watch of the topic reads past it.
-//! - A topic exists while a watch is registered for it. It holds numbers, not objects, so a slow watch
-//!   does not keep the log from being trimmed.
+//! - A topic exists while a watch is registered for it. It holds numbers, not objects, so a slow
+//!   watch does not keep the log from being trimmed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,19 +23,20 @@ use super::cursor::Lagged;
 use super::{Change, Collection};
 use crate::{Object, Resource};
 
-/// The number of changes that are appended under one lock. Reading the fields of an object may take 10 us.
+/// The number of changes that are appended under one lock. Reading the fields of an object may take
+/// 10 us.
 const BATCH_MAX: usize = 256;
 
 /// Which changes of a collection may concern a watch.
 #[derive(Clone)]
 pub(crate) enum Scope {
-    /// All of them.
+    /// All changes.
     Collection,
-    /// Those of objects in a namespace.
+    /// Changes of objects in a namespace.
     Namespace(Str),
-    /// Those of the object with this key, `namespace/name` or `name`.
+    /// Changes of the object with this key, `namespace/name` or `name`.
     Item(Arc<str>),
-    /// Those of objects one of whose selectable fields has a value.
+    /// Changes of objects that have a value in a selectable field before or after the change.
     Field {
         /// The resource whose strategy names the field.
         resource: Arc<Resource>,
@@ -101,8 +103,8 @@ impl Collection {
 }
 
 impl Topics {
-    /// Appends the next changes of the log to the topics. Returns the topics that received some, and whether
-    /// the log has more.
+    /// Appends the next changes of the log to the topics. Returns the topics that received some,
+    /// and whether the log has more.
     pub(super) fn append_new(&mut self, state: &RwLock<State>) -> (Vec<Arc<Topic>>, bool) {
         let (first, from, changes, is_behind) = {
             let state = state.read();
@@ -153,7 +155,8 @@ impl Topics {
         self.namespaces.values().chain(self.items.values()).chain(of_fields).for_each(visit);
     }
 
-    /// Returns the topic of a scope, after creating it if there is none; `None` for the collection itself.
+    /// Returns the topic of a scope, after creating it if there is none; `None` for the collection
+    /// itself.
     fn get_or_insert(&mut self, scope: &Scope) -> Option<Arc<Topic>> {
         let topic = match scope {
             Scope::Collection => {
@@ -181,8 +184,8 @@ impl Topics {
             self.of_collection -= 1;
             return;
         };
-        // The map and the caller hold one reference each. Topics are cloned for subscriptions only while
-        // this lock is held.
+        // The map and the caller hold one reference each. Topics are cloned for subscriptions only
+        // while this lock is held.
         if Arc::strong_count(&topic) > 2 {
             return;
         }
@@ -203,13 +206,14 @@ impl Topics {
 }
 
 impl FieldTopics {
-    /// Versions of a kind that have the same selectable fields share topics.
+    /// Whether these are the topics of a resource's field. Versions of a kind that have the same
+    /// selectable fields share topics.
     fn is(&self, resource: &Resource, position: usize) -> bool {
         self.resource.fields_id == resource.fields_id && self.position == position
     }
 
-    /// Calls `visit` with the topics that a state of an object concerns. Selectors match an object that
-    /// cannot be read, so it concerns all of them.
+    /// Calls `visit` with the topics that a state of an object concerns. An object that cannot be
+    /// read concerns all topics, because every selector matches it.
     fn concerned(&self, object: &Object, visit: &mut impl FnMut(&Arc<Topic>)) {
         match object.field(&self.resource, self.position) {
             Ok(value) => self.by_value.get(&*value).into_iter().for_each(visit),
@@ -219,8 +223,8 @@ impl FieldTopics {
 }
 
 impl Topic {
-    /// Appends a change, once. Returns true if the topic's watches must be woken for it. Drops the numbers
-    /// of changes before the log's first.
+    /// Appends a change, once. Returns true if the topic's watches must be woken for it. Drops the
+    /// numbers of changes before the log's first.
     fn append(&self, number: u64, log_first: u64) -> bool {
         let mut numbers = self.numbers.lock();
         if numbers.of_changes.back() == Some(&number) {
@@ -236,8 +240,8 @@ impl Topic {
         self.changed.notify_waiters();
     }
 
-    /// Drops all numbers because the topic has missed changes before the log's first. Watches that have not
-    /// read past it must list again.
+    /// Drops all numbers because the topic has missed changes before the log's first change.
+    /// Watches that have not read all changes before it must list again.
     fn reset(&self, log_first: u64) {
         let mut numbers = self.numbers.lock();
         numbers.of_changes.clear();
@@ -246,10 +250,10 @@ impl Topic {
         self.changed.notify_waiters();
     }
 
-    /// The numbers of the first changes from `next` on.
+    /// Returns the numbers of the first `count_max` changes from `next` on.
     ///
     /// # Errors
-    /// If some of them may have been dropped.
+    /// If some of these numbers may have been dropped.
     pub(super) fn after(&self, next: u64, count_max: usize) -> Result<Vec<u64>, Lagged> {
         let numbers = self.numbers.lock();
         if next < numbers.floor {
@@ -269,7 +273,8 @@ impl Numbers {
 }
 
 impl Subscription {
-    /// Resolves when there may be new changes in the scope. It is registered when it is enabled.
+    /// Returns a future that resolves when there may be new changes in the scope. The future is
+    /// registered when the caller enables it.
     pub(super) fn changed(&self) -> Notified<'_> {
         self.topic.as_ref().map_or(&self.collection.changed, |topic| &topic.changed).notified()
     }

@@ -1,4 +1,4 @@
-//! The subresources of a resource, and what requests for them do.
+//! The subresources of a resource, and how the engine handles requests for them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Subresource {
     pub kind: GroupVersionKind,
     /// The supported verbs.
     pub verbs: Vec<Verb>,
-    /// What the engine does for a request.
+    /// How the engine handles a request.
     pub behaviour: SubresourceBehaviour,
     /// Makes the rows of a Table; `None` if the subresource has no Table.
     pub printer: Option<Arc<dyn Printer>>,
@@ -38,7 +38,7 @@ impl Subresource {
     }
 }
 
-/// What the engine does for a subresource.
+/// How the engine handles requests for a subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubresourceBehaviour {
     /// Reads return the whole object. Writes change only these members and the metadata; the other
@@ -78,7 +78,8 @@ pub struct ScaleVersion {
     pub api_version: Str,
     /// The name of the type in the schema of the resource.
     pub type_name: Str,
-    /// True if `status.selector` is a map of labels and `status.targetSelector` the selector's text.
+    /// True if `status.selector` is a map of labels and `status.targetSelector` the selector's
+    /// text.
     pub has_map: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The bound on the memory of further encodings, with random eviction.
 //!
-//! Random eviction is what repeated reads of a long list need: when the list is a little longer
-//! than the cache, most of it stays, while least-recently-used eviction would always drop the entry
-//! that is read next.
+//! Random eviction suits repeated reads of a long list. If the list is a little larger than the
+//! cache, random eviction keeps most of it, while least-recently-used eviction would always drop
+//! the entry that is read next.
 
 use std::sync::{Arc, Weak};
 
@@ -29,7 +29,7 @@ struct Entries {
     seed: u64,
 }
 
-/// An encoding that its object holds. The entry keeps neither alive.
+/// An encoding that its object holds. The entry keeps neither the object nor the encoding alive.
 #[derive(Debug)]
 struct Entry {
     object: Weak<Object>,
@@ -65,8 +65,8 @@ impl EncodingCache {
 }
 
 impl Entries {
-    /// How many entries are checked when one is added, so that entries of dropped objects do not
-    /// accumulate.
+    /// How many random entries are checked when one is added, so that entries of dropped objects do
+    /// not accumulate.
     const CHECKED: usize = 2;
 
     /// Adds an entry; returns the entries that are evicted for it.

@@ -13,7 +13,7 @@ use crate::table::{Age, Printed, Printer};
 use crate::{Object, Resource};
 
 /// The bytes of an encoding: the watch frame of the write that made the object's version, with the
-/// object in it. In encodings without watches, only the object.
+/// object in it. An encoding that watches do not use has only the object.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) bytes: Bytes,
@@ -104,7 +104,7 @@ impl Content {
         Self { ages: ages.into(), ..Self::text(|out| *out = json) }
     }
 
-    /// Makes an encoding without a frame, which is the same as an item of a list.
+    /// Makes an encoding without a frame, in which an item of a list equals a document.
     fn text(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut bytes = Vec::new();
         write(&mut bytes);
@@ -119,7 +119,8 @@ impl Content {
 }
 
 /// Decodes an object and converts it to a resource's version. Callers refuse unreadable objects
-/// before ([`Object::check`]); if one arrives nevertheless, the tree has its name and is not empty.
+/// before ([`Object::check`]). If an unreadable object arrives nevertheless, the tree has only its
+/// type, name, namespace and resource version.
 fn shown(resource: &Resource, object: &Object) -> Value {
     resource.tree(object).unwrap_or_else(|_| object.identity(resource))
 }

@@ -98,15 +98,16 @@ impl Resource {
         Ok(Cow::Owned(stored.into_iter().next().unwrap_or_default()))
     }
 
-    /// Returns the tree as a later read would: the storage version may lack some of its fields.
+    /// Returns the tree as a read after the write would: the storage version may lack some fields.
     pub(crate) async fn read_back(&self, tree: Value) -> Result<Value, Status> {
         let Some(converter) = self.converter() else { return Ok(tree) };
         let read = converter.to_own_form(converter.to_storage(vec![tree]).await?).await?;
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns the objects in this definition's version. Those whose stored bytes differ are
-    /// converted with one call of the converter and encoded again.
+    /// Returns the objects in this definition's version. One call of the converter converts all
+    /// objects whose bytes are not known to be in that version. An object that the conversion
+    /// changes is encoded again.
     pub(crate) async fn in_own_version(
         &self,
         mut objects: Vec<Arc<Object>>,

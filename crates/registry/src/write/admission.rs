@@ -93,15 +93,16 @@ impl Write<'_> {
         self.registry.admission_phases.measured(phase, &self.context.timing, reviewed).await
     }
 
-    /// Makes the refusal of a create by a webhook or policy final. They saw only what the client
-    /// sent, which no newer state changes, and upstream calls them once.
+    /// Makes the refusal of a create by a webhook or policy final. Both see only the object that
+    /// the client sent, so a newer state would not change the refusal; and upstream calls each only
+    /// once.
     pub(super) fn make_refusal_final(&self, is_creation: bool) {
         if is_creation {
             self.context.refusal.make_final();
         }
     }
 
-    /// The object as admission sees it: a Scale for the subresource `scale`.
+    /// Returns the object as admission sees it: a Scale for the subresource `scale`.
     pub(super) fn admission_view<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
         match self.scale {
             Some(paths) => Cow::Owned(paths.scale(object)),
@@ -109,7 +110,7 @@ impl Write<'_> {
         }
     }
 
-    /// The write as admission sees it.
+    /// Returns the write as admission sees it.
     pub(super) fn attributes<'t>(
         &'t self,
         operation: Operation,

@@ -1,5 +1,5 @@
-//! Internal changes of members that only the server may set: without authorization, admission and
-//! resets, and retried after a conflict (upstream: `GuaranteedUpdate`).
+//! Internal changes of members that only the server may set. They pass no authorization and no
+//! admission, reset no members, and are retried after a conflict (upstream: `GuaranteedUpdate`).
 
 use pintle_meta::Status;
 use pintle_store::{Expect, Kind};
@@ -22,8 +22,8 @@ enum Attempt {
 }
 
 impl Registry {
-    /// Applies `change` to an object in its stored form and returns the new state. `change` sees
-    /// the state that it starts from and may refuse. It runs again after a conflict.
+    /// Applies `change` to an object in its stored form and returns the new state. `change` gets
+    /// the current state and may refuse. It runs again after a conflict.
     pub async fn amend(
         &self,
         target: &Target,

@@ -54,8 +54,8 @@ impl Write<'_> {
         self.set_namespace(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         match &existing {
-            // A version in the configuration is a precondition; otherwise the write replaces the
-            // version that it merged into.
+            // A resource version in the configuration is a precondition, so a conflict is final.
+            // Without one, the caller merges again after a conflict.
             Some(existing) => match self.replace(existing, old, draft).await? {
                 Attempt::Conflict if says_version(&configuration.value) => Err(self.stale()),
                 attempt => Ok(attempt),

@@ -2,13 +2,14 @@
 //!
 //! On a shared database the cache may lack writes that other processes acknowledged a moment ago. A
 //! commit checks the revisions of the object and of everything that the write depends on: if it
-//! succeeds, the cached state was current. So a write starts with the cached state. A write that commits
-//! nothing (a refusal, or a write without effect) is decided again on a fresh state if the cache was
-//! behind (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or skipped on a stale
-//! cached state).
+//! succeeds, the cached state was current. So a write starts with the cached state. A write that
+//! commits nothing (a refusal, or a write without effect) is decided again on a fresh state if the
+//! cache was behind (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or
+//! skipped on a stale cached state).
 //!
 //! Invariants:
-//! - A refusal, or an answer without a commit, is always based on a fresh state.
+//! - A refusal, or an answer without a commit, is based on a fresh state, unless the refusal is
+//!   final whatever the state is.
 //! - A write whose outcome is unknown is not repeated: it may have been committed.
 
 use pintle_meta::Status;
@@ -27,15 +28,15 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// Whether the state includes everything that was acknowledged before the request arrived.
+    /// Whether the state includes every write that was acknowledged before the request arrived.
     pub(super) const fn is_fresh(&self) -> bool {
         self.is_fresh
     }
 }
 
 impl Registry {
-    /// Runs a write on the cached state, and again on a fresh state if the first run commits
-    /// nothing.
+    /// Runs a write on the cached state. If the run commits nothing and the cached state was
+    /// behind, runs the write again on a fresh state.
     pub(crate) async fn decide<F: Future<Output = Result<Outcome, Status>>>(
         &self,
         dry_run: bool,

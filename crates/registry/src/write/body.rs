@@ -116,8 +116,9 @@ fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
     }
 }
 
-/// Returns the error of a body whose kind cannot be determined, which upstream does first: invalid
-/// text, no object at the top, or a kind that is not a string.
+/// Returns the error of a body whose kind or version cannot be determined: the body is invalid text
+/// or no object, or its `kind` or `apiVersion` is not a string. Upstream determines both before it
+/// decodes the rest.
 fn without_kind(body: &Body, error: &Error) -> Option<String> {
     const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                        Kind string \"json:\\\"kind,omitempty\\\"\" }";

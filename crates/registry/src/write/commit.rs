@@ -29,8 +29,8 @@ pub(crate) enum Committed {
 }
 
 impl Committed {
-    /// Returns the outcome of a committed group. Its first records, with the same key, are those of
-    /// the object; the last of them is its state.
+    /// Returns the outcome of a committed group. The group begins with the object's records, which
+    /// have the same key; the last of these records has the object's state.
     pub(super) fn by(records: &[Record]) -> Result<Self, Status> {
         let key = records.first().map(|record| &record.key);
         let last = records.iter().take_while(|record| Some(&record.key) == key).last();
@@ -211,9 +211,9 @@ impl Outcome {
 const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// The largest request that upstream's etcd client sends.
 const SENT_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// etcd's error for a request that is too large, which upstream passes on …
+/// etcd's error for a request that is too large; upstream passes it on.
 const TOO_LARGE: &str = "etcdserver: request is too large";
-/// … and the error of upstream's client, which checks first.
+/// The error of upstream's etcd client, which checks the size before it sends the request.
 const TOO_LARGE_TO_SEND: &str = "trying to send message larger than max";
 
 /// The error message for an object that is too large.
@@ -232,7 +232,8 @@ fn is_too_large(refusal: &Status) -> bool {
     refusal.message == TOO_LARGE || refusal.message.contains(TOO_LARGE_TO_SEND)
 }
 
-/// Returns the length of an object in Protobuf, which upstream stores for kinds that have messages.
+/// Returns the length of an object in Protobuf, which upstream stores for built-in kinds;
+/// `usize::MAX` for a custom resource, which upstream stores as JSON.
 fn message_len(resource: &Resource, tree: &Value) -> usize {
     if resource.typed_items {
         return usize::MAX;

@@ -1,5 +1,5 @@
-//! First-in-first-out queues of writers that retry after a conflict. Each of many writers of one
-//! object makes progress, and together they make at most one attempt per writer and commit.
+//! First-in-first-out queues of writers that retry after a conflict. Writers of one object retry
+//! one after the other, so each of them makes progress and few attempts fail.
 //!
 //! Invariants: a first attempt never queues; no writer queues longer than [`QUEUE_TIMEOUT`],
 //! because the writer ahead may be waiting for a webhook that itself writes the object.
@@ -13,10 +13,10 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::Registry;
 use crate::request::Target;
 
-/// All objects share this many queues. Writers of two objects in one queue only wait a little
-/// longer.
+/// All objects share this many queues. If two objects share a queue, their writers only wait a
+/// little longer.
 const QUEUES: usize = 64;
-/// Longer than many commits take, shorter than the timeout of webhooks.
+/// Longer than many commits take, shorter than the default timeout of webhooks.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The queues of a registry.

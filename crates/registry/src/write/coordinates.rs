@@ -11,7 +11,7 @@ use super::body::summary;
 use crate::Resource;
 
 impl Write<'_> {
-    /// Refuses a body with another kind or version. They may be absent for built-in kinds
+    /// Refuses a body with another kind or version. A body of a built-in kind may lack both
     /// (PATH-15).
     pub(super) fn check_coordinates(
         &self,
@@ -56,8 +56,8 @@ impl Write<'_> {
         refuse(&no_conversion((own_version, own_kind), (api_version, kind)))
     }
 
-    /// Checks that a patched object still has its kind. It is decoded as a body is, but errors name
-    /// the patch (STRAT-09).
+    /// Checks that a patched object still has its kind and version. The rules are those for a
+    /// request body, but errors name the patch (STRAT-09).
     pub(super) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
         let resource = &self.target.resource;
         let api_version = resource.api_version();
@@ -127,7 +127,8 @@ impl Write<'_> {
 
     /// Returns the field problems to report of a custom resource, whose body may be of another kind
     /// or version (upstream: `unstructuredSchemaCoercer`). In another version of its kind, all
-    /// members except metadata are unknown; in another kind, only metadata is checked.
+    /// members except metadata are unknown; in another kind, only unknown members of metadata are
+    /// reported. Duplicate members are reported in both cases.
     pub(super) fn reported_problems(&self, decoded: &Decoded) -> Vec<Problem> {
         let (resource, tree) = (&self.target.resource, &decoded.value);
         let text = |member| tree.str_at(&[member]).unwrap_or_default();
@@ -159,8 +160,8 @@ impl Write<'_> {
         reported
     }
 
-    /// Refuses a namespace in the body that differs from the URL's (META-32). Removes it from a
-    /// cluster-scoped object.
+    /// Sets the URL's namespace in an object. Refuses another namespace in a namespaced object
+    /// (META-32) and removes the namespace from a cluster-scoped object.
     pub(super) fn set_namespace(&self, tree: &mut Value) -> Result<(), Status> {
         let wanted = &self.target.namespace;
         let own: Str = pintle_meta::object::namespace(tree).into();
@@ -174,7 +175,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Refuses a name in the body that differs from the URL's (META-32).
+    /// Refuses an object whose name is absent, or whose name or namespace differs from the URL's
+    /// (META-32).
     pub(super) fn check_name(&self, tree: &Value) -> Result<(), Status> {
         let wanted = &self.target.name;
         let own = pintle_meta::object::name(tree);
@@ -205,7 +207,7 @@ impl Write<'_> {
 pub(super) const META_KINDS: &[&str] =
     &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
 
-/// Checks that an object with such a kind can be decoded as one.
+/// Checks that an object of one of the [`META_KINDS`] can be decoded.
 fn check_meta(kind: &str, tree: &Value) -> Result<(), pintle_schema::Error> {
     let schema = pintle_schema::builtin();
     let name = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}");

@@ -39,7 +39,8 @@ impl Write<'_> {
         let mut draft = self.decode(body)?;
         self.audit_object(&draft.tree);
         self.set_namespace(&mut draft.tree)?;
-        // In upstream the storage refuses it, which a dry run does not reach.
+        // In upstream the storage refuses a resource version, and a dry run does not reach the
+        // storage.
         if !object::resource_version(&draft.tree).is_empty() && !self.options.dry_run {
             return Err(Status::failure(
                 Reason::Unknown,

@@ -21,13 +21,13 @@ use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
 
-/// What a deletion does with an object now.
+/// The next step of a deletion.
 enum Step {
-    /// Removes it, in this state.
+    /// Removes the object, in this state.
     Remove(Value),
-    /// Marks it as deleted, which watchers see, and removes it in the same commit.
+    /// Marks the object as deleted, which watchers see, and removes it in the same commit.
     MarkAndRemove(Value),
-    /// Keeps it for now, in this state.
+    /// Writes this state; the object stays for now.
     Keep(Value),
     /// Changes nothing: an earlier deletion is in progress.
     Unchanged,
@@ -52,8 +52,8 @@ impl Registry {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
             work::ahead(existing.size()).await;
-            // As in upstream, an object that cannot be converted to the request's version cannot be
-            // deleted by it.
+            // As in upstream, a request cannot delete an object that cannot be converted to the
+            // request's version.
             let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;
             self.admit_deletion(target, options, context, &tree).await?;
@@ -153,7 +153,7 @@ impl Registry {
         phases.measured((Phase::Validate, Operation::Delete), &context.timing, validated).await
     }
 
-    /// Decides what the deletion does now (upstream: rest.BeforeDelete and markAsDeleting).
+    /// Decides the next step of the deletion (upstream: rest.BeforeDelete and markAsDeleting).
     fn next_step(
         &self,
         target: &Target,
@@ -352,7 +352,7 @@ enum Due {
     Pending,
     /// At this time in microseconds, after a grace period of this many seconds.
     At(i64, i64),
-    /// Its grace period is over.
+    /// The object's grace period is over.
     Passed,
 }
 
@@ -387,8 +387,8 @@ const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     }
 }
 
-/// Converts a grace period for adding it to a time. Upstream's durations are nanoseconds in 64
-/// bits, at most 292 years, so that years keep four digits.
+/// Converts a grace period to microseconds, to be added to a time. Upstream's durations are
+/// nanoseconds in 64 bits, at most 292 years, so the year of the sum keeps four digits.
 fn micros(seconds: i64) -> i64 {
     seconds.min(i64::MAX / 1_000_000_000) * 1_000_000
 }
@@ -418,7 +418,8 @@ fn check_preconditions(
 ) -> Result<(), Status> {
     let resource = &target.resource;
     let conflict = |what: &str, wanted: &str, stored: &str, hint: &str| {
-        // In upstream these kinds check preconditions in their own storage, with another message.
+        // In upstream, kinds with another deletion check preconditions in their own storage, with
+        // another message.
         if resource.strategy.deletion() != Deletion::Graceful {
             let why = format!(
                 "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {stored}"

@@ -2,7 +2,7 @@
 //! commit, answer. Create, update, every patch, subresources and finalizers take this path with
 //! different steps; a dry run takes it without the commit.
 //!
-//! It must not know which kind it writes; that is in the definition's strategy.
+//! It must not know which kind it writes: the definition's strategy has the kind's behaviour.
 
 mod act;
 mod admission;
@@ -53,7 +53,7 @@ pub(crate) struct Write<'a> {
     pub(crate) target: &'a Target,
     pub(crate) options: &'a WriteOptions,
     pub(crate) context: &'a Context,
-    /// True for server-side apply. An apply without `managedFields` tracking is an error.
+    /// True for server-side apply, whose object must not be stored without `managedFields`.
     pub(crate) is_apply: bool,
     /// Set for a write to the `scale` subresource: admission sees the Scale in place of the object.
     pub(crate) scale: Option<&'a ScalePaths>,
@@ -69,9 +69,9 @@ pub(crate) struct Draft {
     /// Whether `managedFields` are up to date already.
     pub(crate) tracked: bool,
     /// Whether the draft is a complete request body (create or update), so that a uid in it is a
-    /// precondition. A patch that changes the uid instead changes an immutable field (upstream:
-    /// only the object info of an update has preconditions, and controllers take a patch's 422 to
-    /// mean that the object was replaced).
+    /// precondition. In a patch, another uid is a change of an immutable field (upstream: only the
+    /// object info of an update has preconditions, and controllers take a patch's 422 to mean that
+    /// the object was replaced).
     pub(crate) is_body: bool,
 }
 
@@ -91,7 +91,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Sets the declared defaults and the kind's own, then converts to the stored form.
+    /// Sets the declared defaults and the kind's own defaults, then converts to the stored form.
     fn store_form(&self, tree: &mut Value, is_apply: bool) {
         let resource = &self.target.resource;
         if !is_apply {

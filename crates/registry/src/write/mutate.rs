@@ -1,9 +1,10 @@
 //! The mutating phase: plugins, then the admission policies and webhooks that users registered.
 //!
-//! Each sees the object as the previous one left it. If a policy or webhook changed the object, the
-//! plugins are called once more, for instance for added containers; then the policies and webhooks
-//! that ask for reinvocation (upstream: `plugin/webhook/.../reinvocationcontext.go`). After the
-//! last change, admission refuses an object that grants rights which its writer does not have.
+//! Each of them sees the object as the one before left it. If a policy or webhook changed the
+//! object, the write path calls the plugins once more, for instance for added containers, and then
+//! the policies and webhooks that ask for reinvocation (upstream:
+//! `plugin/webhook/.../reinvocationcontext.go`). After the last change, admission refuses an object
+//! that grants rights which its writer does not have.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +57,8 @@ impl Write<'_> {
         self.registry.admission_phases.measured(phase, &self.context.timing, changed).await
     }
 
-    /// Calls the webhooks and policies that users registered, and again those that ask for
-    /// reinvocation.
+    /// Calls the webhooks and policies that users registered. If any of them changed the object,
+    /// calls the plugins and those webhooks and policies again that ask for reinvocation.
     async fn mutate_by_registered(
         &self,
         operation: Operation,

@@ -84,8 +84,9 @@ impl Write<'_> {
         move_managers(&mut changed, new);
     }
 
-    /// Merges an apply configuration into the live object or into nothing; the draft is tracked
-    /// already. All objects are in the request's version.
+    /// Merges an apply configuration into the live object, or makes a new object from it if there
+    /// is no live object. The draft has its new `managedFields`. All objects are in the request's
+    /// version.
     pub(super) async fn merge(
         &self,
         live: Option<Value>,
@@ -118,7 +119,8 @@ impl Write<'_> {
         Ok(Draft { tree, tracked: true, is_body: false })
     }
 
-    /// Runs `step` until all versions that it needs are converted; returns its last result.
+    /// Runs `step` again and again, until all conversions that it needs are done; returns the
+    /// result of the last run.
     async fn with_conversions<T>(
         &self,
         versions: &mut KindVersions<'_>,

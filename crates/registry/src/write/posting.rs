@@ -32,7 +32,8 @@ use crate::cache::Cache;
 use crate::request::Now;
 use crate::{Object, Registry, Resource};
 
-/// Namespaces share this many queues. Those that share one are only committed together.
+/// Namespaces share this many queues. Sharing a queue means only that the writes of both namespaces
+/// are committed in the same groups.
 const QUEUES: usize = 64;
 /// The most writes in one group: about as many as run concurrently, and few enough that the first
 /// does not wait noticeably for the last.
@@ -136,7 +137,8 @@ struct Worker {
     is_done: bool,
 }
 
-/// If the worker is dropped before, its queued writes fail, and the next write starts a new worker.
+/// If the worker is dropped before it is done, its queued writes fail, and the next write starts a
+/// new worker.
 impl Drop for Worker {
     fn drop(&mut self) {
         if !self.is_done {
@@ -172,8 +174,8 @@ struct Batch {
     /// Whether the store can commit the writes of several writers as one group.
     joins_writes: bool,
     accepted: Vec<QueuedWrite>,
-    /// Writes that are not committed, with the reason. A reason counts once the state that it
-    /// follows from is committed.
+    /// Writes that are not committed, with the reason. The reason is sent only after the state from
+    /// which it follows is committed.
     rejected: Vec<(QueuedWrite, Result<Committed, Status>)>,
     /// Writes for the next group.
     deferred: Vec<QueuedWrite>,
@@ -230,7 +232,8 @@ impl Batch {
         }
     }
 
-    /// Whether the group can take the write: each key occurs once, and preconditions agree.
+    /// Whether the group can take the write: the group is below its bounds, each key occurs once,
+    /// and preconditions agree. An empty group takes every write.
     fn has_room_for(&self, queued: &QueuedWrite) -> bool {
         let is_other = |(key, revision): &(Key, Revision)| {
             self.unchanged.get(key).is_some_and(|known| known != revision)
@@ -347,8 +350,8 @@ impl Batch {
         }
     }
 
-    /// Sends the outcomes of rejected writes, and of accepted ones if the commit failed; returns
-    /// the deferred ones.
+    /// Sends the outcomes of rejected writes, and of accepted writes if the commit failed; returns
+    /// the deferred writes.
     fn finish(self, failure: Option<&Status>) -> Vec<QueuedWrite> {
         for (queued, rejection) in self.rejected {
             queued.send(rejection);

@@ -35,7 +35,7 @@ impl Subresource {
 }
 
 impl Resource {
-    /// Returns the paths of its Scale, if it has one.
+    /// Returns the paths of the resource's Scale, if it has one.
     fn scale(&self) -> Option<&ScalePaths> {
         self.subresource(SCALE)?.scale()
     }
@@ -113,7 +113,7 @@ fn selector_text(selector: Option<&Value>) -> String {
     }
 }
 
-/// The labels of a selector, where it is one of labels alone (upstream: `ParseToLabelSelector`).
+/// Returns the labels of a LabelSelector that has only labels (upstream: `ParseToLabelSelector`).
 fn selected_labels(selector: Option<&Value>) -> Option<Map> {
     let selector = selector?.as_object()?;
     let is_empty = |list: &Value| list.as_array().is_none_or(<[Value]>::is_empty);

@@ -91,7 +91,7 @@ impl Write<'_> {
     }
 
     /// Tries once to replace `existing`, whose tree is `old`, with the client's object, which is in
-    /// the version that it sent.
+    /// the request's version.
     pub(super) async fn replace(
         &self,
         existing: &Arc<Object>,
@@ -114,7 +114,7 @@ impl Write<'_> {
             new = self.confine(new, &old);
         }
         metadata::keep_immutable(&mut new, &old);
-        // Upstream's storage removes it, which a dry run does not reach.
+        // Upstream's storage removes `selfLink`, and a dry run does not reach the storage.
         if !self.options.dry_run {
             object::metadata_mut(&mut new).remove("selfLink");
         }
@@ -211,7 +211,7 @@ impl Write<'_> {
         })
     }
 
-    /// Whether the new state equals the stored one.
+    /// Whether the new state equals the stored one, except for the times in `managedFields`.
     async fn is_stored(&self, existing: &Object, old: &Value, new: &Value) -> Result<bool, Status> {
         if !server_side::same_but_for_times(new, old) {
             return Ok(false);
@@ -277,8 +277,9 @@ impl Write<'_> {
         matches!(part.map(|part| &part.behaviour), Some(SubresourceBehaviour::Part(_)))
     }
 
-    /// Resets what the target may not change: on the resource itself the reset members, on a
-    /// subresource everything but its members and the metadata.
+    /// Resets the members that a write to the target cannot change: on the resource itself the
+    /// reset members; on a subresource with members of its own everything but these members and the
+    /// metadata; on `finalize` everything but `spec.finalizers`.
     pub(super) fn confine(&self, mut new: Value, old: &Value) -> Value {
         let resource = &self.target.resource;
         let part = resource.subresource(&self.target.subresource);

@@ -4,11 +4,12 @@
 //! conversion whose result is missing is recorded as pending and fails. The caller then awaits the
 //! pending conversions and computes ownership again.
 //!
-//! Versions that are not served count as unknown: no webhook is called for what no client can read
-//! (upstream calls it, <https://issue.k8s.io/111937>, and fails if it no longer knows the version).
+//! Versions that are not served count as unknown: no webhook is called for a version that no client
+//! can read (upstream calls the webhook, <https://issue.k8s.io/111937>, and fails if the webhook no
+//! longer knows the version).
 //!
-//! Invariant: ownership is a function of the write and of the known conversions, so each run needs
-//! fewer new ones than the run before.
+//! Invariant: ownership is a function of the write and of the known conversions. Each run makes
+//! more of the needed conversions known, so the runs come to an end.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::Resource;
 /// The versions of a resource's kind.
 pub(super) struct KindVersions<'a> {
     resource: &'a Resource,
-    /// All served versions of the kind: the resources that share its collection.
+    /// All served resources. Those that share the resource's collection are versions of its kind.
     all: Arc<[Arc<Resource>]>,
     /// The results of conversions so far.
     known: Vec<(Conversion, Result<Value, String>)>,

@@ -1,5 +1,5 @@
-//! Engines that share a store, as processes share a database. What one engine writes is not in the
-//! other's cache until the other asks for a fresh revision or writes.
+//! Engines that share a store, as processes share a database. A write of one engine is not in the
+//! other's cache until the other engine asks for a fresh revision or writes.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -213,7 +213,7 @@ async fn a_patch_that_seems_unchanged_is_decided_on_a_fresh_state() {
     one.create("configmaps", &a("1")).await.expect("created");
     other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
     let changed = one.merge("configmaps", "a", "", K2).await.expect("changed");
-    // The lagging cache shows this value still.
+    // The lagging cache still has the value 1.
     let back = other.merge("configmaps", "a", "", K1).await.expect("changed back");
     assert_eq!(back.str_at(&["data", "k"]), Some("1"));
     assert_ne!(object::resource_version(&back), object::resource_version(&changed));

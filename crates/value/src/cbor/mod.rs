@@ -3,8 +3,8 @@
 //! A document begins with the tag of self-described CBOR, which identifies it. The encoding is
 //! deterministic: the shortest form of numbers, keys ordered by their bytes (except that an
 //! object's kind and API version may come first, and a list's items last), and texts as byte
-//! strings. The reader accepts what JSON can express: of the simple values `true`, `false` and
-//! `null`, and no tags that stand for a number or a numeric time.
+//! strings. The reader accepts only values that JSON can express: of the simple values `true`,
+//! `false` and `null`, and no tags that stand for a number or a numeric time.
 //!
 //! Invariant: declared lengths are not trusted, and nothing is nested deeper than
 //! [`DEPTH_MAX`](crate::DEPTH_MAX).

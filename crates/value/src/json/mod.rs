@@ -28,13 +28,14 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     parse_with_raw(bytes, &[])
 }
 
-/// Like [`parse`], but the value at `path`, a path of members, stays [raw](Value::Raw). The path
-/// skips over lists.
+/// Like [`parse`], but the value at `path`, a path of members, stays [raw](Value::Raw). A list on
+/// the path is no step of it: the path continues in each item.
 pub fn parse_with_raw(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
     read_with_raw(Reader::new(&text(bytes)), path)
 }
 
-/// Like [`parse_with_raw`], for bytes that [`check`] accepted: what stays raw is not checked again.
+/// Like [`parse_with_raw`], for bytes that [`check`] accepted: values that stay raw are not checked
+/// again.
 pub fn parse_valid_with_raw(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
     read_with_raw(Reader::of_valid(&text(bytes)), path)
 }

@@ -1,7 +1,8 @@
 //! Finds the end of a run of plain bytes, the hot path of reading and writing strings.
 //!
-//! Eight bytes are compared at once in a number: for each byte of the set, its highest bits show
-//! which of the eight are equal to it. Where the end is far, sixteen are compared in a vector first.
+//! Eight bytes are compared at once, as one number: for each byte of the set, an operation on the
+//! number sets the highest bit of those of the eight bytes that are equal to it. If the end is
+//! probably far, blocks of sixteen bytes are compared in a vector first.
 
 /// The number of bytes that are compared at once in a number.
 const WIDE: usize = size_of::<u64>();
@@ -49,7 +50,8 @@ impl<const N: usize> Bytes<N> {
     /// byte is the lowest of the number.
     #[inline(always)]
     fn position(&self, bytes: u64) -> usize {
-        // A difference borrows only from bytes behind one that is found, so the first is exact.
+        // A subtraction borrows only from bytes after one that is found, so the first found byte is
+        // exact.
         let mut found = bytes.wrapping_sub(LOWEST * 0x20) & !bytes;
         for Test { differs, byte } in self.others {
             let (differs, byte) = (LOWEST * u64::from(differs), LOWEST * u64::from(byte));

@@ -84,8 +84,8 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     write_as(value, &mut Compact, out);
 }
 
-/// Like [`write()`], but cuts the output off with `...` after `bytes_max` bytes. The cost is bounded
-/// likewise.
+/// Like [`write()`], but cuts the output off with `...` after `bytes_max` bytes. The cost is
+/// bounded likewise.
 pub fn write_bounded(value: &Value, bytes_max: usize, out: &mut Vec<u8>) {
     let end = out.len() + bytes_max;
     write_until(value, end, out);

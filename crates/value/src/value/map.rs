@@ -1,7 +1,7 @@
 //! The members of an object: a vector sorted by key.
 //!
-//! Objects are small (a Pod's largest has about forty members), so a sorted vector beats a tree or a
-//! hash table in time and memory, and the order makes equality and encoding canonical.
+//! Objects are small (a Pod's largest has about forty members), so a sorted vector beats a tree or
+//! a hash table in time and memory, and the order makes equality and encoding canonical.
 
 use crate::{Str, Value};
 
@@ -151,7 +151,7 @@ impl Map {
     }
 
     /// Creates a map from members in any order. Of equal keys the last one wins, as in Go's decoder
-    /// (JSON and YAML do not define it); `duplicate` is called for each key that occurs again.
+    /// (JSON and YAML do not define which); `duplicate` is called for each key that occurs again.
     pub fn from_unsorted(mut entries: Vec<(Str, Value)>, mut duplicate: impl FnMut(&Str)) -> Self {
         let sorted = entries.is_sorted_by(|a, b| a.0 < b.0);
         if !sorted {

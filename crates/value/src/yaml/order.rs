@@ -72,7 +72,8 @@ fn ends_in_number(text: &str) -> bool {
     text.bytes().rev().take_while(u8::is_ascii_digit).any(|digit| digit != b'0')
 }
 
-/// Parses the leading number, and counts its digits. With `goes_on`, a `1` precedes them.
+/// Parses the leading number, and counts its digits. With `goes_on`, the value is computed as if a
+/// `1` preceded the digits.
 fn number(text: &str, goes_on: bool) -> (u64, usize) {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     let value = digits.clone().fold(u64::from(goes_on), |n, digit| {

@@ -51,7 +51,7 @@ pub(super) fn resolve(text: &str) -> Scalar {
     }
 }
 
-/// Resolves words with a special resolve_tagged.
+/// Resolves words with a special meaning.
 fn word(text: &str) -> Option<Scalar> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {

@@ -44,8 +44,8 @@ impl Traits {
         self.plain
     }
 
-    /// Chooses the style for a text. `is_unambiguous_text` says whether it would be read as text in plain
-    /// style.
+    /// Chooses the style for a text. `is_unambiguous_text` says whether it would be read as text in
+    /// plain style.
     pub(super) fn style(self, text: &str, is_unambiguous_text: bool, simple_key: bool) -> Style {
         let many_lines = text.contains('\n');
         let wanted = match (many_lines, is_unambiguous_text) {

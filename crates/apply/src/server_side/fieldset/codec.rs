@@ -131,8 +131,8 @@ enum Search {
 struct Found {
     /// The searched paths were found.
     all: bool,
-    /// The number of objects that the reader has begun and not ended. In the innermost it stands
-    /// behind a key.
+    /// The number of objects that the reader has begun and not ended. In the innermost object, the
+    /// reader stands behind a key.
     open: usize,
 }
 

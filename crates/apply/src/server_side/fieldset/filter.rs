@@ -6,9 +6,9 @@ use super::{FieldSet, Node, PathElement};
 /// strategies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All fields but these and those below them, which such a write resets.
+    /// All fields but these and the fields below them. The write resets the excepted fields.
     Except(FieldSet),
-    /// Only these fields and those below them.
+    /// Only these fields and the fields below them.
     Only(Pattern),
 }
 

@@ -9,8 +9,8 @@ use super::{Identity, Managers, Operation};
 /// The manager into which the oldest updaters are merged (SSAI-01).
 const ANCIENT: &str = "ancient-changes";
 
-/// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One for
-/// each version remains, so there can be more.
+/// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One
+/// updater for each version remains, so there can be more.
 pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
     let updaters =
         || managers.iter().filter(|(identity, _)| identity.operation == Operation::Update);

@@ -10,7 +10,7 @@ const FIELDS_TYPE: &str = "FieldsV1";
 
 /// The value of an object's `managedFields`.
 pub(crate) enum Record {
-    /// No managers, or an empty list: clients that do not know managers write one.
+    /// No managers, or an empty list: clients that do not know managers write an empty list.
     Absent,
     /// `[{}]`, by which a client removes all managers (SSA-42).
     Reset,

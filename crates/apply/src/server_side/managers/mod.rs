@@ -1,4 +1,4 @@
-//! The managers of an object, the fields that each owns, and how writes change that.
+//! The managers of an object, the fields that each owns, and how writes change the ownership.
 //!
 //! Must not know: the layout of `metadata` beyond `managedFields`, requests, the clock.
 //!

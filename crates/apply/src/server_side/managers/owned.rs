@@ -33,7 +33,7 @@ impl Owned {
         Self { api_version, unix_micros, fields: fields.into(), encoded: OnceCell::new() }
     }
 
-    /// Creates it from FieldsV1 that this server wrote.
+    /// Creates the value from FieldsV1 that this server wrote.
     pub(crate) fn from_json(api_version: Str, fields: Box<str>, unix_micros: Option<i64>) -> Self {
         Self { api_version, unix_micros, fields: OnceCell::new(), encoded: fields.into() }
     }

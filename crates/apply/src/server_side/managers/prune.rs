@@ -26,7 +26,7 @@ pub(super) fn prune(
     remove(ty, pruned.to_mut(), &gone);
 
     // Owned fields are restored, version by version. The version of the pruned object comes first,
-    // as conversion to another may fail without its fields.
+    // because a conversion to another version may fail without that version's fields.
     let mut at = last.api_version.clone();
     let mut owned = owned_by_version(others, now);
     let first = owned.remove_entry(&last.api_version);

@@ -1,5 +1,5 @@
-//! Ownership across the scale subresource: the owners of an object's replica count are those of its
-//! Scale's count, and vice versa (SSA-34, SSA-46).
+//! Ownership across the scale subresource: the owners of an object's replica count own the count of
+//! its Scale, and vice versa (SSA-34, SSA-46).
 
 use pintle_value::{Str, Value};
 

@@ -79,7 +79,7 @@ pub(crate) fn create(
     Some(Owned::from_json(api_version.into(), fields, Some(unix_micros)))
 }
 
-/// Adds fields to a manager's.
+/// Adds fields to the fields of a manager; adds the manager if it does not exist.
 pub(crate) fn grant(
     managers: &mut Managers,
     identity: Identity,
@@ -123,8 +123,8 @@ pub(crate) fn apply(
         last.api_version != api_version
             || !(last.has_same_fields(&owned) || owned.contains_all(last.fields()))
     });
-    // The merge itself reports what it changes. A comparison of the objects is needed only for
-    // removed fields, and for changes in other versions.
+    // The merge itself reports its changes. A comparison of the objects is needed only for removed
+    // fields, and for changes in other versions.
     let foreign = managers.values().any(|owned| owned.api_version != api_version);
     let before = (goes || foreign).then(|| live.clone());
     let merged = typed::merge(ty, live, applied)
@@ -160,8 +160,8 @@ pub(crate) fn apply(
     Ok(changed)
 }
 
-/// Drops entries of versions that are not served any more, and adapts the others to the current
-/// types.
+/// Drops entries of versions that are not served any more, and adapts the other entries to the
+/// current types if these may have changed.
 fn refresh_entries(kind: Kind<'_>, managers: &mut Managers) {
     managers.retain(|_, owned| kind.versions.type_of(&owned.api_version).is_some());
     if kind.versions.schema_may_have_changed() {
@@ -195,8 +195,8 @@ fn reconcile<'o>(kind: Kind<'_>, managers: impl IntoIterator<Item = &'o mut Owne
     }
 }
 
-/// Removes changed fields from all managers but `writer`. Exclusions `force`, an owner of a changed field
-/// is a conflict.
+/// Removes changed fields from all managers but `writer`. Without `force`, a changed field that
+/// another manager owns is a conflict.
 fn take_changed(
     changes: &mut Changes<'_>,
     managers: &mut Managers,
@@ -274,7 +274,7 @@ impl Changes<'_> {
         Ok(&mut self.by_version[at].1)
     }
 
-    /// Stores the part of a comparison that such a write can change, and returns its index.
+    /// Stores the part of a comparison that the kind of write can change, and returns its index.
     fn add(&mut self, version: &str, change: Comparison) -> usize {
         self.by_version.push((version.into(), change.filtered(self.kind.filter)));
         self.by_version.len() - 1

@@ -46,7 +46,7 @@ impl Versions for Converter {
     }
 }
 
-/// Repeats the letter that each key below the root consists of as often as the number of the
+/// Replaces each key below the root by its first letter, repeated as often as the number of the
 /// version says.
 fn repeated(object: Value, to: &str) -> Value {
     let times = to.trim_start_matches('v').parse().expect("a version has a number");

@@ -222,13 +222,13 @@ proptest! {
             let ty = world.typing();
             prop_assert_eq!(check(ty, &world.live, false), Ok(field_set(ty, &world.live)));
             let unowned = world.managers.values().find(|owned| owned.is_empty());
-            prop_assert!(unowned.is_none(), "no manager owns nothing");
+            prop_assert!(unowned.is_none(), "no manager owns an empty set");
             let (writer, value, is_update, _) = step.clone();
             let writer = ["x", "y", "z"][writer];
             for (other, owned) in &world.managers {
                 if is_update || other.manager != writer {
                     let absent = absent(ty, &world.live, owned.fields());
-                    prop_assert!(absent.is_empty(), "{other} owns what is not there: {absent}");
+                    prop_assert!(absent.is_empty(), "{other} owns absent fields: {absent}");
                 }
             }
             // A value that an applier empties becomes null, and empty again at the next apply.
@@ -265,7 +265,7 @@ proptest! {
             prop_assert!(field_set(ty, &merged).is_subset(&fields));
             let over = compare(ty, &pair[1], &merged);
             let emptied = |path: &[PathElement]| !field_set(ty, &pair[0]).has(path);
-            over.modified.for_each(|path| assert!(!emptied(path), "set to what unowned submitted"));
+            over.modified.for_each(|path| assert!(!emptied(path), "neither object has the value"));
             prop_assert!(over.removed.intersection(&field_set(ty, &merged)).is_empty());
             let mut same = pair[0].clone();
             merge(ty, &mut same, &pair[0]).expect("it fits");
@@ -333,9 +333,9 @@ proptest! {
         }
     }
 
-    /// This also holds with other managers: fields that no other manager owns, including their
-    /// content, are removed. Fields of others stay, unless they are in a value that was the
-    /// applier's own.
+    /// With other managers, too, an apply of nothing removes the applier's fields that no other
+    /// manager owns, including their content. Fields of other managers stay, unless they are in a
+    /// value that only the applier owned.
     #[test]
     fn an_applier_removes_fields_that_no_other_manager_owns((root, steps) in histories(), writer in 0..3usize) {
         let mut world = World::new(&root);

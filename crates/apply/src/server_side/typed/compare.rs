@@ -5,7 +5,8 @@ use pintle_value::{Map, Str, Value};
 use super::{Items, Typing, View};
 use crate::server_side::fieldset::{Builder, FieldSet, Filter, PathElement, order};
 
-/// The fields that differ. No field is in two of the sets.
+/// The fields that differ. A field is in one of the sets only, with one exception: an item that
+/// replaces several items with the same key, or the reverse, is in `added` and in `removed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
     /// Fields that only the new object has.
@@ -14,12 +15,13 @@ pub(crate) struct Comparison {
     pub(crate) modified: FieldSet,
     /// Fields that only the old object has.
     pub(crate) removed: FieldSet,
-    /// Whether a changed list has items that cannot be identified. Those are in none of the sets.
+    /// Whether a changed list has items that cannot be identified. Such items are in none of the
+    /// sets.
     pub(crate) unkeyed: bool,
 }
 
 impl Comparison {
-    /// Whether the objects are equal.
+    /// Whether no field differs.
     pub(crate) const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }

@@ -75,7 +75,8 @@ impl<'s> Items<'s> {
     pub(super) fn are_aligned(self, a: &[Value], b: &[Value]) -> bool {
         let same = |a: &Value, b: &Value| match (a, b) {
             (Value::Object(a), Value::Object(b)) if !self.keys.is_empty() => {
-                // A key that `a` has identifies its item, so it is enough to compare.
+                // If `a` has one of the keys, it can be identified, so comparing all keys is
+                // enough.
                 let named = self.keys.iter().any(|key| a.contains_key(key));
                 named
                     && self.keys.iter().all(|key| match (a.get(key), b.get(key)) {

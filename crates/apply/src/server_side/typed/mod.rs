@@ -86,7 +86,7 @@ impl<'s> Typing<'s> {
         self.schema.field(self.known?.0, name)
     }
 
-    /// Whether its values have members or items, at any granularity of ownership.
+    /// Whether values of the type have members or items, at any granularity of ownership.
     fn is_container(self) -> bool {
         matches!(self.shape(), Some(Shape::List { .. } | Shape::Struct { .. } | Shape::Map { .. }))
     }

@@ -47,8 +47,8 @@ fn compare_items(items: Items<'_>, list: &[Value]) -> FieldSet {
     set.finish()
 }
 
-/// Adds the declared fields above the set's members. These are in no set themselves, but are
-/// removed together with their content.
+/// Adds the declared fields above the set's members. Such fields are not in the set of an object's
+/// fields, but are removed together with their content.
 pub(crate) fn with_named_fields(mut set: FieldSet, ty: Typing<'_>) -> FieldSet {
     name_fields(&mut set, ty);
     set
