@@ -8,7 +8,7 @@ use pintle_value::{Str, Value, json};
 
 /// The longest value of a policy's expression; longer ones are truncated.
 const VALUE_BYTES_MAX: usize = 10 * 1024;
-/// The total size of one policy's values; further ones are dropped.
+/// The total size of one policy's values; a value that would exceed the limit is dropped.
 const VALUES_BYTES_MAX: usize = 256 * 1024;
 
 /// Annotates the audit events of a write, if it is audited. A key that is not a qualified name with
@@ -22,7 +22,7 @@ pub(crate) fn annotate(write: &Attributes<'_>, key: &str, value: impl FnOnce() -
     }
 }
 
-/// Formats an object as JSON with its members in this order.
+/// Formats an object as JSON with its members in the given order.
 pub(crate) fn ordered(members: &[(&str, &Value)]) -> String {
     let members: Vec<String> = members
         .iter()
@@ -57,7 +57,7 @@ impl Values {
         }
     }
 
-    /// Annotates a write with them.
+    /// Annotates the audit event of a write with the values.
     pub(crate) fn publish(self, policy: &str, write: &Attributes<'_>) {
         for (key, values) in self.by_key {
             annotate(write, &format!("{policy}/{key}"), || values.join(", "));

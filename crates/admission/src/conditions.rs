@@ -35,8 +35,8 @@ impl Conditions {
         self.0.is_empty()
     }
 
-    /// Returns true if all conditions are true. One false condition decides, even if the
-    /// evaluation of another one fails.
+    /// Returns true if all conditions are true. One false condition decides, even if the evaluation
+    /// of another one fails. But an exhausted cost budget is an error at once.
     pub(crate) fn all_true<'a>(&'a self, evaluation: &Evaluation<'a>) -> Result<bool, String> {
         let mut budget = Budget::new(COST_MAX);
         let mut errors = Vec::new();

@@ -24,7 +24,8 @@ pub struct Configuration {
     pub event_limits: Vec<EventLimit>,
     /// The webhook of ImagePolicyWebhook, if it is configured.
     pub image_policy: Option<ImagePolicy>,
-    /// The kubeconfigs with the credentials for webhooks, by the name of the plugin that calls them.
+    /// The kubeconfigs with the credentials for webhooks, by the name of the plugin that calls
+    /// them.
     pub webhook_kubeconfigs: BTreeMap<String, PathBuf>,
 }
 
@@ -64,8 +65,8 @@ const KINDS: [(&str, &str, &[&str]); 6] = [
 const WEBHOOK: &[&str] = &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
 
 impl Configuration {
-    /// Reads an `AdmissionConfiguration`; `open` reads a file that it names. Also returns the
-    /// names of the plugins whose configurations have no effect here.
+    /// Reads an `AdmissionConfiguration`; `open` reads the file that a plugin's `path` names. Also
+    /// returns the names of the plugins whose configurations have no effect here.
     ///
     /// # Errors
     /// Describes the first invalid part.

@@ -1,5 +1,5 @@
-//! A change of a pod must be supported by its node (upstream: `NodeDeclaredFeatureValidator`,
-//! `component-helpers/nodedeclaredfeatures`).
+//! NodeDeclaredFeatureValidator: refuses a change of a pod that needs a feature which the pod's
+//! node does not declare (upstream: `component-helpers/nodedeclaredfeatures`).
 //!
 //! A kubelet declares its features in its node's `status.declaredFeatures`.
 

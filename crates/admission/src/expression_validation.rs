@@ -1,5 +1,6 @@
 //! Validates the CEL expressions of policies and webhooks when they are created or changed
-//! (VAP-02). An update that does not change the expressions is not refused for them.
+//! (VAP-02). An update is not refused for its expressions if it leaves the member that has them
+//! unchanged: `spec` or `webhooks`.
 
 use pintle_meta::field::{Error, Errors};
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};

@@ -90,7 +90,7 @@ pub(crate) struct Inputs<'a> {
 }
 
 /// Evaluates the expressions of one policy or webhook for one request; each variable is evaluated
-/// once.
+/// at most once.
 pub(crate) struct Evaluation<'a> {
     bindings: Bindings<'a>,
     composed: Composed<'a>,
@@ -99,7 +99,7 @@ pub(crate) struct Evaluation<'a> {
 /// The reason why an expression has no value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The error of this expression; others can still be evaluated.
+    /// The error of this expression; other expressions can still be evaluated.
     Expression(String),
     /// The cost budget is used up, so no further expression is evaluated.
     Budget,

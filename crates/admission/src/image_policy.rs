@@ -23,7 +23,7 @@ const ANNOTATION_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
 const FAILED_OPEN: &str = "failed-open";
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
-/// The number of cached verdicts.
+/// The largest number of cached verdicts.
 const VERDICTS_MAX: usize = 1024;
 /// The timeout of a review with all attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Sends reviews to the webhook.
 pub trait ImageReviewer: Send + Sync {
     /// Posts a review as JSON and retries temporary failures until the timeout; `first_pause` is
-    /// the first delay. The size of a response is bounded.
+    /// the delay before the first retry. The size of a response is bounded.
     fn review(&self, body: Vec<u8>, first_pause: Duration, timeout: Duration) -> Answer<'_>;
 }
 
@@ -39,7 +39,7 @@ pub trait ImageReviewer: Send + Sync {
 pub struct ImagePolicyWebhook {
     policy: ImagePolicy,
     reviewer: Box<dyn ImageReviewer>,
-    /// By the JSON of the review's spec.
+    /// The cached verdicts, by the JSON of the review's spec; `None` until the webhook answers.
     verdicts: Mutex<LruCache<Option<Cached>>>,
 }
 
@@ -146,7 +146,7 @@ impl Admission for ImagePolicyWebhook {
     }
 }
 
-/// The spec of the review of a pod's images, those in some of its lists of containers.
+/// Returns the spec of a review of the images in some of a pod's lists of containers.
 fn spec(pod: &Value, lists: &[&str], namespace: &str) -> Value {
     let containers = lists.iter().flat_map(|list| items(pod, &["spec", list]));
     let images = containers.map(|container| {

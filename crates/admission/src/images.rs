@@ -1,5 +1,5 @@
-//! Sets `imagePullPolicy` to `Always`, so that a pod can use an image only with credentials that may pull it
-//! (upstream: `AlwaysPullImages`).
+//! AlwaysPullImages: sets `imagePullPolicy` to `Always`, so that a pod can use an image only with
+//! credentials that may pull it.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl Admission for AlwaysPullImages {
     }
 }
 
-/// True if the pod has images that the stored pod does not have.
+/// True if the write creates the pod, or gives it an image that the stored pod does not have.
 fn concerns(write: &Attributes<'_>, pod: &Value) -> bool {
     let is_it = is_of(write, "", "pods") && write.operation != Operation::Delete;
     is_it && write.old.is_none_or(|old| !images(pod).is_subset(&images(old)))
@@ -60,7 +60,7 @@ fn always_pull(pod: &mut Value) {
     }
 }
 
-/// The containers whose `imagePullPolicy` is not `Always`.
+/// Returns an error for each container whose `imagePullPolicy` is not `Always`.
 fn others(pod: &Value) -> field::Errors {
     let mut errors = field::Errors::new();
     for member in CONTAINERS {

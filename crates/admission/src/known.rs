@@ -1,8 +1,9 @@
 //! An index of a resource's objects for decisions about other objects: each object is decoded once,
 //! and not for every write that it concerns.
 //!
-//! Each query first applies pending changes of a [`Feed`]: a LimitRange takes effect once its write
-//! is acknowledged. Without such objects a query costs almost nothing.
+//! Each query first applies pending changes of a [`Feed`], so that a LimitRange, for example, takes
+//! effect once its write is acknowledged. A query of a resource without objects costs almost
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,12 @@
 //! The built-in admission plugins: they change or refuse writes that are authorized and
 //! well-formed.
 //!
-//! Each plugin is a module, or several small ones are; [`Plugins`] knows their names, their order,
-//! and which of them run. A plugin reads the objects that its decision depends on from the
-//! registry. If it needs them for every write of a kind, an index follows them, so that a write
-//! that it does not concern costs almost nothing. Users register webhooks and policies. The server
-//! calls the webhooks, also the image policy's.
+//! A module has one plugin, or several small ones; [`Plugins`] knows their names, their order, and
+//! which of them run. A plugin reads the objects that its decision depends on from the registry. If
+//! it needs these objects for every write of a kind, an index follows them, so that a write that
+//! the plugin does not concern costs almost nothing. Users register webhooks and policies. This
+//! crate decides which webhooks a write calls; the server sends the requests through [`Callers`]
+//! and [`ImageReviewer`].
 //!
 //! Must not know HTTP, how users are authorized (it asks [`Permissions`]), or how writes are
 //! committed.
@@ -95,7 +96,7 @@ fn all(registry: &Registry, group: &str, resource: &str) -> Result<Vec<Value>, S
     Ok(trees.collect::<Result<_, _>>()?)
 }
 
-/// The 403 of a plugin, for the object in its present state.
+/// Returns the 403 of a plugin. `object` is the object as the plugins before have changed it.
 pub fn forbidden(write: &Attributes<'_>, object: &Value, why: &str) -> Status {
     let name = written_name(write, Some(object));
     Status::forbidden(&write.resource.group_resource(), &name, why)

@@ -28,7 +28,7 @@ pub(crate) struct LimitRanger {
 /// One item of a LimitRange.
 #[derive(Debug)]
 struct Limit {
-    /// What it limits: `Pod`, `Container`, `PersistentVolumeClaim`.
+    /// The type of objects that the item limits: `Pod`, `Container`, `PersistentVolumeClaim`.
     of: String,
     min: Amounts,
     max: Amounts,
@@ -67,7 +67,7 @@ impl Admission for LimitRanger {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_claim =
             write.operation != Operation::Delete && is_of(write, "", "persistentvolumeclaims");
-        // An update cannot change a pod's containers, so it is not checked.
+        // An update of a pod cannot change the resources of its containers, so it is not checked.
         let object = write.object.filter(|_| is_claim || creates(write, "", "pods"));
         let Some(object) = object.filter(|object| !object::is_terminating(object)) else {
             return Ok(Vec::new());
@@ -151,7 +151,7 @@ fn set_defaults(pod: &mut Value, range: &[Limit]) {
     }
 }
 
-/// Removes empty maps.
+/// Removes empty maps from the resources of a container.
 fn tidy(container: &mut Value) {
     let resources = container.object_entry("resources");
     resources.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));

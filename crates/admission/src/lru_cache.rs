@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-/// Values by key, at most `count_max`; the one used least recently is removed first.
+/// Values by key, at most `count_max`; the value that was used least recently is removed first.
 ///
-/// Clients choose the keys, so the cache keeps 128 bits of a hash with a random seed instead of a key.
+/// Clients choose the keys, which may be long. So the cache stores 128 bits of a hash with a random
+/// seed instead of a key.
 pub(crate) struct LruCache<V> {
     count_max: usize,
     hashers: [RandomState; 2],

@@ -58,8 +58,9 @@ impl Matching {
     }
 
     /// Returns the version of the resource in which a matching write is presented: the written
-    /// version if a rule names it, else another version that a rule names. `versions` are all
-    /// versions of the resource. `None` if the write does not match.
+    /// version if a rule names it or there are no rules, else another version that a rule names,
+    /// unless `matchPolicy` is `Exact`. `versions` are all versions of the resource. `None` if the
+    /// write does not match.
     pub(crate) fn version(
         &self,
         write: &Attributes<'_>,

@@ -1,5 +1,6 @@
-//! Measures the duration of plugins as upstream does: once for each write that a plugin's handler
-//! accepts, in its phase of admission, whether or not the write concerns it.
+//! Measures the duration of plugins as upstream does: once for each write whose operation the
+//! plugin's handler accepts, in each phase of admission, whether or not the write concerns the
+//! plugin.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,10 +20,11 @@ use crate::rows::Row;
 /// A plugin with measured hooks.
 pub(crate) struct Measured {
     inner: Box<dyn Admission>,
-    /// The hooks that are called: the plugin's, and those whose calls count although it has no work
-    /// in them.
+    /// The hooks that are called: the plugin's, and those in which the plugin does nothing but
+    /// whose calls count.
     hooks: Hooks,
-    /// What is measured in each phase of admission: two of upstream's plugins may be one here.
+    /// The plugin that is measured in each phase of admission: two of upstream's plugins may be one
+    /// here.
     phases: [Option<Timed>; 2],
     measures: Arc<Measures>,
 }
@@ -62,8 +64,9 @@ impl Measured {
         Self { inner, hooks, phases, measures: measures.clone() }
     }
 
-    /// The meter of a hook, if it is measured. A write that does not concern the plugin counts, and
-    /// its duration is not measured: reading the clock takes longer than the call.
+    /// Returns the meter of a hook; `None` if its calls are not measured. A write that does not
+    /// concern the plugin counts with a duration of zero, because reading the clock takes longer
+    /// than the call.
     fn meter(&self, hook: Hook, write: &Attributes<'_>) -> Option<Meter<'_>> {
         let phase = match hook {
             Hook::BeforeMutation | Hook::Mutate | Hook::MutateRegistered => Phase::Admit,

@@ -104,7 +104,7 @@ pub(crate) enum Rejection {
     ByWebhook,
     /// The webhook could not be called, or its response could not be parsed.
     CallFailed,
-    /// The webhook must not be called.
+    /// The webhook must not be called in a dry run, because it may have side effects.
     Internal,
 }
 
@@ -140,7 +140,8 @@ impl Measures {
         rows::ALL.iter().map(|row| row.name).zip(&self.plugins)
     }
 
-    /// Counts a call of a webhook; `code` is that of its response, and 0 if it was not called.
+    /// Counts a call of a webhook; `code` is the status code of its response, or 0 if the webhook
+    /// was not called.
     pub(crate) fn called(
         &self,
         (name, step, operation): (&str, Step, Operation),
@@ -178,7 +179,8 @@ impl Measures {
         }
     }
 
-    /// Observes an evaluation of a validating policy: `allow`, `deny`, `warn`, `audit`.
+    /// Observes an evaluation of a validating policy; `action` is `allow`, `deny`, `warn` or
+    /// `audit`.
     pub(crate) fn validated(
         &self,
         (policy, binding): (&str, &str),
@@ -206,7 +208,8 @@ impl Measures {
     }
 }
 
-/// The error type of a policy's denial: `invalid_error`, as in upstream.
+/// Returns the error type of a policy's denial, which its message shows. As in upstream, a failed
+/// validation is an `invalid_error`, too.
 fn error_type(message: &str) -> &'static str {
     if message.starts_with("compilation") {
         "compile_error"

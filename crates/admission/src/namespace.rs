@@ -25,7 +25,7 @@ pub(crate) enum State {
     Terminating,
 }
 
-/// The part of a write that decides.
+/// The properties of a write on which the decision depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     /// The operation.
@@ -38,7 +38,8 @@ pub(crate) struct Request<'a> {
     pub name: &'a str,
 }
 
-/// Decides about a write; `state` is called only if it matters.
+/// Decides about a write. `state` returns the state of a namespace, and is called only if the
+/// decision depends on it.
 pub(crate) fn decide(
     request: &Request<'_>,
     state: impl FnOnce(&str) -> Result<State, Status>,
@@ -126,7 +127,7 @@ fn read_namespace_and_decide(
     };
     let mut seen = None;
     decide(&request, |name| {
-        // A server without namespaces does not decide.
+        // A server that does not serve namespaces refuses nothing.
         let Some(namespaces) = namespaces(registry) else { return Ok(State::Active) };
         let Some(namespace) = registry.peek(&namespaces, "", name) else {
             return Ok(State::Missing);
@@ -151,7 +152,8 @@ fn name<'a>(attributes: &Attributes<'a>) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The phase is a selectable field, so the object need not be decoded.
+/// True if the phase is `Terminating`. The phase is a selectable field, so the object need not be
+/// decoded.
 fn is_terminating(namespaces: &Resource, namespace: &Object) -> Result<bool, Status> {
     let fields = namespaces.strategy.fields();
     let phase = fields.iter().position(|field| field.label == "status.phase");

@@ -14,11 +14,11 @@ pub trait Permissions: Send + Sync {
     fn of(&self, user: &User) -> Arc<dyn ExpressionAuthorizer>;
 }
 
-/// A pending ruling.
+/// Completes when the pending ruling is known.
 pub type PendingRuling<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// An authorizer for expressions, which cannot wait: a pending ruling is an error to them, and they
-/// are evaluated again when it is ready.
+/// An authorizer for expressions. The evaluation of an expression cannot wait: a pending ruling
+/// makes it fail, and the expression is evaluated again when the ruling is known.
 pub trait ExpressionAuthorizer: Authorizer {
     /// The pending ruling; if there is none, the result of the evaluation is valid.
     fn pending(&self) -> Option<PendingRuling<'_>>;
@@ -51,8 +51,8 @@ pub(crate) fn resource_of(write: &Attributes<'_>) -> ResourceCheck {
     }
 }
 
-/// The authorizer of tests: a user may get paths and what is in the namespace `n`, and service
-/// accounts may do nothing.
+/// The authorizer of tests: a user may get all paths and the objects in the namespace `n`, and
+/// service accounts may do nothing.
 #[cfg(test)]
 pub(crate) fn strict() -> Arc<dyn Authorizer> {
     use pintle_cel::{Decision, Question, Subject};

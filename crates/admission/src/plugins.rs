@@ -40,8 +40,8 @@ pub struct Plugins {
 
 /// The plugins that are accepted and do nothing.
 const WITHOUT_EFFECT: [&str; 1] = ["NamespaceAutoProvision"];
-/// Protective plugins that are not implemented: a server must not start in the belief that one
-/// runs.
+/// Protective plugins that are not implemented. If a flag enables one of them, the server refuses
+/// to start, instead of running without the protection.
 const MISSING: [&str; 1] = ["PodTolerationRestriction"];
 
 /// An unknown plugin, one that is both enabled and disabled (with upstream's text), one that is not
@@ -140,7 +140,8 @@ impl Plugins {
     }
 
     /// The enabled plugins in order: those of this crate, and `others` by name. Policies authorize
-    /// users with `permissions`. Webhooks are not among them.
+    /// users with `permissions`. The plugins that call webhooks are made by `Webhooks::measured`
+    /// instead.
     pub fn in_order(
         &self,
         entropy: fn(&mut [u8]),

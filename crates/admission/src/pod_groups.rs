@@ -49,7 +49,7 @@ impl Admission for WorkloadExists {
     }
 }
 
-/// JobValidation: fixes the parallelism of a job whose pods are scheduled together.
+/// JobValidation: refuses to change the parallelism of a job whose pods are scheduled together.
 pub(crate) struct JobValidation;
 
 impl Admission for JobValidation {
@@ -75,8 +75,8 @@ impl Admission for JobValidation {
     }
 }
 
-/// The group that schedules all pods of a job at once: the one that its template names, or one that
-/// it controls.
+/// Returns the name of the group that schedules all pods of a job at once: the group that the job's
+/// template names, or else a group that the job controls.
 fn gang(registry: &Registry, namespace: &str, job: &Value) -> Result<Option<String>, Status> {
     let is_gang = |group: &Value| group.at(&["spec", "schedulingPolicy", "gang"]).is_some();
     let named = ["spec", "template", "spec", "schedulingGroup", "podGroupName"];

@@ -206,7 +206,8 @@ impl PodSecurity {
     }
 
     /// The policies of a namespace, and the errors of its labels. `None` if the namespace does not
-    /// exist, or has no policy labels and the defaults are privileged. The index has the labels.
+    /// exist, or has no policy labels and the defaults are privileged. Reads the labels from the
+    /// index of the namespace, without decoding it.
     fn policies(
         &self,
         registry: &Registry,
@@ -260,8 +261,8 @@ fn would_violate(policy: Policy, found: &Violations) -> String {
     format!("would violate PodSecurity \"{policy}\": {found}")
 }
 
-/// True if an update adds images or ephemeral containers. No check reads other mutable fields
-/// (upstream: `isSignificantPodUpdate`).
+/// True if an update changes the image of a container, or adds or changes an ephemeral container.
+/// No check reads other mutable fields (upstream: `isSignificantPodUpdate`).
 fn is_significant(pod: &Value, old: &Value) -> bool {
     let list = |pod, list| items(pod, &["spec", list]);
     let is_same = |member, a: &Value, b: &Value| a.str_at(&[member]) == b.str_at(&[member]);
@@ -333,7 +334,7 @@ fn group_warning(why: &str, mut pods: Vec<String>) -> String {
     }
 }
 
-/// Sorts pods so that one pod of each controller comes first.
+/// Returns the pods without a controller and one pod of each controller first, and then the others.
 fn in_turn(pods: Vec<Arc<Object>>) -> impl Iterator<Item = Result<Value, Unreadable>> {
     let mut controllers = HashSet::new();
     let mut later = Vec::new();

@@ -13,7 +13,7 @@ use crate::{find, forbidden};
 /// Amounts of resources by their names.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Reads a map of quantities; entries that are no quantities are left out.
+/// Reads a map of quantities; entries that are not quantities are left out.
 pub(crate) fn amounts(map: Option<&Value>) -> Amounts {
     let members = map.and_then(Value::as_object).into_iter().flat_map(Map::iter);
     members.filter_map(|(name, amount)| Some((name.to_string(), read(amount)?))).collect()
@@ -28,7 +28,7 @@ pub(crate) fn read(amount: &Value) -> Option<Quantity> {
     }
 }
 
-/// Adds amounts to others. A sum that overflows becomes the added amount.
+/// Adds the amounts of `more` to those of `to`. A sum that overflows becomes the added amount.
 pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = to.get(name).unwrap_or(&Quantity::ZERO).checked_add(amount);
@@ -67,7 +67,7 @@ pub(crate) fn total(pod: &Value, member: &str) -> Amounts {
         raise_to(&mut largest, &running);
     }
     raise_to(&mut sum, &largest);
-    // Requests of the pod replace the sums of its containers.
+    // Pod-level amounts replace the sums of the containers.
     sum.extend(pod_level(pod, member));
     sum
 }

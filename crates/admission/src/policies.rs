@@ -2,7 +2,8 @@
 //! (VAP-01).
 //!
 //! Finds the policies that match a write, with their bindings and parameters; [`Mutating`] and
-//! [`Validating`] evaluate them. Expressions are compiled once, when the policy is written.
+//! [`Validating`] evaluate them. Expressions are compiled once for each state of a policy, not for
+//! each write.
 //!
 //! Invariant: writes of policies and their bindings are exempt, so that a wrong policy can always
 //! be deleted.
@@ -33,7 +34,8 @@ pub(crate) use validating::Policy as ValidatingPolicy;
 
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The exempt resources: policies themselves, and reviews of a user's own identity and permissions.
+/// The exempt resources: policies and bindings themselves, and reviews of identities and
+/// permissions.
 const EXEMPT: [(&str, &str); 10] = [
     (GROUP, "validatingadmissionpolicies"),
     (GROUP, "validatingadmissionpolicybindings"),

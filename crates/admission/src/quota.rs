@@ -49,7 +49,7 @@ struct Quota {
     used: Amounts,
 }
 
-/// A write as quotas see it.
+/// The properties of a write that quotas count.
 struct Charge<'a> {
     resource: GroupResource,
     /// True if the write can be refused; otherwise it is only counted.
@@ -159,7 +159,7 @@ impl<'a> Charge<'a> {
 }
 
 /// True for a write that can change usage: a create, a delete, or an update of a resource whose
-/// objects change their usage during their life. Of other resources only the number is counted.
+/// objects change their usage during their life. Events are not counted.
 fn may_change_usage(write: &Attributes<'_>) -> bool {
     let resource = &write.resource.resource;
     let (group, plural) = (resource.group.as_str(), resource.resource.as_str());

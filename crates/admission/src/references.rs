@@ -63,7 +63,7 @@ const VOLUMES: [(&str, &str); 7] = [
     ("azureFile", "secrets (via azureFile volumes)"),
 ];
 
-/// The sources of projected volumes, likewise.
+/// The sources of projected volumes, each with the words for the objects to which it refers.
 const SOURCES: [(&str, &str); 5] = [
     ("configMap", "configmaps (via projected volumes)"),
     ("secret", "secrets (via projected volumes)"),
@@ -136,7 +136,8 @@ fn has_config_maps(pod: &Value) -> bool {
         || items(pod, &["spec", "volumes"]).iter().any(names_map)
 }
 
-/// True if a container of a pod takes all of its environment, or a variable, from such an object.
+/// True if a container of a pod refers to an object by the member `whole` of an item of `envFrom`,
+/// or by the member `variable` of a variable's `valueFrom`.
 fn is_in_environment(pod: &Value, whole: &str, variable: &str) -> bool {
     let lists = CONTAINERS.iter().flat_map(|(list, _)| items(pod, &["spec", list]));
     lists.into_iter().any(|container| {

@@ -125,8 +125,8 @@ fn user(user: &User) -> Value {
     info.into()
 }
 
-/// An object of the form that the write path works on, as a version shows it. What is of another kind than
-/// the resource is the same in all versions.
+/// Converts an object from the form that the write path works on to `version`. An object of another
+/// kind than the resource's is the same in all versions.
 pub(crate) async fn to_version(
     object: &Value,
     write: &Attributes<'_>,
@@ -162,7 +162,7 @@ pub(crate) async fn to_stored_form(
     }
 }
 
-/// An object of the form that the write path works on, as the version of the write shows it.
+/// Converts an object from the form that the write path works on to the version of the write.
 pub(crate) fn to_written_version(mut object: Value, write: &Attributes<'_>) -> Value {
     if write.kind.is_none() {
         write.resource.to_served(&mut object);

@@ -14,8 +14,8 @@ pub(crate) struct Row {
     /// The operations of each phase of admission, as letters: `CUDX` for create, update, delete and
     /// connect.
     handles: [&'static str; 2],
-    /// The resources on which its work depends, by group and name; none if it is on all. For
-    /// others it does nothing, so its duration is recorded as zero.
+    /// The resources that the plugin handles, by group and name; empty if it handles all. For other
+    /// resources the plugin does nothing, so its duration is recorded as zero.
     resources: &'static [(&'static str, &'static str)],
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn row(name: &str) -> Option<&'static Row> {
 }
 
 impl Row {
-    /// The row of a plugin whose work depends on some resources.
+    /// Limits the work of the row's plugin to some resources.
     const fn of(self, resources: &'static [(&'static str, &'static str)]) -> Self {
         Self { resources, ..self }
     }
@@ -103,9 +103,10 @@ impl Row {
         ALL.iter().position(|row| row.name == self.name).unwrap_or_default()
     }
 
-    /// The hook of which the calls count in upstream's metrics of a plugin with these hooks, for a
-    /// phase and an operation; `None` if its handler does not accept the operation. It is the hook
-    /// with the plugin's work, or one that is called for each such write.
+    /// Returns the hook whose calls upstream's metrics count, for a plugin with these hooks, a
+    /// phase and an operation. It is the hook in which the plugin works, or, if the plugin has none
+    /// in this phase, a hook that is called for each such write. `None` if the plugin's handler
+    /// does not accept the operation.
     pub(crate) fn timed(&self, phase: Phase, operation: Operation, hooks: Hooks) -> Option<Hook> {
         let letter = match operation {
             Operation::Create => 'C',

@@ -27,7 +27,8 @@ const ACCOUNT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 const VOLUME: &str = "kube-api-access";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// An hour and seven seconds, by which kubelets recognize a token that the user did not request.
+/// An hour and seven seconds. The server recognizes by this number a token that no user requested
+/// (upstream: `WarnOnlyBoundTokenExpirationPeriod`).
 const TOKEN_SECONDS: i64 = 3607;
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCES: &str = "kubernetes.io/enforce-mountable-secrets";
@@ -157,7 +158,7 @@ fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<V
     })
 }
 
-/// Returns when the service account exists.
+/// Returns when the service account exists, or when the watch ends.
 async fn wait_for_account(registry: &Registry, accounts: &Target) -> Result<(), Status> {
     let selector = format!("metadata.name={DEFAULT}");
     let options = ListOptions { field_selector: selector.into(), ..ListOptions::default() };
@@ -174,7 +175,7 @@ fn account_name(pod: &Value) -> &str {
     pod.str_at(&["spec", "serviceAccountName"]).unwrap_or_default()
 }
 
-/// Whether a pod is what a kubelet shows of one that it was given by other means.
+/// True for a mirror pod, by which a kubelet shows a static pod.
 fn is_mirror(pod: &Value) -> bool {
     object::annotations(pod).is_some_and(|annotations| annotations.contains_key(MIRROR))
 }

@@ -14,11 +14,12 @@ pub(crate) enum MemberType {
     Texts,
     Object,
     Objects,
-    /// Its reader checks it.
+    /// A member that its reader checks.
     Other,
 }
 
-/// Lists all unknown members in upstream's words, or describes the first member with a wrong type.
+/// Returns an error that lists all unknown members in upstream's words, or describes the first
+/// member with a wrong type.
 pub(crate) fn check(configuration: &Value, format: Format) -> Result<(), String> {
     let mut unknown = Vec::new();
     check_members(configuration, ["", ""], format, &mut unknown)?;

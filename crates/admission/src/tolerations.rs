@@ -12,7 +12,7 @@ use pintle_value::{Map, Str, Value};
 use crate::is_of;
 use crate::pods::items;
 
-/// How long a pod tolerates the taints if it does not say so itself.
+/// How long a pod tolerates the taints by default, in seconds.
 const SECONDS: i64 = 300;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];

@@ -45,7 +45,7 @@ use webhook::Webhook;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The plugin.
+/// The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 pub struct Webhooks {
     callers: Callers,
     permissions: Arc<dyn Permissions>,
@@ -507,7 +507,8 @@ impl Configurations {
         // Configurations come in the order of their names, in which their webhooks are called.
         let mut webhooks = Vec::new();
         for object in &objects {
-            // Writes are refused while a configuration cannot be read: its webhooks might refuse them.
+            // Writes are refused while a configuration cannot be read: its webhooks might refuse
+            // them.
             let unreadable = |why| Status::internal(format_args!("{}: {why}", self.resource));
             webhooks.extend(Webhook::all(&object.tree().map_err(unreadable)?));
         }

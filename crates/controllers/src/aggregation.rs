@@ -123,8 +123,8 @@ async fn write(
     environment.registry.update(&one, &body(role), &options, &context, &granted).await.map(|_| ())
 }
 
-/// Returns the rules that a role aggregates from the others, each once; `None` if it aggregates
-/// none.
+/// Returns the rules that a role aggregates from the others, each once; `None` if it does not
+/// aggregate, or one of its selectors is invalid.
 fn aggregated_rules(name: &str, role: &Value, roles: &BTreeMap<Str, Value>) -> Option<Vec<Value>> {
     let rule = role.get("aggregationRule").filter(|rule| **rule != Value::Null)?;
     let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array).unwrap_or_default();

@@ -223,7 +223,8 @@ fn is_race(status: &Status) -> bool {
     matches!(status.reason, Some(Reason::NotFound | Reason::Conflict))
 }
 
-/// When a service is reconciled again; the smallest of several counts.
+/// When a service is reconciled again. If its API services differ, the first of these variants
+/// holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     /// After back-off: a server did not answer.

@@ -79,7 +79,8 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
     let (first, rest): (Vec<_>, Vec<_>) = (0..objects.len()).partition(is_first);
     let mut failures = Vec::new();
     for part in [first, rest] {
-        // All steps are decided before the first is executed: some depend on what is stored.
+        // All steps are decided before the first is executed, because some depend on the stored
+        // objects.
         let mut due = Vec::new();
         for index in part {
             let Some(resource) = environment.registry.resource(&objects[index].resource) else {

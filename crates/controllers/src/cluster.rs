@@ -103,7 +103,7 @@ impl Cluster {
     pub(crate) async fn migrating() -> Self {
         let feature = pintle_kinds::Feature::StorageVersionMigrator;
         let config = RuntimeConfig::parse(["storagemigration.k8s.io/v1beta1=true"]);
-        let config = config.expect("a version that there is").with([feature].into_iter().collect());
+        let config = config.expect("a known version").with([feature].into_iter().collect());
         Self::start_with(Arc::new(NamespaceLifecycle), definitions(&config)).await
     }
 
@@ -300,7 +300,7 @@ pub(crate) async fn next(watch: &mut Watch) -> Vec<Event> {
     tokio::time::timeout(TIMEOUT, watch.next())
         .await
         .expect("nothing happened")
-        .expect("it goes on")
+        .expect("the watch continues")
 }
 
 /// Waits until an object is deleted.

@@ -3,12 +3,12 @@
 //!
 //! A definition is served before its status says so: a client that sees `Established` can use it.
 //!
-//! The state here can be rebuilt from the definitions. It contains no schemas, and nothing here
-//! reads one: they are long, and of thousands of definitions few are used.
+//! The state here can be rebuilt from the definitions. It contains no schemas, and schemas are read
+//! only on demand: they are long, and of thousands of definitions few are used.
 //!
-//! It uses the queue of `reconcile`, but a loop of its own: evaluating a
-//! definition changes the known definitions and enqueues others at once, definitions and API
-//! services are evaluated one at a time with only their writes concurrent, and a definition that
+//! It uses the queue of `reconcile`, but a loop of its own, for three reasons. The evaluation of a
+//! definition changes the known definitions and enqueues others at once. Definitions and API
+//! services are evaluated one at a time, and only their writes are concurrent. A definition that
 //! was deleted while no watch ran must still be removed.
 
 mod api_services;
@@ -225,7 +225,7 @@ impl Definitions {
             Ok(Progress::Done) => self.queue.done(due),
             Ok(Progress::Waiting) => self.queue.retry(due),
             Err(status) => {
-                // Another server on the same database may have written it.
+                // Another server on the same database may have written the object.
                 let is_race = matches!(
                     status.reason,
                     Some(Reason::Conflict | Reason::AlreadyExists | Reason::NotFound)
@@ -281,7 +281,7 @@ impl Definitions {
         self.enqueue_without_names(name, &known.group);
     }
 
-    /// Enqueues the definitions of a group that lack names: one may have become free.
+    /// Enqueues the definitions of a group that lack names, because a name may have become free.
     fn enqueue_without_names(&mut self, name: &str, group: &str) {
         for (other, known) in &self.known {
             if other != name && known.group == group && known.lacks_names {
@@ -314,7 +314,7 @@ impl Definitions {
         let writer = self.writer(crds, stored);
         if let Some(status) = status {
             self.enqueue_without_names(name, &group);
-            // The watch enqueues it again after the write.
+            // The watch enqueues the definition again after the write.
             return Some(Box::pin(async move {
                 writer.write(|crd| _ = crd.make_object().insert("status", status)).await?;
                 Ok(Progress::Done)

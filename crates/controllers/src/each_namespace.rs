@@ -22,8 +22,8 @@ pub(crate) fn is_active(
     }
 }
 
-/// Creates an object in its namespace. It succeeds, too, if the object exists or the namespace is
-/// terminating.
+/// Creates an object in its namespace. It succeeds, too, if the object exists, or the namespace is
+/// terminating or missing.
 pub(crate) async fn create(
     environment: &Environment,
     user: &'static str,

@@ -5,9 +5,8 @@
 //! in the watch's first list is taken from the newest time stamp in it. A change restarts an
 //! object's lifetime.
 //!
-//! It has a loop of its own instead of that of `reconcile`: a change postpones
-//! a deadline, which that loop's queue never does, and the stored object does not tell its
-//! deadline.
+//! It has a loop of its own instead of that of `reconcile`: a change postpones a deadline, which
+//! that loop's queue never does, and a deadline does not follow from the stored object alone.
 
 mod schedule;
 #[cfg(test)]
@@ -32,7 +31,7 @@ use schedule::Schedule;
 /// The most objects deleted between two pauses.
 const SWEEP_COUNT_MAX: usize = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
-/// The pause after a watch that could not be started.
+/// The pause before a watch is started again.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Deletes expired objects until shutdown; `lifetime` overrides the lifetime of each kind.
@@ -129,8 +128,8 @@ async fn follow(
     }
 }
 
-/// Deletes some expired objects. An object that was written since is not deleted; the watch
-/// reports it.
+/// Deletes some expired objects. An object that was written since is not deleted, because the watch
+/// reports the write.
 async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
     let now = (environment.clock)().unix_micros;
     for (item, revision) in schedule.take_due(now, SWEEP_COUNT_MAX) {

@@ -20,7 +20,7 @@ pub(crate) use followers::{Followers, ObjectUpdate};
 pub(crate) use servers::NoExtensionServers;
 pub use servers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 
-/// How long a discovery result is used, and the longest pause before a failed one is retried.
+/// How long a discovery result is used, and the longest pause before a failed discovery is retried.
 const REFRESH: Duration = Duration::from_secs(60);
 
 /// Discovers the resources of extension API servers, and stores the results.

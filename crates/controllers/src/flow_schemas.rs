@@ -53,7 +53,7 @@ impl Reconciler for Conditions<'_> {
 }
 
 fn its_level(schema: &Object) -> Option<Str> {
-    // An unreadable schema has no level here; it fails where it is read as a whole.
+    // An unreadable schema has no known level, so its condition stays as it is.
     schema.tree().ok()?.str_at(&["spec", "priorityLevelConfiguration", "name"]).map(Str::from)
 }
 

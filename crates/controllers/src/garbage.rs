@@ -7,9 +7,9 @@
 //!
 //! It must not know any particular kind.
 //!
-//! It uses the queue of `reconcile`, but a loop of its own: the graph must
-//! include every change up to an evaluation (first invariant). A feed can be read up to now; the
-//! watches of the common loop can only be awaited.
+//! It uses the queue of `reconcile`, but a loop of its own: the graph must include every change up
+//! to an evaluation (first invariant). A feed can be read up to now; the watches of the common loop
+//! can only be awaited.
 //!
 //! Invariants:
 //! - After an object is taken from the queue and before it is evaluated, the collector observes
@@ -380,8 +380,8 @@ impl<'e> Collector<'e> {
             match change {
                 Change::Seen(key, tree) => self.take_in(&key, &tree),
                 Change::Ended(key, tree) => {
-                    // Its dependents are not deleted before their evaluation has asked for this
-                    // owner.
+                    // The evaluation of a dependent asks the server for this owner before it
+                    // deletes the dependent.
                     self.forget(&key);
                     self.waiting.remove(object::uid(&tree));
                     self.enqueue_dependents(&Str::from(object::uid(&tree)));
@@ -403,12 +403,12 @@ impl<'e> Collector<'e> {
         self.deferred.remove(key);
     }
 
-    /// Has an object evaluated; once more if it is being evaluated.
+    /// Enqueues an object; if it is being evaluated, it is evaluated once more.
     fn enqueue(&mut self, key: &ObjectKey) {
         self.queue.enqueue(key, Duration::ZERO);
     }
 
-    /// Has the dependents of an owner evaluated; returns whether there are any.
+    /// Enqueues the dependents of an owner; returns whether there are any.
     fn enqueue_dependents(&mut self, uid: &Str) -> bool {
         let dependents = self.graph.dependents(uid);
         let any = dependents.len() > 0;
@@ -416,7 +416,7 @@ impl<'e> Collector<'e> {
         any
     }
 
-    /// Has those of some owners evaluated that wait for their dependents.
+    /// Enqueues those of some owners that wait for their dependents.
     fn enqueue_waiting<'u>(&mut self, owners: impl IntoIterator<Item = &'u Reference>) {
         for owner in owners {
             if let Some(key) = self.waiting.get(&owner.uid) {

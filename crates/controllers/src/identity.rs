@@ -179,7 +179,7 @@ impl Leases<'_> {
         let one = target(&self.leases, NAMESPACE, object::name(lease), "");
         let context = self.environment.context(SERVER);
         match self.environment.registry.delete(&one, &options, &context).await {
-            // Another server deleted it, or its server renewed it.
+            // Another server deleted the lease, or its holder renewed it.
             Err(status) if !matches!(status.reason, Some(Reason::NotFound | Reason::Conflict)) => {
                 Err(status)
             }

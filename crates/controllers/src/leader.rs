@@ -4,8 +4,8 @@
 //! Invariants:
 //! - A server that leads stops its controllers `RENEWAL_DEADLINE` after its last renewal at the
 //!   latest.
-//! - A server takes the lease of another only when it has seen no renewal for `DURATION` by its
-//!   own clock. Clocks of different servers are never compared.
+//! - A server takes a lease that another server holds only when it has seen no renewal for the
+//!   lease's duration by its own clock. Clocks of different servers are never compared.
 
 #[cfg(test)]
 mod tests;
@@ -224,7 +224,8 @@ impl Candidate {
 
     async fn read(&self) -> Result<Value, Status> {
         let one = target(&self.leases, NAMESPACE, NAME, "");
-        self.environment.registry.get(&one, "").await?; // reads the newest state, even if another server wrote it
+        // Reads the newest state, even if another server wrote it.
+        self.environment.registry.get(&one, "").await?;
         let stored = self.environment.registry.peek(&self.leases, NAMESPACE, NAME);
         let gone = || Status::not_found(&self.leases.group_resource(), NAME);
         let stored = stored.ok_or_else(gone)?;

@@ -5,7 +5,7 @@
 //! the future stops it; a write in progress is then committed or not, as after a client's
 //! disconnection.
 //!
-//! It must not know HTTP, authorization, the store, or how keys sign.
+//! The crate must not know HTTP, authorization, the store, or how keys sign.
 
 pub mod aggregation;
 pub mod availability;
@@ -101,7 +101,7 @@ impl Environment {
     }
 
     /// Returns the context of a controller's writes, as the server itself or under the name of the
-    /// same controller in kube-controller-manager. It may do everything.
+    /// same controller in kube-controller-manager. Its user may do everything.
     fn context(&self, user: &'static str) -> Context {
         let mut author = User::server(user);
         let user_agent = if user == SERVER { "kube-apiserver" } else { "kube-controller-manager" };

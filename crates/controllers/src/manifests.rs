@@ -1,8 +1,8 @@
 //! Manifests: objects that are applied at start, as `kubectl apply --server-side` would do it.
 //!
 //! An object whose kind or namespace is defined by another manifest is retried, so order does not
-//! matter. An error that no retry can resolve is returned at once. [`apply`] returns after the resources of all CustomResourceDefinitions among them are
-//! served.
+//! matter. An error that no retry can resolve is returned at once. [`apply`] returns after the
+//! resources of all CustomResourceDefinitions among them are served.
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +33,7 @@ pub struct Refused {
     pub status: Status,
 }
 
-/// Applies all objects; the error is that of the first remaining one.
+/// Applies all objects; returns the error of the first object that cannot be applied.
 pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
     let definitions = objects.iter().filter(|object| is_definition(object)).cloned();
     let definitions: Vec<Value> = definitions.collect();

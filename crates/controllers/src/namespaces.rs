@@ -101,7 +101,7 @@ fn is_ours(namespace: &Value) -> bool {
         && finalizers(namespace).any(|f| f.as_str() == Some(FINALIZER))
 }
 
-/// Whether it has finalizers of others.
+/// Whether a namespace has other finalizers, in its spec or its metadata.
 fn has_other_finalizers(namespace: &Value) -> bool {
     finalizers(namespace).any(|f| f.as_str() != Some(FINALIZER))
         || object::finalizers(namespace).next().is_some()

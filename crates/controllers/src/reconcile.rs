@@ -106,7 +106,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
     let mut queue = Queue::<Str>::measured(measures, reconciler.delay_max());
     let mut in_progress = FuturesUnordered::new();
     loop {
-        // None has priority, so that names are reconciled under steady changes, too.
+        // No branch has priority, so that names are reconciled under steady changes, too.
         tokio::select! {
             names = follow(environment, &sources, &mut watches) => {
                 names.iter().for_each(|name| queue.enqueue(name, reconciler.delay()));

@@ -120,9 +120,9 @@ impl fmt::Display for Names {
 }
 
 impl Selection {
-    /// Parses `*,-name`: `*` selects all, `name` one, `-name` all but that one. Without `*`, or
-    /// with `-*`, only the named ones run. As upstream, the first mention of a name counts, and it
-    /// overrides `*`.
+    /// Parses items as in `*,-name`: `*` selects all controllers, `name` selects one, and `-name`
+    /// deselects one. Without `*`, or with `-*`, only the named ones run. As upstream, the first
+    /// mention of a name counts, and it overrides `*`.
     pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownController> {
         let (mut named, mut all, mut none) = (Vec::new(), false, false);
         for item in items.into_iter().map(str::trim).filter(|item| !item.is_empty()) {

@@ -2,10 +2,10 @@
 //! is deleted (upstream: `RepairIPAddress`).
 //!
 //! A service and its addresses are committed together if the database supports it, so that repairs
-//! are needed only after a user changed or deleted an `IPAddress`. But they are read one after the
-//! other: what seems wrong is checked again with the first object unchanged. Other servers, or a
-//! database without such commits, create an address before its service has it: a new address is not
-//! deleted.
+//! are needed only after a user changed or deleted an `IPAddress`. But the controller reads them
+//! one after the other, so it repairs a fault only if the first object is still unchanged when the
+//! second has been read. Other servers, or a database without such commits, create an address
+//! before its service has it: a new address is not deleted.
 
 #[cfg(test)]
 mod tests;
@@ -28,8 +28,8 @@ use crate::{Environment, SERVER, split, target, until};
 /// The minimum age of an address without a service before it is deleted: upstream creates it before
 /// the service.
 const GRACE: i64 = 60 * time::SECOND;
-/// The minimum age of an address that a service as old or older does not have: upstream creates it
-/// before it changes the service.
+/// The minimum age of an address that its service does not have before it is deleted, if the
+/// service is as old or older: upstream creates the address before it changes the service.
 const GRACE_OF_CHANGE: i64 = 5 * time::SECOND;
 
 /// The reporter of events about repairs.

@@ -134,7 +134,7 @@ impl Migrator<'_> {
         self.write_status(&migration).await
     }
 
-    /// Rewrites every object that is not newer than the migration.
+    /// Rewrites every object that is not newer than the migration's checkpoint.
     async fn migrate(&self, mut migration: Value) -> Result<Progress, Status> {
         let Some(resource) = self.served(&migration) else {
             let created = time::parse(object::text(&migration, "creationTimestamp")).unwrap_or(0);
@@ -166,7 +166,7 @@ impl Migrator<'_> {
         let objects = self.environment.registry.objects(&resource);
         for object in objects.filter(|object| object.revision.0 <= checkpoint) {
             match self.rewrite(&resource, &object).await {
-                // Another write is_true stored the object in the current form, or deleted it.
+                // Another write has stored the object in the current form, or deleted it.
                 Err(status) if matches!(status.code, 404 | 409) => {}
                 // The step is retried with the remaining objects.
                 Err(status) if matches!(status.code, 429 | 500 | 503 | 504) => return Err(status),
@@ -222,14 +222,14 @@ impl Migrator<'_> {
             let (reason, words) = match (is_success, is_unchanged) {
                 (true, true) => (
                     "MigrationSucceeded",
-                    "The migration is_true succeeded and the stored versions have been updated",
+                    "The migration has succeeded and the stored versions have been updated",
                 ),
                 (true, false) => (
                     "MigrationSucceeded",
-                    "The migration is_true succeeded but the stored versions have not been updated due \
+                    "The migration has succeeded but the stored versions have not been updated due \
                      to a generation mismatch",
                 ),
-                (false, _) => ("MigrationFailed", "The migration is_true failed"),
+                (false, _) => ("MigrationFailed", "The migration has failed"),
             };
             let condition = self.definition_condition(&definition, "False", reason, words);
             // Upstream also drops the earlier versions after a failed migration, although objects

@@ -1,6 +1,6 @@
-//! Adapts definitions of v1beta1 to the rules of v1, which wants structural schemas: types everywhere, and
-//! only value validations under `allOf`, `anyOf`, `oneOf` and `not`. What has no structural equivalent stays,
-//! and validation says so.
+//! Adapts definitions of v1beta1 to the rules of v1, which requires structural schemas: types
+//! everywhere, and only value validations under `allOf`, `anyOf`, `oneOf` and `not`. A part without
+//! a structural equivalent stays as it is, and validation reports it.
 
 use pintle_value::{Map, Value};
 
@@ -13,8 +13,8 @@ const DEPTH_MAX: usize = 100;
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Adapts a definition that was converted to v1. If it preserves unknown fields, each of its schemas gets
-/// `x-kubernetes-preserve-unknown-fields`.
+/// Adapts a definition that was converted to v1. If it preserves unknown fields, each of its
+/// schemas gets `x-kubernetes-preserve-unknown-fields`.
 pub fn adapt_to_v1(definition: &mut Value) {
     approve(definition);
     let spec = definition.object_entry("spec");
@@ -32,7 +32,7 @@ pub fn adapt_to_v1(definition: &mut Value) {
     }
 }
 
-/// Marks a definition of a protected group, which needed no approval in v1beta1, as one without.
+/// Marks a definition of a protected group as unapproved, because v1beta1 needed no approval.
 fn approve(definition: &mut Value) {
     let is_missing = matches!(approval_state(definition).0, Approval::Missing);
     if is_missing && is_protected(Crd(definition).group()) {
@@ -119,8 +119,9 @@ impl Adapter {
         }
     }
 
-    /// Adapts a schema under `allOf`, `anyOf`, `oneOf` or `not` of a structure: removes what the structure says
-    /// itself, and declares its properties there.
+    /// Adapts a schema under `allOf`, `anyOf`, `oneOf` or `not` of a structure: removes members
+    /// that the structure has itself, and, if undeclared fields are kept, declares the schema's
+    /// properties in the structure.
     fn nested(&self, nested: &mut Value, structure: &mut Map, depth: usize) {
         let Some(nested) = nested.as_object_mut().filter(|_| depth <= DEPTH_MAX) else { return };
         if text(nested, "type") == text(structure, "type") {

@@ -34,8 +34,8 @@ pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Validates a definition that was sent in v1beta1 and converted to v1, by the rules of v1.21, the last
-/// release with that version.
+/// Validates a definition that was sent in v1beta1 and converted to v1, by the rules of v1.21, the
+/// last release with that version.
 pub fn validate_v1beta1(new: &Value, old: Option<&Value>) -> Errors {
     validate_sent(Sent::V1Beta1, new, old)
 }

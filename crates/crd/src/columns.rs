@@ -10,7 +10,7 @@ use pintle_value::{Str, Value, json};
 
 use crate::json_path::JsonPath;
 
-/// The descriptions of the two members that every table shows.
+/// The descriptions of the members that tables show: the name, and by default the age.
 static FIELDS: LazyLock<Excerpt> =
     LazyLock::new(|| Excerpt::of([NAME, AGE].map(|field| (META.to_owned(), field))));
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -46,8 +46,8 @@ impl Columns {
         Self { columns, paths }
     }
 
-    /// Reads `additionalPrinterColumns`. As in upstream, a column with an invalid path hides it and
-    /// all later ones.
+    /// Reads `additionalPrinterColumns`. As in upstream, an invalid path hides its column and all
+    /// later ones.
     pub(crate) fn read(columns: &[Value]) -> Self {
         let mut table = Self { columns: Vec::new(), paths: Vec::new() };
         table.columns.push(column("Name", "string", "name", about(NAME), 0));

@@ -80,7 +80,7 @@ impl<'a> Crd<'a> {
         status == Some("True")
     }
 
-    /// Whether it has a deletion timestamp.
+    /// Whether it has a deletion timestamp or the condition `Terminating`.
     pub fn is_terminating(self) -> bool {
         object::is_terminating(self.0) || self.has("Terminating")
     }
@@ -163,7 +163,7 @@ impl<'a> Version<'a> {
         self.0.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
     }
 
-    /// Its scale subresource: the paths of the replica counts.
+    /// Its scale subresource: the paths of the replica counts and of the selector.
     pub fn scale(self) -> Option<&'a Value> {
         self.0.at(&["subresources", "scale"]).filter(|scale| !scale.is_null())
     }

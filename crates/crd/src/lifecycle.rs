@@ -25,8 +25,8 @@ pub type ReadSchema<'s> = dyn Fn(&str) -> Option<Value> + 's;
 
 /// Computes the status of a definition from the built-in resources and the other definitions of its
 /// group; `None` if it is up to date. If the definition already has its names, the others are not
-/// examined. `schema` reads the schema of a version; it is called only if the definition preserves unknown
-/// fields.
+/// examined. `schema` reads the schema of a version; it is called only if the definition preserves
+/// unknown fields.
 pub fn status<'o>(
     (crd, schema): (&Value, &ReadSchema<'_>),
     built_in: &BuiltIn,
@@ -193,7 +193,7 @@ impl Names<'_> {
             .collect();
         had.retain(|name| !of_resource(name, name));
         let short_names = if conflicts.is_empty() { wanted } else { had };
-        // A conflict of kinds is reported rather than one of short names.
+        // Any other conflict is reported rather than one of short names.
         match conflicts.as_slice() {
             [] => {}
             [one] => _ = result.conflict.get_or_insert(("ShortNamesConflict", one.clone())),
@@ -218,8 +218,9 @@ impl Names<'_> {
 /// The condition of definitions whose schemas are not structural.
 const NON_STRUCTURAL: &str = "NonStructuralSchema";
 
-/// The status, the reason and the message of that condition. Validation ensures that schemas are structural
-/// unless unknown fields are preserved.
+/// Returns the status, reason and message of the condition [`NON_STRUCTURAL`]; `None` if the
+/// definition must not have it. Validation ensures that schemas are structural unless unknown
+/// fields are preserved.
 fn structure(
     crd: Crd<'_>,
     schema: &ReadSchema<'_>,

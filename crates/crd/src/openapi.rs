@@ -1,7 +1,7 @@
 //! OpenAPI schemas of custom resources: a version's schema as its author wrote it, completed by the
 //! members of every object (upstream: `pkg/controller/openapi/builder`).
 //!
-//! Must not know: documents, or which of them includes a definition.
+//! Must not know: documents, or which document includes a definition.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -58,8 +58,9 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
     }
 }
 
-/// The schemas that documents show. If undeclared members are kept, OpenAPI 2 shows none, because its clients
-/// would treat the declared members as all allowed ones, and schemas that are not structural are never shown.
+/// The schemas that documents show. If undeclared members are kept, OpenAPI 2 shows none, because
+/// its clients would treat the declared members as the only allowed ones, and schemas that are not
+/// structural are never shown.
 fn published(
     keeps_unknown: bool,
     source: Source,
@@ -95,7 +96,7 @@ impl Writer<'_> {
     fn object(&self, given: Option<&Value>, more: Vec<(&'static str, Value)>, out: &mut Vec<u8>) {
         let bare = Map::from_iter([("type".into(), "object".into())]);
         let given = given.and_then(Value::as_object);
-        // Clients of OpenAPI 2 would treat the declared members as all allowed ones.
+        // Clients of OpenAPI 2 would treat the declared members as the only allowed ones.
         let keeps = |given: &Map| given.get(PRESERVE).and_then(Value::as_bool) == Some(true);
         let known = given.filter(|given| self.dialect == Dialect::V3 || !keeps(given));
         let mut node = self.node(known.unwrap_or(&bare));
@@ -106,7 +107,7 @@ impl Writer<'_> {
         self.write(&node, known.is_some(), out);
     }
 
-    /// The schema of its lists.
+    /// The schema of a version's lists.
     fn list(&self, item: &str, [kind, list_kind, plural]: [&str; 3]) -> Map {
         let about =
             "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
@@ -135,7 +136,8 @@ impl Writer<'_> {
         Value::from([("$ref", format!("{prefix}{type_name}"))])
     }
 
-    /// The schema of the member `metadata`, with the description of a type that has one.
+    /// The schema of the member `metadata`, with the description that the type `like` has for this
+    /// member.
     fn metadata(&self, type_name: &str, like: &str) -> Value {
         let reference = self.reference(type_name);
         let mut schema = match self.dialect {
@@ -174,7 +176,7 @@ impl Writer<'_> {
     /// Writes a nested schema.
     fn schema(&self, given: &Map, out: &mut Vec<u8>) {
         let mut node = self.node(given);
-        // For those that keep unknown members, as in [`Self::object`].
+        // OpenAPI 2 shows no members of a schema that keeps unknown ones, as in [`Self::object`].
         let is_object = node.flag("x-kubernetes-embedded-resource")
             && (self.dialect == Dialect::V3 || !keeps_unknown(&node));
         if is_object {
@@ -300,8 +302,8 @@ impl<'s> Node<'s> {
         self.set("allOf", all);
     }
 
-    /// Removes what OpenAPI 2 or its clients do not support (upstream: `ToStructuralOpenAPIV2`, and
-    /// the pruning of defaults).
+    /// Removes the members that OpenAPI 2 or its clients do not support (upstream:
+    /// `ToStructuralOpenAPIV2`, and the pruning of defaults).
     fn reduce(&mut self) {
         self.remove(&["allOf", "anyOf", "oneOf", "not", "default"]);
         let (nullable, unknown) = (self.get("nullable").is_some(), keeps_unknown(self));

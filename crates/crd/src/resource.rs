@@ -23,7 +23,7 @@ use crate::structural::table;
 use crate::webhook::Webhook;
 
 /// The resources of a definition under its accepted names; none if a built-in resource has its
-/// name.
+/// name, or a built-in resource of its group is enabled.
 pub fn resources(
     crd: &Value,
     built_in: &BuiltIn,
@@ -112,7 +112,7 @@ impl Shared<'_> {
         let columns = Columns::read(version.list("additionalPrinterColumns"));
         let printer: Arc<dyn Printer> = Arc::new(columns);
         Some(ResourceDefinition {
-            // The plural name is the definition's; its status only differs for a short time.
+            // The plural name is that of the spec; the accepted name differs only for a short time.
             resource: GroupVersionResource::new(crd.group(), version.name(), crd.names().plural()),
             kind: names.kind().into(),
             list_kind: names.list_kind().into(),
@@ -152,7 +152,7 @@ impl Shared<'_> {
         })
     }
 
-    /// The shared fields, of which each version offers its own.
+    /// Returns all shared fields; a field that this version does not offer has no label.
     fn selectable(&self, version: Version<'_>) -> Vec<SelectableField> {
         let own: Vec<_> = version.list("selectableFields").iter().filter_map(selectable).collect();
         let shared = self.fields.iter().filter_map(|path| {
@@ -181,7 +181,7 @@ fn selectable(field: &Value) -> Option<JsonPath> {
     JsonPath::parse(field.str_at(&["jsonPath"])?)
 }
 
-/// In upstream's order.
+/// The verbs of custom resources, in upstream's order.
 const VERBS: [Verb; 8] = [
     Verb::Delete,
     Verb::DeleteCollection,

@@ -31,14 +31,14 @@ impl Schemas {
         Self { source, keeps_unknown, by_version: versions.collect(), rules }
     }
 
-    /// The schema by which objects are decoded: that of the version if it is structural. Objects of other
-    /// schemas have no known structure, and keep all members.
+    /// The schema by which objects are decoded: that of the version if it is structural. Objects of
+    /// other schemas have no known structure, and keep all members.
     pub(crate) fn structure(&self, version: &str) -> Arc<Structural> {
         let is_unstructured = || {
             let schema = (self.source)(version);
             schema.is_some_and(|schema| !structural::is_structural(&schema))
         };
-        // Only such definitions may have schemas that are not structural.
+        // Only definitions that preserve unknown fields may have schemas that are not structural.
         if self.keeps_unknown && is_unstructured() {
             return Structural { preserve_unknown: true, ..Structural::default() }.into();
         }

@@ -1,6 +1,6 @@
-//! Conversion of custom resources between versions. Objects are stored in the storage version of their
-//! definition. Either only the `apiVersion` differs between versions, or a webhook converts them. A stored
-//! object is pruned and defaulted by the current schema when it is read.
+//! Conversion of custom resources between versions. Objects are stored in the storage version of
+//! their definition. Either only the `apiVersion` differs between versions, or a webhook converts
+//! them. A stored object is pruned and defaulted by the current schema when it is read.
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ impl Custom {
         self.schema.0.of(&self.schema.1)
     }
 
-    /// Validates the replica counts of a Scale, and its selector.
+    /// Validates the members that a Scale shows: the replica counts and the selector.
     fn check_scale(&self, new: &Value, part: &str) -> Errors {
         let Some(scale) = &self.scale else { return Errors::new() };
         let path = |key: &str| scale.str_at(&[key]).filter(|path| !path.is_empty());
@@ -47,7 +47,7 @@ impl Custom {
     }
 }
 
-/// Whether an error makes the evaluation of rules impossible, because types are wrong.
+/// Whether no rules are evaluated because of an error: types or sizes may be wrong.
 const fn blocks_rules(error: &Error) -> bool {
     use ErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
     matches!(error.error_type, NotSupported | Required | TooLong | TooMany | TypeInvalid)

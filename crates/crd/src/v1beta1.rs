@@ -44,7 +44,8 @@ const COLUMN_PATH: (&str, &str) = ("JSONPath", "jsonPath");
 /// A member of a struct: its name and its shape.
 type Member = (&'static str, Shape);
 
-/// The shape of a member. Structs with the same order in both versions use the type of v1.
+/// The shape of a member. Structs with the same order of members in both versions use the type of
+/// v1.
 enum Shape {
     Plain,
     Type(&'static str),
@@ -164,9 +165,10 @@ fn read(definition: &mut Value) {
     UNEXPRESSED.iter().for_each(|name| _ = spec.remove(name));
 }
 
-/// Converts a definition from v1beta1 to v1. What v1 cannot express stays in the spec, where validation finds
-/// it: `version`, if it is not the first of `versions`; settings for all versions, if versions have their own;
-/// and null in their place, if all versions have the same of their own.
+/// Converts a definition from v1beta1 to v1. What v1 cannot express stays in the spec, where
+/// validation finds it: `version`, if it is not the first of `versions`; settings for all versions,
+/// if versions have their own; and null in their place, if all versions have the same setting of
+/// their own.
 pub fn to_v1(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", "apiextensions.k8s.io/v1");
@@ -230,12 +232,12 @@ fn share(spec: &mut Map, in_spec: &'static str, versions: &mut [Value], member: 
     }
 }
 
-/// Whether a setting is there; columns are if there are some.
+/// Whether a setting is neither null nor an empty list.
 fn is_set(value: &Value) -> bool {
     !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
 }
 
-/// The `versions` that correspond to the former `version`.
+/// The only item of `versions`, for the former `version`.
 fn only_version(name: Value) -> Value {
     Value::from([("name", name), ("served", Value::Bool(true)), ("storage", Value::Bool(true))])
 }

@@ -47,8 +47,8 @@ fn type_error(field_path: &Path, path: &str, wanted: &str, found: &str) -> Error
 #[derive(Default)]
 struct Findings {
     errors: Errors,
-    /// The number of checks made. If several schemas of an `anyOf` fail, the errors of the schema
-    /// with the most checks are reported.
+    /// The number of checks made. If all schemas of an `anyOf` or `oneOf` fail, the errors of the
+    /// schema with the most checks are reported.
     checks: usize,
 }
 
@@ -133,7 +133,7 @@ impl Validator<'_> {
         }
     }
 
-    /// `found` is a type, or the text itself.
+    /// `found` is the type of the value, or its text.
     fn wrong_type(&mut self, wanted: &str, found: &str) {
         let error = type_error(&self.field_path(), &self.path, wanted, found);
         self.findings.errors.push(error);
@@ -218,7 +218,7 @@ impl Validator<'_> {
                 continue;
             }
             let Some(below) = schema.member(name) else { continue };
-            // The type and object metadata of an embedded object are validated even if they are
+            // The `apiVersion` and `kind` of the whole object are validated even if they are
             // unchanged.
             let is_type = self.prefix.is_empty()
                 && self.path.is_empty()

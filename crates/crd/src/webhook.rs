@@ -21,7 +21,7 @@ pub(crate) struct Webhook {
     /// The name of the definition.
     definition: Str,
     endpoint: Endpoint,
-    /// The first version of ConversionReview that both support: `v1` or `v1beta1`.
+    /// The first listed version of ConversionReview that this crate supports: `v1` or `v1beta1`.
     review_version: Option<&'static str>,
     caller: Arc<dyn Caller>,
 }
@@ -74,7 +74,7 @@ impl Webhook {
         Ok(objects)
     }
 
-    /// Converts objects in place; the second result describes the call, also after an error.
+    /// Converts objects in place. An error has the kind of the failure and the message.
     async fn exchange(
         &self,
         to_convert: &mut [&mut Value],

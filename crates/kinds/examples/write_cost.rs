@@ -2,7 +2,7 @@
 //! updates of an object, over a store in memory.
 //!
 //! `cargo run --release -p pintle-kinds --example write_cost -- FILE…`; a file is JSON or YAML of
-//! one object. Without files, a small ConfigMap.
+//! one object. A small ConfigMap is always measured first.
 
 #![allow(clippy::print_stdout)]
 
@@ -51,7 +51,7 @@ fn entropy(bytes: &mut [u8]) {
 
 async fn open() -> Registry {
     let options = Options {
-        store: Box::new(pintle_store::memory(u64::MAX).expect("memory is to be had")),
+        store: Box::new(pintle_store::memory(u64::MAX).expect("an in-memory store opens")),
         admission: Arc::new(AdmitAll),
         entropy,
         garbage_collection: true,

@@ -81,7 +81,7 @@ pub(crate) fn quota_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// The rule for resources that containers ask for.
+/// The rule for resources that containers request.
 pub(crate) fn container_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
     any_name(field, name, errors);
     if !name.contains('/') {
@@ -120,7 +120,7 @@ pub(crate) fn amount(field: &Field<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// The amount, if there is one.
+/// The amount, or `None` if the text is not a quantity.
 pub(crate) fn parse(field: &Field<'_>) -> Option<Quantity> {
     field.text().parse().ok()
 }

@@ -1,8 +1,8 @@
 //! The objects that a server creates when it starts (BOOT-01).
 //!
 //! [`objects`] returns them as trees, in the order of their creation. [`BootstrapObject::step`]
-//! decides what to do with one, given the stored object. Nothing is parsed before that, and nothing
-//! stays in memory after it.
+//! decides what to do with one, given the stored object. The data files are parsed only when
+//! [`objects`] is called.
 
 mod apiservice;
 mod authentication;
@@ -73,7 +73,8 @@ pub enum Reconcile {
     /// It is not changed.
     CreateOnly,
     /// Missing rules, subjects, labels and annotations are added, unless its annotation
-    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`; a binding to another role is replaced.
+    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`; a binding to another role is
+    /// replaced.
     AtLeast,
     /// Its spec is set to the desired one.
     Exactly,
@@ -84,7 +85,8 @@ pub enum Reconcile {
     /// servers in the cluster stay.
     United,
     /// These members are set to the desired ones; others stay. An endpoint slice of another address
-    /// type is replaced, since the type is immutable (upstream: `EnsureEndpointSliceFromEndpoints`).
+    /// type is replaced, since the type is immutable (upstream:
+    /// `EnsureEndpointSliceFromEndpoints`).
     WithMembers(&'static [&'static str]),
 }
 
@@ -131,7 +133,8 @@ impl BootstrapObject {
         }
     }
 
-    /// The binding of which this one was a part in earlier releases (upstream: `ClusterRoleBindingsToSplit`).
+    /// The binding of which this one was a part in earlier releases (upstream:
+    /// `ClusterRoleBindingsToSplit`).
     pub fn split_from(&self) -> Option<&'static str> {
         let name = pintle_meta::object::name(&self.object);
         let is_split =
@@ -279,7 +282,7 @@ fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Map {
     object
 }
 
-/// The data files are part of the program, and read by a test.
+/// Parses a data file. The data files are part of the program, and a test parses all of them.
 fn parse(file: &str) -> Value {
     pintle_value::json::parse(file.as_bytes()).expect("a test reads every data file")
 }

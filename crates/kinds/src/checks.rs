@@ -14,7 +14,7 @@ pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// A member that may not change once the object exists.
 pub(crate) struct Frozen {
-    /// Where it is.
+    /// The path of the member.
     pub path: &'static [&'static str],
     /// The message, if upstream reports the change as forbidden; `None` if it reports an invalid
     /// value.
@@ -38,7 +38,7 @@ pub(crate) const fn forbidden(path: &'static [&'static str], words: &'static str
     Frozen { path, forbidden: Some(words), is_text: false }
 }
 
-/// Which of the frozen members have changed.
+/// Returns an error for each frozen member that has changed.
 pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> Errors {
     let Some(old) = old else { return Errors::new() };
     let changed = frozen.iter().filter(|member| !same(new.at(member.path), old.at(member.path)));

@@ -12,7 +12,8 @@ const REASON_LENGTH_MAX: usize = 1024;
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
-/// Conditions that the server gives a new object came to be with it.
+/// Sets the transition time of the conditions that the server gives a new object to its creation
+/// time.
 pub(crate) fn note_time(object: &mut Value, old: Option<&Value>, now: Now) {
     let conditions = object.get_mut("status").and_then(|status| status.get_mut("conditions"));
     let conditions = conditions.and_then(Value::as_array_mut).filter(|_| old.is_none());
@@ -62,7 +63,7 @@ fn check_condition(condition: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A word for programs.
+/// Returns the errors of a condition's reason, which is an identifier for programs.
 fn wrong_reason(reason: &str) -> Vec<String> {
     let inner = |b: &u8| b.is_ascii_alphanumeric() || b"_,:".contains(b);
     let bytes = reason.as_bytes();

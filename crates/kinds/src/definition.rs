@@ -28,7 +28,7 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     let rows = generated::resources().iter();
     let on = rows.filter(|row| config.serves(row.group, row.version, row.plural, row.on));
     let served = on.filter_map(|row| {
-        // Every row has an entry and a type: a test sees to it.
+        // Every row has an entry and a type: a test ensures this.
         let kind = groups::find(row.group, row.plural)?;
         define(row, kind, &schema, config.features())
     });
@@ -39,8 +39,9 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
 }
 
 /// The definitions of all stored resources in every current version: enabled, disabled, and the
-/// records that the servers of one database store for each other ([`internal`]). A resource without a
-/// current version is among them if it is enabled. [`removed_version`] returns the removed versions.
+/// records that the servers of one database store for each other ([`internal`]). A resource without
+/// a current version is among them if it is enabled. [`removed_version`] returns the removed
+/// versions.
 pub fn stored(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
     let rows = generated::resources().iter();
@@ -56,8 +57,8 @@ pub fn stored(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     public.chain(internal).chain(gone).collect()
 }
 
-/// The definition of a kind in a removed version, in which another release may have stored objects. The
-/// first call makes all of these definitions.
+/// The definition of a kind in a removed version, in which another release may have stored objects.
+/// The first call makes all of these definitions.
 pub fn removed_version(api_version: &str, kind: &str) -> Option<&'static ResourceDefinition> {
     static ALL: OnceLock<Vec<ResourceDefinition>> = OnceLock::new();
     let define = || removed::all().filter_map(|row| define_removed(row, Features::NONE)).collect();
@@ -180,8 +181,9 @@ fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinitio
     })
 }
 
-/// The subresources of the current resource as the removed version had them: parts have its own kind, a
-/// Scale has its own version if the version's package has one, and so has `rollback`.
+/// The subresources of the current resource as the removed version had them: Parts have the
+/// version's own kind. A Scale has the version's own type if the version's package has one, and
+/// `rollback` exists if the package has its type.
 fn removed_subresources(row: &Removed, today: &ResourceDefinition) -> Vec<Subresource> {
     let own = |kind: &str| GroupVersionKind::new(row.group, row.form.version, kind);
     let beside = |kind: &str| {

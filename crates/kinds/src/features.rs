@@ -19,8 +19,7 @@ pub struct Features {
     on: [bool; Feature::ALL.len()],
 }
 
-/// The resources that a feature adds (`pkg/registry/*/rest`); resources of other kinds need no
-/// feature.
+/// The resources that a feature adds (`pkg/registry/*/rest`); other resources need no feature.
 const BROUGHT: &[(&str, &str, Feature)] = &[
     ("certificates.k8s.io", "clustertrustbundles", Feature::ClusterTrustBundle),
     ("certificates.k8s.io", "podcertificaterequests", Feature::PodCertificateRequest),

@@ -1,7 +1,8 @@
 //! A field of an object: its value and its path.
 //!
-//! Validation functions walk an object by its fields. Reading never fails: a value that is absent or of
-//! another type reads as Go's zero value. The path is written out only when an error needs it.
+//! Validation functions walk an object by its fields. Reading never fails: a value that is absent
+//! or of another type reads as Go's zero value. The path is written out only when an error needs
+//! it.
 
 use pintle_meta::field::Error;
 pub(crate) use pintle_meta::field::Errors;

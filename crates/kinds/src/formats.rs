@@ -146,8 +146,8 @@ pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// Checks an IP address in an old field, by looser rules: its parts may not have leading zeros, and
-/// it may not be an IPv4-mapped IPv6 address.
+/// Checks an IP address in an old field, which accepts an IPv6 address that is not in canonical
+/// form. The address may not be IPv4-mapped, and its parts may not have leading zeros.
 pub(crate) fn ip(text: &str) -> Vec<String> {
     match (parse_ip(text), text.parse::<IpAddr>()) {
         (None, _) => {

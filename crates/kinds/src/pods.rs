@@ -16,8 +16,8 @@ mod update;
 mod validation;
 mod warnings;
 
-/// Fields of pod specs behind gates: `ContainerStopSignals`, `ClusterTrustBundleProjection`, and those of
-/// features.
+/// Fields of pod specs behind gates: `ContainerStopSignals`, `ClusterTrustBundleProjection`, and
+/// those of features.
 pub(crate) const GATED: &[Gate] = &[
     gates::off(&[
         &["containers", "*", "lifecycle", "stopSignal"],

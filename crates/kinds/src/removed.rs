@@ -44,7 +44,7 @@ pub(crate) struct Removed {
     pub form: Form,
     /// Whether converted objects are adjusted to their type; otherwise the conversions do that.
     pub conforms: bool,
-    /// The minor releases of Kubernetes 1 that deprecated and removed it.
+    /// The minor releases of Kubernetes 1 that deprecated and removed the version.
     pub life: (u32, u32),
     /// The replacement in the warning; empty if upstream names none.
     pub replacement: &'static str,
@@ -140,7 +140,7 @@ impl Removed {
     }
 }
 
-/// Removes an annotation and parses it: it has the value of a member that other versions lack.
+/// Removes an annotation and returns its value, which is that of a member that other versions lack.
 fn take_annotation(object: &mut Value, name: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;

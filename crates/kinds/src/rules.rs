@@ -22,7 +22,7 @@ pub(crate) type Format = fn(&str) -> Vec<String>;
 pub(crate) enum Rule {
     /// The member must be there and may not be an empty text, list or map.
     Required(&'static str),
-    /// The same, with this message.
+    /// Like `Required`, with this message.
     Needed(&'static str, &'static str),
     /// The number may not be negative.
     NotNegative(&'static str),

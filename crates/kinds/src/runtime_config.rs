@@ -70,7 +70,8 @@ pub enum Error {
     Nothing,
 }
 
-/// Which built-in APIs are on, beyond the defaults: stable versions are; beta, alpha and removed ones are not.
+/// The settings that change which built-in APIs are on. By default stable versions are on, and
+/// beta, alpha and removed versions are off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     /// `api/all`, `api/ga`, `api/beta`, `api/alpha`, in this order.
@@ -90,8 +91,8 @@ pub struct RuntimeConfig {
 const STAGES: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
 
 impl RuntimeConfig {
-    /// Reads the flag's values; each is a list of `key[=true|false]` with commas between. Of settings
-    /// with one key the last holds, as with upstream's map of them.
+    /// Reads the flag's values; each is a list of `key[=true|false]` with commas between. Of
+    /// several settings with the same key the last holds, as in upstream's map.
     pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let mut config = Self::default();
         for setting in flags.into_iter().flat_map(|flag| flag.split(',')) {
@@ -212,7 +213,7 @@ impl RuntimeConfig {
     }
 
     /// Whether a resource is served whose default is `on`. The most specific key decides: the
-    /// resource, then its version, then the version's stage.
+    /// resource, then its version, then the version's stage, then `api/all`.
     pub(crate) fn serves(&self, group: &str, version: &str, resource: &str, on: bool) -> bool {
         let stage = if version.contains("alpha") {
             3

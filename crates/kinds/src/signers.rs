@@ -40,7 +40,7 @@ pub(crate) fn signer_name(signer: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Only the first invalid label is reported.
+/// Checks the labels between dots. Only the first invalid label is reported.
 fn check_labels(field: &Field<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = text.split('.').map(|label| (label, rule(label))).find(|(_, w)| !w.is_empty());
     if let Some((label, wrong)) = wrong {
@@ -50,14 +50,14 @@ fn check_labels(field: &Field<'_>, text: &str, rule: fn(&str) -> Vec<String>, er
     }
 }
 
-/// How long a signer's certificate may live.
+/// The longest lifetime of a certificate of a signer, in seconds.
 pub(crate) fn seconds_max(signer: &str) -> i64 {
     let domain = signer.split('/').next().unwrap_or_default();
     let is_own = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
     if is_own { KUBERNETES_SECONDS_MAX } else { SECONDS_MAX }
 }
 
-/// Annotations of a certificate's user. Errors of keys have the path of the map.
+/// Checks the annotations of a certificate's user. Errors of keys have the path of the map.
 pub(crate) fn user_annotations(map: &Field<'_>, errors: &mut Errors) {
     let mut length = 0;
     for (key, value) in map.pairs() {

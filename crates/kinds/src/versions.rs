@@ -91,8 +91,8 @@ impl Versions {
 
     /// Converts an object to another version; `None` if its kind has no such version.
     ///
-    /// Where the defaults of the two versions differ, the result states the value, so that it has
-    /// the same meaning.
+    /// If the defaults of the two versions differ, the result states the value, so that the object
+    /// keeps its meaning.
     pub fn convert(&self, object: &Value, wanted: &str) -> Option<Converted> {
         let text = |member| object.str_at(&[member]).unwrap_or_default();
         let own = self.find(text("apiVersion"), text("kind"))?;
@@ -149,8 +149,8 @@ fn is_same(a: &ResourceDefinition, b: &ResourceDefinition) -> bool {
     }
 }
 
-/// Sets members of a converted object whose defaults (`after`) differ from those that they had in the
-/// version before the conversion (`before`).
+/// Sets members of a converted object whose defaults (`after`) differ from those that they had in
+/// the version before the conversion (`before`).
 fn state_defaults(object: &mut Map, before: &Value, after: &Value) {
     for (name, before) in before.as_object().into_iter().flat_map(Map::iter) {
         let after = after.get(name);

@@ -1,4 +1,5 @@
-//! The configuration of the plugin (upstream: `Configuration` of `eventratelimit.admission.k8s.io/v1alpha1`).
+//! The configuration of EventRateLimit (upstream: `Configuration` of
+//! `eventratelimit.admission.k8s.io/v1alpha1`).
 
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};
@@ -11,24 +12,24 @@ const CACHE_SIZE: usize = 4096;
 pub struct EventLimit {
     /// The key of a limit's buckets.
     pub limit_type: LimitType,
-    /// The events per second that refill a bucket.
+    /// The rate at which a bucket refills, in events per second.
     pub qps: i32,
     /// The events that a full bucket allows.
     pub burst: i32,
-    /// The most buckets.
+    /// The most buckets; the least recently used one is evicted first.
     pub cache_size: usize,
 }
 
 /// The key of a limit's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitType {
-    /// Nothing: there is one bucket.
+    /// No key: all events share one bucket.
     Server,
-    /// Their namespace.
+    /// The namespace of the event.
     Namespace,
-    /// The user who writes them.
+    /// The user who writes the event.
     User,
-    /// Their source and the object that they are about.
+    /// The source of the event and the object that the event is about.
     SourceAndObject,
 }
 

@@ -1,4 +1,5 @@
-//! The configuration of the plugin (upstream: `plugin/pkg/admission/imagepolicy/config.go`; it has no version).
+//! The configuration of ImagePolicyWebhook (upstream:
+//! `plugin/pkg/admission/imagepolicy/config.go`). Its format has no version.
 
 use std::path::PathBuf;
 use std::time::Duration;

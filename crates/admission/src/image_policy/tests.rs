@@ -75,7 +75,8 @@ async fn verdicts_are_cached_by_question_and_failures_never() {
     }
 }
 
-/// Upstream: `AuditKeyPrefix` and `ImagePolicyFailedOpenKeySuffix`. A cached verdict annotates each pod.
+/// Upstream: `AuditKeyPrefix` and `ImagePolicyFailedOpenKeySuffix`. A cached verdict annotates each
+/// pod.
 #[tokio::test]
 async fn audit_events_have_the_annotations_of_the_webhook_and_its_failures() {
     let response = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",
@@ -96,7 +97,7 @@ async fn audit_events_have_the_annotations_of_the_webhook_and_its_failures() {
     }
 }
 
-/// The review also has the ephemeral containers.
+/// A write of the subresource `ephemeralcontainers` sends the ephemeral containers.
 #[test]
 fn cve_2023_2727_each_kind_of_container_is_reviewed() {
     let pod = json::parse(

@@ -59,7 +59,7 @@ impl Check {
         Self { instead_of, ..self }
     }
 
-    /// The revision of a version; `None` before the first.
+    /// Returns the revision that holds in a version; `None` if the check is newer.
     fn at(&self, version: Version) -> Option<&Revision> {
         self.revisions.iter().rfind(|revision| Version::Minor(revision.since) <= version)
     }
@@ -135,7 +135,7 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// Without the details.
+    /// Joins the reasons, without the details.
     pub(super) fn reasons(&self) -> String {
         let reasons: Vec<&str> = self.0.iter().map(|violation| violation.reason).collect();
         reasons.join(", ")

@@ -86,7 +86,7 @@ impl Configuration {
     }
 }
 
-/// Returns what is wrong with a name.
+/// Returns the reasons why a name is invalid; none if it is valid.
 type Rule<'a> = &'a dyn Fn(&str) -> Vec<String>;
 
 /// Refuses invalid and duplicate names of exemptions (upstream: `validateNamespaces` and siblings).

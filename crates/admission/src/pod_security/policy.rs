@@ -60,9 +60,9 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Parses labels, with `usual` as defaults, and returns their errors. An invalid label is
-    /// enforced as the strictest policy, and neither audited nor warned about (upstream:
-    /// `PolicyToEvaluate`).
+    /// Parses labels, with `usual` as defaults, and returns their errors. An invalid level is
+    /// enforced as `restricted`, and counts as `privileged` for audit and warnings. An invalid
+    /// version is `latest` (upstream: `PolicyToEvaluate`).
     pub(super) fn of<'a>(
         usual: Self,
         label: impl Fn(&str) -> Option<&'a str>,
@@ -73,7 +73,8 @@ impl Policies {
         let enforce = enforced.policy(usual.enforce, Level::Restricted);
         let audit = audited.policy(usual.audit, Level::Privileged);
         let mut warn = warned.policy(usual.warn, Level::Privileged);
-        // The enforced policy is also the warn policy, for the users of workloads.
+        // Without a level for warnings, users of workloads are warned by the enforced policy, if a
+        // label sets it and it is stricter than the default.
         let follows = warned.level.is_none() && matches!(enforced.level, Some(Ok(_)));
         if follows && enforce.level > warn.level {
             warn.level = enforce.level;
@@ -134,7 +135,8 @@ impl Policy {
         self.level == Level::Privileged
     }
 
-    /// The metric labels of level and version; later versions are not distinguished.
+    /// The metric labels of level and version. Versions after [`NEWEST`] are all `future`, and a
+    /// privileged policy is always `latest`.
     pub(super) fn labels(self) -> [String; 2] {
         let version = match self.version {
             Version::Minor(minor) if !self.is_privileged() && minor > NEWEST => "future".to_owned(),

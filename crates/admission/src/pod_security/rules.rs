@@ -64,7 +64,7 @@ pub(super) fn app_armor(pod: &Value) -> Option<Violation> {
     )
 }
 
-/// True if a profile is neither the runtime's nor a node's; records it.
+/// True if the type of a profile is neither `RuntimeDefault` nor `Localhost`; adds it to `values`.
 fn is_bad_type(profile: &Value, values: &mut Values) -> bool {
     let kind = profile.str_at(&["type"]).unwrap_or_default();
     let bad = !["RuntimeDefault", "Localhost"].contains(&kind);
@@ -74,7 +74,7 @@ fn is_bad_type(profile: &Value, values: &mut Values) -> bool {
     bad
 }
 
-/// True if a container adds capabilities beyond those allowed; records them.
+/// True if a container adds capabilities that are not allowed; adds their names to `values`.
 fn adds_beyond(allowed: &[&str], container: &Value, values: &mut Values) -> bool {
     let added = items(container, &["securityContext", "capabilities", "add"]).iter();
     let bad = added.filter_map(Value::as_str).filter(|added| !allowed.contains(added));
@@ -188,11 +188,11 @@ pub(super) fn proc_mount(pod: &Value) -> Option<Violation> {
     )
 }
 
-/// The types that are allowed; each version knows more of them.
+/// The SELinux types that are allowed; later versions of the check allow more of the list.
 const SE_LINUX_TYPES: [&str; 5] =
     ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 
-/// Lets pass the first `TYPES` of the list.
+/// Allows the first `TYPES` of [`SE_LINUX_TYPES`].
 pub(super) fn se_linux<const TYPES: usize>(pod: &Value) -> Option<Violation> {
     let (mut sets_user, mut sets_role) = (false, false);
     let offenders = setters_that(pod, |at, values| {
@@ -261,7 +261,7 @@ pub(super) fn seccomp_unset(pod: &Value) -> Option<Violation> {
     violation("seccompProfile", detail)
 }
 
-/// Those that are safe; each version knows more of them.
+/// The sysctls that are safe; later versions of the check allow more of the list.
 #[rustfmt::skip]
 const SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
@@ -272,7 +272,7 @@ const SYSCTLS: [&str; 12] = [
     "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
 ];
 
-/// Lets pass the first `SAFE` of the list.
+/// Allows the first `SAFE` of [`SYSCTLS`].
 pub(super) fn sysctls<const SAFE: usize>(pod: &Value) -> Option<Violation> {
     let set = items(pod, &["spec", "securityContext", "sysctls"]).iter().map(name);
     let bad: Vec<&str> = set.filter(|name| !SYSCTLS[..SAFE].contains(name)).collect();
@@ -315,7 +315,7 @@ pub(super) fn restricted_volumes(pod: &Value) -> Option<Violation> {
     violation("restricted volume types", format!("{offenders} {use_} {what} {}", quoted(sources)))
 }
 
-/// Where a volume comes from: what it says beside its name.
+/// Returns the source of a volume: the first member that is not its name.
 fn source(volume: &Value) -> &str {
     let members = volume.as_object().into_iter().flat_map(Map::iter);
     let mut sources = members.filter(|(key, value)| *key != "name" && !value.is_null());

@@ -12,7 +12,7 @@ fn tree(text: &str) -> Value {
 /// The newest release in the rows.
 const NEWEST: i64 = 36;
 
-/// The expected results of a level: the versions at which they change.
+/// The expected results, each with its level and the minor release since which it holds.
 type Answers<'a> = Vec<(Level, i64, &'a str)>;
 
 /// The rows of `verdicts.txt`.
@@ -58,7 +58,8 @@ fn verdicts_equal_upstreams() {
     }
 }
 
-/// Labels without their prefix, as `key=value`, with the expected `enforce` and `warn` policies and errors.
+/// Labels without their prefix, as `key=value`, with the expected `enforce` and `warn` policies and
+/// errors.
 #[test]
 fn labels_set_policies() {
     for (labels, enforce, warn, errors) in [

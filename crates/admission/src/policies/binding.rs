@@ -25,7 +25,7 @@ pub(super) struct Binding {
 /// The parameters of a binding.
 #[derive(Debug)]
 pub(super) struct ParamRef {
-    /// `""` if they are selected by labels.
+    /// `""` if a selector chooses the parameters.
     pub(super) name: Str,
     /// `""` for the namespace of the request.
     pub(super) namespace: Str,

@@ -14,7 +14,7 @@ pub(super) struct Head {
     pub(super) matching: Matching,
     /// True if failures are ignored.
     pub(super) ignores_failures: bool,
-    /// The kind of its parameters; an invalid version stays unparsed.
+    /// The kind of its parameters; an invalid `apiVersion` reads as an empty group and version.
     pub(super) params: Option<(GroupVersion, Str)>,
     pub(super) variables: Variables,
     pub(super) conditions: Conditions,
@@ -59,7 +59,7 @@ impl Head {
         (head, rest)
     }
 
-    /// The errors of its expressions.
+    /// Returns the errors of the match conditions and variables.
     pub(super) fn problems(&self) -> field::Errors {
         let conditions = self.conditions.expressions().enumerate();
         let conditions = conditions.filter_map(|(index, condition)| {

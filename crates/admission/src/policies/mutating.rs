@@ -47,7 +47,8 @@ struct Invocation<'c> {
 /// The outcome of one invocation of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// The policy does not match the write, or all of its mutations failed.
+    /// No mutation was applied: the policy does not match the write, is not due in this round, or
+    /// all of its mutations failed.
     NotApplied,
     /// The mutations left the object as it was.
     Unchanged,
@@ -58,7 +59,7 @@ enum Outcome {
 #[derive(Default)]
 struct Failures {
     messages: Vec<String>,
-    /// The reason of the first failure, if its policy sets one.
+    /// The reason of the first failure; `None` if a policy or binding could not be configured.
     reason: Option<Reason>,
 }
 
@@ -133,8 +134,8 @@ impl Mutating {
             is_applied |= outcome != Outcome::NotApplied;
             last = Some((input, changed));
         }
-        // As in upstream, any change causes the reinvocation of a policy that asks for it, also
-        // the policy's own change.
+        // As in upstream, an applied mutation causes the reinvocation of all policies that ask for
+        // it, also of its own policy, and even if the mutation changed nothing.
         if is_applied {
             memory.wake();
         }

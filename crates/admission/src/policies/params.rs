@@ -30,7 +30,8 @@ pub(super) fn resource(
     })
 }
 
-/// The parameters of a binding, each for one evaluation; `null` if the policy has none.
+/// Returns the parameters of a binding, each for one evaluation; one `null` if the policy has no
+/// parameter kind or the binding no `paramRef`.
 pub(super) fn collect(
     kind: Option<&Resource>,
     binding: &Binding,

@@ -162,8 +162,9 @@ fn claimed(claim: &Value) -> Option<Quantity> {
     Some(size.to_int().map_or_else(|| Quantity::from_int(size.value(), size.format()), |_| size))
 }
 
-/// Counts the devices of each class that a claim may get. Of alternatives the largest counts. A
-/// request for all devices counts as the largest number of devices of a claim.
+/// Counts the devices of each class that a claim may get. If a request has alternatives, the
+/// largest number of each class counts. A request for all devices counts as the largest number of
+/// devices of a claim.
 fn of_device_claim(claim: &Value, usage: &mut Amounts) {
     let class = |requested: &Value| {
         format!("{}{DEVICES}", requested.str_at(&["deviceClassName"]).unwrap_or_default())
@@ -183,7 +184,7 @@ fn devices(requested: &Value) -> Quantity {
     match requested.str_at(&["allocationMode"]) {
         Some("ExactCount") => requested.get("count").and_then(read).unwrap_or(Quantity::ZERO),
         Some("All") => whole(DEVICES_MAX),
-        // A mode of a later version does not count.
+        // A request with a mode that this version does not know counts as no device.
         _ => Quantity::ZERO,
     }
 }
@@ -292,8 +293,8 @@ fn pod_is_in(pod: &Value, requirement: &Requirement<'_>) -> bool {
     }
 }
 
-/// A claim is in a scope by its requested class, its current class, and the class to which it is
-/// being modified.
+/// True if a class of the claim matches: its requested class, its current class, or the class to
+/// which it is being modified.
 fn claim_is_in(claim: &Value, requirement: &Requirement<'_>) -> bool {
     let classes = [
         &["spec", "volumeAttributesClassName"][..],

@@ -17,7 +17,7 @@ pub(super) struct AuditAnnotations<'a> {
 }
 
 impl AuditAnnotations<'_> {
-    /// The call failed and the write continued without it.
+    /// Records that the call failed and that the write continues without it.
     pub(super) fn failed_open(&self, step: Step) {
         let sort = match step {
             Step::Admit => "mutation",
@@ -27,7 +27,7 @@ impl AuditAnnotations<'_> {
         annotate(self.write, &key, || self.webhook.name.to_string());
     }
 
-    /// True in the annotation if the webhook changed the object.
+    /// Records whether the webhook changed the object.
     pub(super) fn mutation(&self, is_changed: bool) {
         annotate(self.write, &self.key("mutation"), || {
             ordered(&[
@@ -38,7 +38,7 @@ impl AuditAnnotations<'_> {
         });
     }
 
-    /// The JSON patch of the webhook, if the audit level includes objects.
+    /// Records the JSON patch of the webhook, if the audit level includes objects.
     pub(super) fn patch(&self, patch: &[u8]) {
         if !self.write.recorder.is_some_and(|recorder| recorder.wants_objects()) {
             return;

@@ -56,7 +56,7 @@ impl Review<'_> {
         request
     }
 
-    /// What the span of the call says.
+    /// Sets the attributes of the call's span.
     pub(super) fn span(&self, webhook: &Webhook, span: &mut pintle_trace::Attributes) {
         span.text("configuration", &webhook.configuration);
         span.text("webhook", &webhook.name);

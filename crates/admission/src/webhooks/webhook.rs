@@ -25,7 +25,8 @@ pub(super) struct Webhook {
     pub(super) ignores_failures: bool,
     /// True if the webhook has no side effects, or none in a dry run.
     has_no_side_effects_in_dry_runs: bool,
-    /// True if the webhook is called wants_reinvocation when others change the object after it.
+    /// True if the webhook is called again when a later webhook or policy changes the object
+    /// (`reinvocationPolicy: IfNeeded`).
     pub(super) wants_reinvocation: bool,
     /// The version of AdmissionReview, `v1` or `v1beta1`; `None` if the webhook accepts neither.
     pub(super) version: Option<&'static str>,

@@ -54,8 +54,8 @@ impl Definitions {
         true
     }
 
-    /// Returns the write that creates, updates or deletes an API service; `None` if none is needed,
-    /// or others manage it.
+    /// Returns the write that creates, updates or deletes an API service; `None` if no write is
+    /// needed, or the API service is not managed by this controller.
     pub(super) fn register(&self, name: &str) -> Option<BoxFuture<'static, Outcome>> {
         let services = self.api_services()?;
         let (version, group) = split(name);

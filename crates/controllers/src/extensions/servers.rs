@@ -1,4 +1,4 @@
-//! Extension API servers as controllers see them, which handle the objects of every API.
+//! The interface to extension API servers, for controllers that handle the objects of every API.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -16,9 +16,9 @@ pub trait ExtensionServers: Send + Sync {
     /// its sender is dropped.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Sends a request as a user. If the server does not respond, it fails after a timeout. It
-    /// returns 404 for a missing object only if the response names that object: a server that
-    /// answers 404 to everything proves nothing.
+    /// Sends a request as a user. If the server does not respond, the request fails after a
+    /// timeout. It returns 404 for a missing object only if the response names that object: a
+    /// server that answers 404 to everything proves nothing.
     fn ask<'a>(
         &'a self,
         user: &'a User,

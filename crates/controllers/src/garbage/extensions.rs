@@ -222,7 +222,7 @@ fn item_of(namespace: &str, name: &str) -> Arc<str> {
     }
 }
 
-/// Asks the owners' servers for the states of owners. Fails if one does not answer.
+/// Asks the owners' servers for the states of owners. Fails if a server does not answer.
 pub(super) async fn ask(
     environment: &Environment,
     user: &User,

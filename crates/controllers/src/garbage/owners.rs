@@ -15,8 +15,8 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// Decodes the members of an object on which decisions depend, and no others.
 pub(super) fn lifecycle(object: &Object) -> Result<Value, Unreadable> {
-    // Members that exist nowhere are not searched, so that the search for the others ends before
-    // the managed fields, which are long.
+    // Members whose names are not in the JSON are not searched, so that the search for the others
+    // ends before the managed fields, which are long.
     let exists = |path: &&&[&str]| path.last().is_some_and(|name| is_in(object.json_bytes(), name));
     let members: Vec<&[&str]> = LIFECYCLE.iter().filter(exists).copied().collect();
     object.excerpt(&members)

@@ -148,7 +148,8 @@ mod tests {
         assert_eq!(condition_of(&first, "NamespaceDeletionDiscoveryFailure")[0], "False");
         assert_eq!(update(&first, &left, at(9)), None, "nothing changed");
 
-        // The message changes without a transition; then the condition does.
+        // A condition whose message changes keeps its transition time; one whose status changes
+        // does not.
         left.objects.remove("pods.");
         left.finalizers.clear();
         left.failures = vec!["a".into(), "b".into()];

@@ -8,7 +8,7 @@ use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource, ExtensionServers};
 
 /// Deletes everything that extension API servers store in a namespace. The namespace waits for a
-/// server that does not answer, because its content is unknown.
+/// server that does not answer, because its content there is unknown.
 pub(super) async fn remove(environment: &Environment, namespace: &str, left: &mut Left) {
     let served = environment.extensions.served();
     left.silent = served.silent;

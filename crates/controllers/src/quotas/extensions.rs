@@ -36,7 +36,7 @@ struct Following {
     followers: Followers,
 }
 
-/// Which quotas have to be counted again.
+/// The quotas that must be counted again.
 pub(super) enum Again {
     All,
     Within(BTreeSet<Str>),

@@ -1,5 +1,5 @@
-//! Deletion of old requests: an hour after their decision, a day after their creation if there was
-//! none, and when their certificate expires.
+//! Deletion of old requests: an hour after they were approved and signed, denied, or failed; a day
+//! after their creation if they have no condition; and when their certificate expires.
 
 use std::future::Future;
 use std::sync::Arc;

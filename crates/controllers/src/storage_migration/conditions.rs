@@ -2,7 +2,7 @@
 
 use pintle_value::{Map, Value};
 
-/// True if the object is_true the condition with status `True`.
+/// True if the object has the condition with status `True`.
 pub(super) fn is_true(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|condition| condition.str_at(&["status"]) == Some("True"))
 }

@@ -1,4 +1,4 @@
-//! Compiles rules, when a definition is written (with errors), and on first use.
+//! Compiles rules: when a definition is written, to report their errors, and again on first use.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Compiles the rules of a schema; with `is_object`, that of a whole object.
+    /// Compiles the rules of a schema; `is_object` is true for the schema of a whole object.
     pub(crate) fn of(schema: &Structural, is_object: bool) -> Option<Self> {
         let below = |schema: &Structural| Self::of(schema, schema.embedded);
         let own = match schema.expressions.is_empty() {
@@ -98,7 +98,7 @@ fn program(environment: &Environment, expression: &str) -> Result<Program, Strin
 }
 
 /// Validates the rules of a version's schema. Rules of parts with other errors (`known`) are
-/// skipped. The cost of `unchanged` rules is not limited.
+/// skipped. If the rules are `unchanged`, only their total cost is limited.
 pub(crate) fn validate(
     schema: &Structural,
     unchanged: bool,

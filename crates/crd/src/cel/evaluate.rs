@@ -203,7 +203,7 @@ impl Evaluator {
                 failed(expression, schema, value, &at, words)
             }
         };
-        // A failure in an unchanged value is not an error, unless it is that of a transition rule.
+        // A failure in an unchanged value is not an error, unless the rule is a transition rule.
         let is_warning = !compiled.uses_old_self && input.ratchet.is_some_and(Ratchet::is_same);
         let results =
             if is_warning { &mut self.verdict.warnings } else { &mut self.verdict.errors };

@@ -1,15 +1,16 @@
-//! Values that an update leaves unchanged, for ratcheting (upstream: `apiserver/pkg/cel/common`, CorrelatedObject).
+//! Values that an update leaves unchanged, for ratcheting (upstream: `apiserver/pkg/cel/common`,
+//! CorrelatedObject).
 
 use pintle_value::Value;
 
 use crate::structural::Structural;
 use crate::value::lists::is_same;
 
-/// A new value with the old value that it is correlated with. For a value without an old one it is the
-/// nearest enclosing value that has one.
+/// A new value with the old value that it is correlated with. A value without an old value is
+/// replaced by the nearest enclosing value that has one.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'v> {
-    /// Whether it is about the value itself, not an enclosing one.
+    /// False if `value` is an enclosing value instead of the value itself.
     pub(super) own: bool,
     pub(super) schema: &'v Structural,
     pub(super) value: &'v Value,
@@ -17,7 +18,7 @@ pub(super) struct Ratchet<'v> {
 }
 
 impl<'v> Ratchet<'v> {
-    /// The same for a member or an item of this value.
+    /// Returns the ratchet of a member or an item of this value.
     pub(super) fn below(
         self,
         schema: &'v Structural,

@@ -148,7 +148,7 @@ fn expensive_messages_end_the_evaluation() {
         r#"spec: Invalid value: "object": {ended} due to call cost exceeds limit for messageExpression: "string(size({costly}))""#
     );
     assert_eq!(errors(&of_spec(&rule), &new, None), [expected]);
-    // Ten rules may each use a tenth of the budget; then none is left for a message.
+    // Many rules use up the budget, so that none of it is left for a message.
     let cheaper = "self.list.map(x, self.list.map(y, x.v + y.v)).size() < 0";
     let mut rules = vec![format!(r#"{{"rule":"{cheaper}"}}"#); 80];
     rules.push(r#"{"rule":"false","messageExpression":"'said'"}"#.to_owned());

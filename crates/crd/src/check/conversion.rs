@@ -52,7 +52,8 @@ fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut 
         (None, Some(service)) => check_service(service, &path.field("service"), errors),
         _ => errors.push(Error::required(path, "exactly one of url or service is required")),
     }
-    // A definition whose bundle was invalid before may still be updated.
+    // A definition that was not established, or whose bundle was invalid before, may still be
+    // updated.
     let must_hold = old.is_some_and(|old| old.has("Established") && is_bundle(bundle_of(old)));
     let bundle = config.str_at(&["caBundle"]).unwrap_or_default();
     if must_hold && !is_bundle(bundle) {

@@ -17,7 +17,8 @@ pub(super) fn validate(schema: Schema<'_>, path: &Path) -> Errors {
 /// A schema as parsed, and as written.
 pub(super) type Schema<'s> = (&'s Structural, &'s Value);
 
-/// `in_meta` for a schema of an object's metadata, `is_object` for that of a whole object.
+/// `in_meta` is true within the schemas of an object's `metadata`, `apiVersion` and `kind`, and
+/// `is_object` is true for the schema of a whole object.
 fn walk(schema: Schema<'_>, path: &Path, in_meta: bool, is_object: bool, errors: &mut Errors) {
     let (read, written) = schema;
     let is_object = is_object || read.embedded;

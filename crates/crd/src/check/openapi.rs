@@ -40,8 +40,8 @@ const AT_ROOT: &[(&str, &str)] = &[
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// Validates a schema; `old` is the previous schema of the version. Unchanged parts are not checked
-/// against newer rules.
+/// Validates a schema; `old` is the previous schema of the version. An unchanged schema is not
+/// checked against the limits of cost and memory.
 pub(super) fn validate(
     schema: &Value,
     old: Option<&Value>,
@@ -148,7 +148,7 @@ fn check_root(schema: &Value, path: &Path, errors: &mut Errors) {
 #[derive(Clone, Default)]
 struct Context {
     is_root: bool,
-    /// Whether it is part of an object's metadata.
+    /// Whether the schema is within that of an object's `metadata`, `kind` or `apiVersion`.
     in_meta: bool,
     /// Why defaults are forbidden here.
     no_default: Option<String>,
@@ -344,8 +344,8 @@ impl Checker {
         };
         if items.as_object().is_none() {
             let words = "must only have a single schema if x-kubernetes-list-type is map";
-            // Upstream shows its internal form if the value is neither a schema nor a list of
-            // schemas.
+            // Upstream shows its internal form, in which `JSONSchemas` is null unless `items` is a
+            // list.
             let listed = items.as_array().map_or("null", |_| "[]");
             let shown = format!(r#"{{"Schema":null,"JSONSchemas":{listed}}}"#);
             return self.errors.push(Error::invalid_shown(&at, shown, words));
@@ -392,7 +392,8 @@ impl Checker {
         }
     }
 
-    /// Validates the form of rules; their expressions are checked only if everything else is valid.
+    /// Validates the form of rules; their expressions are checked later, in parts of the schema
+    /// without other errors.
     fn rules(&mut self, schema: &Value, path: &Path) {
         const REASONS: &[&str] = &[
             "FieldValueDuplicate",

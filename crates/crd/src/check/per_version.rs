@@ -1,12 +1,13 @@
-//! Settings of a v1beta1 definition that belong to all versions or to each. The conversion to v1 leaves those
-//! in the spec that v1 cannot express (`crate::v1beta1::to_v1`).
+//! Settings of a v1beta1 definition, which either hold for all versions or are set for each one.
+//! The conversion to v1 leaves in the spec the settings that v1 cannot express
+//! (`crate::v1beta1::to_v1`).
 
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};
 
 use crate::definition::Crd;
 
-/// The settings by their name in the spec, and what upstream calls those of versions.
+/// The settings: their name in the spec, and upstream's name for those of single versions.
 const SETTINGS: [(&str, &str); 3] = [
     ("validation", "schemas"),
     ("subresources", "subresources"),

@@ -72,7 +72,7 @@ fn check_group(group: &str, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// Validates that what needs pruning is pruned.
+/// Refuses defaults in a definition that preserves unknown fields.
 fn check_unknown_fields(crd: Crd<'_>, strictness: Strictness, spec: &Path, errors: &mut Errors) {
     if strictness.no_defaults.is_none() && crd.preserves_unknown() && has_defaults(crd) {
         let words = "must be false in order to use defaults in the schema";

@@ -1,5 +1,6 @@
-//! Which rules hold for the schemas of a definition. Definitions of v1beta1 follow fewer, and an update is
-//! not refused for what the stored definition breaks already (upstream: `validationOptions`).
+//! Which rules hold for the schemas of a definition. Definitions of v1beta1 follow fewer rules, and
+//! an update may break a rule that the stored definition breaks already (upstream:
+//! `validationOptions`).
 
 use pintle_value::Value;
 
@@ -16,11 +17,11 @@ pub(crate) enum Sent {
 /// The rules that hold for one write.
 #[derive(Clone, Copy)]
 pub(super) struct Strictness {
-    /// Each version has a schema.
+    /// Each version must have a schema.
     pub(super) schemas: bool,
-    /// Schemas are structural.
+    /// Schemas must be structural.
     pub(super) structural: bool,
-    /// Types of properties are those of OpenAPI.
+    /// Types of properties must be those of OpenAPI.
     pub(super) types: bool,
     /// Why schemas cannot have defaults.
     pub(super) no_defaults: Option<&'static str>,

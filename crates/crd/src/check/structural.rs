@@ -28,7 +28,8 @@ pub(crate) fn is_structural(schema: &Value) -> bool {
     unreadable(schema).is_none() && validate(schema, true, &Path::root()).is_empty()
 }
 
-/// Validates the rule that holds for schemas that are not structural, too: the memory limit for patterns.
+/// Validates the rule that holds for schemas that are not structural, too: the memory limit for
+/// patterns.
 pub(super) fn patterns(schema: &Value, unchanged: bool, path: &Path) -> Option<Error> {
     validate(schema, unchanged, path).into_iter().find(|error| error.detail == PATTERNS_TOO_LARGE)
 }

@@ -98,7 +98,7 @@ fn built_in_names_conflict() {
         ("others", "Other", "sec", r#"False ShortNamesConflict: "sec" is already in use"#),
         ("others", "Other", "secret", r#"False ShortNamesConflict: "secret" is already in use"#),
     ] {
-        // Whether they are requested, or the status claims them.
+        // The names conflict whether they are requested or the status claims them.
         let requested = crd(plural, kind, short);
         for crd in [requested.clone(), served(requested)] {
             let status = status((&crd, &no_schema), &built_in(), [].iter(), 0).expect("a change");

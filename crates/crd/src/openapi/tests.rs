@@ -103,7 +103,7 @@ fn openapi_v2_schemas_are_reduced() {
         r#"{"any":{"x-kubernetes-preserve-unknown-fields":true},
             "embedded":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}"#,
     );
-    // A nullable value has no type there, and is not required.
+    // A nullable value has no type in OpenAPI 2, and is not required.
     v2(
         r#"{"type":"object","properties":{"a":{"type":"object","required":["b","c"],"properties":
             {"b":{"type":"array","nullable":true,"items":{"type":"string"}},"c":{"type":"string","default":"x"}}}}}"#,

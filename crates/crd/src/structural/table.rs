@@ -75,7 +75,7 @@ impl Table {
                 Some(Additional::Schema(value)) if schema.properties.is_empty() => {
                     Shape::Map { value: self.add(value), map_type: map_type(schema) }
                 }
-                // Nothing is known about the members of members.
+                // The schema says nothing about the values of the members.
                 Some(Additional::Any(true)) if schema.properties.is_empty() => {
                     Shape::Map { value: self.unspecified(), map_type: map_type(schema) }
                 }
@@ -147,7 +147,7 @@ impl Table {
                 self.set(id, String::new(), Shape::Scalar(Scalar::String));
                 fields.push(field(&name.into(), id));
             }
-            // A test ensures that every built-in schema has it.
+            // A test ensures that the built-in schema has this type.
             if let Some(metadata) = builtin().find(OBJECT_META) {
                 fields.push(field(&"metadata".into(), metadata));
             }

@@ -41,7 +41,7 @@ pub(crate) fn is_known(ty: &str, name: &str) -> bool {
     }
 }
 
-/// Dashes in names are ignored.
+/// Returns the format with this name, in which dashes are ignored.
 fn named(name: &str) -> Option<Format> {
     let name = name.replace('-', "");
     let row = FORMATS.iter().find(|(known, _)| *known == name)?;

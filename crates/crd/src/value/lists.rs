@@ -66,7 +66,7 @@ fn repeated(texts: impl Iterator<Item = String>) -> impl Iterator<Item = usize> 
     found.into_iter()
 }
 
-/// The old items of a list by key. The items of other lists cannot be correlated.
+/// The old items of a list of the type map, by key. The items of other lists cannot be correlated.
 pub(crate) struct Correlated<'v> {
     keys: &'v [Str],
     items: HashMap<String, &'v Value>,

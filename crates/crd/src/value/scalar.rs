@@ -1,4 +1,4 @@
-//! Texts and numbers.
+//! Validation of texts and numbers.
 
 use pintle_meta::field::Error;
 use pintle_meta::quote::plain;
@@ -80,7 +80,7 @@ impl Validator<'_> {
         self.invalid(value, format!("{words}{or_equal} {}", shown(bound, value)));
     }
 
-    /// A number that its format cannot hold; upstream knows no field of this.
+    /// Refuses a number that its format cannot hold; as in upstream, the error names no field.
     fn check_range(&mut self, schema: &Structural, rules: &Rules, value: &Value, x: f64) {
         let is_integer = schema.ty == Some(Type::Integer);
         let fits = match rules.format.as_str() {
@@ -101,7 +101,7 @@ impl Validator<'_> {
     }
 }
 
-/// Whether a quotient is whole, but for the last bits.
+/// Whether a quotient is whole, apart from rounding.
 fn is_whole(x: f64) -> bool {
     if x.fract() == 0.0 {
         return true;

@@ -10,19 +10,20 @@ const GROUP: &str = "apiregistration.k8s.io";
 /// How a group and a version rank among the others; discovery lists them in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
-    /// The higher the group's, the earlier it comes.
+    /// A group with a higher priority comes earlier.
     pub group: u32,
-    /// The same for the version in the group.
+    /// Within the group, a version with a higher priority comes earlier.
     pub version: u32,
 }
 
-/// The priority of a built-in group version; `None` for those that upstream leaves out of its table.
+/// The priority of a built-in group version; `None` if upstream's table does not have it.
 pub fn priority(group: &str, version: &str) -> Option<Priority> {
     let row = PRIORITIES.iter().find(|row| (row.0, row.1) == (group, version))?;
     Some(Priority { group: row.2, version: row.3 })
 }
 
-/// Those of versions that v1.36 serves no longer are as the last release with them had them.
+/// The priorities of a version that v1.36 no longer serves are those of the last release that had
+/// it.
 const PRIORITIES: &[(&str, &str, u32, u32)] = &[
     ("", "v1", 18000, 1),
     ("apps", "v1", 17800, 15),
@@ -83,7 +84,7 @@ const PRIORITIES: &[(&str, &str, u32, u32)] = &[
     ("storagemigration.k8s.io", "v1beta1", 15800, 9),
 ];
 
-/// One for each group version of which anything is served.
+/// Returns an APIService for each built-in group version of which a resource is served.
 pub(super) fn objects(config: &RuntimeConfig) -> Vec<BootstrapObject> {
     let is_served = |group: &str, version: &str| {
         generated::resources().iter().any(|row| {
@@ -104,13 +105,14 @@ fn local(group: &str, version: &str, group_priority: u32, priority: u32) -> Boot
     BootstrapObject::new([GROUP, "v1", "apiservices"], made, Reconcile::Exactly)
 }
 
-/// The label of those that the server looks after.
+/// The label of the APIServices that the server manages.
 pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// The priority that upstream gives to versions of custom resources.
 const CUSTOM: Priority = Priority { group: 1000, version: 100 };
 
-/// The APIService of a group version of custom resources; `None` if that is one of the server's own.
+/// The APIService of a group version of custom resources; `None` if the group version is built in
+/// or the group is empty.
 pub fn custom_api_service(group: &str, version: &str) -> Option<Value> {
     (priority(group, version).is_none() && !group.is_empty())
         .then(|| service(group, version, CUSTOM, "true"))

@@ -49,7 +49,7 @@ const END: &str = "-----END CERTIFICATE-----";
 fn united_lists(stored: &str, wanted: &str) -> String {
     let read = |text: &str| match json::parse(text.as_bytes()) {
         Ok(Value::Array(items)) => items,
-        _ => Vec::new(), // not a list: it means nothing to anybody
+        _ => Vec::new(), // replaces a text that is not a list
     };
     let mut united = read(stored);
     let lacking = read(wanted).into_iter().filter(|item| !united.contains(item));

@@ -137,7 +137,7 @@ const fn family(address: IpAddr) -> &'static str {
     }
 }
 
-/// The first address of a range that a service can have: the one behind the range's own.
+/// The first address of a range that a service can have: the one after the range's base address.
 pub fn first_address(range: &str) -> Option<IpAddr> {
     let (base, length) = range.split_once('/')?;
     let length: u32 = length.parse().ok()?;

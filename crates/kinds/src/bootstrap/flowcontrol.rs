@@ -1,5 +1,5 @@
-//! The flow schemas and priority levels of a cluster, from `flowcontrol.json`. Those that are
-//! mandatory are always restored; the others are suggestions.
+//! The flow schemas and priority levels of a cluster, from `flowcontrol.json`. Mandatory objects
+//! are always restored; the others are suggestions.
 
 use pintle_value::Value;
 
@@ -8,7 +8,7 @@ use super::{BootstrapObject, Reconcile, list, object, parse};
 const FILE: &str = include_str!("flowcontrol.json");
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-/// Whether an object's spec follows the server's.
+/// The annotation that says whether the server updates the object's spec.
 pub(super) const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
 pub(super) fn objects() -> Vec<BootstrapObject> {

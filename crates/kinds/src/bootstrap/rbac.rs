@@ -12,7 +12,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 
-/// Whether the server may add to a role or binding.
+/// The annotation that allows the server to add to a role or binding.
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 pub(super) fn objects(features: Features) -> Vec<BootstrapObject> {
@@ -47,7 +47,7 @@ pub(super) fn objects(features: Features) -> Vec<BootstrapObject> {
     objects
 }
 
-/// The rules of the role of nodes, as they stand in the role.
+/// The entry of the role of nodes, without the rules of disabled features.
 pub fn node_role(features: Features) -> Value {
     let mut file = parse(FILE);
     let roles = file.make_object().get_mut("clusterRoles").and_then(Value::as_array_mut);
@@ -82,7 +82,7 @@ fn named_for_controller(controller: &Value) -> Value {
     Value::Object(entry)
 }
 
-/// An object from its entry, with the members that it takes from it.
+/// Builds an object from an entry of the file; the object gets the entry's `members`.
 fn made(
     resource: &'static str,
     kind: &'static str,

@@ -19,13 +19,13 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 
-/// The metric of an autoscaler that has none: its pods are to use four fifths of the CPU that they ask
-/// for.
+/// The metric of an autoscaler that has none: pods should use 80 percent of the CPU that they
+/// request.
 pub(crate) fn cpu_default() -> Value {
     cpu_metric("target", &Value::Int(80))
 }
 
-/// To v2.
+/// Converts an autoscaler from `autoscaling/v1` to `autoscaling/v2`.
 pub(crate) fn to_v2(autoscaler: &mut Value) {
     set_api_version(autoscaler, "autoscaling/v2");
     let [metrics, current, conditions, behavior] = take_annotations(autoscaler);
@@ -42,7 +42,7 @@ pub(crate) fn to_v2(autoscaler: &mut Value) {
         spec.insert("behavior", with_names(behavior, lower));
     }
     if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
-        // v1 always has the number of pods.
+        // v1 has `currentReplicas` even if it is 0.
         if status.get("currentReplicas") == Some(&Value::Int(0)) {
             status.remove("currentReplicas");
         }
@@ -58,7 +58,7 @@ pub(crate) fn to_v2(autoscaler: &mut Value) {
     set_status(autoscaler, current, conditions);
 }
 
-/// From v2.
+/// Converts an autoscaler from `autoscaling/v2` to `autoscaling/v1`.
 pub(crate) fn from_v2(autoscaler: &mut Value) {
     set_api_version(autoscaler, "autoscaling/v1");
     // The server makes these annotations, so an object's own ones are dropped.
@@ -67,7 +67,7 @@ pub(crate) fn from_v2(autoscaler: &mut Value) {
     let spec = autoscaler.object_entry("spec");
     if let Some(Value::Array(metrics)) = spec.remove("metrics") {
         let target = metrics.iter().find_map(|metric| cpu_utilization(metric, "target")).cloned();
-        // CPU utilization needs no annotation, at whatever index.
+        // v1 has a member for CPU utilization, so this metric needs no annotation at any index.
         let others = metrics.into_iter().filter(|m| cpu_utilization(m, "target").is_none());
         annotations.push((METRICS, to_annotation(&others.collect::<Vec<_>>(), &SPEC)));
         if let Some(target) = target {
@@ -95,7 +95,7 @@ pub(crate) fn from_v2(autoscaler: &mut Value) {
     }
 }
 
-/// The behavior as upstream's internal form, which leaves nothing out.
+/// The behavior in upstream's internal form, whose rules always have `Tolerance`.
 fn in_internal_form(behavior: Value) -> Value {
     let mut behavior = with_names(behavior, upper);
     for direction in ["ScaleUp", "ScaleDown"] {
@@ -146,7 +146,7 @@ const ORDER: &[&str] = &[
     "PeriodSeconds",
 ];
 
-/// A value as JSON, its members in upstream's order: others compare the text.
+/// A value as JSON with its members in upstream's order, because clients may compare the text.
 fn in_order(value: &Value) -> String {
     match value {
         Value::Object(members) => {
@@ -168,7 +168,8 @@ fn in_order(value: &Value) -> String {
 /// A metric's member in v2, as a path, and in the annotation.
 type Names = (&'static [&'static str], &'static str);
 
-/// The forms of metrics in an annotation: their member, and its members.
+/// The forms of metrics in an annotation: the member of each type of metric, and the names of the
+/// members in it.
 type Shapes = [(&'static str, &'static [Names]); 5];
 
 const SPEC: Shapes = [
@@ -288,7 +289,7 @@ fn flatten(source: &mut Map, names: &[Names]) {
             flat.insert(*name, value);
         }
     }
-    // Only the type is left in these, and it follows from the members.
+    // Only the type is left in these members, and the type follows from the other members.
     ["metric", "target", "current"].iter().for_each(|nested| _ = source.remove(nested));
     for (name, value) in flat {
         source.insert(name, value);
@@ -322,8 +323,8 @@ fn from_annotation(mut metric: Value, shapes: &Shapes) -> Value {
     metric
 }
 
-/// Drops an object's target value of 0 beside an average: upstream writes an absent value as 0, and a
-/// target of 0 is not valid.
+/// Drops an object's target value of 0 beside an average: upstream writes an absent value as 0, and
+/// a target of 0 is not valid.
 fn drop_zero_target(flat: &mut Vec<(&Names, Value)>) {
     if flat.iter().any(|((path, _), _)| *path == ["target", "averageValue"]) {
         flat.retain(|((path, _), value)| {
@@ -389,7 +390,8 @@ fn set_status(autoscaler: &mut Value, current: Option<Value>, conditions: Option
     }
 }
 
-/// Removes the four annotations and parses them as JSON. Unreadable ones are dropped, as upstream.
+/// Removes the four annotations and parses them as JSON. Unreadable annotations are dropped, as in
+/// upstream.
 fn take_annotations(autoscaler: &mut Value) -> [Option<Value>; 4] {
     let metadata = autoscaler.get_mut("metadata").and_then(Value::as_object_mut);
     let Some(metadata) = metadata else { return Default::default() };
@@ -417,7 +419,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_array().is_some_and(<[Value]>::is_empty)
 }
 
-/// The same tree with renamed members, without nulls.
+/// Returns the tree with renamed members and without nulls.
 fn with_names(value: Value, name: fn(&str) -> Str) -> Value {
     match value {
         Value::Object(members) => Value::Object(

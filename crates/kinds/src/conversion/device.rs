@@ -8,44 +8,44 @@ use super::set_api_version;
 const STORED: &str = "resource.k8s.io/v1";
 const BETA: &str = "resource.k8s.io/v1beta1";
 
-/// A ResourceClaim to v1.
+/// Converts a ResourceClaim to v1.
 pub(crate) fn claim_to_v1(claim: &mut Value) {
     set_api_version(claim, STORED);
     each(claim, &["spec", "devices", "requests"], request_to_v1);
 }
 
-/// A ResourceClaim from v1.
+/// Converts a ResourceClaim from v1.
 pub(crate) fn claim_from_v1(claim: &mut Value) {
     set_api_version(claim, BETA);
     each(claim, &["spec", "devices", "requests"], request_from_v1);
 }
 
-/// A ResourceClaimTemplate to v1.
+/// Converts a ResourceClaimTemplate to v1.
 pub(crate) fn template_to_v1(template: &mut Value) {
     set_api_version(template, STORED);
     each(template, &["spec", "spec", "devices", "requests"], request_to_v1);
 }
 
-/// A ResourceClaimTemplate from v1.
+/// Converts a ResourceClaimTemplate from v1.
 pub(crate) fn template_from_v1(template: &mut Value) {
     set_api_version(template, BETA);
     each(template, &["spec", "spec", "devices", "requests"], request_from_v1);
 }
 
-/// A ResourceSlice to v1.
+/// Converts a ResourceSlice to v1.
 pub(crate) fn slice_to_v1(slice: &mut Value) {
     set_api_version(slice, STORED);
     each(slice, &["spec", "devices"], |device| lift(device, "basic"));
 }
 
-/// A ResourceSlice from v1.
+/// Converts a ResourceSlice from v1.
 pub(crate) fn slice_from_v1(slice: &mut Value) {
     set_api_version(slice, BETA);
     each(slice, &["spec", "devices"], |device| sink(device, "basic", &["name"]));
 }
 
-/// A request that asks for one kind of device asks for it exactly; one with alternatives does not, though
-/// v1beta1 always shows the class.
+/// Puts the members of a request for one kind of device into `exactly`. A request with alternatives
+/// gets no `exactly`, although v1beta1 shows an empty `deviceClassName` in it.
 fn request_to_v1(request: &mut Map) {
     sink(request, "exactly", &["name", "firstAvailable"]);
     let is_set =

@@ -15,13 +15,13 @@ const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// To the core group's form.
+/// Converts an event to the core group's form.
 pub(crate) fn to_core(event: &mut Value) {
     set_api_version(event, "v1");
     rename(event.make_object(), RENAMED.map(|(core, own)| (own, core)));
 }
 
-/// From the core group's form.
+/// Converts an event from the core group's form.
 pub(crate) fn from_core(event: &mut Value) {
     set_api_version(event, "events.k8s.io/v1");
     rename(event.make_object(), RENAMED);

@@ -1,5 +1,5 @@
-//! The resources of the built-in API as constants made by `cargo xtask generate`: what discovery says
-//! of them, and how they are kept. How their objects behave is not here.
+//! The resources of the built-in API as constants made by `cargo xtask generate`: their data for
+//! discovery, and the form in which they are stored. The behaviour of their objects is not here.
 
 #[rustfmt::skip]
 mod resources;
@@ -17,15 +17,15 @@ pub(crate) struct Resource {
     pub(crate) version: &'static str,
     /// The name in URLs: `pods`.
     pub(crate) plural: &'static str,
-    /// The name for one of it: `pod`.
+    /// The singular name: `pod`.
     pub(crate) singular: &'static str,
     /// The kind of its objects.
     pub(crate) kind: &'static str,
     /// The kind of its lists.
     pub(crate) list_kind: &'static str,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub(crate) namespaced: bool,
-    /// What clients may do with it; sorted.
+    /// The supported verbs, sorted.
     pub(crate) verbs: &'static [Verb],
     /// Short names for kubectl.
     pub(crate) short_names: &'static [&'static str],
@@ -35,9 +35,9 @@ pub(crate) struct Resource {
     pub(crate) subresources: &'static [Subresource],
     /// The name of its objects' type in the built-in schema.
     pub(crate) type_name: &'static str,
-    /// The form in which its objects are kept; `None` where they are not.
+    /// The form in which its objects are stored; `None` if they are not stored.
     pub(crate) storage: Option<Gvk>,
-    /// Whether it is served unless switched off; otherwise only when switched on.
+    /// Whether it is served by default.
     pub(crate) on: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Subresource {
     pub(crate) name: &'static str,
     /// The kind that it reads and writes.
     pub(crate) kind: Gvk,
-    /// What clients may do with it; sorted.
+    /// The supported verbs, sorted.
     pub(crate) verbs: &'static [Verb],
 }
 

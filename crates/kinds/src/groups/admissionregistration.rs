@@ -48,7 +48,7 @@ const POLICY_FORMS: &[Form] = &[
     ),
 ];
 
-/// The base of all six kinds.
+/// The base of the kinds without a status, which are all but ValidatingAdmissionPolicy.
 const BASE: Strategy = Strategy {
     qualified_finalizers: false,
     metadata_checked_once: true,

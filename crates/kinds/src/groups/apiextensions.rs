@@ -21,7 +21,8 @@ pub(crate) const KINDS: &[Kind] =
 
 const DEFINITION: Strategy = Strategy {
     metadata_checked_once: true,
-    // Its own finalizer has no domain; upstream's rule for it is the one of custom resources.
+    // The server's own finalizer has no domain. As in upstream, the rule for finalizers is that of
+    // custom resources.
     qualified_finalizers: false,
     name: NameRule::OfObject(|new, old, name, prefix| {
         let mut wrong = names::subdomain_rule(name, prefix);
@@ -58,7 +59,7 @@ const DEFINITION: Strategy = Strategy {
             stored.push(version);
         }
     },
-    // The first deletion only begins: the objects go first.
+    // The first deletion only marks the definition, because its custom resources are deleted first.
     deletion: Deletion::MarkOnly,
     held: |definition| !object::is_terminating(definition),
     terminating: pintle_crd::lifecycle::begin_deletion,
@@ -89,7 +90,8 @@ pub(crate) fn names_from_kind(names: &mut Map) {
     }
 }
 
-/// Lowercases each character to one character, as Go does: `İ` becomes `i`, and `Σ` at the end of a word `σ`.
+/// Lowercases each character to one character, as Go does: `İ` becomes `i`, and `Σ` at the end of a
+/// word `σ`.
 fn lower(text: &str) -> String {
     text.chars().filter_map(|c| c.to_lowercase().next()).collect()
 }

@@ -1,4 +1,5 @@
-//! `apiregistration.k8s.io/v1`. Aggregation is yet to come: no APIService of another server is available.
+//! `apiregistration.k8s.io/v1`. `pintle-server` sends requests to the servers of APIServices, and
+//! `pintle-controllers` sets whether these servers are available.
 
 use pintle_meta::{field::Error, names};
 use pintle_registry::NameRule;

@@ -49,7 +49,7 @@ const REVISION: Strategy = Strategy {
     ..PLAIN
 };
 
-/// A revision is of an object.
+/// Checks that the data of a revision is an object.
 fn check_data(data: &Field<'_>, errors: &mut Errors) {
     if !data.is_set() {
         errors.push(data.required("data is mandatory"));
@@ -63,7 +63,7 @@ const HISTORY: Row = Unset("revisionHistoryLimit", Int(10));
 pub(crate) const TEMPLATE: Row = In("template", pods::POD_TEMPLATE);
 const ROLLING: Row = Empty("type", Text("RollingUpdate"));
 
-/// How upstream shows a strategy of a type that it does not know: as Go names its members.
+/// A strategy of unknown type as upstream's error shows it: with Go's names of members.
 fn shown_strategy(strategy: &Field<'_>, rolling: &[(&str, &str)]) -> String {
     let json = |value: &Value| pintle_value::json::to_string(value);
     let rolling = strategy.find("rollingUpdate").map(|update| {

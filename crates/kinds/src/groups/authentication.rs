@@ -1,4 +1,4 @@
-//! `authentication.k8s.io/v1`: reviews that are answered and forgotten.
+//! `authentication.k8s.io/v1`: reviews, which are answered and not stored.
 
 use crate::kind::{Kind, virtual_kind};
 

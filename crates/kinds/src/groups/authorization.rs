@@ -1,4 +1,4 @@
-//! `authorization.k8s.io/v1`: reviews that are answered and forgotten.
+//! `authorization.k8s.io/v1`: reviews, which are answered and not stored.
 
 use crate::kind::{Kind, virtual_kind};
 

@@ -1,4 +1,4 @@
-//! `autoscaling`: HorizontalPodAutoscalers, in v2 and v1. (Scale is a form of other kinds.)
+//! `autoscaling`: HorizontalPodAutoscalers, in v2 and v1. (Scale is a subresource of other kinds.)
 
 mod rules;
 
@@ -30,7 +30,7 @@ const AUTOSCALER: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-/// An object of v1 has its metrics from the conversion.
+/// The conversion sets the metrics of an object of v1.
 const DEFAULTS: Defaults = &[
     When(
         Is("apiVersion", "autoscaling/v2"),

@@ -98,7 +98,8 @@ const TRUST_BUNDLE: Strategy = Strategy {
     ..PLAIN
 };
 
-/// `<signer with colons for slashes>:<subdomain>`, or a subdomain without a signer.
+/// Checks the subdomain in a bundle's name: `<signer with colons for slashes>:<subdomain>`, or only
+/// a subdomain if there is no signer.
 fn trust_bundle_rule(name: &str, prefix: bool) -> Vec<String> {
     let last = name.rsplit_once(':').map_or(name, |(_, last)| last);
     pintle_meta::names::subdomain_rule(last, prefix)

@@ -103,7 +103,7 @@ const CANDIDATE_RULES: Rules = &[At(
     ],
 )];
 
-/// A candidate's binary version is not older than its emulation version.
+/// Checks that a candidate's binary version is not older than its emulation version.
 fn check_versions(spec: &Field<'_>, errors: &mut Errors) {
     const WORDS: &str = "must be a valid semantic version";
     let (emulated, binary) = (spec.get("emulationVersion"), spec.get("binaryVersion"));
@@ -123,7 +123,7 @@ fn check_versions(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A semantic version of three numbers, without suffix.
+/// The three numbers of a semantic version, whose suffix is ignored.
 fn version(text: &str) -> Option<[u64; 3]> {
     let numbers = text.split(['-', '+']).next()?;
     let mut parts = numbers.split('.').map(|part| {
@@ -135,7 +135,7 @@ fn version(text: &str) -> Option<[u64; 3]> {
     parts.next().is_none().then_some(version)
 }
 
-/// Upstream's path contains `strategy` twice.
+/// Checks a strategy. Upstream's path contains `strategy` twice.
 fn check_strategy(strategy: &Field<'_>, errors: &mut Errors) {
     let named = strategy.under("strategy");
     let text = strategy.text();

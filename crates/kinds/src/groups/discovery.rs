@@ -117,7 +117,7 @@ fn too_many(field: &Field<'_>, max: usize, errors: &mut Errors) {
     }
 }
 
-/// Stored addresses are accepted.
+/// Checks the endpoints. Stored addresses are accepted.
 fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let endpoints = slice.get("endpoints");
     if slice.items("endpoints").len() > ENDPOINTS_MAX {
@@ -188,7 +188,7 @@ fn check_address(address: &Field<'_>, kind: &str, is_own: bool, errors: &mut Err
     address.all_invalid(wrong, errors);
 }
 
-/// A name of at least two labels, perhaps with a dot at its end.
+/// Checks a domain name of at least two labels, which may end with a dot.
 fn domain_name(field: &Field<'_>, errors: &mut Errors) {
     let text = field.text();
     if text.is_empty() {
@@ -208,7 +208,8 @@ fn domain_name(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The controllers' own objects are not their users' to mend.
+/// Warns of addresses that are not in canonical form, but not in the controllers' slices, which
+/// users cannot correct.
 fn odd_addresses(slice: &Value) -> Vec<String> {
     const CONTROLLERS: &[&str] =
         &["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];

@@ -20,10 +20,10 @@ pub(crate) const KINDS: &[Kind] = &[Kind {
     ..kind("events.k8s.io", "events", EVENT)
 }];
 
-/// One hour, `--event-ttl`.
+/// One hour, the default of `--event-ttl`.
 const TTL_SECONDS: u64 = 3600;
 
-/// The events of the core group, which are not held to much.
+/// The events of the core group, which have few rules.
 pub(super) const CORE_EVENT: Strategy = Strategy {
     qualified_finalizers: false,
     metadata_checked_once: true,
@@ -52,7 +52,8 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
     ..PLAIN
 };
 
-/// The events of `events.k8s.io`, which are to be complete and do not change (EVT-05, EVT-06).
+/// The events of `events.k8s.io`, which must be complete and of which only `series` may change
+/// (EVT-05, EVT-06).
 const EVENT: Strategy = Strategy {
     qualified_finalizers: true,
     metadata_checked_once: false,
@@ -68,7 +69,7 @@ const EVENT: Strategy = Strategy {
         selectable!("regarding.fieldPath" at "involvedObject"."fieldPath"),
         selectable!("reason" at "reason"),
         selectable!("reportingController" at "reportingComponent"),
-        // Not offered in this group, but in the index that it shares with the other.
+        // This group does not offer the field, but shares an index with the core group, which does.
         selectable!("" by source, of "source"."component", of "reportingComponent"),
         selectable!("type" at "type"),
     ],
@@ -82,7 +83,7 @@ const EVENT: Strategy = Strategy {
                     check_series(new, &mut errors);
                 }
                 errors.extend(unchanged(new, Some(old), FROZEN));
-                // The name of the member in this group.
+                // As in upstream, the path has the member's name in this group.
                 if !same(new.get("reportingComponent"), old.get("reportingComponent")) {
                     let new = new.get("reportingComponent").unwrap_or(&Value::Null);
                     let path = Path::new("reportingController");
@@ -104,7 +105,7 @@ const FROZEN: &[Frozen] = &[
     frozen(&["firstTimestamp"]),
     frozen(&["lastTimestamp"]),
     frozen(&["count"]),
-    // Upstream looks at it twice.
+    // Upstream checks the reason twice.
     frozen(&["reason"]),
     frozen(&["type"]),
     frozen(&["eventTime"]),

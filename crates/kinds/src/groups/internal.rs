@@ -21,7 +21,7 @@ const STORAGE_VERSION: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-/// `<group>.<resource>`
+/// Checks a name of the form `<group>.<resource>`.
 fn group_and_resource(name: &str, _prefix: bool) -> Vec<String> {
     let Some((group, resource)) = name.rsplit_once('.') else {
         return vec!["name must be in the form of <group>.<resource>".to_owned()];
@@ -79,7 +79,7 @@ fn check_server(server: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's paths leave the list out.
+/// Checks the conditions. Upstream's paths lack `conditions`.
 fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     let list = status.value().get("conditions").and_then(Value::as_array).unwrap_or_default();

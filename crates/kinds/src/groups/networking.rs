@@ -84,7 +84,7 @@ const INGRESS: Strategy = Strategy {
 
 const IP_ADDRESS: Strategy = Strategy {
     name: NameRule::Custom(|name, _prefix| canonical_ip(name)),
-    // Text after it would make it an invalid address.
+    // A generated suffix would make the address invalid.
     generates_names: false,
     validate: |new, old| {
         let mut wrong = errors(new, IP_ADDRESS_RULES);
@@ -171,7 +171,7 @@ fn check_cidrs(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A second range, of the other family, may be added to the first.
+/// Checks an update, which may only add a second range, of the other family.
 fn check_cidrs_update(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let changed = new.items("cidrs").zip(old.items("cidrs"));
     let changed = changed.filter(|(now, before)| now.text() != before.text());

@@ -50,13 +50,13 @@ const RULES: Rules = &[
     At("scheduling", &[Labels("nodeSelector"), Do(pods::check_tolerations), Do(same_tolerations)]),
 ];
 
-/// Tolerations differ in more than how long they tolerate.
+/// Checks that no two tolerations are equal except for `tolerationSeconds`.
 fn same_tolerations(scheduling: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for toleration in scheduling.items("tolerations") {
         let key = ["key", "operator", "value", "effect"].map(|member| toleration.str(member));
         if !seen.insert(key.map(str::to_owned)) {
-            // Upstream shows its own form of a toleration.
+            // The error shows the toleration in upstream's internal form.
             let [key, operator, value, effect] = key.map(|text| json::to_string(&text.into()));
             let seconds = json::to_string(toleration.get("tolerationSeconds").value());
             let shown = format!(

@@ -20,7 +20,7 @@ pub(crate) const KINDS: &[Kind] = &[kind("policy", "poddisruptionbudgets", BUDGE
 const BUDGET: Strategy = Strategy {
     qualified_finalizers: false,
     metadata_checked_once: true,
-    // Upstream's strategy checks no metadata of its own.
+    // Upstream's strategy does not check metadata, so every path segment is a valid name.
     name: NameRule::PathSegment,
     unconditional_update: false,
     validate: |new, _| errors(new, RULES),
@@ -70,7 +70,7 @@ fn shown(spec: &Field<'_>) -> String {
     format!("{{{}}}", shown.join(","))
 }
 
-/// A number of pods, or a part of them.
+/// Checks a number of pods or a percentage.
 fn count_or_percent(field: &Field<'_>, errors: &mut Errors) {
     match field.value() {
         Value::Int(..0) => errors.push(field.invalid(crate::checks::NOT_NEGATIVE)),

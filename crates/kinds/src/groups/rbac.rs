@@ -120,7 +120,7 @@ fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Errors
         check_subject(&subject, needs_namespace, &mut errors);
     }
     if old.is_some_and(|old| !same(old.get("roleRef"), binding.get("roleRef"))) {
-        // Upstream shows its own form of the reference.
+        // The error shows the reference in upstream's internal form.
         let members = [("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name")];
         let shown: Map = members
             .into_iter()

@@ -147,7 +147,8 @@ const CLAIM_TEMPLATE: Strategy = Strategy {
 
 const CLAIM_DEFAULTS: Defaults = &[At("spec", &[At("devices", &[Each("requests", REQUEST)])])];
 
-/// A request of any version: `v1beta1` has members of its own where the others have `exactly`.
+/// The defaults of a request of any version: in `v1beta1` the request itself has the members that
+/// `exactly` has in other versions.
 const REQUEST: Defaults = &[
     At("exactly", ALLOCATION),
     Each("firstAvailable", ALLOCATION),
@@ -166,7 +167,7 @@ const POOL_REQUEST: Strategy = Strategy {
     owned: STATUS_ALONE,
     unconditional_update: false,
     delete_returns_object: true,
-    // A request is answered once.
+    // The status of a request is set once.
     parts: &[Part {
         validate: |new, old| match same(old.get("status"), None) {
             true => Errors::new(),

@@ -33,7 +33,7 @@ const PRIORITY_CLASS: Strategy = Strategy {
         is_system.then_some("this is a system priority class and cannot be deleted")
     },
     default: |object| set(object, DEFAULTS),
-    // Upstream starts a count that it never raises.
+    // Upstream sets a generation that it never increments.
     prepare_create: |class| _ = class.object_entry("metadata").insert("generation", 1),
     validate: |new, old| {
         let mut errors = Errors::new();

@@ -51,7 +51,7 @@ const DRIVER: Strategy = Strategy {
     default: |object| set(object, DRIVER_DEFAULTS),
     validate: |new, old| {
         let mut wrong = errors(new, DRIVER_RULES);
-        // Upstream's path has another name for the first.
+        // Upstream's path has another name for `attachRequired`.
         if let Some(old) = old {
             let of = |object: &Value| object.at(&["spec", "attachRequired"]).cloned();
             if of(new) != of(old) {
@@ -72,7 +72,7 @@ const DRIVER: Strategy = Strategy {
                      set to true to prevent possible logging of tokens in volume attributes";
         (is_new && asks && !is_stated).then(|| words.to_owned()).into_iter().collect()
     },
-    // Upstream raises a generation that it does not start.
+    // Upstream increments the generation, but does not set it in a new object.
     prepare_update: |new, old| {
         if new.get("spec") != old.get("spec") {
             let next = object::generation(old).saturating_add(1);
@@ -175,7 +175,7 @@ fn check_drivers(spec: &Field<'_>, errors: &mut Errors) {
         }
         let mut keys = BTreeSet::new();
         for key in driver.items("topologyKeys") {
-            // Upstream's paths are that of the driver.
+            // As in upstream, these errors have the path of the driver.
             let key = driver.of(key.value());
             required(&key, "", errors);
             if !keys.insert(key.text().to_owned()) {
@@ -357,7 +357,8 @@ fn check_topologies(class: &Field<'_>, errors: &mut Errors) {
                 errors.push(key.duplicate());
             }
         }
-        // Upstream compares a term with all terms before it, and with an empty term for each.
+        // Upstream compares a term with all terms before it, and with one empty term for each term
+        // of the list.
         let empty = if labels.is_empty() { count } else { 0 };
         let before = terms.iter().filter(|term| **term == labels).count();
         let expressions = term.get("matchLabelExpressions").path();

@@ -31,7 +31,7 @@ const MIGRATION: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-/// The core group has no name.
+/// The group may be empty, because the core group has no name.
 const RULES: Rules = &[Do(|migration, errors| {
     let resource = migration.at(&["spec", "resource"]);
     check(&resource, &[Needed("resource", "resource is required to be set")], errors);
@@ -46,7 +46,8 @@ const RULES: Rules = &[Do(|migration, errors| {
     }
 })];
 
-/// A migration runs from one version on, and ends once.
+/// Checks a status: its resource version is immutable once it is set, and a migration that has
+/// succeeded or failed stays so.
 fn check_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let migration = Field::root(new);

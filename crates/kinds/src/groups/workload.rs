@@ -10,7 +10,7 @@ use crate::{
     rules::not_negative,
 };
 
-/// A workload has a selector, and it is not empty.
+/// Checks that a workload has a selector that is not empty.
 pub(super) fn check_selector(spec: &Field<'_>, empty: &str, errors: &mut Errors) {
     let selector = spec.get("selector");
     if !selector.is_set() {
@@ -23,7 +23,8 @@ pub(super) fn check_selector(spec: &Field<'_>, empty: &str, errors: &mut Errors)
     }
 }
 
-/// A workload's selector matches its pod template. An empty selector has an error of its own.
+/// Checks that a selector matches the labels of a workload's pod template. An empty selector has an
+/// error of its own.
 pub(super) fn check_labels(spec: &Field<'_>, selector: &Selector, errors: &mut Errors) {
     let labels = spec.at(&["template", "metadata", "labels"]);
     if !selector.matches_map(labels.value().as_object()) {
@@ -31,7 +32,7 @@ pub(super) fn check_labels(spec: &Field<'_>, selector: &Selector, errors: &mut E
     }
 }
 
-/// The template of pods that run for ever, of a workload that selects them.
+/// Checks the template of a workload whose pods run for ever and match its selector.
 pub(super) fn check_template(
     spec: &Field<'_>,
     old: Option<&Value>,
@@ -55,7 +56,7 @@ pub(super) fn old_template(old: Option<&Value>) -> Option<&Value> {
     old?.at(&["spec", "template"])
 }
 
-/// Pods of most workloads run for ever.
+/// Checks that the pods of a template run for ever, as those of most workloads do.
 pub(super) fn check_lasting(spec: &Field<'_>, kind: &str, errors: &mut Errors) {
     let pod = spec.at(&["template", "spec"]);
     let policy = pod.get("restartPolicy");
@@ -68,7 +69,7 @@ pub(super) fn check_lasting(spec: &Field<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// A workload's selector is immutable.
+/// Checks that a workload's selector is unchanged.
 pub(super) fn check_same_selector(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let selector = spec.get("selector");
     let is_changed = |old: &Value| old.at(&["spec", "selector"]) != selector.some();
@@ -77,7 +78,7 @@ pub(super) fn check_same_selector(spec: &Field<'_>, old: Option<&Value>, errors:
     }
 }
 
-/// A number, or a share of the replicas: `25%`.
+/// Checks a number, or a share of the replicas such as `25%`.
 pub(super) fn check_share(share: &Field<'_>, errors: &mut Errors) {
     match share.value().as_str() {
         Some(text) => share.all_invalid(formats::percent(text), errors),
@@ -85,7 +86,7 @@ pub(super) fn check_share(share: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A share is of at most all replicas.
+/// Checks that a share is at most 100 percent.
 pub(super) fn check_not_above_all(share: &Field<'_>, errors: &mut Errors) {
     if percentage(share).is_some_and(|percent| percent > 100) {
         errors.push(share.invalid("must not be greater than 100%"));
@@ -169,7 +170,7 @@ pub(super) fn warn(
 pub(super) const NAME_WORDS: &str =
     "this is used in Pod names and hostnames, which can result in surprising behavior";
 
-/// Where most workloads have their template.
+/// The path of the template in most workloads.
 pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
 
 /// The counts of workloads that maintain a number of replicas.

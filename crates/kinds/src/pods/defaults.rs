@@ -29,7 +29,7 @@ pub(crate) const POD: Defaults = &[
     At("status", &[Do(pod_ips)]),
 ];
 
-/// A PodTemplateSpec, in whatever it stands.
+/// A PodTemplateSpec, in every type that contains it.
 pub(crate) const POD_TEMPLATE: Defaults = &[In("spec", POD_SPEC)];
 
 const POD_SPEC: Defaults = &[
@@ -128,7 +128,7 @@ pub(crate) const DISKS: Defaults = &[
     At("scaleIO", &[Empty("storageMode", Text("ThinProvisioned")), Empty("fsType", Text("xfs"))]),
 ];
 
-/// A PersistentVolumeClaimSpec, in whatever it stands.
+/// A PersistentVolumeClaimSpec, in every type that contains it.
 pub(crate) const CLAIM_SPEC: Defaults = &[Unset("volumeMode", Text("Filesystem"))];
 
 /// The labels of a workload's pod template, if it has any.

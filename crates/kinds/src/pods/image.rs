@@ -1,7 +1,7 @@
-//! The pull policy that an image reference asks for.
+//! The default pull policy of an image reference.
 
-/// `Always` where the reference names the tag `latest`, or neither a tag nor a digest; else, and
-/// where it is no reference at all, `IfNotPresent`.
+/// Returns `Always` if the reference has the tag `latest`, or neither a tag nor a digest.
+/// Otherwise, and for an invalid reference, returns `IfNotPresent`.
 pub(crate) fn pull_policy(reference: &str) -> &'static str {
     match tag(reference) {
         Some("latest") => "Always",
@@ -71,7 +71,7 @@ fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(|b| inner(b) || b == b'.' || b == b'-')
 }
 
-/// `sha256:` and at least 32 hexadecimal digits.
+/// Whether the text is an algorithm, a colon and at least 32 hexadecimal digits.
 fn is_digest(digest: &str) -> bool {
     digest.split_once(':').is_some_and(|(algorithm, hex)| {
         !algorithm.is_empty() && hex.len() >= 32 && hex.bytes().all(|b| b.is_ascii_hexdigit())

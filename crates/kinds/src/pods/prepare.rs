@@ -11,14 +11,15 @@ use crate::{
     field::{Errors, Field},
 };
 
-/// Resets the members of a new pod that clients cannot set.
+/// Prepares a new pod: resets its status, merges label keys into selectors, and copies AppArmor
+/// profiles from annotations.
 pub(crate) fn begin(pod: &mut Value) {
     begin_status(pod);
     merge_label_keys(pod);
     profiles_from_annotations(pod);
 }
 
-/// A new pod waits to be scheduled.
+/// Sets the status of a new pod, which waits to be scheduled.
 fn begin_status(pod: &mut Value) {
     let mut status = Map::new();
     status.insert("phase", "Pending");
@@ -104,7 +105,7 @@ fn profiles_from_annotations(pod: &mut Value) {
     }
 }
 
-/// The profile that an annotation names, if it is right.
+/// The profile that an annotation names, if it is valid.
 fn profile_of(annotation: &str) -> Option<Value> {
     let profile = match annotation {
         "unconfined" => Value::from([("type", "Unconfined")]),

@@ -5,7 +5,7 @@ use pintle_value::Value;
 
 use crate::checks::items;
 
-/// The resources that count.
+/// The resources that determine the class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 /// Sums of the counted resources; `None` where nothing above zero was added.
@@ -14,7 +14,7 @@ type Sums = [Option<Quantity>; COUNTED.len()];
 /// The quality of service class of a pod.
 pub(crate) fn quality(pod: &Value) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    // Resources of the pod as a whole make those of its containers irrelevant, even where they are empty.
+    // If the pod as a whole has resources, even empty ones, those of its containers are ignored.
     let owners: Vec<&Value> = if spec.get("resources").is_some_and(|own| !own.is_null()) {
         vec![spec]
     } else {

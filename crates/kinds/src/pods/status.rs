@@ -93,7 +93,7 @@ pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
 const STATUSES: [&str; 3] =
     ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// Upstream's path is this.
+/// Checks the types of conditions. Upstream's path begins with `metadata` instead of `status`.
 fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     let path = Path::new("metadata").field("conditions");
     for (i, condition) in status.items("conditions").enumerate() {
@@ -106,7 +106,7 @@ fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A container that has terminated and is not restarted stays terminated.
+/// Checks that a container that has terminated and is not restarted stays terminated.
 fn check_transitions(status: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let (old_spec, old_status) = (old.get("spec"), old.get("status"));
     let policy = old_spec.str("restartPolicy");
@@ -179,7 +179,8 @@ fn check_host_ips(status: &Field<'_>, errors: &mut Errors) {
     check_ips(status, "hostIPs", errors);
 }
 
-/// At most one of each family. Upstream gives errors about an address to its item.
+/// Checks that addresses are valid, and that each family has at most one. As in upstream, an error
+/// about an address has the path of its item.
 fn check_ips(status: &Field<'_>, list: &str, errors: &mut Errors) {
     let ips: Vec<&str> = status.items(list).map(|item| item.str("ip")).collect();
     for (item, ip) in status.items(list).zip(&ips) {
@@ -202,7 +203,7 @@ fn check_ips(status: &Field<'_>, list: &str, errors: &mut Errors) {
     }
 }
 
-/// Upstream leaves `user` out of the path.
+/// Checks the users of containers. Upstream's path lacks `user`.
 fn check_users(status: &Field<'_>, spec: &Field<'_>, list: &str, errors: &mut Errors) {
     const ID_MAX: i64 = i32::MAX as i64;
     let is_windows = spec.at(&["os", "name"]).text() == "windows";

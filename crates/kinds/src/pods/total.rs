@@ -67,8 +67,9 @@ pub(super) fn of_containers(spec: &Value, list: &str) -> Amounts {
     together(items(spec, &["containers"]), items(spec, &["initContainers"]), list)
 }
 
-/// Adds the containers, which run concurrently; init containers run before them, so the largest of
-/// these counts.
+/// Adds the containers and the sidecars, which run concurrently. The other init containers run one
+/// by one before the containers, so only the largest of them counts, with the sidecars that run
+/// beside it.
 fn together(containers: &[Value], starting: &[Value], list: &str) -> Amounts {
     let mut running = Amounts::new();
     for container in containers {

@@ -21,7 +21,7 @@ pub(crate) use difference::difference;
 pub(crate) use ephemeral::validate_ephemeral_containers;
 pub(crate) use resize::{confine_resize, validate_resize};
 
-/// The members that the refusal of other changes names.
+/// The members that may change, as the error for another change lists them.
 const MAY_CHANGE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
     `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -51,7 +51,8 @@ pub(crate) fn validate_update(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// Some annotations are facts about the pod. The rest are checked once more, as upstream does.
+/// Checks that the AppArmor annotations and the mirror annotation are unchanged, and checks all
+/// annotations once more, as upstream does.
 pub(crate) fn check_annotation_changes(
     pod: &Field<'_>,
     old: &Value,
@@ -83,7 +84,7 @@ pub(crate) fn check_annotation_changes(
     check_annotations(&annotations, &pod.get("spec"), options, errors);
 }
 
-/// Images may change, their containers may not come or go; whether they did not.
+/// Checks the images, which may change. Returns false if containers were added or removed.
 fn check_images(spec: &Field<'_>, old: &Value, list: &str, errors: &mut Errors) -> bool {
     let count = old.get(list).and_then(Value::as_array).map_or(0, <[Value]>::len);
     if spec.items(list).len() != count {
@@ -100,7 +101,8 @@ fn check_images(spec: &Field<'_>, old: &Value, list: &str, errors: &mut Errors) 
     true
 }
 
-/// A deadline may be set, and then only be brought forward; whether nothing stands against looking on.
+/// Checks `activeDeadlineSeconds`, which may be set and then only be reduced. Returns false if
+/// upstream checks nothing further.
 fn check_deadline(spec: &Field<'_>, old: &Value, errors: &mut Errors) -> bool {
     let deadline = spec.get("activeDeadlineSeconds");
     let before = old.get("activeDeadlineSeconds").and_then(Value::as_int);
@@ -122,7 +124,8 @@ fn check_deadline(spec: &Field<'_>, old: &Value, errors: &mut Errors) -> bool {
     true
 }
 
-/// Tolerations may be added, and may last for another time.
+/// Checks that tolerations are only added, and that only `tolerationSeconds` changes in the old
+/// ones.
 fn check_added_tolerations(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let timeless = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -141,7 +144,7 @@ fn check_added_tolerations(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Gates may only be removed.
+/// Checks that scheduling gates are only removed.
 fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let old = Field::root(old);
     let known: BTreeSet<&str> = old.items("schedulingGates").map(|gate| gate.str("name")).collect();
@@ -160,7 +163,7 @@ fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
 /// Members of the spec whose changes are checked elsewhere.
 const LOOKED_AT: &[&str] = &["activeDeadlineSeconds", "schedulingGates", "tolerations"];
 
-/// All other members are immutable.
+/// Checks that all other members are unchanged.
 fn check_rest(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let mut munged = spec.value().clone();
     for member in LOOKED_AT {
@@ -186,7 +189,8 @@ fn check_rest(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Until it is let to the scheduler, it may still be narrowed where a pod can run.
+/// Checks the node selector and the node affinity of a pod with scheduling gates, whose update may
+/// only narrow the set of nodes on which the pod can run. Restores the stored values in `munged`.
 fn check_gated(spec: &Field<'_>, old: &Value, munged: &mut Value, errors: &mut Errors) {
     const REQUIRED: &[&str] = &[
         "affinity",
@@ -232,7 +236,8 @@ fn check_gated(spec: &Field<'_>, old: &Value, munged: &mut Value, errors: &mut E
     }
 }
 
-/// Whether a term of node affinity has all its requirements still, and in their order.
+/// Whether a node selector term still begins with all its old requirements, in their order. An
+/// empty term, which matches no node, must stay empty.
 fn only_adds(new: &Value, old: &Value) -> bool {
     let list = |term: &Value, member: &str| {
         term.get(member).and_then(Value::as_array).unwrap_or_default().to_vec()

@@ -71,7 +71,7 @@ impl<'a> Spec<'a> {
         lists.into_iter().flat_map(|list| self.field.items(list))
     }
 
-    /// Whether the pod's users are not the host's.
+    /// Whether the pod has its own user namespace.
     fn has_own_users(&self) -> bool {
         self.field.get("hostUsers").is_false()
     }
@@ -220,7 +220,7 @@ const GROUP: Rules = &[Do(|spec, errors| {
     }
 })];
 
-/// Whether a pod, or those of a class, may displace others.
+/// Checks the preemption policy of a pod or of a priority class.
 pub(crate) fn preemption_policy(policy: &Field<'_>, errors: &mut Errors) {
     if policy.is_set() {
         choice(policy, &["PreemptLowerPriority", "Never"], errors);

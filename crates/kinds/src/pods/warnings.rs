@@ -40,7 +40,7 @@ pub(crate) fn warn_of_claim(spec: &Field<'_>) -> Vec<String> {
 /// Returns warnings about deprecated sources of a PersistentVolume.
 pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
-    // Upstream does not warn of the others.
+    // Upstream does not warn of these three here.
     let has_warning = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
     for (member, name, words) in OLD_VOLUMES.iter().filter(|(member, ..)| has_warning(member)) {
         if spec.has(member) {
@@ -77,7 +77,7 @@ impl Warnings {
         self.0.push(format!("{path}: {words}"));
     }
 
-    /// Amounts of bytes are whole.
+    /// Warns of an amount of bytes that is not whole.
     fn add_fraction(&mut self, amount: &Field<'_>) {
         let is_whole = |amount: Quantity| amount.milli_value() % 1000 == 0;
         if amount.text().parse().is_ok_and(|amount| !is_whole(amount)) {
@@ -104,7 +104,7 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Volume sources that are going or gone.
+/// Volume sources that are deprecated or no longer work.
 const OLD_VOLUMES: &[(&str, &str, &str)] = &[
     (
         "photonPersistentDisk",
@@ -121,7 +121,7 @@ const OLD_VOLUMES: &[(&str, &str, &str)] = &[
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// Labels of nodes that have other names now.
+/// Node labels that were renamed.
 const OLD_LABELS: &[(&str, &str)] = &[
     ("beta.kubernetes.io/arch", r#"deprecated since v1.14; use "kubernetes.io/arch" instead"#),
     ("beta.kubernetes.io/os", r#"deprecated since v1.14; use "kubernetes.io/os" instead"#),
@@ -304,7 +304,8 @@ fn warn_of_container(
     warn_of_variables(container, warnings);
 }
 
-/// A variable may build on its former value, but not replace it.
+/// Warns of a variable that hides an earlier one: it may extend the earlier value, but not replace
+/// it.
 fn warn_of_variables(container: &Field<'_>, warnings: &mut Warnings) {
     let mut seen = BTreeSet::new();
     for variable in container.items("env") {

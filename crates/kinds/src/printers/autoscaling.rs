@@ -74,7 +74,7 @@ fn min_pods(autoscaler: &Value) -> Value {
     }
 }
 
-/// The most metrics that the cell has room for.
+/// How many metrics the cell shows.
 const SHOWN_MAX: usize = 2;
 
 fn targets(autoscaler: &Value) -> Value {
@@ -89,8 +89,8 @@ fn targets(autoscaler: &Value) -> Value {
     with_more(shown, metrics.len().saturating_sub(SHOWN_MAX)).into()
 }
 
-/// The current and the target value of a metric. `status` is the entry at the same index of the
-/// status; one of another type is ignored.
+/// The current and the target value of a metric. `status` is the entry of the status at the same
+/// index; an entry of another type is ignored.
 fn target(metric: &Value, status: Option<&Value>) -> String {
     let kind = match str_at(metric, "type") {
         "External" => "external",

@@ -88,7 +88,8 @@ fn requested_duration(request: &Value) -> Value {
     }
 }
 
-/// Conditions count by their type alone here: they are set once and never taken back.
+/// Only the types of conditions decide here, because the status of these conditions is always
+/// `True`.
 fn signing_condition(request: &Value) -> Value {
     let conditions = items_at(request, "status.conditions");
     let is = |kind: &str| conditions.iter().any(|condition| str_at(condition, "type") == kind);

@@ -83,7 +83,7 @@ pub(super) enum Cell {
     ByTime(fn(&Value) -> table::Cell),
 }
 
-/// The column every table but the events' begins with.
+/// The first column of every table, except the table of events.
 pub(super) const NAME: Column = string("Name", Cell::Text("metadata.name"), NAME_TEXT).named();
 /// The description of a column with the object's name.
 pub(super) const NAME_TEXT: Description = Field("meta.v1.ObjectMeta", "name");
@@ -148,7 +148,7 @@ impl Column {
         Self { format: "name", ..self }
     }
 
-    /// A cell in each row that no column announces.
+    /// The column is not announced, but has a cell in each row.
     pub(super) const fn undeclared(self) -> Self {
         Self { declared: false, ..self }
     }

@@ -104,7 +104,7 @@ const STATUS: Columns = &[
     string("Message", Text("message"), Words("")),
 ];
 
-/// The first `Healthy` condition of a component: those have no `status` around them.
+/// The first `Healthy` condition of a component, whose conditions are not in a `status`.
 fn health(component: &Value) -> Option<&Value> {
     items_at(component, "conditions").iter().find(|c| str_at(c, "type") == "Healthy")
 }

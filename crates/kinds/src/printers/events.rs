@@ -36,7 +36,7 @@ const COLUMNS: Columns = &[
     string("Name", Text("metadata.name"), NAME_TEXT).named().wide(),
 ];
 
-/// An event of `events.k8s.io` in the form of the core group; one in that form stays as it is.
+/// An event of `events.k8s.io` in the form of the core group; an event in that form stays as it is.
 fn in_core_words(event: &Value) -> Cow<'_, Value> {
     let mut event = event.clone();
     to_core(&mut event);
@@ -77,7 +77,8 @@ fn message(event: &Value) -> Value {
     str_at(event, "message").trim().into()
 }
 
-/// How often it was observed; an events.k8s.io event without a series has no count.
+/// How often the event was observed: once if it has neither a series nor a count, like an event of
+/// events.k8s.io that is not repeated.
 fn count(event: &Value) -> Value {
     match at(event, "series") {
         Some(series) => int_at(series, "count").into(),

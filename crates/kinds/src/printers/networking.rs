@@ -19,7 +19,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind::new(GROUP, "ServiceCIDR", SERVICE_CIDR),
 ];
 
-/// Upstream declares no column for the age, yet rows have one; clients put up with it.
+/// Upstream declares no column for the age, but rows have a cell for it; clients accept this.
 const IP_ADDRESS: Columns = &[
     NAME,
     string("ParentRef", By(parent), Field("networking.v1.IPAddressSpec", "parentRef")),

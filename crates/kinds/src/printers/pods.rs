@@ -148,8 +148,8 @@ impl<'a> Summary<'a> {
         Self { ready: 0, restarts: Restarts::default(), status: status.into() }
     }
 
-    /// The summary up to the init container that holds the pod up, the restarts of sidecars alone,
-    /// and whether no init container holds it up.
+    /// Returns the summary up to the init container that blocks the pod, the restarts of the
+    /// sidecars only, and whether no init container blocks the pod.
     fn of_init_containers(pod: &'a Value) -> (Self, Restarts, bool) {
         let mut summary = Self::of_pod(pod);
         let mut sidecars = Restarts::default();

@@ -58,7 +58,7 @@ pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.str_at(&["metadata", "annotations", key])
 }
 
-/// Whether the object is on its way out.
+/// Whether the object is being deleted.
 pub(super) fn deleting(object: &Value) -> bool {
     has(object, "metadata.deletionTimestamp")
 }

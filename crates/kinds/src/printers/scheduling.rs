@@ -41,7 +41,7 @@ const POD_DISRUPTION_BUDGET: Columns = &[
     AGE,
 ];
 
-/// As v1.24 printed them.
+/// The columns are those of v1.24.
 const POD_SECURITY_POLICY: Columns = &[
     NAME,
     string(

@@ -63,7 +63,7 @@ fn with_times(value: Value) -> Value {
     }
 }
 
-/// The seconds of `-5m`, none of ``.
+/// The seconds in a text such as `-5m`; 0 if the text is empty.
 fn seconds(ago: &str) -> i64 {
     let Some(text) = ago.strip_prefix('-') else { return 0 };
     let (number, unit) = text.split_at(text.len() - 1);
@@ -139,13 +139,14 @@ fn facts() -> Option<Value> {
     Some(json::parse(&text).expect("the facts are JSON"))
 }
 
-/// A kind as this file names it, where the facts have `core/Pod` and `meta/Status`.
+/// A kind as this file names it; the facts have `core/Pod` and `meta/Status` for `Pod` and
+/// `Status`.
 fn name(kind: &str) -> &str {
     kind.strip_prefix("core/").or_else(|| kind.strip_prefix("meta/")).unwrap_or(kind)
 }
 
-/// Upstream has columns for it, but its storage uses the default ones
-/// (pkg/registry/storage/csistoragecapacity/storage), so clients see those.
+/// Upstream has columns for this kind, but its storage uses the default columns
+/// (pkg/registry/storage/csistoragecapacity/storage), so clients see the default columns.
 const DEFAULT_AFTER_ALL: &str = "storage.k8s.io/CSIStorageCapacity";
 
 #[test]
@@ -331,7 +332,7 @@ proptest! {
         for kind in KINDS.iter().copied().flatten() {
             let printer = printer(kind.group, kind.kind);
             let (cells, _) = cells(printer.row(&object), now);
-            // Addresses have a cell more, see there.
+            // IPAddresses have one cell more than columns (see their printer).
             let more = usize::from(kind.kind == "IPAddress");
             prop_assert_eq!(cells.len(), printer.columns().len() + more);
             let plain = |cell: &Value| {

@@ -30,7 +30,7 @@ pub(super) fn joined_with<T: AsRef<str>>(
     all
 }
 
-/// The most texts of a long list that a cell has room for.
+/// How many texts of a long list a cell shows.
 pub(super) const SHOWN_MAX: usize = 3;
 
 /// The first texts of a list with commas between, and how many more there are.
@@ -76,7 +76,8 @@ pub(super) fn access_modes(modes: &[Value]) -> String {
     joined(ABBREVIATIONS.iter().filter(|(mode, _)| present(mode)).map(|(_, short)| short))
 }
 
-/// Where a load balancer answers: each entry's address or else its host name, sorted, each once.
+/// The addresses of a load balancer: each entry's IP address or else its host name, sorted, each
+/// once.
 pub(super) fn load_balancer(object: &Value) -> String {
     let entries = items_at(object, "status.loadBalancer.ingress").iter();
     let fields = entries.map(|entry| filled(str_at(entry, "ip"), str_at(entry, "hostname")));

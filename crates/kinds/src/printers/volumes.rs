@@ -85,7 +85,8 @@ fn claim(volume: &Value) -> Value {
     }
 }
 
-/// The storage class of a volume or a claim: the annotation from before there was a member wins.
+/// The storage class of a volume or a claim: the annotation, which is older than the member, takes
+/// precedence.
 fn storage_class(object: &Value) -> Value {
     annotation(object, "volume.beta.kubernetes.io/storage-class")
         .unwrap_or_else(|| str_at(object, "spec.storageClassName"))

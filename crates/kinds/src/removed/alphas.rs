@@ -110,7 +110,8 @@ pub(super) const ROWS: &[Removed] = &[
 
 const RESOURCE_ALPHA: &str = "resource.k8s.io/v1alpha3";
 
-/// In v1alpha3 a capacity is its quantity; later versions have an object with the quantity as `value`.
+/// In v1alpha3 a capacity is its quantity; later versions have an object with the quantity as
+/// `value`.
 fn slice_to_v1(slice: &mut Value) {
     each_capacity(slice, |capacity| {
         *capacity = Value::from([("value", std::mem::take(capacity))]);

@@ -1,8 +1,8 @@
 //! Workloads, in `extensions/v1beta1`, `apps/v1beta1` and `apps/v1beta2` (MIG-37 … MIG-40).
 //!
 //! `apps/v1beta2` is `apps/v1` under another name. The older two take selectors and labels from the
-//! template, have other defaults, let selectors change, and have two members that `apps/v1` keeps in
-//! annotations (upstream: `pkg/apis/{extensions,apps}/*/{conversion,defaults}.go`).
+//! template, have other defaults, let selectors change, and have two members that `apps/v1` keeps
+//! in annotations (upstream: `pkg/apis/{extensions,apps}/*/{conversion,defaults}.go`).
 
 use pintle_meta::field::Errors;
 use pintle_value::{Map, Value};
@@ -165,7 +165,7 @@ fn daemon_set_from_v1(daemon_set: &mut Value) {
     }
 }
 
-/// Removes a zero generation, which v1beta1 distinguishes from an absent one and v1 does not.
+/// Adds a zero `observedGeneration`: v1beta1 always shows this member, v1 omits it if it is zero.
 fn stateful_set_from_v1(stateful_set: &mut Value) {
     set_api_version(stateful_set, "apps/v1beta1");
     members_at(stateful_set, &["status"]).entry_or("observedGeneration", || Value::Int(0));

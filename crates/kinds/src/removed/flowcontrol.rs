@@ -1,7 +1,7 @@
 //! Flow schemas and priority levels, in v1alpha1 and v1beta1 to v1beta3 (MIG-45).
 //!
-//! Shares of versions before v1beta3 have another name. In none of these versions can absent shares be
-//! distinguished from 0: v1beta3 has an annotation for that (upstream:
+//! Versions before v1beta3 have another name for shares. None of these versions can distinguish
+//! absent shares from 0; v1beta3 has an annotation for this (upstream:
 //! `pkg/apis/flowcontrol/v1beta*`).
 
 use pintle_value::{Map, Value};

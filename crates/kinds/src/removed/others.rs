@@ -416,7 +416,7 @@ fn on_label(operator: &'static str) -> Value {
     Value::from([("matchExpressions", vec![requirement])])
 }
 
-/// Removes the label that v1beta1 has for an empty selector; selectors of users never have it.
+/// Removes the label that marks an empty selector in v1beta1; selectors of users never have it.
 fn strip_label(selector: &mut Value) {
     let selector = selector.make_object();
     if let Some(labels) = selector.get_mut("matchLabels").and_then(Value::as_object_mut) {

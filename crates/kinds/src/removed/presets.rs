@@ -1,6 +1,7 @@
-//! PodPresets of `settings.k8s.io/v1alpha1` and AuditSinks of `auditregistration.k8s.io/v1alpha1`. They are
-//! stored and validated but have no effect: the admission plugin of the first and the audit backend of the
-//! second were removed (upstream: `pkg/apis/{settings,auditregistration}` of v1.15).
+//! PodPresets of `settings.k8s.io/v1alpha1` and AuditSinks of `auditregistration.k8s.io/v1alpha1`.
+//! They are stored and validated but have no effect: the admission plugin of the first and the
+//! audit backend of the second were removed (upstream: `pkg/apis/{settings,auditregistration}` of
+//! v1.15).
 
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};

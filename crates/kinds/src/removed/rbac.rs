@@ -1,7 +1,7 @@
 //! Roles and their bindings, in v1beta1 and v1alpha1 (MIG-33).
 //!
-//! v1beta1 is v1 under another name. A subject of v1alpha1 has an `apiVersion` where v1 has an `apiGroup`
-//! (upstream: `pkg/apis/rbac/v1alpha1`).
+//! v1beta1 is v1 under another name. A subject of v1alpha1 has an `apiVersion` where v1 has an
+//! `apiGroup` (upstream: `pkg/apis/rbac/v1alpha1`).
 
 use pintle_value::{Map, Value};
 

@@ -8,15 +8,15 @@
 //! rows:
 //! - set: {spec.replicas: -1}                 # the change; null removes a member
 //!   says: ['FieldValueInvalid spec.replicas: Invalid value: -1: must be …']
-//! - was: {spec.paused: true}                 # an update: the stored object's difference from the base
+//! - was: {spec.paused: true}                 # an update: the stored object, as a change to base
 //!   set: {spec.paused: false}
 //!   part: status                             # the subresource that is written, if there is one
 //! - set: {metadata.name: a.b}
 //!   warns: [metadata.name: …]
 //! ```
 //!
-//! A row without `says` must be accepted. A test decodes, defaults and prepares objects as the engine
-//! does.
+//! A row without `says` must be accepted. A test decodes, defaults and prepares objects as the
+//! engine does.
 
 use std::{fmt::Write, fs, path::PathBuf};
 
@@ -68,7 +68,7 @@ fn find<'a>(definitions: &'a [ResourceDefinition], name: &str) -> &'a ResourceDe
     found.next().unwrap_or_else(|| panic!("no resource: {name}"))
 }
 
-/// Checks a row, which is called by its file, its resource and its number there.
+/// Checks a row; `name` has its file, its resource and its index in the document.
 fn check(
     name: &str,
     definition: &ResourceDefinition,
@@ -167,7 +167,8 @@ fn texts(row: &Value, member: &str) -> Vec<String> {
     texts.iter().map(|text| text.as_str().expect("a text").to_owned()).collect()
 }
 
-/// The object with some fields changed. A field is `spec.ports[0].name` or `metadata.labels[a.b/c]`.
+/// The object with some fields changed. A field is `spec.ports[0].name` or
+/// `metadata.labels[a.b/c]`.
 fn edited(mut object: Value, changes: Option<&Value>) -> Value {
     for (field, value) in changes.and_then(Value::as_object).into_iter().flat_map(|m| m.iter()) {
         let steps: Vec<String> = steps(field);

@@ -255,7 +255,7 @@ fn metric(is_target: bool) -> impl Strategy<Value = Value> {
     .prop_map(|(kind, member, source)| object([("type", kind.into()), (member, source)]))
 }
 
-/// Whether a metric is CPU utilization, the one that v1 has.
+/// Whether a metric is CPU utilization, the only metric with a member in v1.
 fn is_cpu_use(metric: &Value) -> bool {
     metric.str_at(&["resource", "name"]) == Some("cpu")
         && metric.at(&["resource", "target", "averageUtilization"]).is_some()

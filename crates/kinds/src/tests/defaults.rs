@@ -56,7 +56,8 @@ fn pods() {
             "terminationGracePeriodSeconds":0,"securityContext":{},"enableServiceLinks":false,
             "schedulerName":"mine"}}"#,
     );
-    // A limit is a request too, of pods' containers; the host's network has the containers' ports.
+    // In pods, a container's limit is also the default of its request, and on the host's network
+    // its port is also the default of the host port.
     check(
         "pods",
         r#"{"spec":{"hostNetwork":true,"serviceAccount":"old","containers":[{"name":"a",
@@ -165,7 +166,7 @@ fn the_strategies_of_workloads() {
         ),
         ("apps/daemonsets", "updateStrategy", r#"{"type":"OnDelete"}"#, r#"{"type":"OnDelete"}"#),
         (
-            // An explicit type without bounds gets none.
+            // An explicit type without `rollingUpdate` gets no `rollingUpdate`.
             "apps/statefulsets",
             "updateStrategy",
             r#"{"type":"RollingUpdate"}"#,

@@ -31,7 +31,7 @@ fn resources_of_the_table_equal_the_entries() {
     let rows: BTreeSet<_> = generated::resources().iter().map(|r| (r.group, r.plural)).collect();
     let kinds: Vec<_> = groups::all().map(|kind| (kind.group, kind.resource)).collect();
     assert_eq!(rows, kinds.iter().copied().collect());
-    assert_eq!(rows.len(), kinds.len(), "an entry stands twice");
+    assert_eq!(rows.len(), kinds.len(), "an entry occurs twice");
     assert_eq!(everything().len(), generated::resources().len());
 }
 
@@ -188,7 +188,7 @@ fn the_runtime_config_switches_versions_and_resources() {
         ("v1=false", &[DEPLOYMENTS], &[PODS]),
         ("api/all=false, api/v1=true", &[PODS], &[DEPLOYMENTS]),
         ("apps/v1=true,apps/v1=false", &[PODS], &[DEPLOYMENTS]),
-        // The migration guide's example (MIG-43) names versions that are served no longer.
+        // The migration guide's example (MIG-43) names versions that are no longer served.
         ("admissionregistration.k8s.io/v1beta1=false,apiextensions.k8s.io/v1beta1", &[PODS], &[]),
         ("batch/v1beta1,extensions/v1beta1,admission.k8s.io/v1=false", &[PODS], &[]),
     ] {
@@ -202,7 +202,7 @@ fn the_runtime_config_switches_versions_and_resources() {
     }
 }
 
-/// Upstream responds 404 for them, whatever `--runtime-config` says.
+/// Upstream responds 404 for such a resource, even if `--runtime-config` enables its version.
 #[test]
 fn a_resource_of_a_feature_that_is_off_is_not_served() {
     const BUNDLES: &str = "certificates.k8s.io/v1beta1/clustertrustbundles";
@@ -214,7 +214,7 @@ fn a_resource_of_a_feature_that_is_off_is_not_served() {
     assert!(find(&bundles, BUNDLES).is_some() && find(&bundles, WORKLOADS).is_none());
     assert!(find(&with(Feature::GenericWorkload), WORKLOADS).is_some());
     let quiet = RuntimeConfig::default().with(Feature::ALL.into_iter().collect());
-    assert!(find(&definitions(&quiet), BUNDLES).is_none(), "a beta version is off by itself");
+    assert!(find(&definitions(&quiet), BUNDLES).is_none(), "a beta version is off by default");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn check_fields(key: &str, entry: &Value, labels: impl Iterator<Item = &'static 
         .collect();
     match key {
         "/pods" => _ = expected.insert("spec.host"), // an alias
-        // Upstream has the field and no label for it.
+        // Upstream has the field, but no label for it.
         "events.k8s.io/events" => _ = expected.remove("source"),
         _ => {}
     }
@@ -297,7 +297,7 @@ fn check_owned(key: &str, entry: &Value, strategy: &Strategy) {
         let mut versions = by_version.as_object().into_iter().flat_map(pintle_value::Map::values);
         // Upstream's entry for this resource names a version that is not served.
         let void = key == "certificates.k8s.io/podcertificaterequests";
-        // Facts of those that keep only some members are prose.
+        // If a subresource keeps only some members, its facts are prose.
         let Some(facts) = versions.next().and_then(Value::as_array).filter(|_| !void) else {
             continue;
         };
@@ -310,7 +310,7 @@ fn check_owned(key: &str, entry: &Value, strategy: &Strategy) {
         let part = if part == "main" { "" } else { part.as_str() };
         let Owned::Except(members) = strategy.owned(part) else { panic!("{key} {part}") };
         let members: BTreeSet<String> = members.iter().map(|path| path.join(".")).collect();
-        assert_eq!(members, facts, "{key} {part:?}: what nobody owns by such a write");
+        assert_eq!(members, facts, "{key} {part:?}: members that such a write does not own");
     }
 }
 

@@ -329,7 +329,7 @@ fn phases_of_volumes() {
     }
 }
 
-/// A taint's time of addition is set when the taint is added, and in a rule when its effect
+/// The server sets the time at which a taint was added, and in a rule sets it again if the effect
 /// changes.
 #[test]
 fn times_of_taints() {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::fact;
 use crate::groups;
 
-/// Names that the entries read, so that random trees reach deep.
+/// Names that the entries read, so that random trees have members for them.
 const NAMES: &[&str] = &[
     "metadata",
     "spec",

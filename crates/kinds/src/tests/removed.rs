@@ -103,19 +103,20 @@ fn removed_versions_have_deprecation_warnings() {
     }
 }
 
-/// Conversions by a kube-apiserver's scheme: an object in a removed version, the same with defaults
-/// in the current version, and that converted back.
+/// Conversions by a kube-apiserver's scheme: an object in a removed version, the same object with
+/// defaults in the current version, and the latter converted back.
 const CONVERTED: &str = include_str!("../../testdata/removed.jsonl");
 
-/// The same of random custom resource definitions of `v1beta1`, by the scheme of
+/// Such conversions of random custom resource definitions of `v1beta1`, by the scheme of
 /// `k8s.io/apiextensions-apiserver` v0.36.3.
 const DEFINITIONS: &str = include_str!("../../testdata/definitions.jsonl");
 
-/// The same of random autoscalers of `v2beta1` and `v2beta2`, by the scheme of Kubernetes v1.21.14.
+/// Such conversions of random autoscalers of `v2beta1` and `v2beta2`, by the scheme of Kubernetes
+/// v1.21.14.
 const AUTOSCALERS: &str = include_str!("../../testdata/autoscalers.jsonl");
 
-/// The same of objects of `resource.k8s.io/v1alpha3`, by the scheme of Kubernetes v1.33.5; the current
-/// version is v1beta2, which has v1's members.
+/// Such conversions of objects of `resource.k8s.io/v1alpha3`, by the scheme of Kubernetes v1.33.5;
+/// the current version is v1beta2, which has v1's members.
 const DEVICES: &str = include_str!("../../testdata/devices.jsonl");
 
 #[test]
@@ -138,7 +139,8 @@ fn devices_are_converted_as_by_upstream() {
     compare(DEVICES);
 }
 
-/// More such rows: the file that `PINTLE_CONVERSIONS` names, for example of `differential/definitions`.
+/// More such rows: the file that `PINTLE_CONVERSIONS` names, for example of
+/// `differential/definitions`.
 #[test]
 #[allow(clippy::print_stderr)]
 fn objects_of_a_file_are_converted_as_by_upstream() {
@@ -180,7 +182,7 @@ fn compare(rows: &str) {
         {
             pintle_crd::UNEXPRESSED.iter().for_each(|name| _ = spec.remove(name));
         }
-        // Upstream stores messages, in which an empty list is absent.
+        // Upstream stores Protobuf messages, in which an empty list is absent.
         let mut upstreams = read(&today, stored);
         for object in [&mut object, &mut upstreams] {
             drop_empty(&definition.schema, stored, object);
@@ -202,7 +204,7 @@ fn compare(rows: &str) {
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Where two trees differ first.
+/// The first difference between two trees.
 fn difference(ours: &Value, upstream: &Value) -> Option<String> {
     match (ours, upstream) {
         (Value::Object(a), Value::Object(b)) => {

@@ -164,7 +164,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     texts.map(|text| spelled_out(text.as_str().expect("a text"))).collect()
 }
 
-/// Expands the abbreviations of long messages that `pintle_meta::names` has and tests.
+/// Expands the abbreviations of long messages, whose exact words other tests check.
 fn spelled_out(text: &str) -> String {
     let words = |wrong: Vec<String>| wrong.into_iter().next().expect("words");
     let short = [
@@ -195,7 +195,7 @@ fn ready(definition: &ResourceDefinition, object: &Value) -> Value {
     object
 }
 
-/// Pairs a service's addresses, as the allocator does first.
+/// Pairs a service's addresses, as the allocator does before the strategy runs.
 fn pair_addresses(service: &mut Value) {
     let spec = service.object_entry("spec");
     let has_list = spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|l| !l.is_empty());

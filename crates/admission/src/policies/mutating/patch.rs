@@ -24,7 +24,8 @@ pub(super) enum Problem {
     Request(Status),
 }
 
-/// Returns the mutated object with defaults. `kind` is the object's, if it is not the resource's.
+/// Returns the mutated object. `kind` is the object's kind if it is not the resource's; only an
+/// object of the resource's kind gets defaults.
 pub(super) fn patched(
     policy: &Head,
     mutation: &Mutation,

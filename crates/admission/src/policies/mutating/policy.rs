@@ -12,7 +12,8 @@ use crate::policies::head::{Head, items, problem, text};
 pub(crate) struct Policy {
     pub(super) head: Head,
     pub(super) mutations: Vec<Mutation>,
-    /// True if the policy is evaluated wants_reinvocation when others change the object after it.
+    /// True if the policy is evaluated again when a later policy or webhook changes the object
+    /// (`reinvocationPolicy: IfNeeded`).
     pub(super) wants_reinvocation: bool,
 }
 

@@ -13,8 +13,8 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
 }
 
-/// Returns the failures of a policy with this spec, for the create of an object `a` with two replicas by `jane`,
-/// with the parameters `{"max": 1}`.
+/// Returns the failures of a policy with this spec, for the create of an object `a` with two
+/// replicas by `jane`, with the parameters `{"max": 1}`.
 fn failures(spec: &str) -> Vec<(String, Reason)> {
     let policy = Policy::read(&tree(&format!(r#"{{"metadata":{{"name":"p"}},"spec":{spec}}}"#)));
     let params = tree(r#"{"max":1}"#);
@@ -140,7 +140,7 @@ fn expressions_authorize_users() {
         let expected: Vec<&str> = Some(expected).filter(|e| !e.is_empty()).into_iter().collect();
         check(&validations(&format!(r#"{{"expression":"{expression}"}}"#)), &expected);
     }
-    // A message expression cannot use `authorizer`, but a variable that does.
+    // A message expression cannot use `authorizer`, but can use a variable that does.
     let asked = r#"{"name":"may","expression":"authorizer.path('/').check('get')"}"#;
     let spec = |message: &str| {
         format!(

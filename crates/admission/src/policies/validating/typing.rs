@@ -13,7 +13,7 @@ use crate::expressions::{ANYTHING, Compiler, Expected};
 use crate::matching::texts;
 use crate::policies::head::{at, items, text};
 
-/// The number of types that are checked, as in upstream.
+/// The largest number of types that are checked, as in upstream.
 const TYPES_MAX: usize = 10;
 
 /// A warning in the policy's status.

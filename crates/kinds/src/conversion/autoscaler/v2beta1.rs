@@ -8,7 +8,7 @@ use super::{
     set_api_version, take_annotations, to_annotation, with_names,
 };
 
-/// From v2beta1 to v2.
+/// Converts an autoscaler from v2beta1 to v2.
 pub(crate) fn to_v2(autoscaler: &mut Value) {
     set_api_version(autoscaler, "autoscaling/v2");
     let [_, _, _, behavior] = take_annotations(autoscaler);
@@ -19,7 +19,7 @@ pub(crate) fn to_v2(autoscaler: &mut Value) {
     }
 }
 
-/// From v2 to v2beta1.
+/// Converts an autoscaler from v2 to v2beta1.
 pub(crate) fn from_v2(autoscaler: &mut Value) {
     set_api_version(autoscaler, "autoscaling/v2beta1");
     take_annotations(autoscaler);

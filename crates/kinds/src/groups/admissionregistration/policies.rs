@@ -64,7 +64,8 @@ pub(super) fn validate_mutating(policy: &Value) -> Errors {
     errors
 }
 
-/// A mutating policy cannot match deletions. Upstream's paths do not have the index of the rule.
+/// Checks that a mutating policy matches no deletions. Upstream's paths do not have the index of
+/// the rule.
 fn check_mutating(constraints: &Field<'_>, errors: &mut Errors) {
     const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
     let path = constraints.at(&["resourceRules", "operations"]);
@@ -202,7 +203,7 @@ fn check_mutation(mutation: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Validates a binding; those of validating policies have actions.
+/// Validates a binding; bindings of validating policies have actions.
 pub(super) fn validate_binding(binding: &Value, has_actions: bool) -> Errors {
     let mut errors = Errors::new();
     let binding = Field::root(binding);

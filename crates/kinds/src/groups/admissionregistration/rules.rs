@@ -19,7 +19,7 @@ pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const CONDITIONS_MAX: usize = 64;
 
-/// A RuleWithOperations.
+/// The rules for a RuleWithOperations.
 pub(super) const RULE: Rules = &[
     Do(|rule, errors| stars(rule, "operations", "operations", errors)),
     Do(|rule, errors| {
@@ -49,7 +49,7 @@ fn stars(rule: &Field<'_>, list: &str, what: &str, errors: &mut Errors) {
     }
 }
 
-/// Resources and subresources: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`, `*/*`.
+/// Checks resources and subresources such as `pods`, `pods/log`, `pods/*`, `*/scale`, `*`, `*/*`.
 fn check_resources(rule: &Field<'_>, errors: &mut Errors) {
     let list = rule.get("resources");
     required(&list, "", errors);
@@ -90,7 +90,7 @@ fn check_resources(rule: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// MatchResources of policies and bindings.
+/// Checks the MatchResources of policies and bindings.
 pub(super) fn check_match(field: &Field<'_>, errors: &mut Errors) {
     check(field, &[OneOf("matchPolicy", MATCH_POLICIES)], errors);
     for member in ["namespaceSelector", "objectSelector"] {
@@ -116,7 +116,7 @@ pub(super) fn check_match(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The match conditions of webhooks and policies.
+/// Checks the match conditions of webhooks and policies.
 pub(super) fn check_conditions(holder: &Field<'_>, errors: &mut Errors) {
     let list = holder.get("matchConditions");
     let count = holder.items("matchConditions").len();

@@ -21,7 +21,8 @@ const HARMLESS: &[&str] = &["None", "NoneOnDryRun"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun", "Some", "Unknown"];
 const REINVOCATION: &[&str] = &["IfNeeded", "Never"];
 
-/// Validates a configuration. Errors that the stored one has already are accepted.
+/// Validates a configuration. Some errors are accepted if the stored configuration already has
+/// them.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let stored = old.map(|old| items(old, &["webhooks"]));
     let all = |rule: fn(&Value) -> bool| stored.is_none_or(|hooks| hooks.iter().all(rule));
@@ -89,7 +90,7 @@ fn check_hook(hook: &Field<'_>, needs_harmless: bool, errors: &mut Errors) {
     check_client(&hook.get("clientConfig"), errors);
 }
 
-/// A domain of three segments at least.
+/// Checks a webhook's name: a domain of at least three segments.
 fn full_name(name: &Field<'_>, errors: &mut Errors) {
     let wrong = names::dns1123_subdomain(name.text());
     if name.is_empty() {
@@ -102,13 +103,13 @@ fn full_name(name: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Where the webhook is: at a URL, or behind a service.
+/// Checks the address of the webhook: a URL or a service.
 fn check_client(config: &Field<'_>, errors: &mut Errors) {
     let (url, service) = (config.get("url"), config.get("service"));
     match (url.is_set(), service.is_set()) {
         (true, false) => check_url(&url, errors),
         (false, true) => {
-            // Upstream calls each by the other's name.
+            // Upstream's paths swap the two names.
             for (member, called) in [("namespace", "name"), ("name", "namespace")] {
                 required(&service.get(member).called(called), "", errors);
             }
@@ -122,7 +123,7 @@ fn check_client(config: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream shows the part of the URL that is wrong.
+/// Checks the URL. As in upstream, an error shows only the wrong part.
 fn check_url(url: &Field<'_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let text = url.text();
@@ -149,7 +150,7 @@ fn check_url(url: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A path of subdomains.
+/// Checks a path whose segments must be DNS subdomains.
 fn check_path(path: &Field<'_>, errors: &mut Errors) {
     let text = path.text();
     if matches!(text, "" | "/") {

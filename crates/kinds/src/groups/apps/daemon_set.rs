@@ -27,7 +27,7 @@ use crate::{
 pub(super) const DAEMON_SET: Strategy = Strategy {
     gated: pods::GATED_TEMPLATE,
     default: |object| {
-        // Every writer of a DaemonSet writes this annotation, as with upstream's conversion.
+        // As after upstream's conversion, every DaemonSet that a client writes has this annotation.
         let annotations = object::metadata_mut(object).entry_object("annotations");
         annotations.entry_or(TEMPLATE_GENERATION, || "0".into());
         set(object, DEFAULTS);
@@ -99,7 +99,7 @@ const DEFAULTS: Defaults = &[In(
 pub(crate) const ROLLING_NUMBERS: Row =
     At("rollingUpdate", &[Unset("maxUnavailable", Int(0)), Unset("maxSurge", Int(0))]);
 
-/// Without a selector a DaemonSet selects nothing, not even its own pods.
+/// Checks the selector. A DaemonSet without a selector selects nothing, not even its own pods.
 fn check_selector(spec: &Field<'_>, errors: &mut Errors) {
     let selector = spec.get("selector");
     errors.extend(validation::label_selector(selector.value(), &selector.path()));
@@ -131,7 +131,8 @@ fn strategy(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Pods go first or come first, one of the two.
+/// Checks that exactly one of `maxUnavailable` and `maxSurge` is not 0: an update first deletes old
+/// pods or first creates new ones.
 fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
     workload::check_share(&unavailable, errors);

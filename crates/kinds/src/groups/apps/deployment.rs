@@ -106,7 +106,8 @@ fn strategy(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Pods go or come first: both cannot be none.
+/// Checks that `maxUnavailable` and `maxSurge` are not both 0: an update must first delete old pods
+/// or first create new ones.
 fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
     workload::check_share(&unavailable, errors);

@@ -186,14 +186,15 @@ fn check_template(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     if !was_wrong {
         check_pods(spec, old_template, errors);
     }
-    // Upstream looks at the metadata once more.
+    // Upstream checks the metadata once more.
     let options = pods::Options::of_template(old_template);
     pods::check_template_metadata(&spec.get("template"), options, errors);
     workload::check_lasting(spec, "StatefulSet", errors);
 }
 
-/// Checks the pod template. Its pods have names of their own, and also the volumes of the claims
-/// that are created for them.
+/// Checks the pod template. The controller gives each pod its own host name and a volume for each
+/// claim template, so the template is checked without `hostname` and `subdomain`, and with these
+/// volumes.
 fn check_pods(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let template = spec.get("template");
     let claims: BTreeSet<&str> =

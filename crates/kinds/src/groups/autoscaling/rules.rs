@@ -78,7 +78,8 @@ enum Group {
     Unchecked,
 }
 
-/// Only ReplicationControllers of the core group can be scaled; an unchanged reference is accepted.
+/// Of the core group, only ReplicationControllers can be scaled; an unchanged reference is
+/// accepted.
 fn group_of_scaled(scaled: &Field<'_>, old: Option<&Value>) -> Group {
     let is_unchanged = |old: &Value| {
         let old = old.at(&["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
@@ -92,7 +93,8 @@ fn group_of_scaled(scaled: &Field<'_>, old: Option<&Value>) -> Group {
     }
 }
 
-/// Metrics may describe objects of the core group. One that was wrong lets others be.
+/// Metrics may describe objects of the core group. If a stored metric has an invalid version, no
+/// versions are checked.
 fn group_of_described(old: Option<&Value>) -> Group {
     let old = Field::root(old.unwrap_or(&Value::Null));
     let old = old.get("spec");

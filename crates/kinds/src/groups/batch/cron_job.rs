@@ -36,7 +36,7 @@ pub(super) const CRON_JOB: Strategy = Strategy {
     warnings: |new, old| {
         let mut warnings = workload::warn(new, old, TEMPLATE, Some(workload::NAME_WORDS));
         if old.is_some() && has_zone(new) {
-            // Upstream's path is this.
+            // Upstream's path is `spec.spec.schedule`.
             warnings.push(
                 "CRON_TZ or TZ used in spec.spec.schedule is not officially supported, see \
                  https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more \
@@ -49,7 +49,7 @@ pub(super) const CRON_JOB: Strategy = Strategy {
     ..COUNTED_WITH_STATUS
 };
 
-/// Of the Job's defaults, the template gets only those of pods.
+/// Of a Job's defaults, the template gets only those of pods and of failure conditions.
 const DEFAULTS: Defaults = &[In(
     "spec",
     &[
@@ -93,7 +93,7 @@ fn has_zone(cron_job: &Value) -> bool {
     cron_job.str_at(&["spec", "schedule"]).is_some_and(|schedule| schedule.contains("TZ"))
 }
 
-/// Old schedules contain a time zone; a stored one may keep it.
+/// Checks the schedule, which may have a time zone only if the stored schedule has one.
 fn check_schedule(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let schedule = spec.get("schedule");
     if schedule.is_empty() {
@@ -113,7 +113,7 @@ fn check_schedule(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// Jobs of a CronJob select their own pods.
+/// Checks that the template has no selector of its own, because each job gets a generated one.
 fn check_generated(job: &Field<'_>, errors: &mut Errors) {
     if let Some(selector) = job.find("selector") {
         errors.push(selector.invalid("`selector` will be auto-generated"));

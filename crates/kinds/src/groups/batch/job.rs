@@ -87,7 +87,7 @@ const DEFAULTS: Defaults = &[
     ),
 ];
 
-/// In specs of jobs, also within CronJobs.
+/// The default of conditions in specs of jobs, also within CronJobs.
 pub(super) const ON_CONDITIONS: Row = At(
     "podFailurePolicy",
     &[Each("rules", &[Each("onPodConditions", &[Empty("status", Text("True"))])])],
@@ -142,7 +142,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The spec with the selector, which a CronJob's has not; `old` is the job that is replaced.
+/// Checks the spec and its selector, which the spec in a CronJob does not have; `old` is the job
+/// that is replaced.
 fn check_selecting_spec(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     check_spec(spec, old.and_then(|old| old.get("spec")), errors);
     let selector = spec.get("selector");
@@ -169,7 +170,7 @@ fn check_generated(job: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
         errors.push(job.at(&["metadata", "uid"]).required(""));
     }
     let mut expected = own_labels(name, uid).to_vec();
-    // Jobs of old had no prefixed labels.
+    // Older jobs have no labels with a prefix.
     let had = |label| {
         old.is_none_or(|old| old.at(&["spec", "template", "metadata", "labels", label]).is_some())
     };
@@ -191,7 +192,7 @@ fn check_generated(job: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// Pods of indexed jobs are called after the job and their index.
+/// Checks the hostname of the last pod of an indexed job: the job's name and the pod's index.
 fn check_hostname(job: &Field<'_>, errors: &mut Errors) {
     let spec = job.get("spec");
     if let Some(completions @ 1..) = spec.get("completions").int()
@@ -290,7 +291,7 @@ fn check_changes(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
         && completions.is_set()
         && completions.int() != spec.get("parallelism").int()
     {
-        // Upstream's path is this.
+        // As in upstream, the error names `completions`.
         errors.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
     }
     same("selector", errors);

@@ -54,7 +54,8 @@ pub(super) fn validate(spec: &Field<'_>) -> Errors {
     errors
 }
 
-/// A key is sent in one of two ways. Whether the sender has it is found out where cryptography is.
+/// Checks that a key is sent in exactly one of two ways and is not too long. `pintle-server` checks
+/// that the sender has the private key.
 fn check_key(spec: &Field<'_>, errors: &mut Errors) {
     let [request, key, proof] =
         ["stubPKCS10Request", "pkixPublicKey", "proofOfPossession"].map(|name| spec.str(name));

@@ -17,7 +17,7 @@ use crate::{
 
 pub(crate) const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const EXPIRATION_SECONDS_MIN: i64 = 600;
-/// Conditions that are true or not there.
+/// Conditions whose only allowed status is `True`.
 const FINAL: &[&str] = &["Approved", "Denied", "Failed"];
 const VERDICTS: &[&str] = &["Approved", "Denied"];
 
@@ -53,7 +53,7 @@ pub(super) fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
     let now = Value::from(time::format(now.unix_seconds() * time::SECOND));
     let same =
         |one: &Value| ["type", "status"].map(|member| one.str_at(&[member]).map(str::to_owned));
-    // The first of several counts.
+    // Of several stored conditions with the same type and status, the first decides.
     let stored: BTreeMap<_, &Value> =
         items(old, &["status", "conditions"]).iter().rev().map(|one| (same(one), one)).collect();
     let list = new.object_entry("status").get_mut("conditions").and_then(Value::as_array_mut);

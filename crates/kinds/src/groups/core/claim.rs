@@ -135,7 +135,8 @@ fn check_changes(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     check_mode_and_attributes(claim, &old_claim, errors);
 }
 
-/// Upstream leaves the spec out of the path of the mode.
+/// Checks changes of the volume mode and of the attributes class. As in upstream, the path of the
+/// mode lacks `spec`.
 fn check_mode_and_attributes(claim: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let path = ["spec", "volumeMode"];
     let (mode, old_mode) = (claim.at(&path), old.at(&path));
@@ -154,8 +155,8 @@ fn check_mode_and_attributes(claim: &Field<'_>, old: &Field<'_>, errors: &mut Er
     }
 }
 
-/// A claim's class may be set once, to the value of its annotation. If that is allowed, `new` is
-/// changed as if the class were not set.
+/// A claim's class may be set once: to the value of its stored annotation, or to any value if there
+/// is none. If that is allowed, the class is removed from `new`.
 fn keep_class(claim: &Field<'_>, old: &Value, new: &mut Value, errors: &mut Errors) {
     let annotation = |object: &Value| {
         object.str_at(&["metadata", "annotations", CLASS_ANNOTATION]).map(str::to_owned)
@@ -199,7 +200,7 @@ fn check_status(claim: &Field<'_>) -> Errors {
         basic_amount(&amount, &mut errors);
     }
     let resizes = status.get("allocatedResourceStatuses");
-    // Upstream's path is this.
+    // Upstream's path has this name.
     let resizes = resizes.called("allocatedResourceStatus");
     for (name, state) in resizes.pairs() {
         resource_key(&resizes, name, &mut errors);
@@ -226,7 +227,8 @@ fn basic_amount(amount: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// `storage` is the only native resource of a claim; drivers may have others.
+/// Checks the name of a resource, and returns whether it is valid. `storage` is the only native
+/// resource of a claim; drivers may have others.
 fn resource_key(list: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
     let wrong = names::qualified_name(name);
     let is_right = wrong.is_empty();

@@ -100,7 +100,8 @@ fn wrong_pair(certificate: &[&str], key: &[&str]) -> Option<String> {
     Some(format!("tls: {wrong}"))
 }
 
-/// `stringData` is `data` for people: it is written over it, and never read back.
+/// Encodes `stringData` into `data`, replacing existing keys, and removes it: clients can write
+/// `stringData`, but never read it.
 fn merge_string_data(secret: &mut Map) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
     let data = secret.entry_object("data");
@@ -109,7 +110,7 @@ fn merge_string_data(secret: &mut Map) {
     }
 }
 
-/// `immutable: true` cannot be taken back, and freezes the data.
+/// Checks that an immutable object stays immutable and keeps its data.
 fn data_unchanged(new: &Value, old: Option<&Value>, data: &[&str]) -> Errors {
     let is_immutable = |object: &Value| object.get("immutable").and_then(Value::as_bool);
     let Some(old) = old.filter(|old| is_immutable(old) == Some(true)) else { return Errors::new() };
@@ -167,7 +168,8 @@ fn check_type(secret: &Value, errors: &mut Errors) {
     }
 }
 
-/// A file that must be there and hold a JSON object, which messages do not show.
+/// Checks that a key exists and that its value is a JSON object (or `null`), which messages do not
+/// show.
 fn check_json(data: &Map, key: &str, errors: &mut Errors) {
     let path = Path::new("data").key(key);
     let Some(text) = data.get(key).and_then(Value::as_str) else {

@@ -71,7 +71,8 @@ const REACHABLE: Rules = &[Each(
 const REACHABLE_ADDRESS: Rules =
     &[Do(|address, errors| address.get("ip").all_invalid(special_ip(address.str("ip")), errors))];
 
-/// The endpoints of the server itself, which may be one that only its own machine reaches.
+/// Whether the endpoints are those of the API server itself, which only its own machine may be able
+/// to reach.
 pub(crate) fn is_servers_own(endpoints: &Value) -> bool {
     object::namespace(endpoints) == "default" && object::name(endpoints).starts_with("kubernetes")
 }
@@ -96,7 +97,8 @@ fn check_ports(subset: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// The controller's own objects are not its users' to mend.
+/// Warns of addresses that are not in canonical form, but not in the controller's objects, which
+/// users cannot correct.
 fn odd_addresses(endpoints: &Value) -> Vec<String> {
     const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
     let labels = object::labels(endpoints);

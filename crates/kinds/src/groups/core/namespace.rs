@@ -19,7 +19,7 @@ use crate::{
 
 /// The finalizer of the namespace controller.
 const FINALIZER: &str = "kubernetes";
-/// Those that need no domain.
+/// The finalizers that need no domain.
 const STANDARD_FINALIZERS: &[&str] = &[FINALIZER, "orphan", "foregroundDeletion"];
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -58,7 +58,8 @@ pub(super) const NAMESPACE: Strategy = Strategy {
     ],
     terminating: |namespace| set_phase(namespace, "Terminating"),
     deletion: Deletion::DependentsOnly,
-    // The first request only marks it (upstream: the storage of namespaces).
+    // The first request only marks the namespace as terminating (upstream: the storage of
+    // namespaces).
     held: |namespace| {
         !object::is_terminating(namespace) || !items(namespace, &["spec", "finalizers"]).is_empty()
     },

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A kubelet registers its node with a status, so a create stores the status and an update does not
-/// change it. Only a write to the status makes an owner of its fields.
+/// change it. Only writers of the `status` subresource own its fields.
 pub(super) const NODE: Strategy = Strategy {
     fields: &[selectable!(
         "spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]), of "spec"."unschedulable"

@@ -48,7 +48,7 @@ pub(super) const POD: Strategy = Strategy {
         Some(old) => pods::validate_update(new, old),
     },
     declared_rules: false,
-    // No warnings on updates: most updates are made by components.
+    // Updates give no warnings, because components make most of them.
     warnings: |new, old| if old.is_none() { pods::warn_of_pod(new) } else { Vec::new() },
     parts: &[
         Part {
@@ -74,7 +74,7 @@ pub(super) const POD: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-/// Pods alone end gracefully: when a kubelet has them and they still run.
+/// Only pods end gracefully, and only if they are on a node and have not finished.
 fn grace_period(pod: &Value) -> GracePeriod {
     let is_scheduled = pod.str_at(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty());
     let is_finished = matches!(pod.str_at(&["status", "phase"]), Some("Succeeded" | "Failed"));
@@ -84,7 +84,7 @@ fn grace_period(pod: &Value) -> GracePeriod {
     let seconds = pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int);
     match seconds {
         None | Some(0) => GracePeriod::Seconds(0),
-        // Upstream treats a negative period as the shortest.
+        // Upstream treats a negative period as one second.
         Some(seconds) => GracePeriod::Seconds(seconds.max(1)),
     }
 }

@@ -29,7 +29,7 @@ pub(super) const LIMIT_RANGE: Strategy = Strategy {
     metadata_checked_once: true,
     create_on_update: true,
     default: |object| set(object, DEFAULTS),
-    // Without a name it gets its uid as its name.
+    // A LimitRange without a name gets its UID as its name.
     prepare_create: |range| {
         if object::name(range).is_empty() {
             let unique = object::uid(range).to_owned();

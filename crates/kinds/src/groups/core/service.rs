@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(super) const SERVICE: Strategy = Strategy {
-    // DNS-1035 until RelaxedServiceNameValidation, which is on in v1.36 (DEF-05).
+    // Names were DNS-1035 labels until RelaxedServiceNameValidation, which is on in v1.36 (DEF-05).
     name: NameRule::DnsLabel,
     create_on_update: true,
     delete_returns_object: true,
@@ -56,7 +56,8 @@ const DEFAULTS: Defaults = &[
 const EXTERNAL: Defaults = &[Unset("externalTrafficPolicy", Text("Cluster")), INTERNAL];
 const INTERNAL: crate::defaults::Row = Unset("internalTrafficPolicy", Text("Cluster"));
 
-/// Three hours for services with affinity, nothing for those without.
+/// Sets the timeout of services with client IP affinity to three hours, and removes the
+/// configuration from services without affinity.
 fn session_affinity_config(spec: &mut Map) {
     match spec.get("sessionAffinity").and_then(Value::as_str) {
         Some("None") => _ = spec.remove("sessionAffinityConfig"),

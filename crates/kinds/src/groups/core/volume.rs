@@ -165,7 +165,7 @@ fn refuse_inline(spec: &Field<'_>, member: &str, words: &str, errors: &mut Error
     errors.push(spec.get(member).forbidden(format!("{words} {INLINE}")));
 }
 
-/// How much a volume holds, and nothing else.
+/// Checks the capacity: it has the amount of storage and nothing else.
 fn check_capacity(capacity: &Field<'_>, errors: &mut Errors) {
     if capacity.is_empty() {
         errors.push(capacity.required(""));
@@ -185,7 +185,8 @@ fn check_capacity(capacity: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Accepts unchanged values that no node can have.
+/// Checks the node affinity. If the stored one has values that no label can have, the new one may
+/// have such values, too.
 fn check_affinity(affinity: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let Some(required) = affinity.find("required") else {
         let words = "must specify required node constraints";
@@ -218,7 +219,7 @@ fn is_root(path: &str) -> bool {
     path.starts_with('/') && depth == 0
 }
 
-/// Members of the spec that are no source.
+/// Members of the spec that are not volume sources.
 const NO_SOURCE: &[&str] = &[
     "accessModes",
     "capacity",
@@ -270,7 +271,8 @@ fn check_changes(volume: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// A stored affinity, where labels that have new names in the new one are called by these.
+/// Returns the stored affinity, with deprecated labels renamed where the new affinity has the new
+/// name.
 fn renamed(stored: &Value, new: &Value) -> Value {
     const NAMES: &[(&str, &str)] = &[
         ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use pintle_value::{Value, json};
 
-/// The spec of a mandatory object, by the name of its list in the file and its own.
+/// The spec of a mandatory object, by the name of its list in the file and its own name.
 pub(super) fn spec(entries: &str, name: &str) -> Option<&'static Value> {
     static FILE: LazyLock<Value> = LazyLock::new(|| {
-        // A test reads the file.
+        // A test ensures that the file is valid.
         json::parse(include_bytes!("../../bootstrap/flowcontrol.json")).unwrap_or_default()
     });
     let is_it = |entry: &&Value| {

@@ -17,7 +17,7 @@ use crate::{
 
 const PRECEDENCE_MAX: i64 = 10_000;
 const QUEUES_MAX: i64 = 10_000_000;
-/// Bits of a request's hash, from which its hand of queues is dealt.
+/// The number of bits of a request's hash that choose its hand of queues.
 const HASH_BITS: u32 = 60;
 const EXEMPT: &str = "exempt";
 
@@ -226,7 +226,8 @@ pub(super) fn validate_level(level: &Value) -> Errors {
     errors
 }
 
-/// The mandatory levels are fixed, except what `exempt` reserves.
+/// Checks that a mandatory level has its fixed spec. Only `spec.exempt` of the level `exempt` may
+/// change.
 fn check_mandatory_level(name: &str, spec: &Field<'_>, errors: &mut Errors) {
     let Some(mandatory) = mandatory::spec("priorityLevels", name) else { return };
     let (mut found, mut but) = (spec.value().clone(), "");
@@ -268,7 +269,7 @@ fn check_limited(limited: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's message says `Limited` where it means the type of the response.
+/// Upstream's messages say `Limited` instead of `Queue`.
 fn check_response(response: &Field<'_>, errors: &mut Errors) {
     let (kind, queuing) = (response.get("type"), response.get("queuing"));
     match kind.text() {

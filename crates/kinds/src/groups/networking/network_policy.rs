@@ -50,7 +50,7 @@ fn check_port(port: &Field<'_>, errors: &mut Errors) {
             errors.extend(port_number(*number).map(|words| first.invalid(words)));
             let Some(last) = end.int() else { return };
             if last < *number {
-                // Upstream shows the other number.
+                // As in upstream, the error shows `port`, not `endPort`.
                 errors.push(end.invalid_as(*number, "must be greater than or equal to `port`"));
             }
             errors.extend(port_number(last).map(|words| end.invalid(words)));

@@ -46,7 +46,7 @@ pub(super) fn validate_template(spec: &Field<'_>) -> Errors {
 pub(super) struct Requests<'a>(BTreeMap<&'a str, BTreeSet<&'a str>>);
 
 impl<'a> Requests<'a> {
-    /// Those of a claim's `devices`.
+    /// The names in a claim's `devices`.
     pub(super) fn of(devices: &'a Value) -> Self {
         let list = |holder: &'a Value, member: &str| {
             holder.get(member).and_then(Value::as_array).unwrap_or_default()
@@ -188,7 +188,7 @@ pub(super) fn check_config(config: &Field<'_>, errors: &mut Errors) {
     check_raw(&opaque.get("parameters"), PARAMETERS_LENGTH_MAX, errors);
 }
 
-/// An object of any members that is not too long.
+/// Checks that a value is an object, with any members, whose JSON is not too long.
 pub(super) fn check_raw(raw: &Field<'_>, length_max: usize, errors: &mut Errors) {
     match raw.value() {
         Value::Null => errors.push(raw.required("")),

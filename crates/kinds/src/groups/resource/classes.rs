@@ -19,7 +19,7 @@ use crate::{
 const CONFIGS_MAX: usize = 32;
 const CONDITIONS_MAX: usize = 8;
 
-/// Validates a class. Unchanged members are not checked again.
+/// Validates a class. Unchanged selectors and configurations are not checked again.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let class = Field::root(new);
@@ -81,7 +81,7 @@ pub(super) fn check_taint(taint: &Field<'_>, old: Option<&Value>, errors: &mut E
     choice(&effect, EFFECTS, errors);
 }
 
-/// Validates the status of such a rule.
+/// Validates the status of a rule that taints devices.
 pub(super) fn validate_taint_status(rule: &Value) -> Errors {
     let mut errors = Errors::new();
     let rule = Field::root(rule);

@@ -1,4 +1,5 @@
-//! Names in dynamic resource allocation, and lists that are bounded and have nothing twice.
+//! Checks of names in dynamic resource allocation, and of lists that are bounded and have no
+//! duplicates.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +16,12 @@ pub(super) fn driver(field: &Field<'_>, errors: &mut Errors) {
     csi_driver_name(field, errors);
 }
 
-/// A short name, which must be there.
+/// Checks a DNS label, which is required.
 pub(super) fn label(field: &Field<'_>, errors: &mut Errors) {
     field.all_invalid(names::dns1123_label(field.text()), errors);
 }
 
-/// Long names with slashes between them.
+/// Checks the name of a pool: DNS subdomains with slashes between them.
 pub(super) fn pool(field: &Field<'_>, errors: &mut Errors) {
     if field.is_empty() {
         return errors.push(field.required(""));
@@ -55,7 +56,7 @@ pub(super) fn qualified(field: &Field<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// Such a name with a domain.
+/// Checks a qualified name that must have a domain.
 pub(super) fn fully_qualified(field: &Field<'_>, errors: &mut Errors) {
     qualified(field, field.text(), errors);
     if !field.text().contains('/') {
@@ -64,7 +65,7 @@ pub(super) fn fully_qualified(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A uuid in its usual form.
+/// Checks a UUID in its canonical form.
 pub(super) fn uuid(text: &str) -> Vec<String> {
     let fits = |(i, byte): (usize, u8)| match i {
         8 | 13 | 18 | 23 => byte == b'-',
@@ -95,7 +96,7 @@ fn identifier(field: &Field<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks each item of a list that is not too long.
+/// Checks the length of a list, and each item if the list is not too long.
 pub(super) fn each(
     holder: &Field<'_>,
     list: &str,
@@ -110,8 +111,8 @@ pub(super) fn each(
     holder.items(list).for_each(|field| item(&field, errors));
 }
 
-/// The same, for a list without duplicates; `key` is the member that identifies items, `""` if they
-/// are texts.
+/// Like `each`, for a list without duplicates; `key` is the member that identifies items, `""` if
+/// they are texts.
 pub(super) fn each_of_set(
     holder: &Field<'_>,
     list: &str,

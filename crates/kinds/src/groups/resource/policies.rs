@@ -13,7 +13,8 @@ use crate::{
 
 const VALUES_MAX: usize = 10;
 
-/// Checks the policy of a capacity: either listed values or a range, of which the default is one.
+/// Checks the policy of a capacity: either listed values or a range, which must contain the
+/// default.
 pub(super) fn check_policy(capacity: &Field<'_>, policy: &Field<'_>, errors: &mut Errors) {
     let (values, range) = (policy.get("validValues"), policy.get("validRange"));
     if !values.is_empty() && range.is_set() {

@@ -141,7 +141,7 @@ fn check_reach(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// From which nodes one device can be reached, where the slice leaves that to each.
+/// Checks the nodes that can reach one device, if the slice lets each device select its nodes.
 fn check_own_reach(device: &Field<'_>, is_per_device: bool, errors: &mut Errors) {
     const ONE_OF: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                           `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
@@ -220,7 +220,7 @@ fn check_device(device: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     });
 }
 
-/// Counters by name, of the set that `member` names.
+/// Checks counters by name, and the name of their set, which is in `member`.
 fn check_counters(holder: &Field<'_>, member: &str, errors: &mut Errors) {
     let (name, counters) = (holder.get(member), holder.get("counters"));
     if name.is_empty() {
@@ -284,7 +284,7 @@ fn check_text(text: &Field<'_>, is_version: bool, errors: &mut Errors) {
     }
 }
 
-/// `1.2.3-alpha.1+build.5`
+/// Whether a text is a semantic version such as `1.2.3-alpha.1+build.5`.
 fn is_semantic_version(text: &str) -> bool {
     let (rest, build) = match text.split_once('+') {
         Some((rest, build)) => (rest, Some(build)),

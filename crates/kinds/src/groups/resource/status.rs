@@ -26,7 +26,7 @@ const CONDITIONS_MAX: usize = 8;
 const DATA_LENGTH_MAX: usize = 10 * 1024;
 const ADDRESSES_MAX: usize = 16;
 
-/// A device as others name it.
+/// The driver, pool, device and share ID that identify an allocated device.
 type Device<'a> = [&'a str; 4];
 
 fn device(value: &Value) -> Device<'_> {
@@ -174,7 +174,8 @@ fn check_device(field: &Field<'_>, allocated: &BTreeSet<Device<'_>>, errors: &mu
     });
 }
 
-/// The conditions under which an allocation holds, and under which it has failed: both or none.
+/// Checks the conditions under which an allocation holds, and those under which it has failed: a
+/// device has both lists or none.
 pub(super) fn check_bindings(holder: &Field<'_>, errors: &mut Errors) {
     const LISTS: [&str; 2] = ["bindingConditions", "bindingFailureConditions"];
     const COUNT_MAX: usize = 4;

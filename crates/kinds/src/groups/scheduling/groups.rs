@@ -69,7 +69,7 @@ fn drop_of_templates(workload: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// One of the policies, and no more.
+/// Checks that exactly one policy is set.
 fn check_policy(policy: &Field<'_>, errors: &mut Errors) {
     let has = |member| policy.has(member);
     match (has("basic"), has("gang")) {

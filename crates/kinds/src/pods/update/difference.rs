@@ -1,12 +1,12 @@
-//! How two objects differ, for people to read, in the form of the tool that upstream prints it with:
-//! Go's names of members, and how many are the same.
+//! The difference between two objects as readable text, in the form of the library that upstream
+//! uses: members have Go's names, and equal members are only counted.
 
 use std::fmt::Write;
 
 use pintle_meta::field::shown;
 use pintle_value::{Map, Value};
 
-/// How two values of Go's type `name` differ.
+/// Returns the difference between two values of Go's type `name`.
 pub(crate) fn difference(name: &str, old: &Value, new: &Value) -> String {
     let mut text = format!("  {name}{{\n");
     write_changes(&mut text, old, new, 1);
@@ -14,13 +14,13 @@ pub(crate) fn difference(name: &str, old: &Value, new: &Value) -> String {
     text
 }
 
-/// One line: the sign of a change, the depth, and the value.
+/// Writes one line: the sign of a change, the indentation, and the value.
 fn line(text: &mut String, sign: char, depth: usize, what: &str) {
     let indent = "\t".repeat(depth);
     writeln!(text, "{sign} {indent}{what}").expect("writing to a String cannot fail");
 }
 
-/// The members or items of two values, those that are the same only counted.
+/// Writes the members or items that differ, and the numbers of equal ones between them.
 fn write_changes(text: &mut String, old: &Value, new: &Value, depth: usize) {
     let entries = match (old, new) {
         (Value::Object(old), Value::Object(new)) => member_pairs(old, new),

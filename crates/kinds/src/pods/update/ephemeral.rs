@@ -1,4 +1,4 @@
-//! Ephemeral containers: they may be added to a running pod, and that is all.
+//! Ephemeral containers may be added to an existing pod, but not changed or removed.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
     let list = spec.get("ephemeralContainers");
     let old_spec = Field::root(old);
     let old_spec = old_spec.get("spec");
-    // The last of a name counts.
+    // Of several containers with the same name, the last counts.
     let requested: BTreeMap<&str, Field<'_>> =
         spec.items("ephemeralContainers").map(|one| (one.str("name"), one)).collect();
     for container in old_spec.items("ephemeralContainers") {

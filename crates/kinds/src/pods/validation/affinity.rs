@@ -130,7 +130,7 @@ fn check_pod_term(term: &Field<'_>, options: Options, errors: &mut Errors) {
     key.all_invalid(names::qualified_name(key.text()), errors);
 }
 
-/// The labels of the pod itself that others must or must not share.
+/// Checks the keys of the pod's own labels whose values other pods must or must not have.
 fn check_label_keys(term: &Field<'_>, errors: &mut Errors) {
     for member in ["matchLabelKeys", "mismatchLabelKeys"] {
         let list = term.get(member);

@@ -52,7 +52,7 @@ pub(crate) fn check_annotations(
     }
 }
 
-/// Whether the stored pod's annotations have an invalid deletion cost.
+/// Whether annotations have an invalid deletion cost.
 pub(super) fn has_invalid_cost(annotations: Option<&Value>) -> bool {
     let cost = annotations.and_then(|annotations| annotations.str_at(&[DELETION_COST]));
     cost.is_some_and(|cost| !is_cost(cost))
@@ -80,7 +80,7 @@ fn is_app_armor(text: &str) -> bool {
     matches!(text, "" | "runtime/default" | "unconfined") || text.starts_with("localhost/")
 }
 
-/// A profile in a field and in its old annotation are the same.
+/// Checks that the profile in a field equals the one in its old annotation.
 pub(crate) fn check_agreement(annotations: &Field<'_>, spec: &Spec<'_>, errors: &mut Errors) {
     let pod = spec.field.at(&["securityContext", "seccompProfile"]);
     agree(annotations.value().str_at(&[SECCOMP_POD]), &pod, "seccomp", &pod, errors);
@@ -101,7 +101,7 @@ pub(crate) fn check_agreement(annotations: &Field<'_>, spec: &Spec<'_>, errors: 
     }
 }
 
-/// Errors are those of `at`.
+/// Compares a profile with its annotation; errors have the path of `at`.
 fn agree(
     annotation: Option<&str>,
     profile: &Field<'_>,

@@ -59,7 +59,7 @@ pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
         } else if !name.is_empty() {
             names.insert(container.str("name"));
         }
-        // They run one after the other.
+        // Init containers run one after the other, so they may use the same host ports.
         check_host_ports(&container, &mut BTreeSet::new(), errors);
         if is_sidecar(container.value()) {
             handlers::check_lifecycle(spec, &container, errors);
@@ -93,7 +93,7 @@ const NOT_EPHEMERAL: &[&str] = &[
     "lifecycle",
 ];
 
-/// Checks `ephemeralContainers`, which are not the pod's own.
+/// Checks `ephemeralContainers`, which are added to existing pods.
 pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
     const WORDS: &str = "cannot be set for an Ephemeral Container";
     let lasting = || spec.field.items("containers").chain(spec.field.items("initContainers"));
@@ -126,7 +126,8 @@ pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
     }
 }
 
-/// Images in pods, but not those in templates, have no blanks around them.
+/// Checks that an image has no blanks around it. Upstream checks this in pods, but not in
+/// templates.
 pub(super) fn check_image_padding(container: &Field<'_>, errors: &mut Errors) {
     let image = container.get("image");
     if image.text().trim() != image.text() {
@@ -181,7 +182,7 @@ fn check_ports(container: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A port of the host belongs to one container alone.
+/// Checks that the host ports of a container are not in `taken`, and adds them to it.
 fn check_host_ports(container: &Field<'_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
     for port in container.items("ports") {
         let host = port.get("hostPort");

@@ -13,7 +13,8 @@ const SEARCH_PATHS_MAX: usize = 32;
 const SEARCH_LENGTH_MAX: usize = 2048;
 const HOSTNAME_LENGTH_MAX: usize = 64;
 
-/// On the host's network a container's port is the host's. In a template it may yet become so.
+/// Checks that a pod on the host's network has host ports equal to its container ports. In a
+/// template an absent host port is accepted, because the pods get it later.
 pub(super) fn check_host_network(spec: &Spec<'_>, errors: &mut Errors) {
     if !spec.field.get("hostNetwork").is_true() {
         return;
@@ -95,7 +96,7 @@ pub(super) fn check_host_aliases(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks `hostnameOverride`, which excludes other members for the pod's name.
+/// Checks `hostnameOverride`, which excludes `setHostnameAsFQDN` and `hostNetwork`.
 pub(super) fn check_hostname(spec: &Field<'_>, errors: &mut Errors) {
     let Some(name) = spec.find("hostnameOverride") else { return };
     for member in ["setHostnameAsFQDN", "hostNetwork"] {

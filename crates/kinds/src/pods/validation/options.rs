@@ -7,40 +7,40 @@ use pintle_value::{Path, Value};
 use super::{annotations, security};
 use crate::field::{Errors, Field};
 
-/// How strict the rules are.
+/// How strict the rules are: each field except `is_pod` allows values that are otherwise refused.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Options {
     /// It is a Pod, and not a template of one.
     pub(crate) is_pod: bool,
-    /// Amounts of huge pages that are no multiple of their size.
+    /// Amounts of huge pages that are not a multiple of their size.
     pub(super) indivisible_huge_pages: bool,
     /// Values in required node affinity that no label can have.
     pub(super) invalid_node_values: bool,
-    /// Selectors of pods in affinity terms that are wrong.
+    /// Invalid label selectors in pod affinity terms.
     pub(super) invalid_affinity_selectors: bool,
-    /// Selectors of topology spread constraints that are wrong.
+    /// Invalid selectors of topology spread constraints.
     pub(super) invalid_spread_selectors: bool,
-    /// Keys of topology spread constraints that stand in the selector too.
+    /// Keys of topology spread constraints that the selector has, too.
     pub(super) invalid_spread_keys: bool,
     /// Paths of tokens that leave their volume.
     pub(super) any_token_path: bool,
     /// Kernel parameters of namespaces that are the host's.
     pub(super) any_host_parameters: bool,
-    /// Devices in pods with users of their own.
+    /// Block devices in pods with their own user namespace.
     pub(super) devices_with_own_users: bool,
-    /// Deletion costs that are no numbers.
+    /// Deletion costs that are not numbers.
     pub(super) any_deletion_cost: bool,
-    /// How volumes are labelled otherwise than `Recursive`.
+    /// SELinux change policies other than `Recursive`.
     pub(super) any_selinux_policy: bool,
 }
 
 impl Options {
-    /// For an update of a pod.
+    /// Returns the options for an update of a pod.
     pub(crate) fn of_pod(old: &Value) -> Self {
         Self { is_pod: true, ..Self::of(old) }
     }
 
-    /// For a template that replaces another one, or none.
+    /// Returns the options for a template that replaces `old`, or for a new one.
     pub(crate) fn of_template(old: Option<&Value>) -> Self {
         old.map_or_else(Self::default, Self::of)
     }

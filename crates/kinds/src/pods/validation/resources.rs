@@ -122,7 +122,8 @@ fn check_huge_page(name: &str, amount: &Field<'_>, options: Options, errors: &mu
     }
 }
 
-/// Huge pages are not to be had alone.
+/// Whether a list of resources has huge pages, and CPU or memory, without which huge pages are
+/// refused.
 #[derive(Default)]
 struct Kinds {
     has_basic: bool,
@@ -183,7 +184,7 @@ fn check_claims(spec: &Spec<'_>, resources: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks which changes of resources restart a container. Upstream gives errors to the list.
+/// Checks which changes of resources restart a container. As in upstream, errors name the list.
 pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     const RESOURCES: &[&str] = &["cpu", "memory"];
     const POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
@@ -210,7 +211,7 @@ pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Field<'_>, errors
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Resources without a domain that the API knows, quotas' included.
+/// The resources without a domain that the API knows, including those of quotas.
 const STANDARD: &[&str] = &[
     "configmaps",
     "cpu",
@@ -234,7 +235,7 @@ const STANDARD: &[&str] = &[
     "storage",
 ];
 
-/// Those that are counted in whole numbers, as all extended resources are.
+/// The standard resources that are counted in whole numbers, as all extended resources are.
 const COUNTED: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",

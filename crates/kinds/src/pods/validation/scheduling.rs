@@ -39,7 +39,7 @@ fn toleration_key(toleration: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream gives errors about the value to the operator.
+/// As in upstream, errors about the value have the path of the operator.
 fn toleration_value(toleration: &Field<'_>, errors: &mut Errors) {
     let (operator, value) = (toleration.get("operator"), toleration.str("value"));
     match operator.text() {
@@ -55,7 +55,8 @@ fn toleration_value(toleration: &Field<'_>, errors: &mut Errors) {
                 errors.push(operator.invalid_as(value, words));
             }
         }
-        // Upstream knows these two, behind a gate that is off.
+        // The feature gate of these two operators is off, but upstream's error for them lists all
+        // four.
         "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
         _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }
@@ -76,7 +77,7 @@ pub(super) fn check_readiness_gates(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks `schedulingGates`. Upstream gives errors about the name to the gate.
+/// Checks `schedulingGates`. As in upstream, errors about the name have the path of the gate.
 pub(super) fn check_scheduling_gates(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for gate in spec.items("schedulingGates") {
@@ -96,7 +97,7 @@ fn pair<'a>(constraint: &Field<'a>) -> (&'a str, &'a str) {
 /// Checks `topologySpreadConstraints`.
 pub(super) fn check_topology_spread(spec: &Field<'_>, options: Options, errors: &mut Errors) {
     let constraints: Vec<Field<'_>> = spec.items("topologySpreadConstraints").collect();
-    // Upstream refuses each but the last of those that are the same.
+    // Of constraints with the same pair, upstream refuses all but the last.
     let last: BTreeMap<_, usize> =
         constraints.iter().enumerate().map(|(i, constraint)| (pair(constraint), i)).collect();
     for (i, constraint) in constraints.iter().enumerate() {

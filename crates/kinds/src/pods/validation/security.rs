@@ -18,7 +18,7 @@ use crate::{
 pub(super) use os::check_os;
 pub(super) use windows::check_host_process;
 
-/// User and group ids are those of the kernel.
+/// The highest ID of a user or group.
 const ID_MAX: i64 = i32::MAX as i64;
 
 /// Checks a pod's `securityContext` and the namespaces that it shares with the host.
@@ -27,14 +27,15 @@ pub(super) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
     check(&context, IDS, errors);
     let share = spec.field.get("shareProcessNamespace");
     if share.is_true() && spec.field.get("hostPID").is_true() {
-        // Upstream looks for it in the context.
+        // As in upstream, the path is in the security context.
         let share = context.get("shareProcessNamespace");
         let words = "ShareProcessNamespace and HostPID cannot both be enabled";
         errors.push(share.invalid_as(true, words));
     }
     sysctls::check_sysctls(spec, &context, errors);
     check(&context, POD_CONTEXT, errors);
-    // SELinuxMount is off: only an old pod may have the other one.
+    // SELinuxMount is off, so only a pod whose stored form uses another policy may have
+    // `MountOption`.
     let policy = context.get("seLinuxChangePolicy");
     let is_new = !spec.options.any_selinux_policy;
     let allowed: &[&str] = if is_new { &["Recursive"] } else { &["MountOption", "Recursive"] };
@@ -87,7 +88,8 @@ pub(super) fn check_container(spec: &Spec<'_>, container: &Field<'_>, errors: &m
     check(&context, &[SECCOMP, Do(privileges), WINDOWS, APP_ARMOR], errors);
 }
 
-/// A privileged container cannot forbid privilege escalation.
+/// Checks that a container that is privileged or adds `CAP_SYS_ADMIN` does not forbid privilege
+/// escalation.
 fn privileges(context: &Field<'_>, errors: &mut Errors) {
     if !context.get("allowPrivilegeEscalation").is_false() {
         return;
@@ -152,12 +154,13 @@ pub(crate) fn app_armor_profile(profile: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A pod with users of its own shares nothing else with the host.
+/// Checks that a pod with its own user namespace shares no other namespaces with the host, and uses
+/// no block devices.
 pub(super) fn check_host_users(spec: &Spec<'_>, errors: &mut Errors) {
     if !spec.has_own_users() {
         return;
     }
-    // The names are upstream's.
+    // The second names are those in upstream's paths.
     for (member, name) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {

@@ -24,14 +24,14 @@ pub(super) use files::{has_backsteps, not_reserved};
 pub(crate) use persistent::check_persistent_sources;
 pub(crate) use sources::check_claim_metadata;
 
-/// The volumes of a pod that are as they should be, by name. Only these can be mounted.
+/// The valid volumes of a pod, by name. Only these can be mounted.
 pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
 
 /// One kind of volume source.
 pub(crate) struct Source {
     /// Its member in the volume.
     pub(crate) member: &'static str,
-    /// Its names in errors: as one source too many, and as the parent of its members.
+    /// Its names in errors: in the error for a second source, and in the paths of its members.
     pub(crate) names: [&'static str; 2],
     /// Its rules.
     pub(crate) rules: Rules,
@@ -44,7 +44,7 @@ pub(super) struct Owner<'a> {
     pub(super) options: Options,
 }
 
-/// Checks a pod's volumes.
+/// Checks a pod's volumes and returns the valid ones.
 pub(super) fn check_volumes<'a>(
     spec: &Field<'a>,
     owner: &Owner<'_>,
@@ -114,7 +114,8 @@ fn check_source(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
     }
 }
 
-/// The claim that is made for an ephemeral volume is named after the pod and the volume.
+/// Checks the name of the claim that is created for an ephemeral volume: the names of the pod and
+/// the volume.
 fn check_claim_name(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
     let name = volume.get("name");
     if owner.name.is_empty() || name.is_empty() {

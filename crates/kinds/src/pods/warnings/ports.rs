@@ -7,14 +7,15 @@ use pintle_value::Path;
 use super::LISTS;
 use crate::field::Field;
 
-/// A port of an earlier container, and its path.
+/// A port of a container, and its path.
 struct Port<'a> {
     path: Path,
     host_port: i64,
     host_ip: &'a str,
 }
 
-/// Warns of the ports of all containers, by number and protocol.
+/// Warns of a host IP without a host port, and of ports of all containers that have the same number
+/// and protocol and are duplicates or overlap.
 pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
     let mut ports: BTreeMap<(i64, &str), Vec<Port<'_>>> = BTreeMap::new();
     let containers: Vec<Field<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();

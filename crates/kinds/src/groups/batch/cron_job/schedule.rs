@@ -1,6 +1,6 @@
 //! Cron schedules of five fields, and the descriptors for some of them.
 //!
-//! Only the syntax is checked; the messages are those of upstream's cron library.
+//! The name of a time zone is not checked. The messages are those of upstream's cron library.
 
 use std::ops::RangeInclusive;
 
@@ -73,7 +73,7 @@ fn check_descriptor(descriptor: &str) -> Result<(), String> {
     }
 }
 
-/// `*`, `5`, `1-5`, `mon-fri`, and any of them with a step: `*/15`.
+/// Checks a range: `*`, `5`, `1-5`, `mon-fri`, or any of these with a step, such as `*/15`.
 fn check_range(range: &str, field: &Field) -> Result<(), String> {
     let (least, most) = (*field.values.start(), *field.values.end());
     let steps: Vec<&str> = range.split('/').collect();

@@ -2,9 +2,9 @@
 
 use crate::field::{Errors, Field};
 
-/// Above this many completions a job is hard to track.
+/// The number of completions above which a job with a high parallelism is hard to track.
 pub(super) const COMPLETIONS_HIGH: i64 = 100_000;
-/// The parallelism of jobs so large.
+/// The parallelism that is high for so many completions.
 pub(super) const PARALLELISM_HIGH: i64 = 10_000;
 const PARALLELISM_MAX: i64 = 100_000;
 const FAILED_MAX: i64 = 100_000;
@@ -57,7 +57,8 @@ pub(super) fn check_numbers(spec: &Field<'_>, errors: &mut Errors) {
 /// An interval of indexes, both ends included.
 pub(super) type Interval = (i64, i64);
 
-/// The intervals that a text names, of indexes below `completions`; how many indexes they are.
+/// Returns the number of indexes in the intervals of a text, all of which must be below
+/// `completions`.
 pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -75,7 +76,7 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The intervals that can be read.
+/// The valid intervals of a text.
 pub(super) fn intervals(text: &str, completions: i64) -> Vec<Interval> {
     text.split(',').filter_map(|part| interval(part, completions).ok()).collect()
 }

@@ -13,7 +13,7 @@ use crate::{
     rules::{Rule::NotNegative, Rules, check},
 };
 
-/// Which of the fields of a status have changed.
+/// Tells which fields of a status have changed.
 struct Changes<'a> {
     new: &'a Value,
     old: &'a Value,
@@ -83,7 +83,8 @@ fn check_uncounted(status: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Conditions exclude each other and follow upon each other.
+/// Checks that conditions do not exclude each other, and that each has the condition that it
+/// requires.
 fn check_complete(status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let is = |kind| is_true(changes.new, kind);
     let changed = |kinds: &[&str]| kinds.iter().any(|kind| changes.of_condition(kind));
@@ -105,7 +106,7 @@ fn check_complete(status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors
         errors.push(completion.required("completionTime is required for Complete jobs"));
     }
     let start = status.str("startTime");
-    // Times are in one form, in which their order is that of the texts.
+    // All times have one format, in which the texts sort as the times do.
     let is_before = !start.is_empty() && completion.is_set() && completion.text() < start;
     if is_before && (changes.of("startTime") || changes.of("completionTime")) {
         errors.push(completion.invalid("completionTime cannot be set before startTime"));
@@ -178,7 +179,7 @@ fn check_indexes(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, er
     }
 }
 
-/// The first index that is in both.
+/// The first index that is both completed and failed.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let failed = indexes::intervals(failed, completions);
     let completed = indexes::intervals(completed, completions);
@@ -217,7 +218,8 @@ fn check_rest(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, error
     }
 }
 
-/// A status cannot go back: it keeps conditions and counts that it has reached.
+/// Checks that a status keeps its terminal conditions, its completion time and (unless the job is
+/// suspended) its start time, and that its counts do not decrease.
 fn check_order(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let conditions = status.get("conditions");
     let was = |kind| is_true(changes.old, kind);

@@ -1,4 +1,5 @@
-//! When an indexed job has succeeded, though not all of its indexes have.
+//! The success policy of an indexed job: when the job has succeeded although not all of its indexes
+//! have.
 
 use pintle_meta::field::Error;
 

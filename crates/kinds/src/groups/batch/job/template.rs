@@ -63,7 +63,7 @@ fn take_node_affinity(to: &mut Value, from: &Value) {
         return;
     }
     take(to, from, &["spec", "affinity", "nodeAffinity"]);
-    // An affinity of which nothing is left is gone.
+    // An affinity that becomes empty is removed.
     let spec = to.object_entry("spec");
     if !has && spec.get("affinity").and_then(Value::as_object).is_some_and(|left| left.is_empty()) {
         spec.remove("affinity");

@@ -1,4 +1,5 @@
-//! The rules for Nodes, in upstream's order. Those of an update hold for writes of the status too.
+//! The rules for Nodes, in upstream's order. The rules for updates hold for writes of the status,
+//! too.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +63,7 @@ fn check_taints(node: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream shows its own form of a taint.
+/// The error for a duplicate taint, which shows the taint in upstream's internal form.
 fn same_taint(taint: &Field<'_>) -> Error {
     let shown = |member: &str| pintle_value::json::to_string(&taint.str(member).into());
     let time = taint.get("timeAdded");
@@ -90,7 +91,7 @@ fn check_resources(node: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's path is this.
+/// Checks the capacity of swap space. Upstream's path begins with `metadata`.
 fn check_swap(node: &Field<'_>, errors: &mut Errors) {
     let capacity = node.at(&["status", "nodeInfo", "swap", "capacity"]);
     if let Some(bytes @ ..=0) = capacity.int() {
@@ -162,7 +163,8 @@ fn check_ranges(node: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Immutable members may be set once if they are absent.
+/// Checks what an update may not change: `externalID`, and the pod ranges and the provider ID once
+/// they are set. Checks the addresses and taints, too.
 fn check_update(node: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let status = node.get("status");
@@ -198,7 +200,7 @@ fn check_update(node: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream shows its own form of an address.
+/// The error for a duplicate address, which shows the address in upstream's internal form.
 fn same_address(address: &Field<'_>) -> Error {
     let shown = |member: &str| pintle_value::json::to_string(&address.str(member).into());
     Error {

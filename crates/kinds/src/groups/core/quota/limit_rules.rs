@@ -38,7 +38,7 @@ pub(super) fn validate(range: &Value) -> Errors {
     errors
 }
 
-/// The lists that go together.
+/// The lists of limits.
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 
 fn check_names(limit: &Field<'_>, errors: &mut Errors) {
@@ -86,7 +86,9 @@ impl<'a> Limits<'a> {
         self.at(member).invalid_as(self.at(shown).text(), words)
     }
 
-    /// `low` may not be above `high`; upstream blames `blamed`, and shows `shown`.
+    /// Returns an error if the limit `low` is above the limit `high`; each has its member and its
+    /// name in the message. As in upstream, the error has the path of `blamed` and the value of
+    /// `shown`.
     fn order(&self, low: [&str; 2], high: [&str; 2], [blamed, shown]: [&str; 2]) -> Option<Error> {
         let (a, b) = (self.at(low[0]), self.at(high[0]));
         (compare(&a, &b) == Some(Ordering::Greater)).then(|| {
@@ -139,7 +141,8 @@ fn check_limits(limits: &Limits<'_>, errors: &mut Errors) {
     }
 }
 
-/// A limit is at least its request, and no more times it than the bounds allow.
+/// Checks that the ratio of limit to request is at least 1, and at most the maximum divided by the
+/// minimum.
 fn check_ratio(limits: &Limits<'_>, errors: &mut Errors) {
     let field = limits.at("maxLimitRequestRatio");
     let Some(ratio) = parse(&field) else { return };

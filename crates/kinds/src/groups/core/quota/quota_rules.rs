@@ -65,7 +65,7 @@ fn check_list(list: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// How many of the things that a quota limits, and that quotas know, are not in a scope.
+/// For each scope, the number of the quota's standard resources that the scope cannot limit.
 struct Beyond([usize; SCOPES.len()]);
 
 impl Beyond {

@@ -83,7 +83,7 @@ const TRAFFIC: Rules = &[
     OneOf("trafficDistribution", &["PreferClose", "PreferSameZone", "PreferSameNode"]),
 ];
 
-/// Whether a service has no address of its own.
+/// Whether a service is headless, which means that it has no cluster IP address.
 pub(super) fn is_headless(spec: &Field<'_>) -> bool {
     let mut ips = spec.items("clusterIPs");
     match (ips.next(), ips.next()) {
@@ -97,7 +97,7 @@ pub(super) fn is_balanced(spec: &Field<'_>) -> bool {
     spec.str("type") == "LoadBalancer"
 }
 
-/// Whether load balancers ask a service's nodes which of them are healthy.
+/// Whether load balancers check the health of the service on each node.
 pub(super) fn needs_health_check(spec: &Field<'_>) -> bool {
     is_balanced(spec) && spec.str("externalTrafficPolicy") == "Local"
 }
@@ -162,7 +162,7 @@ fn check_ports(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A port's number or name. One that is absent is set by the defaults.
+/// Checks a port's number or name. The defaults set an absent port.
 pub(super) fn port_or_name(port: &Field<'_>, errors: &mut Errors) {
     match port.value() {
         Value::Int(number) => errors.extend(port_number(*number).map(|words| port.invalid(words))),
@@ -297,7 +297,8 @@ fn check_node_ports(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream shows its own form of a port with nothing but number and protocol.
+/// Checks that no two ports have the same number and protocol. As in upstream, the error shows the
+/// port in upstream's internal form with only these two members set.
 fn check_same_ports(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for port in spec.items("ports") {
@@ -413,7 +414,7 @@ const INGRESS: Rules = &[
     Do(no_address),
 ];
 
-/// A host's name is not to be an address.
+/// Checks that a host name is not an IP address.
 fn no_address(point: &Field<'_>, errors: &mut Errors) {
     let host = point.get("hostname");
     if parse_ip(host.text()).is_some() {

@@ -29,7 +29,7 @@ pub(super) fn drop_unneeded(new: &mut Value, old: &Value) {
     if needs_external_policy(old) && !needs_external_policy(spec) {
         drop_unchanged(spec, old, &["externalTrafficPolicy"]);
     }
-    // Upstream stores it and never shows it.
+    // Upstream stores this member, but never shows it.
     if of(spec, "type") == "ExternalName" {
         spec.remove("internalTrafficPolicy");
     }
@@ -70,7 +70,7 @@ fn needs_health_port(spec: &Map) -> bool {
     is_balanced(spec) && of(spec, "externalTrafficPolicy") == "Local"
 }
 
-/// Whether the service is reached from outside, through nodes or at addresses of its own.
+/// Whether the service is reached from outside, through nodes or at external addresses.
 fn needs_external_policy(spec: &Map) -> bool {
     let external = spec.get("externalIPs").and_then(Value::as_array).unwrap_or_default();
     needs_node_ports(spec) || (of(spec, "type") == "ClusterIP" && !external.is_empty())

@@ -49,7 +49,7 @@ const SOURCE: Rules = &[
     ),
 ];
 
-/// A name must be a name here even if it is empty.
+/// Unlike elsewhere, an empty name is checked like any other.
 const KEY: Rules = &[
     Do(|reference, errors| {
         let name = reference.get("name");
@@ -58,7 +58,7 @@ const KEY: Rules = &[
     Named("key", formats::config_key),
 ];
 
-/// The fields of the pod that a variable may have.
+/// The fields of the pod that a variable may contain.
 const FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -86,7 +86,7 @@ fn check_value(variable: &Field<'_>, errors: &mut Errors) {
     errors.push(source.invalid_as("", words));
 }
 
-/// Checks `envFrom`. Upstream gives some errors to the list.
+/// Checks `envFrom`. As in upstream, some errors have the path of the list.
 pub(super) fn check_sources(container: &Field<'_>, errors: &mut Errors) {
     let list = container.get("envFrom");
     for source in container.items("envFrom") {
@@ -106,13 +106,12 @@ const FROM: Rules = &[
     At("secretRef", &[Named("name", name_or_prefix)]),
 ];
 
-/// Upstream checks the name as a prefix.
+/// As upstream, checks a name as if it were a prefix.
 fn name_or_prefix(name: &str) -> Vec<String> {
     names::subdomain_rule(name, true)
 }
 
-/// Variables may only be read from files in `emptyDir` volumes. A missing volume name has its own
-/// error.
+/// Checks that variables are only read from files in `emptyDir` volumes.
 pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors: &mut Errors) {
     for container in spec.all_containers() {
         for variable in container.items("env") {

@@ -135,7 +135,7 @@ fn check_port(action: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream gives errors about one header to the list.
+/// As in upstream, errors about one header have the path of the list.
 fn check_headers(action: &Field<'_>, errors: &mut Errors) {
     let list = action.get("httpHeaders");
     for header in action.items("httpHeaders") {

@@ -1,4 +1,4 @@
-//! Where a container sees the pod's volumes: mounts, and devices for volumes of blocks.
+//! How a container uses the pod's volumes: mounts, and devices for block volumes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Checks `volumeMounts`. Upstream gives some errors to the list.
+/// Checks `volumeMounts`. As in upstream, some errors have the path of the list.
 pub(super) fn check_mounts(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     let list = container.get("volumeMounts");
     let mut paths = BTreeSet::new();

@@ -27,8 +27,8 @@ pub(super) fn check_regular(container: &Field<'_>, errors: &mut Errors) {
     check_rules(container, errors);
 }
 
-/// The same for an init container: a sidecar is one that always restarts. Without a policy, rules
-/// are not checked.
+/// Checks an init container's restart policy and rules. Without a policy, the rules are not
+/// checked.
 pub(super) fn check_init(container: &Field<'_>, errors: &mut Errors) {
     let policy = container.get("restartPolicy");
     if policy.is_set() {

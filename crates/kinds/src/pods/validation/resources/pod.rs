@@ -44,7 +44,7 @@ fn check_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut Errors) {
             let most = resources.map("limits").get(name).and_then(|most| most.as_str());
             let Some(most) = most else { continue };
             if parse(limit.text()).zip(parse(most)).is_some_and(|(limit, most)| limit > most) {
-                // Upstream's path is this.
+                // This is upstream's path, although the container is not in `resources`.
                 let path = resources.path().field("containers").index(i).key(name).field("limits");
                 let words = format!("must be less than or equal to pod limits of {most}");
                 errors.push(pintle_meta::field::Error::invalid(&path, limit.value(), words));

@@ -41,7 +41,7 @@ const NOT_OF_WINDOWS_CONTAINERS: &[&str] = &[
     "runAsGroup",
 ];
 
-/// Members that are plain booleans, of which `false` is as good as absent.
+/// Members that are plain booleans, for which `false` is the same as absent.
 const PLAIN: &[&str] = &["hostPID", "hostIPC"];
 
 /// Checks `os`, and the members that an OS forbids.

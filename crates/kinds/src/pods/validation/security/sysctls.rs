@@ -70,8 +70,8 @@ pub(super) fn check_shared(spec: &Spec<'_>, name: &Field<'_>, errors: &mut Error
     }
 }
 
-/// With dots between the segments: a name whose first separator is a slash has them the other way
-/// round.
+/// Returns the name with dots between its segments: if its first separator is a slash, swaps dots
+/// and slashes.
 fn normal(name: &str) -> String {
     match name.find(['.', '/']) {
         Some(i) if name.as_bytes()[i] == b'/' => name

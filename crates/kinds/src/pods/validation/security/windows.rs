@@ -15,7 +15,7 @@ const CREDENTIAL_KIB_MAX: usize = 64;
 const DOMAIN_LENGTH: usize = 256;
 const USER_LENGTH_MAX: usize = 104;
 
-/// `windowsOptions` of pods and containers.
+/// The rules for `windowsOptions` of pods and containers.
 pub(super) const OPTIONS: Rules =
     &[Given("gmsaCredentialSpecName", names::dns1123_subdomain), Do(credential), Do(user_name)];
 
@@ -29,7 +29,7 @@ fn credential(options: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// `DOMAIN\User`, or the user alone.
+/// Checks a user's name: `DOMAIN\User`, or the user alone.
 fn user_name(options: &Field<'_>, errors: &mut Errors) {
     let Some(name) = options.find("runAsUserName") else { return };
     let mut refuse = |words: String| errors.push(name.invalid(format!("runAsUserName{words}")));
@@ -83,7 +83,8 @@ fn is_dns(domain: &str) -> bool {
     })
 }
 
-/// Checks that containers that are processes of the host are so together, and on the host's network.
+/// Checks `hostProcess`: if one container is a process of the host, all containers must be, and the
+/// pod must be on the host's network.
 pub(in crate::pods::validation) fn check_host_process(spec: &Spec<'_>, errors: &mut Errors) {
     const MEMBERS: &[&str] = &["securityContext", "windowsOptions", "hostProcess"];
     let pod = spec.field.at(MEMBERS);

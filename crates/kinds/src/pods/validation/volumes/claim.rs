@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A PersistentVolumeClaimSpec, wherever it is embedded.
+/// The rules for a PersistentVolumeClaimSpec, wherever it is embedded.
 pub(crate) const SPEC: Rules = &[
     Needed("accessModes", "at least 1 access mode is required"),
     Do(|spec, errors| {
@@ -60,7 +60,7 @@ fn same_sources(spec: &Field<'_>, errors: &mut Errors) {
 const ACCESS_MODES: &[&str] =
     &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Upstream gives errors about one mode to the list.
+/// Checks the access modes. As in upstream, an error about one mode has the path of the list.
 pub(crate) fn access_modes(spec: &Field<'_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
     let has = |wanted: fn(&str) -> bool| spec.items("accessModes").any(|mode| wanted(mode.text()));
@@ -75,7 +75,7 @@ pub(crate) fn access_modes(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream leaves `requests` out of the path.
+/// Checks the requested size. Upstream's path lacks `requests`.
 fn size(spec: &Field<'_>, errors: &mut Errors) {
     let resources = spec.get("resources");
     let storage = resources.value().at(&["requests", "storage"]).unwrap_or(&Value::Null);

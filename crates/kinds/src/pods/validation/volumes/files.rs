@@ -25,7 +25,7 @@ pub(super) fn check_mode(holder: &Field<'_>, member: &str, errors: &mut Errors) 
     }
 }
 
-/// A path that does not leave the directory that it is relative to.
+/// Checks that a path does not leave the directory that it is relative to.
 pub(crate) fn local_path(path: &Field<'_>, errors: &mut Errors) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
@@ -33,7 +33,7 @@ pub(crate) fn local_path(path: &Field<'_>, errors: &mut Errors) {
     no_backsteps(path, errors);
 }
 
-/// A path without `..`.
+/// Checks that a path has no `..`.
 pub(crate) fn no_backsteps(path: &Field<'_>, errors: &mut Errors) {
     if has_backsteps(path.text()) {
         errors.push(path.invalid("must not contain '..'"));
@@ -44,7 +44,7 @@ pub(crate) fn has_backsteps(path: &str) -> bool {
     path.split('/').any(|step| step == "..")
 }
 
-/// A local path that does not begin as the names of the kubelet's own files do.
+/// Checks a local path, which must not begin with `..` as the names of the kubelet's own files do.
 pub(crate) fn not_reserved(path: &Field<'_>, errors: &mut Errors) {
     local_path(path, errors);
     if path.text().starts_with("..") && !has_backsteps(path.text()) {
@@ -59,7 +59,7 @@ pub(super) fn downward_files(source: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Errors are those of `source`.
+/// Checks a file of a downward API volume; errors have the path of `source`.
 pub(super) fn check_downward_file(source: &Field<'_>, file: &Field<'_>, errors: &mut Errors) {
     let file = source.of(file.value());
     required(&file.get("path"), "", errors);
@@ -85,7 +85,7 @@ pub(super) fn check_downward_file(source: &Field<'_>, file: &Field<'_>, errors: 
     check_mode(&file, "mode", errors);
 }
 
-/// The fields that a file may have.
+/// The fields of the pod that a file may contain.
 const VOLUME_FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -112,7 +112,7 @@ const KNOWN_FIELDS: &[&str] = &[
     "status.podIPs",
 ];
 
-/// A reference to a field of the pod, which must be one of `allowed` or an entry of a map.
+/// Checks a reference to a field of the pod, which must be one of `allowed` or an entry of a map.
 pub(crate) fn field_reference(reference: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
     let (version, field) = (reference.get("apiVersion"), reference.get("fieldPath"));
     for needed in [&version, &field] {
@@ -164,7 +164,7 @@ pub(crate) const CONTAINER_RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-/// A reference to a resource of a container.
+/// Checks a reference to a resource of a container.
 pub(crate) fn resource_reference(reference: &Field<'_>, errors: &mut Errors) {
     let resource = reference.get("resource");
     let is_huge_page = ["limits.hugepages-", "requests.hugepages-"]

@@ -81,7 +81,7 @@ pub(crate) fn check_persistent_sources(spec: &Field<'_>, name: &str, errors: &mu
     let mut is_found = false;
     for source in SOURCES {
         let Some(field) = spec.find(source.member) else { continue };
-        // Upstream does not refuse this one in addition to others.
+        // Upstream accepts `flexVolume` in addition to another source.
         if is_found && source.member != "flexVolume" {
             let words = "may not specify more than 1 volume type";
             errors.push(field.called(source.names[0]).forbidden(words));

@@ -12,13 +12,13 @@ use crate::{
     signers::{SECONDS_MIN, seconds_max, signer_name, user_annotations},
 };
 
-/// A token of a service account lives at least ten minutes, in seconds.
+/// The shortest lifetime of a service account token.
 const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 const KEY_TYPES: &[&str] =
     &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
-/// Checks the sources, whose files may not be the same.
+/// Checks the sources, whose files must have different paths.
 pub(super) fn check_sources(volume: &Field<'_>, options: Options, errors: &mut Errors) {
     let mut files = Files { volume, paths: BTreeSet::new() };
     for source in volume.items("sources") {
@@ -81,7 +81,7 @@ impl Files<'_> {
     }
 }
 
-/// A key of the pod with its certificate, in one file or in two.
+/// Checks a pod certificate, which is projected with its key into one file or two.
 fn check_certificate(certificate: &Field<'_>, files: &mut Files<'_>, errors: &mut Errors) {
     let signer = certificate.get("signerName");
     signer_name(&signer, errors);
@@ -116,7 +116,8 @@ fn check_certificate(certificate: &Field<'_>, files: &mut Files<'_>, errors: &mu
     }
 }
 
-/// Upstream gives errors about the path to the volume, and not to the source.
+/// As in upstream, errors about the token's path have the path of the volume, not that of the
+/// source.
 fn check_token(volume: &Field<'_>, token: &Field<'_>, options: Options, errors: &mut Errors) {
     let seconds = token.get("expirationSeconds");
     let number = seconds.int().unwrap_or(0);

@@ -51,7 +51,7 @@ pub(super) const SOURCES: &[Source] = &[
     source("image", &[]),
 ];
 
-/// Checked after the reference, which only pods must have.
+/// The rules of an image that are checked after its reference; only pods must have a reference.
 pub(super) const IMAGE: Rules = &[Choice("pullPolicy", &["Always", "IfNotPresent", "Never"])];
 
 pub(super) const fn source(member: &'static str, rules: Rules) -> Source {
@@ -225,7 +225,7 @@ fn disk_address(disk: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A CSI driver's name.
+/// Checks the name of a CSI driver.
 pub(crate) fn driver_name(source: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     let driver = source.get("driver");
@@ -282,7 +282,7 @@ pub(crate) fn check_claim_metadata(metadata: &Field<'_>, errors: &mut Errors) {
 
 const FORMS: &str = "must be valid format starting with iqn, eui, or naa";
 
-/// The target's name must be there.
+/// Checks the name of the target, which is required.
 pub(super) fn check_target(name: &Field<'_>, forms: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(name.required(""));
