@@ -67,8 +67,13 @@ use pintle_value::Value;
 
 /// True for a write of a resource's objects, not of their subresources.
 fn is_of(write: &Attributes<'_>, group: &str, resource: &str) -> bool {
+    is_at(write, group, resource, "")
+}
+
+/// True for a write of a subresource of a resource's objects.
+fn is_at(write: &Attributes<'_>, group: &str, resource: &str, subresource: &str) -> bool {
     let of = &write.resource.resource;
-    of.resource == resource && of.group == group && write.subresource.is_empty()
+    of.resource == resource && of.group == group && write.subresource == subresource
 }
 
 /// True for a create of a resource.

@@ -15,7 +15,7 @@ use pintle_value::{Map, Value};
 
 use crate::known::Known;
 use crate::pods::{Amounts, amounts, items, total};
-use crate::{creates, forbidden, is_of};
+use crate::{creates, forbidden, is_at, is_of};
 
 /// The annotation that lists the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -56,7 +56,7 @@ impl Admission for LimitRanger {
         object: &mut Value,
         registry: &Registry,
     ) -> Result<(), Status> {
-        if creates(write, "", "pods") {
+        if limits_pod(write) && !is_terminating(write) {
             for range in self.ranges.within(write.namespace, registry)? {
                 set_defaults(object, &range);
             }
@@ -67,11 +67,8 @@ impl Admission for LimitRanger {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_claim =
             write.operation != Operation::Delete && is_of(write, "", "persistentvolumeclaims");
-        // An update of a pod cannot change the resources of its containers, so it is not checked.
-        let object = write.object.filter(|_| is_claim || creates(write, "", "pods"));
-        let Some(object) = object.filter(|object| !object::is_terminating(object)) else {
-            return Ok(Vec::new());
-        };
+        let is_limited = (is_claim || limits_pod(write)) && !is_terminating(write);
+        let Some(object) = write.object.filter(|_| is_limited) else { return Ok(Vec::new()) };
         for range in self.ranges.within(write.namespace, registry)? {
             let errors =
                 if is_claim { check_claim(object, &range) } else { check_pod(object, &range) };
@@ -81,6 +78,17 @@ impl Admission for LimitRanger {
         }
         Ok(Vec::new())
     }
+}
+
+/// True for a write that sets the resources of a pod's containers: a create or a resize. No other
+/// update can change them.
+fn limits_pod(write: &Attributes<'_>) -> bool {
+    creates(write, "", "pods")
+        || write.operation == Operation::Update && is_at(write, "", "pods", "resize")
+}
+
+fn is_terminating(write: &Attributes<'_>) -> bool {
+    write.old.is_some_and(object::is_terminating)
 }
 
 impl Limit {
