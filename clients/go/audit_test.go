@@ -212,12 +212,21 @@ func TestAuditOfStrangers(t *testing.T) {
 	ask(func(config *rest.Config) { config.UserAgent = strings.Repeat("a", 5000) }, "/nowhere/long")
 	ask(func(*rest.Config) {}, "/nowhere/%0a%7b%22kind%22:%22Event%22%7d")
 	ask(func(config *rest.Config) { config.BearerToken = "wrong" }, "/nowhere/token")
+	const watched = "/api/v1/namespaces/nowhere/pods?watch=1&x=/nowhere/"
+	ask(func(config *rest.Config) { config.BearerToken = "wrong" }, watched)
 	ask(func(*rest.Config) {}, "/nowhere/"+strings.Repeat("b", 8000))
-	eventually(t, "all events are in the log", func() bool { return len(eventsOf(t, file, "/nowhere/")) >= 5 })
-	for _, event := range eventsOf(t, file, "/nowhere/") {
+	eventually(t, "all events are in the log", func() bool { return len(eventsOf(t, file, "/nowhere/")) >= 6 })
+	events := eventsOf(t, file, "/nowhere/")
+	if len(events) != 6 {
+		t.Errorf("a request has more than one event: %v", events)
+	}
+	for _, event := range events {
 		want := "Metadata ResponseComplete get " + event.RequestURI + " 403 forbid"
 		if event.RequestURI == "/nowhere/token" {
 			want = "Metadata ResponseStarted get /nowhere/token 401 "
+		}
+		if event.RequestURI == watched {
+			want = "Metadata ResponseStarted watch " + watched + " 401 "
 		}
 		if event.String() != want || len(event.UserAgent) > 1100 {
 			t.Errorf("%s\n%+v", event, event)

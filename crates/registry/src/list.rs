@@ -29,11 +29,16 @@ pub(crate) async fn list(
     let wanted = Wanted::of(options)?;
     let (snapshot, from) = state(registry, target, wanted).await?;
     let (revision, all) = (snapshot.revision, snapshot.within(&target.namespace, &from));
+    let reads = &target.resource.collection()?.reads;
     if selection.is_of_view() {
+        let mut scanned = 0;
+        let all = all.inspect(|_| scanned += 1);
         let named = all.filter(|object| selection.is_named(object)).cloned().collect();
         let seen = target.resource.in_own_version(named).await?;
         let selected = seen.iter().filter(|object| selection.matches(object));
-        return page(target, revision, selected, options, false);
+        let list = page(target, revision, selected, options, false)?;
+        reads.count(scanned, &list);
+        return Ok(list);
     }
     work::ahead(announce_scan(
         snapshot.within(&target.namespace, &from),
@@ -44,14 +49,12 @@ pub(crate) async fn list(
     if selection.is_by_content() {
         index(snapshot.within(&target.namespace, &from), &target.resource).await;
     }
-    let reads = &target.resource.collection()?.reads;
     let looked_at = Cell::new(0);
     let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
     let selected = all.filter(|object| selection.matches(object));
     let list = page(target, revision, selected, options, selection.is_everything())?;
-    reads.lists.add(1);
-    reads.looked_at.add(looked_at.get() - list.remaining.unwrap_or(0));
-    reads.listed.add(list.objects.len() as u64);
+    // Objects after the page are only counted.
+    reads.count(looked_at.get() - list.remaining.unwrap_or(0), &list);
     Ok(list)
 }
 

@@ -8,6 +8,7 @@ use pintle_meta::Status;
 use pintle_store::Revision;
 use pintle_trace::{Layer, Timing};
 
+use crate::answer::List;
 use crate::operation::Operation;
 
 /// Upstream's buckets for the time that readers wait for a revision.
@@ -35,6 +36,15 @@ pub struct Reads {
     pub unreadable: Counter,
     /// How long readers waited for a revision.
     pub waits: Distribution,
+}
+
+impl Reads {
+    /// Counts a list that scanned a number of objects and returned some of them.
+    pub(crate) fn count(&self, scanned: u64, list: &List) {
+        self.lists.add(1);
+        self.looked_at.add(scanned);
+        self.listed.add(list.objects.len() as u64);
+    }
 }
 
 impl Default for Reads {

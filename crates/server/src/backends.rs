@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::Request;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use rustls::ClientConfig;
 
@@ -108,6 +109,19 @@ impl Drop for Answer {
     fn drop(&mut self) {
         let is_whole = self.body.is_end_stream();
         self.over.take().into_iter().for_each(|over| over(is_whole));
+    }
+}
+
+impl Answer {
+    /// Appends the first bytes of the body to `text`, until it has `bytes_max` bytes or the body
+    /// ends or fails. The text has what arrived even if the future is dropped.
+    pub(crate) async fn read_start(mut self, text: &mut Vec<u8>, bytes_max: usize) {
+        while text.len() < bytes_max
+            && let Some(Ok(frame)) = self.frame().await
+        {
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            text.extend_from_slice(&data[..data.len().min(bytes_max - text.len())]);
+        }
     }
 }
 

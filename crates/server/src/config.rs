@@ -284,9 +284,9 @@ impl Config {
         if let Err(error) = checked {
             return refuse("runtime-config", error.to_string());
         }
-        if self.effective_version.is_emulation() {
-            let ahead = self.feature_gates.ahead().join(", ");
-            let release = self.effective_version.emulation();
+        let ahead = self.feature_gates.ahead();
+        if self.effective_version.is_emulation() && !ahead.is_empty() {
+            let (release, ahead) = (self.effective_version.emulation(), ahead.join(", "));
             ::tracing::warn!(
                 "--emulated-version={release}: these features of later releases stay enabled: {ahead}"
             );

@@ -80,7 +80,10 @@ impl Network {
         let network = number(address) & !(size - 1);
         let last = network + (size - 1);
         let last = if family == Family::V4 { last.saturating_sub(1) } else { last };
-        Ok(Self { family, network, first: network + 1, last, size })
+        // Nothing follows the last address of IPv6; a range of it alone is empty.
+        let first = network.checked_add(1);
+        let (first, last) = first.map_or_else(|| (network, network - 1), |first| (first, last));
+        Ok(Self { family, network, first, last, size })
     }
 
     /// Whether a service can have the address.
@@ -110,7 +113,7 @@ impl Network {
         let upper = (self.first + reserved, self.last);
         let lower = (self.first, (self.first + reserved).saturating_sub(1));
         [upper, lower].into_iter().find_map(|(from, to)| {
-            let count = (to + 1).checked_sub(from).filter(|count| *count > 0)?;
+            let count = to.checked_sub(from)? + 1;
             let start = u128::from(random()) % count;
             let numbers = (0..count).map(|n| from + (start + n) % count);
             numbers.map(|number| self.family.address(number)).find(|address| is_free(*address))
@@ -119,7 +122,8 @@ impl Network {
 
     /// The number of addresses for services.
     pub(crate) fn size(&self) -> u64 {
-        u64::try_from((self.last + 1).saturating_sub(self.first)).unwrap_or(u64::MAX)
+        let size = self.last.checked_sub(self.first).map_or(0, |distance| distance + 1);
+        u64::try_from(size).unwrap_or(u64::MAX)
     }
 
     /// The number of addresses that are reserved for clients that choose one.
@@ -160,6 +164,14 @@ mod tests {
             ("0.0.0.0/0", Ok(("0.0.0.0/0", "0.0.0.1", "255.255.255.254"))),
             ("fd00::/112", Ok(("fd00::/112", "fd00::1", "fd00::ffff"))),
             ("fd00::/64", Ok(("fd00::/64", "fd00::1", "fd00::ffff:ffff:ffff:ffff"))),
+            (
+                "ffff:ffff:ffff:ffff::/64",
+                Ok((
+                    "ffff:ffff:ffff:ffff::/64",
+                    "ffff:ffff:ffff:ffff::1",
+                    "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+                )),
+            ),
             ("fd00::/63", Err("shortest allowed prefix length for service CIDR is 64, got 63")),
             ("10.0.0.0", Err("invalid CIDR address: 10.0.0.0")),
             ("10.0.0.0/33", Err("invalid CIDR address: 10.0.0.0/33")),
@@ -212,10 +224,16 @@ mod tests {
     /// Every address is found once, and the reserved ones last.
     #[test]
     fn all_addresses_are_found() {
-        for (text, expected, reserved) in
-            [("10.0.0.0/24", 254, 16), ("10.0.0.0/28", 14, 0), ("fd00::/120", 255, 16)]
-        {
+        for (text, expected, reserved) in [
+            ("10.0.0.0/24", 254, 16),
+            ("10.0.0.0/28", 14, 0),
+            ("10.0.0.0/32", 0, 0),
+            ("fd00::/120", 255, 16),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff00/120", 255, 16),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128", 0, 0),
+        ] {
             let network = network(text);
+            assert_eq!(network.size(), u64::try_from(expected).unwrap(), "{text}");
             let mut taken = BTreeSet::new();
             let mut last = Vec::new();
             while let Some(address) = network

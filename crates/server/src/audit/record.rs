@@ -174,9 +174,12 @@ impl Record {
         respond::Response::from_parts(head, body)
     }
 
-    /// Records the stage `ResponseStarted` of a long-running request.
+    /// Records the stage `ResponseStarted` of a long-running request. Without an authenticated user
+    /// that is the last stage, and a request that was refused because its first event could not be
+    /// recorded has none.
     pub(crate) async fn started(self: &Arc<Self>) {
-        if !self.recording.omits(Stage::ResponseStarted) {
+        let is_due = self.user.is_some() && !self.has_ended.load(Ordering::Relaxed);
+        if is_due && !self.recording.omits(Stage::ResponseStarted) {
             let facts = self.facts.lock().clone();
             let moment = self.moment(Stage::ResponseStarted, now().unix_micros, facts);
             self.audit.record(moment).finished().await;

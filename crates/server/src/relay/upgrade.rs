@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::Empty;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use pintle_streams::{Coupling, Pipe};
@@ -71,17 +71,9 @@ pub(crate) async fn ask(
 
 /// Reads the response of a backend that does not switch, within the time limit.
 async fn refusal(answer: backends::Response) -> Response {
-    let (mut head, mut body) = answer.into_parts();
+    let (mut head, body) = answer.into_parts();
     let mut text = Vec::new();
-    let read = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            let data = frame.data_ref().map_or(&[][..], |data| data);
-            text.extend_from_slice(&data[..data.len().min(REFUSAL_BYTES_MAX - text.len())]);
-            if text.len() == REFUSAL_BYTES_MAX {
-                return;
-            }
-        }
-    };
+    let read = body.read_start(&mut text, REFUSAL_BYTES_MAX);
     let _late = tokio::time::timeout(REFUSAL_TIMEOUT, read).await.is_err();
     headers::leave_connection(&mut head.headers);
     headers::leave_body(&mut head.headers);

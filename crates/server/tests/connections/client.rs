@@ -40,8 +40,9 @@ pub(crate) async fn server(kubelet: &Kubelet, change: impl FnOnce(&mut Config)) 
         kubelet.port
     );
     create(&server, "/api/v1/nodes", &node).await;
-    let containers =
-        ["c", "refuses", "redirects", "waits", "echoes", "floods"].map(container).join(",");
+    let containers = ["c", "refuses", "rants", "redirects", "waits", "echoes", "floods"]
+        .map(container)
+        .join(",");
     let pod = format!(
         r#"{{"metadata":{{"name":"p"}},"spec":{{"nodeName":"n","containers":[{containers}]}}}}"#
     );

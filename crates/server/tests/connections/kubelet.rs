@@ -131,6 +131,7 @@ fn answer(request: Request<Incoming>, shown: &str, open: Arc<Open>) -> Response<
             let code = request.uri().query().and_then(|query| query.split('=').nth(1));
             text(code.unwrap().parse().unwrap(), "not today")
         }
+        (_, "rants") => text(StatusCode::BAD_REQUEST, &"no".repeat(40_000)),
         (_, "redirects") => {
             let mut answer = text(StatusCode::FOUND, "");
             answer.headers_mut().insert("location", "https://127.0.0.1:1/".parse().unwrap());

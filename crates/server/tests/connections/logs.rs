@@ -28,6 +28,8 @@ async fn logs_are_requested_with_the_servers_certificate_and_errors_are_relayed(
             404,
             "the server could not find the requested resource ( pods/log p)".to_owned(),
         ),
+        // Of a long refusal, the beginning is relayed.
+        ("container=rants", 400, format!("\"{}\"", "no".repeat(25_000))),
         ("container=redirects", 500, format!(r#"Get \"{at}/redirects\": redirects forbidden"#)),
     ] {
         let (answered, text) = get(&server, &format!("{PODS}/p/log?{query}")).await;

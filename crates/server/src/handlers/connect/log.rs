@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, LOCATION};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt as _, Empty};
 use pintle_effects::{Destination, Kubelet, destination};
 use pintle_meta::{GroupResource, Reason, Status};
 
@@ -84,10 +84,7 @@ async fn ask(
 async fn refusal(answer: backends::Response, pod: &str) -> Status {
     let code = answer.status().as_u16();
     let mut text = Vec::new();
-    let mut body = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX);
-    while let Some(Ok(frame)) = body.frame().await {
-        text.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-    }
+    answer.into_body().read_start(&mut text, REFUSAL_BYTES_MAX).await;
     let text = lossy(&text);
     match code {
         500 => Status::internal(text),

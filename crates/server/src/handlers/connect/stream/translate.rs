@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use http::Request;
 use http::header::{CONNECTION, HOST, HeaderMap, LOCATION, UPGRADE};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::Empty;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use pintle_meta::Status;
@@ -139,10 +139,7 @@ async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
 /// text.
 async fn refusal(answer: backends::Response) -> String {
     let mut bytes = Vec::new();
-    let mut body = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX);
-    while let Some(Ok(frame)) = body.frame().await {
-        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-    }
+    answer.into_body().read_start(&mut bytes, REFUSAL_BYTES_MAX).await;
     let tree = json::parse(&bytes).unwrap_or_default();
     let member = |name| tree.str_at(&[name]).map(str::trim).filter(|text| !text.is_empty());
     let text = lossy(&bytes);
