@@ -148,11 +148,16 @@ resources:
 	data := filepath.Join(directory, "data")
 	flags := []string{"--data-dir=" + data, "--encryption-provider-config=" + file}
 	stored := func(what string) bool {
-		content, err := os.ReadFile(filepath.Join(data, "store", "store.redb"))
-		if err != nil {
-			t.Fatal(err)
+		for _, file := range []string{"store.journal", "store.redb"} {
+			content, err := os.ReadFile(filepath.Join(data, "store", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(content, []byte(what)) {
+				return true
+			}
 		}
-		return bytes.Contains(content, []byte(what))
+		return false
 	}
 
 	// A start waits for a plugin that fails at first.

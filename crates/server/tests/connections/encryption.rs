@@ -41,10 +41,11 @@ async fn create_config_map(server: &Running, name: &str) {
     create(server, CONFIG_MAPS, &object).await;
 }
 
-/// The number of occurrences of a prefix in the store's file.
+/// The number of occurrences of a prefix in the store's files.
 fn stored(directory: &Path, prefix: &str) -> usize {
-    let bytes = fs::read(directory.join("data/store/store.redb")).unwrap();
-    bytes.windows(prefix.len()).filter(|part| *part == prefix.as_bytes()).count()
+    let files = ["store.journal", "store.redb"];
+    let bytes = files.map(|file| fs::read(directory.join("data/store").join(file)).unwrap());
+    bytes.concat().windows(prefix.len()).filter(|part| *part == prefix.as_bytes()).count()
 }
 
 /// The number of reloads with a status, from `/metrics`.
