@@ -5,10 +5,10 @@ use pintle_schema::{any_kind, protobuf};
 use pintle_value::{cbor, json};
 use serde_json::Value;
 
-/// The media type of objects in Protobuf, and the prefix of that of watches.
+/// The media type of objects in Protobuf, and the prefix of the media type of watches.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// The media type of objects in CBOR, and the prefix of that of watches.
+/// The media type of objects in CBOR, and the prefix of the media type of watches.
 pub(crate) const CBOR: &str = "application/cbor";
 
 /// Parses a CBOR document.

@@ -1,11 +1,11 @@
 //! Sends the same requests to two servers and reports where the responses differ.
 //!
-//! Requests come from three sources: scripts without expectations (`differ/scenarios`), scripts that
-//! run for each kind (`differ/each`), and generators that vary the kinds' objects and schemas
-//! (`mutants`), create roles and review access (`rights`), or run several writers followed by
-//! watches (`histories`). Each scenario has its own namespace, with the same name on both servers,
-//! and names with the same suffix, so responses can be compared directly except for values that
-//! servers choose (`alike`).
+//! Requests come from three sources: scripts without expectations (`differ/scenarios`), scripts
+//! that run for each kind (`differ/each`), and generators that vary the kinds' objects and schemas
+//! (`mutants`), write and read a kind in all its versions (`versions`), create roles and review
+//! access (`rights`), or run several writers followed by watches (`histories`). Each scenario has
+//! its own namespace, with the same name on both servers, and names with the same suffix, so
+//! responses can be compared directly except for values that servers choose (`alike`).
 //!
 //! Without a reference the responses are compared with recorded verdicts.
 
@@ -44,7 +44,7 @@ use verdicts::Recorded;
 pub struct Campaign {
     /// The folder with kinds, scenarios, known differences and verdicts.
     pub folder: PathBuf,
-    /// Only scenarios with one of these words in their names.
+    /// Only scenarios with one of these words in their names; empty means all.
     pub only: Vec<String>,
     /// The seed of random requests.
     pub seed: u64,
@@ -65,7 +65,7 @@ pub struct Finding {
     pub question: String,
     /// The differences.
     pub differences: Vec<Difference>,
-    /// The number of the known difference that matches each, if one does.
+    /// For each difference, the number of the known difference that matches it, if there is one.
     known: Vec<Option<usize>>,
 }
 
@@ -75,7 +75,7 @@ impl Finding {
         self.known.contains(&None)
     }
 
-    /// In JSON.
+    /// The finding in JSON.
     pub fn to_json(&self) -> String {
         let differences: Vec<Value> = self
             .differences
@@ -113,8 +113,9 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Sends the requests to one server, and to the reference or compares recorded verdicts; calls
-/// `each` for every new difference.
+/// Sends the requests to a server, and compares its responses with those of the reference, or with
+/// recorded verdicts if there is no reference. Calls `each` for every response with a new
+/// difference.
 pub fn run(
     target: &Target,
     reference: Option<&Target>,

@@ -2,9 +2,10 @@
 //!
 //! A seed and a number determine a request, so any one can be sent again. Requirements for every
 //! response:
-//! - there is one (only bytes that are not HTTP may cost the connection);
+//! - the server sends one (it may close the connection instead only after bytes that are not HTTP);
 //! - it is not 5xx, except 501, 503 and 504, and 500 with a few of upstream's messages;
-//! - an error is a `Status` with the code of the status line, or one of a few plain texts;
+//! - an error is a `Status` with the code of the status line; a few codes may have a plain text or
+//!   no body instead;
 //! - the server is alive after it.
 //!
 //! Never run this against a server that is in use.
@@ -26,7 +27,7 @@ use generate::Generator;
 
 /// After how many responses the campaign checks that the server is alive.
 const LOOK: u64 = 200;
-/// How long a response is read; the head of a watch is enough.
+/// How long the campaign waits for the next part of a response. Of a watch, it only reads the head.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The beginnings of messages with which a kube-apiserver responds 500, though the client is at
@@ -175,7 +176,7 @@ fn send(
             request.headers.extend(target.authorization());
             let head = open.start(&request).context("the connection is lost")?;
             if head.status == 200 && is_watch(&request) {
-                return Ok(Some(head)); // it would go on; the connection ends here
+                return Ok(Some(head)); // dropping the connection ends the watch
             }
             let mut body = Vec::new();
             while let Some(piece) = open.next_piece().context("the answer is cut off")? {

@@ -1,8 +1,8 @@
 //! A small blocking HTTP/1.1 client that sends exactly the bytes it is given.
 //!
 //! A library client would refuse or repair half of what the scripts and the hostile requests are
-//! about (odd paths, doubled headers, bad bodies), so the connection is our own. It knows nothing of
-//! Kubernetes. Invariant: after an error a connection is never used again.
+//! about (odd paths, doubled headers, bad bodies), so the connection is our own. It knows nothing
+//! of Kubernetes. Invariant: after an error a connection is never used again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};

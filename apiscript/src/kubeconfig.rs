@@ -1,7 +1,7 @@
 //! Reads a kubeconfig: the server's address, its CA, and the credentials.
 //!
 //! Only what a test needs: one context, client certificates or a bearer token, inline data or
-//! files. Exec plugins and auth providers are refused by name.
+//! files. A user with an exec plugin or an auth provider is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde::Deserialize;
 pub struct Cluster {
     /// `https://host:port`, without a slash at the end.
     pub server: String,
-    /// The name that the server's certificate must carry, where it isn't the host.
+    /// The name that the server's certificate must have, if it is not the host.
     pub tls_server_name: Option<String>,
     /// PEM of the CAs of the server's certificate.
     authorities: Vec<u8>,

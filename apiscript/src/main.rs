@@ -1,4 +1,4 @@
-//! `apiscript`: runs API scripts against any server that a kubeconfig leads to.
+//! `apiscript`: runs API scripts against any server that a kubeconfig names.
 
 use std::io::Write as _;
 use std::net::IpAddr;

@@ -1,9 +1,10 @@
 //! Compares a body with a script's expectation, and names the differences.
 //!
 //! Expected members must be present; there may be more, unless the comparison is exact. Lists must
-//! have exactly the expected elements, in order. In place of a list the script may have an object:
-//! `length`, an index such as `0`, `some` (each of these matches an element), `every` and `none`
-//! (this matches all, or none). Texts can be patterns, and words in `<…>`.
+//! have exactly the expected elements, in order. In place of a list the script may have an object
+//! with claims about the list: `length`; an index such as `0`; `some`, a list of expectations that
+//! each match an element; `every`, which matches every element; and `none`, which matches no
+//! element. An expected text can be a pattern (`~…`), or a word such as `<absent>`.
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -180,7 +181,7 @@ impl<'a> Word<'a> {
                 },
                 (_, Some(least), _) => Self::Number(least),
                 (_, _, Some(below)) => Self::Number(below.saturating_add(1)),
-                _ => Self::Literal, // `<none>` and the like stand in tables
+                _ => Self::Literal, // tables contain texts such as `<none>`
             },
         }
     }

@@ -1,10 +1,10 @@
 //! Other projects' objects: creates their definitions and sample objects, and checks that broken
 //! copies are refused. A project without definitions has samples of built-in kinds.
 //!
-//! The repository has only their paths (`apiscript/projects.yaml`). A definition's schema and a few
-//! simple rules determine the broken copies (`breaking`), independently of how a server validates;
-//! the schemas of built-in kinds are those that the server publishes (`own`). The reader of the
-//! remarks decides whether a sample or the server is wrong.
+//! Only the paths of these files are in this repository (`apiscript/projects.yaml`). A definition's
+//! schema and a few simple rules determine the broken copies (`breaking`), independently of how a
+//! server validates; the schemas of built-in kinds are those that the server publishes (`own`). The
+//! reader of the remarks decides whether a sample or the server is wrong.
 
 mod breaking;
 mod documents;
@@ -61,7 +61,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether every definition is served and no broken object was accepted; a sample may be wrong.
+    /// Whether every definition is served and every broken object was refused. Samples may be
+    /// refused, because some are wrong.
     pub fn is_good(&self) -> bool {
         self.established == self.definitions && self.refused == self.broken
     }
@@ -260,7 +261,7 @@ impl Session<'_> {
         self.try_sample(document)
     }
 
-    /// The resources and the document of a version, if the server serves it.
+    /// The resources and the OpenAPI document of a version, if the server serves it.
     fn version(&mut self, version: &str) -> Result<Option<(Value, Value)>> {
         let path = if version.contains('/') { "apis" } else { "api" };
         let path = format!("{path}/{version}");
@@ -292,7 +293,7 @@ impl Session<'_> {
             self.remark(format!("{about}: {lost} was not kept"));
         }
         let name = text(&answer, "/metadata/name").to_owned();
-        // Its copies may use the same node port.
+        // The broken copies may use the same node port.
         self.remove(&format!("{path}/{name}"))?;
         self.refuse(&path, &about, broken, is_own)
     }
@@ -311,7 +312,7 @@ impl Session<'_> {
         let name = text(&object, "/metadata/name").to_owned();
         let metadata = object["metadata"].as_object_mut()?;
         metadata.remove("namespace");
-        // Half of a project's samples are templates that only leave the name open.
+        // Many samples are templates in which only the name is missing.
         if name.contains(['$', '{', '('])
             || (name.is_empty() && !metadata.contains_key("generateName"))
         {

@@ -57,7 +57,7 @@ struct World<'a> {
     namespace: String,
     /// Counts starts and ends of requests, which orders those that do not overlap.
     clock: AtomicU64,
-    /// The newest revision in any response to a write or a list.
+    /// The newest revision in any response to a read, a write or a list.
     newest: AtomicU64,
     may_fail: bool,
 }
@@ -167,8 +167,8 @@ impl fmt::Display for Summary {
         let Self { answered, refused, unknown, changes, wrong } = self;
         write!(
             f,
-            "{answered} answers ({refused} refusals), {unknown} unknown outcomes, {changes} changes: {} \
-             wrong",
+            "{answered} answers ({refused} refusals), {unknown} unknown outcomes, \
+             {changes} changes: {} wrong",
             wrong.len()
         )
     }

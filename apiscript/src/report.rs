@@ -28,7 +28,8 @@ pub struct Case {
     pub took: Duration,
 }
 
-/// All scripts that were run, in the order of their files.
+/// All scripts that were run: first those that ran together, then those that ran alone, both in the
+/// order of their files.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The scripts.

@@ -153,7 +153,7 @@ fn header(request: &mut Request, name: &str, word: &str, scope: &dyn Scope) -> R
     Ok(())
 }
 
-/// A request of the runner itself.
+/// The request with which the runner itself creates an object.
 pub(crate) fn create(target: &Target, path: &str, object: &Value) -> Request {
     let mut request = Request {
         method: "POST".to_owned(),
@@ -165,14 +165,15 @@ pub(crate) fn create(target: &Target, path: &str, object: &Value) -> Request {
     request
 }
 
-/// Reads an object.
+/// The request with which the runner itself reads an object.
 pub(crate) fn read(target: &Target, path: &str) -> Request {
     let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
     headers.extend(target.authorization());
     Request { method: "GET".to_owned(), target: path.to_owned(), headers, body: None }
 }
 
-/// Deletes without grace, in the background.
+/// The request with which the runner itself deletes an object: without a grace period, with its
+/// dependents in the background.
 pub(crate) fn delete(target: &Target, path: &str) -> Request {
     Request {
         method: "DELETE".to_owned(),

@@ -2,7 +2,8 @@
 //!
 //! Each script has its own connection, its own variables and, if it mentions `$ns`, its own
 //! namespace, so scripts can run in parallel on any server. The runner only sleeps between two
-//! attempts of a step with `within`, and everything has a deadline.
+//! attempts of a step with `within` or two checks whether an object is settled, and everything has
+//! a deadline.
 
 mod histories;
 mod watches;
@@ -29,8 +30,8 @@ pub(crate) use histories::Histories;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a response may take in a comparison, where a missing response is a result, too.
 const TIMEOUT_OF_COMPARISON: Duration = Duration::from_secs(20);
-/// Scripts state times for an idle machine; on a busy one everything may take so many times as
-/// long. Only failures wait that long.
+/// Scripts state times for an idle machine. Everything may take this many times as long, because
+/// machines can be busy. Only failures wait that long.
 const SLACK: u32 = 6;
 /// How long a server may take to complete an object.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ pub(crate) fn run(script: &Script, target: &Target) -> Outcome {
     }
 }
 
-/// Runs one script and records the responses, without its expectations; `$unique` is among the
+/// Runs one script and records the responses without checking them; `$unique` is among the
 /// variables.
 pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<Exchange> {
     if target.lacks(&script.requires).is_some() {
@@ -177,7 +178,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Deletes everything. Errors are ignored, because objects may be deleted already.
+    /// Closes the watches, and deletes the script's `cleanup` paths and namespace. Errors are
+    /// ignored, because objects may be deleted already.
     fn finish(&mut self, script: &Script) {
         self.watches.clear();
         let paths =
@@ -217,7 +219,7 @@ impl<'a> Run<'a> {
         }
         let one = [Row::new()];
         let rows = if step.rows.is_empty() { &one[..] } else { &step.rows };
-        let mut failures = Vec::new(); // of rows, which stand for themselves
+        let mut failures = Vec::new(); // a failed row does not prevent the next one
         for row in rows {
             let mut scope = outer.clone();
             for (name, value) in row {
@@ -281,7 +283,7 @@ impl<'a> Run<'a> {
     }
 
     /// Sends the step's request and records the response; with `within`, the first that is as
-    /// expected.
+    /// expected, or the last before the deadline.
     fn hear(&mut self, step: &Step, row: &Row, deadline: Option<Instant>) -> Result<()> {
         let scope = Scoped { row, variables: &self.variables };
         let request = request::build(step, self.target, &scope)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// How deep fields are searched; schemas of JSON schemas are recursive.
+/// How deep fields are searched. A type is not searched within itself.
 const DEPTH_MAX: usize = 16;
 
 /// The types of one document, by name.
@@ -17,9 +17,9 @@ pub(crate) struct Kind {
     pub(crate) kind: String,
     /// The path to post to, with the namespace and the parent's name.
     pub(crate) collection: String,
-    /// Its objects are stored, so they can be updated.
+    /// Whether its objects are stored, so that they can be updated.
     pub(crate) is_stored: bool,
-    /// It has a status subresource.
+    /// Whether it has a status subresource.
     pub(crate) has_status: bool,
     pub(crate) schema: Value,
 }
@@ -92,7 +92,7 @@ impl Schemas {
         })
     }
 
-    /// The fields of a kind, without types and fields that were `seen`.
+    /// The fields of a kind that can be made large, without those in `seen`; adds the others to it.
     pub(crate) fn large_fields(
         &self,
         kind: &Kind,
@@ -164,7 +164,8 @@ fn is_new(seen: &mut Option<&mut BTreeSet<String>>, name: Option<&str>, field: &
     }
 }
 
-/// The type: `array`, `string` and so on; a schema without a type counts as a map.
+/// The type: `array`, `string` and so on. A schema without a type counts as a text if it has
+/// alternatives, and otherwise as an object.
 pub(crate) fn type_of(schema: &Value) -> &str {
     schema["type"].as_str().unwrap_or(if schema["oneOf"].is_array() { "string" } else { "object" })
 }

@@ -27,7 +27,8 @@ pub struct Script {
     /// Abilities that the target must have; otherwise the script is skipped.
     #[serde(default)]
     pub requires: Vec<String>,
-    /// Runs after the others and alone, because its steps affect other scripts.
+    /// Whether it runs alone, because its steps affect other scripts: after the others, or before
+    /// them in a comparison of servers.
     #[serde(default)]
     pub alone: bool,
     /// The requests.
@@ -87,7 +88,7 @@ pub struct Step {
     pub acts_as: Option<Value>,
     /// A bearer token, instead of the runner's credentials.
     pub token: Option<String>,
-    /// The body, sent as JSON.
+    /// The body, sent as JSON unless `type` says Protobuf or CBOR.
     #[serde(deserialize_with = "present")]
     pub send: Option<Value>,
     /// A merge patch that is applied to `send`.
@@ -133,7 +134,7 @@ pub struct Step {
     pub watch: Option<String>,
     /// The watch whose next events are compared with `next`.
     pub events: Option<String>,
-    /// One member each: the event's type and its object.
+    /// The expected events. Each has one member: the event's type, with the event's object.
     pub next: Vec<BTreeMap<String, Value>>,
     /// Event types to skip.
     pub ignore: Vec<String>,
@@ -183,7 +184,7 @@ impl Step {
         all.into_iter().find_map(|(method, path)| path.as_deref().map(|path| (method, path)))
     }
 
-    /// Checks what the YAML form cannot: that the step does exactly one thing.
+    /// Checks rules that the types cannot express, such as that a step does exactly one thing.
     fn check(&self) -> Result<()> {
         let requests = [
             &self.get,
@@ -223,7 +224,7 @@ impl Step {
         self.steps.iter().try_for_each(|step| step.value.check().with_context(|| at(step)))
     }
 
-    /// All requirement ids in here.
+    /// All requirement ids that the step and its own steps check.
     fn ids(&self) -> Vec<&str> {
         let own = self.ids.iter().map(String::as_str);
         own.chain(self.steps.iter().flat_map(|step| step.value.ids())).collect()

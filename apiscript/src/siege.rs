@@ -33,7 +33,7 @@ const THREADS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long a row's connections are read to see whether the server has closed them.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long each of them is read at least, also after one that is open.
+/// How long each connection is read at least, even if open ones before it have used up the time.
 const LOOK_AT_ONE: Duration = Duration::from_millis(50);
 /// How often open connections are checked before they count against the server: a busy machine is
 /// slow.
@@ -51,7 +51,7 @@ pub struct Campaign {
     /// How long each row lasts before the next comes.
     pub seconds: f64,
     /// How long after the last row the hostile connections are checked: the server should have
-    /// closed them. If not, a few more checks follow at the same distance.
+    /// closed them. If not, a few more checks follow, each after the same time.
     pub patience: Duration,
     /// The source address of hostile clients; `None` for the ordinary user's.
     pub from: Option<IpAddr>,
@@ -197,7 +197,7 @@ fn attack(route: &Route, row: Row, names: &Names, wanted: usize, end: Instant) -
                     part.opened += 1;
                     part.peers.push(peer);
                 }
-                // The server may refuse connections: it must only serve other clients.
+                // The server may refuse hostile connections.
                 Err(_) => {
                     part.failed += 1;
                     break;
@@ -272,7 +272,7 @@ impl Outcome {
 }
 
 impl Summary {
-    /// Waits until the server has no more resources than before.
+    /// Waits until the server uses hardly more resources than before.
     fn recover(&mut self, target: &Target, campaign: &Campaign) -> Result<()> {
         let end = Instant::now() + RECOVERY;
         loop {

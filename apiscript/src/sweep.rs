@@ -28,9 +28,9 @@ use crate::schemas::{Form, Kind, LargeField, Schemas, Step, kinds};
 use fill::{Filler, Filling};
 use meter::{Answer, Bystander, Meter, get};
 
-/// Base objects, for kinds whose schema requires more than the minimum that the sweep makes.
+/// Base objects, for kinds whose objects need more than the minimum that the sweep makes.
 const BASES: &str = include_str!("../corpus/bases.yaml");
-/// The most slow requests that are recorded and shown.
+/// The number of the slowest requests that are shown.
 const SLOWEST: usize = 40;
 /// A stored object may be as large as etcd's values, half of a request.
 const STORED_SHARE: usize = 2;
@@ -126,7 +126,7 @@ struct Sweep<'a> {
     bystander: &'a Bystander,
     summary: Summary,
     each: &'a mut dyn FnMut(&str, u16, Duration),
-    /// The number of fields.
+    /// The number of large fields so far.
     large_fields: usize,
     /// The number of created objects; each gets a number.
     objects: usize,
@@ -244,7 +244,8 @@ impl Sweep<'_> {
             Form::Text if self.campaign.everywhere => {
                 PIECES.iter().map(|piece| Filling::Repeated(piece)).collect()
             }
-            // Texts are filled with a few of the pieces, so that all of them are tried somewhere.
+            // Each text is filled with one piece. The field's name selects it, so that every piece
+            // is used somewhere.
             Form::Text => {
                 let first = field.name().len() % PIECES.len();
                 vec![Filling::Repeated(PIECES[first])]
@@ -275,8 +276,9 @@ impl Sweep<'_> {
         Ok(Some(Subject { path: format!("{}/{name}", kind.collection), object }))
     }
 
-    /// Fills a field of a stored object, and once more with half of the same items, by every verb.
-    /// Returns the object if it has not changed.
+    /// Fills a field of a stored object by a PUT, and again by a PUT with half of the same items;
+    /// then by every kind of patch, as a dry run. Returns the object if it has not changed, and
+    /// otherwise deletes it.
     fn update(
         &mut self,
         kind: &Kind,

@@ -66,7 +66,7 @@ impl Target {
         required.iter().find(|ability| !self.abilities.contains(*ability)).map(String::as_str)
     }
 
-    /// Makes the server compact its history.
+    /// Makes the server compact its history; nothing if no function for it is set.
     pub fn compact(&self) -> Result<()> {
         self.compact.as_ref().map_or(Ok(()), |how| how())
     }

@@ -62,7 +62,7 @@ impl World {
     /// Reads an object in every encoding, alone and in lists.
     fn read_everywhere(&self, collection: &str, name: &str, is_built_in: bool) -> Result<()> {
         let whole = json::parse(&self.get(&format!("{collection}/{name}"), "application/json")?)?;
-        ensure!(whole.str_at(&["metadata", "name"]) == Some(name), "{name} is nobody");
+        ensure!(whole.str_at(&["metadata", "name"]) == Some(name), "{name} was not read");
         for query in ["", "?labelSelector=depth", "?fieldSelector=metadata.name%3D"] {
             let is_list = !query.is_empty();
             let path = match query {
@@ -118,7 +118,8 @@ fn nested(levels: usize) -> String {
     format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels))
 }
 
-/// The ways to create an object of this depth: a request before, if needed, and the request.
+/// Requests that make an object of this depth in different ways. A way that needs an object is
+/// preceded by the request that creates it.
 fn ways(collection: &str, name: &str, kind: &str, levels: usize) -> Result<Vec<[String; 4]>> {
     let object = |name: &str, data: &str| {
         let metadata = format!(r#"{{"name":"{name}","labels":{{"depth":"x"}}}}"#);

@@ -67,7 +67,7 @@ fn documents_equal_upstreams() -> Result<()> {
         }
         all_types.append(schemas);
     }
-    // Version 3 has another form.
+    // Version 3 has the same facts in another form.
     let (all_paths, all_types) = (Value::Object(all_paths), Value::Object(all_types));
     compare(&operations(&v2["paths"]), &operations(&all_paths), "v3 path", &mut differences);
     compare(&types(&v2["definitions"]), &types(&all_types), "v3 type", &mut differences);

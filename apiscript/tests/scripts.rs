@@ -1,7 +1,7 @@
 //! Every script against Pintle in this process, each a case of its own in the output.
 //!
-//! `cargo test -p apiscript --test scripts -- WORD…` runs those whose file, sentence or ids have one of
-//! the words.
+//! `cargo test -p apiscript --test scripts -- WORD…` runs those whose file, sentence or ids have
+//! one of the words.
 
 mod servers;
 

@@ -1,7 +1,7 @@
 //! Every script against Pintle on a real etcd, or on kine (see `pintle_testing::etcd`).
 //!
-//! `cargo test -p apiscript --test scripts_on_etcd -- WORD…` runs those whose file, sentence or ids have
-//! one of the words.
+//! `cargo test -p apiscript --test scripts_on_etcd -- WORD…` runs those whose file, sentence or ids
+//! have one of the words.
 
 mod servers;
 

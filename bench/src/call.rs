@@ -25,7 +25,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Builds a call from a head whose first line has a target of that length, and a body.
+    /// Builds a call from a head whose first line has a target of `target_length` bytes, and a
+    /// body.
     pub(crate) fn new(
         method: &'static str,
         media_type: &'static str,

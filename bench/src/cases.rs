@@ -65,7 +65,7 @@ impl Namespace {
         Ok(Self { server: server.clone(), watched: server.clone(), name: name.to_owned() })
     }
 
-    /// Adds a quota that is never exceeded, and waits until the server has counted for it.
+    /// Adds a quota that is never exceeded, and waits until the server has counted the objects.
     pub async fn add_quota(&self) -> Result<()> {
         let hard = r#"{"configmaps":"1G","pods":"1G","requests.cpu":"1G"}"#;
         let object = format!(r#"{{"metadata":{{"name":"quota"}},"spec":{{"hard":{hard}}}}}"#);
@@ -78,7 +78,7 @@ impl Namespace {
             if quota["status"]["used"]["pods"].is_string() {
                 return Ok(());
             }
-            ensure!(Instant::now() < deadline, "nobody counts what quotas limit");
+            ensure!(Instant::now() < deadline, "the server does not count for quotas");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -168,7 +168,7 @@ pub async fn create(
     Ok(figures)
 }
 
-/// Creates objects until there are so many; an error if that takes too long.
+/// Creates objects until `count` exist; an error if that takes too long.
 pub async fn fill(
     namespace: &Namespace,
     sample: &Sample,

@@ -1,5 +1,5 @@
-//! Comparison of reports: the median of each figure by label, and whether labels differ by more than
-//! their rounds do.
+//! Comparison of reports: the median of each figure by label, and whether labels differ by more
+//! than their rounds do.
 
 use std::fmt;
 
@@ -28,14 +28,14 @@ struct Spread {
 }
 
 impl Spread {
-    /// Of one figure or more.
+    /// The spread of figures; `None` if there are none.
     fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
         Some(Self { least, median: values[values.len() / 2], most })
     }
 
-    /// Whether some of its figures are among the other's, so that a difference may be noise.
+    /// Whether the ranges overlap, so that a difference may be noise.
     fn overlaps(self, other: Self) -> bool {
         self.least <= other.most && other.least <= self.most
     }

@@ -31,8 +31,8 @@ const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level
 /// Instructions per request, by sequence.
 pub type Counts = BTreeMap<String, u64>;
 
-/// Counts the instructions of each sequence. The profiles of callgrind are moved to a folder, if one
-/// is given, under the names of the sequences.
+/// Counts the instructions of each sequence. The profiles of callgrind are moved to a folder, if
+/// one is given, under the names of the sequences.
 pub async fn measure(binary: &Path, profiles: Option<&Path>) -> Result<Counts> {
     let dir = tempfile::tempdir()?;
     let policy = dir.path().join("policy.yaml");
@@ -72,7 +72,7 @@ impl Counted {
     ) -> Result<Self> {
         let (out, kubeconfig) = (dir.join("counts"), dir.join("admin.kubeconfig"));
         if kubeconfig.exists() {
-            std::fs::remove_file(&kubeconfig)?; // it is of the server before
+            std::fs::remove_file(&kubeconfig)?; // the previous server wrote it
         }
         let start = format!(
             "valgrind --quiet --tool=callgrind --callgrind-out-file={} {} serve --ephemeral \
@@ -125,7 +125,7 @@ impl Counted {
         Ok(())
     }
 
-    /// The instructions of one of these calls, the last of which are counted.
+    /// The instructions of a call, on average over the last `COUNTED` calls.
     async fn count(&self, name: &str, connection: &mut Connection, mut call: Call) -> Result<u64> {
         for number in 0..BEFORE + COUNTED {
             if number == BEFORE {

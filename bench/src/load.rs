@@ -77,7 +77,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// From latencies in any order.
+    /// The figures of successful requests with these latencies, in any order.
     pub fn of(mut latencies_us: Vec<u32>, took: Duration) -> Self {
         latencies_us.sort_unstable();
         Self { count: latencies_us.len(), took, latencies_us, ..Self::default() }

@@ -129,13 +129,13 @@ impl Server {
         self.token.as_ref().map(|token| format!("Bearer {token}"))
     }
 
-    /// Whether it speaks TLS.
+    /// The scheme of its URLs.
     pub(crate) fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Sends one request on its own connection; an error unless it succeeds or `allowed` has its
-    /// code.
+    /// Sends one request on its own connection; an error unless it succeeds or `allowed` contains
+    /// the response's code.
     pub async fn ask(
         &self,
         method: &'static str,
@@ -292,7 +292,7 @@ impl Connection {
         }
     }
 
-    /// Reads more, after it has made room.
+    /// Makes room in the buffer, and reads more bytes.
     async fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.buffer.drain(..self.start);

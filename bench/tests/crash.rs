@@ -1,4 +1,5 @@
-//! A few rounds of the crash campaign. For many: `pintle-bench crash --server-binary PATH --rounds 100`.
+//! A few rounds of the crash campaign. For many:
+//! `pintle-bench crash --server-binary PATH --rounds 100`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

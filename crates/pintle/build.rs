@@ -1,5 +1,6 @@
 //! Links with packed relocations: they are read at every start and count as idle memory (1.3 MB
-//! unpacked). A linker without the option ignores it; glibc supports it since 2.36, musl since 1.2.4.
+//! unpacked). A linker without the option ignores it; glibc supports it since 2.36, musl since
+//! 1.2.4.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

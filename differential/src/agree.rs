@@ -65,7 +65,8 @@ impl<E: Evaluator> Judge<E> {
         self.known.iter().find(|(_, pattern)| pattern.is_match(shown)).map(|(at, _)| *at)
     }
 
-    /// Returns the expression's text with each known deviation replaced by Pintle's value.
+    /// Counts or reports each difference of the expression and of its parts. Returns the
+    /// expression's text, or Pintle's value if the results differ.
     fn settle(&mut self, made: &Made) -> Result<String, Lost> {
         let mut lost = false;
         let text = made.text_with(&mut |part| {

@@ -22,7 +22,8 @@ const fn known(
 const CEL_RUST: &str = "cel-rust";
 const RSCEL: &str = "rscel";
 
-const FOLDED: &str = "does not fold constants; in Kubernetes an error in a constant part fails the whole expression";
+const FOLDED: &str =
+    "does not fold constants; in Kubernetes an error in a constant part fails the whole expression";
 const DOUBLES: &str =
     "formats doubles without exponents; Kubernetes uses one beyond 1e21, and where it is shorter";
 const INFINITY: &str = "formats infinity differently";

@@ -1,8 +1,9 @@
 //! Random well-typed expressions, evaluated by Pintle and by other implementations of CEL.
 //!
 //! If two results differ, the parts of the expression are compared until the smallest differing
-//! part is found. If that part shows a known deviation ([`known`]), Pintle's value replaces it and
-//! the comparison continues; otherwise the difference is reported.
+//! part is found. If that part shows a known deviation ([`known`]), the deviation is counted;
+//! otherwise the difference is reported. Then Pintle's value replaces the part, and the comparison
+//! of the expression around it continues.
 
 mod agree;
 mod evaluators;

@@ -164,7 +164,7 @@ impl fmt::Display for Plain {
         match self {
             Self::Null => f.write_str("null"),
             Self::Bool(b) => write!(f, "{b}"),
-            // In JSON, as Pintle returns it.
+            // Pintle's values are JSON, in which such a number is a double.
             Self::Int(n) if *n > i64::MAX.into() => Self::Double(*n as f64).fmt(f),
             Self::Int(n) => write!(f, "{n}"),
             // Only the type distinguishes an integer from a double without a fraction.

@@ -22,7 +22,7 @@ pub(crate) fn decode(bytes: &[u8]) {
 
     let normal = decoded.value.clone();
     assert_eq!(conform(schema, *ty, &mut decoded.value), Ok(Vec::new()), "{name}");
-    assert_eq!(decoded.value, normal, "{name}: decoding gives what conforming leaves as it is");
+    assert_eq!(decoded.value, normal, "{name}: a decoded object conforms");
     let mut out = Vec::new();
     encode::write(schema, *ty, &normal, &mut out);
     let all = json::parse(json::to_string(&normal).as_bytes());
@@ -41,9 +41,9 @@ pub(crate) fn protobuf(bytes: &[u8]) {
     let Ok(mut value) = message::decode(schema, ty, bytes) else { return };
     let normal = value.clone();
     assert_eq!(conform(schema, ty, &mut value), Ok(Vec::new()), "{kind}");
-    assert_eq!(value, normal, "{kind}: what is read is normal");
+    assert_eq!(value, normal, "{kind}: a decoded object conforms");
     let mut out = Vec::new();
     let within = message::encode(schema, ty, &normal, &mut out);
     assert!(within.end <= out.len() && message::is_message(&out));
-    assert_eq!(message::decode(schema, ty, &out), Ok(normal), "{kind}: writing loses nothing");
+    assert_eq!(message::decode(schema, ty, &out), Ok(normal), "{kind}: encoding loses nothing");
 }

@@ -1,4 +1,5 @@
-//! Invariants of translating arbitrary bytes from clients and kubelets on streams. A panic is a finding.
+//! Invariants of translating arbitrary bytes from clients and kubelets on streams. A panic is a
+//! finding.
 
 #![allow(dead_code)]
 

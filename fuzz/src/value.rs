@@ -26,7 +26,8 @@ pub(crate) fn yaml(bytes: &[u8]) {
     assert_eq!(json::parse(json::to_string(&all).as_bytes()), Ok(all));
 }
 
-/// Accepted CBOR round-trips, as CBOR and as JSON; and each proper prefix of it is incomplete.
+/// Accepted CBOR round-trips, as CBOR and as JSON; and its encoding without the last byte is
+/// incomplete.
 pub(crate) fn cbor(bytes: &[u8]) {
     let Ok(value) = cbor::parse(bytes) else { return };
     let mut written = Vec::new();

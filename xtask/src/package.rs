@@ -1,5 +1,5 @@
-//! `cargo xtask package`: makes the packages of the program in `target/package/`. The same sources and the same
-//! toolchain make the same bytes.
+//! `cargo xtask package`: makes the packages of the program in `target/package/`. The same sources
+//! and the same toolchain make the same bytes.
 
 mod archive;
 mod cargo;
@@ -50,7 +50,7 @@ struct Architecture {
     c_compiler: &'static str,
     /// The linker.
     linker: &'static str,
-    /// Debian's packages that have both.
+    /// Debian's packages with the compiler and the linker.
     needs: &'static str,
 }
 

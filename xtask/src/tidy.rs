@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: checks the house rules that a program can check. Each check reports all offences
-//! with path and line in one pass.
+//! `cargo xtask tidy`: checks the house rules that a program can check. Each check reports all
+//! offences with path and line in one pass.
 
 mod circles;
 mod code;

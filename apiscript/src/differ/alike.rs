@@ -9,7 +9,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// Patterns of such values in texts, and their replacements.
+/// Patterns of values that a server chooses, and their replacements.
 const MADE_UP: [(&str, &str); 18] = [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
     (r"\b(127\.0\.0\.1|localhost):\d{4,5}\b", "<address>"),
@@ -39,7 +39,7 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").expect("a constant pattern")
 });
 
-/// The text with such values replaced by their kind.
+/// The text with the values that a server chooses replaced by their kind.
 pub(super) fn normal(text: &str) -> String {
     let precision = |found: &Captures<'_>| match found.get(1) {
         Some(fraction) => format!("<time.{}>", "u".repeat(fraction.len() - 1)),

@@ -31,14 +31,14 @@ const PRESENT: [&str; 2] = ["ETag", "Audit-Id"];
 const BUILD: [&str; 7] =
     ["gitVersion", "gitCommit", "gitTreeState", "goVersion", "compiler", "buildDate", "platform"];
 
-/// Lists without a significant order: managers are ordered by time, causes and rules by Go's maps,
-/// which have no order.
+/// Lists whose order has no meaning: managed fields are ordered by time; causes and rules come from
+/// Go's maps, which have no order.
 const WITHOUT_ORDER: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonResourceRules"];
 
 /// The class of a difference, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Only one server responded.
+    /// Only one server responded, or the recorded verdicts are of other requests.
     Lost,
     /// The status code.
     Status,

@@ -53,9 +53,9 @@ struct Writer<'a> {
 #[derive(Clone, Copy, Default)]
 struct State {
     is_there: bool,
-    /// It has a finalizer.
+    /// The object has a finalizer.
     is_held: bool,
-    /// It was deleted and waits for its finalizer to be removed.
+    /// The object was deleted and waits for its finalizer to be removed.
     is_going: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The kinds of the comparison: a row each, with a minimal and a complete object.
+//! The kinds of the comparison. Each has a row with a minimal and a complete object.
 
 use anyhow::{Context as _, Result, anyhow};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ pub(super) struct Written {
     /// `apps/v1 Deployment`
     pub(super) kind: String,
     pub(super) plural: String,
-    /// It has no namespace.
+    /// Whether the kind is cluster-scoped.
     #[serde(default)]
     cluster: bool,
     /// Additional abilities: `scale`; `settle`, if the server itself writes to the objects.

@@ -1,4 +1,4 @@
-//! Intended differences: a row each, with its reason.
+//! The intended differences. Each has a row with its reason.
 
 use std::path::Path;
 

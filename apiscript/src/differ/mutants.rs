@@ -20,7 +20,7 @@ const ITEMS: usize = 3;
 
 /// The length to which a request's name is cut.
 const QUESTION_LENGTH: usize = 160;
-/// One pair of fields is tried per this many single fields.
+/// One pair of values is tried per this many single values.
 const PAIRS_ONE_IN: usize = 10;
 
 /// The path of a part of an object: `spec`, `ports`, `0`.
@@ -65,8 +65,10 @@ pub(super) fn updates(kind: &Kind) -> Vec<Question> {
     let mut questions =
         vec![request(kind, "POST the object", "POST", &kind.collection, None, &kind.rich)];
     for (field_path, value) in inside(&kind.rich) {
-        if matches!(&field_path[0], Part::Member(name) if ["apiVersion", "kind", "metadata", "status"].contains(&&**name))
-        {
+        if matches!(
+            &field_path[0],
+            Part::Member(name) if ["apiVersion", "kind", "metadata", "status"].contains(&&**name)
+        ) {
             continue;
         }
         let pointer: String = field_path.iter().map(|part| format!("/{}", escaped(part))).collect();
@@ -97,7 +99,7 @@ pub(super) fn grafts(schemas: &Schemas, schema: &Value, seen: &mut BTreeSet<Stri
     grafts
 }
 
-/// The kind's object with each graft, then with pairs of grafts that the seed selects.
+/// The kind's minimal object with each graft, then with pairs of grafts that the seed selects.
 pub(super) fn fields(kind: &Kind, grafts: &[Graft], seed: u64) -> Vec<Question> {
     let ask = |question: String, some: &[&Graft]| {
         let mut object = kind.small.clone();
@@ -160,8 +162,7 @@ fn walk<'s>(
     above.truncate(depth);
 }
 
-/// Values for a field: the smallest, a typical one, one that is too large, and values of other
-/// types.
+/// Values for a field: ordinary and extreme ones of its type, and values of other types.
 fn schema_values(schemas: &Schemas, schema: &Value) -> Vec<Value> {
     let (schema, name) = schemas.resolved(schema);
     let name = name.and_then(|name| name.rsplit('.').next()).unwrap_or_default();
@@ -180,7 +181,10 @@ fn schema_values(schemas: &Schemas, schema: &Value) -> Vec<Value> {
             _ => json!([[{}], [{}, {}], "x"]),
         },
         _ if schema["additionalProperties"].is_object() => {
-            json!([{"k": "v"}, {"Bad Key!": "bad value!"}, {"cpu": "-1"}, {"x.io/y": "0.5"}, {"k": 1}, [], {}])
+            json!([
+                {"k": "v"}, {"Bad Key!": "bad value!"}, {"cpu": "-1"}, {"x.io/y": "0.5"}, {"k": 1},
+                [], {}
+            ])
         }
         _ => json!([{}, [], "x", null]),
     };

@@ -77,7 +77,7 @@ impl World<'_> {
         rule
     }
 
-    /// A resource as in rules: with a subresource, or with all of them.
+    /// A resource as rules name it: alone, with a subresource, or with all subresources.
     fn resource(&mut self) -> String {
         let resource = *self.random.pick(RESOURCES);
         let part = *self.random.pick(PARTS);
@@ -150,7 +150,7 @@ impl World<'_> {
         self.ask("POST", REVIEWS, Some(&json!({"spec": spec})))
     }
 
-    /// One or two of these, or all.
+    /// One or two of the texts, which may be equal, or `*` for all.
     fn some(&mut self, of: &[&'static str]) -> Vec<&'static str> {
         if self.random.once_in(8) {
             return vec!["*"];

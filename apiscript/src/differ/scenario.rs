@@ -21,9 +21,10 @@ use crate::script::{self, Row, Script};
 /// Requests that belong together.
 pub(super) struct Scenario {
     pub(super) name: String,
-    /// Runs before the others and alone.
+    /// Whether the scenario runs before the others and alone.
     pub(super) is_alone: bool,
-    /// The server itself never changes its objects, so the responses are the same in every run.
+    /// Whether the server itself never changes the objects, so that the responses are the same in
+    /// every run.
     pub(super) is_steady: bool,
     asks: Asks,
     /// Values for all scenarios: certificates and the like.
@@ -121,7 +122,7 @@ impl Scenario {
     }
 }
 
-/// The scenarios of a campaign; the schemas are the target's.
+/// The scenarios of a campaign. The schemas are those that `target` publishes.
 pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>> {
     let read = |name: &str| {
         let path = campaign.folder.join(name);

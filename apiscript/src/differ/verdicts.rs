@@ -48,7 +48,7 @@ pub(super) fn of(question: &str, answer: &Answer) -> String {
         return verdict;
     }
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let _ = write!(verdict, " {}", text(&body["reason"])); // into a string
+    let _ = write!(verdict, " {}", text(&body["reason"])); // a string accepts every write
     let causes = body["details"]["causes"].as_array().into_iter().flatten();
     let mut fields: Vec<String> = causes.map(|cause| text(&cause["field"])).collect();
     fields.sort_unstable();
@@ -59,7 +59,7 @@ pub(super) fn of(question: &str, answer: &Answer) -> String {
             Some(rest) if !path.is_empty() => format!("@{rest}"),
             _ => field,
         };
-        let _ = write!(verdict, " {field}"); // into a string
+        let _ = write!(verdict, " {field}"); // a string accepts every write
     }
     verdict
 }

@@ -73,7 +73,7 @@ impl<'a> Generator<'a> {
         let path = spoil(&self.line(PATHS, random), random);
         let mut method = *random.pick(&METHODS);
         if path.windows(10).all(|part| part != self.namespace.as_bytes()) && method == "DELETE" {
-            method = "GET"; // other clients' objects stay
+            method = "GET"; // never delete other clients' objects
         }
         request(method, target(&path))
     }

@@ -1,4 +1,4 @@
-//! Makes objects that no server may accept from an object and its schema.
+//! Makes objects from an object and its schema that every server must refuse.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn broken(schema: &Value, object: &Value, has_status: bool) -> Vec<(S
         }
     }
     breaker.required(schema, object, "");
-    // Spread over the whole object rather than its beginning.
+    // The copies that remain are spread over the whole object.
     let step = breaker.found.len().div_ceil(MOST).max(1);
     breaker.found.into_iter().step_by(step).collect()
 }
@@ -76,7 +76,7 @@ impl Breaker<'_> {
         self.put(at, "a wrong type", |value| *value = wrong);
     }
 
-    /// Exceeds a bound of a number, an enum or a length.
+    /// Violates a bound of a number, an enum or a length.
     fn overstep(&mut self, schema: &Value, at: &str) {
         if schema["type"] == "string" && schema["enum"].is_array() {
             self.put(at, "a value beside the enum", |value| *value = json!("no-such-value"));
@@ -143,7 +143,7 @@ pub(super) fn lost(sent: &Value, got: &Value, has_status: bool, is_own: bool) ->
     let members = sent.as_object()?;
     members.iter().find_map(|(name, value)| match name.as_str() {
         "status" if has_status => None,
-        "stringData" if is_own => None, // it is written as `data`
+        "stringData" if is_own => None, // the server stores it in `data`
         "metadata" => ["labels", "annotations"].iter().find_map(|part| {
             let at = format!("metadata.{part}");
             differs(&value[part], &got["metadata"][part], &at, is_own)

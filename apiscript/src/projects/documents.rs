@@ -51,7 +51,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Splits at the lines that begin a document, so that an invalid one affects no other.
+/// Splits at the lines that begin a document, so that an invalid document affects no other.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let text = text.strip_prefix("---").unwrap_or(text);
     text.split("\n---").map(|part| part.strip_prefix('\n').unwrap_or(part))

@@ -16,8 +16,8 @@ pub(super) fn has_status(list: &Value, plural: &str) -> bool {
     list["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
 }
 
-/// The schema of a kind along an object: references are followed as far as the object goes, because
-/// the schema itself may be recursive.
+/// The schema of a kind. References are followed only where the object has a value, because the
+/// schema may be recursive.
 pub(super) fn schema(document: &Value, version: &str, kind: &str, object: &Value) -> Option<Value> {
     let components = document.pointer("/components/schemas")?.as_object()?;
     let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -44,7 +44,7 @@ fn along(components: &Map<String, Value>, schema: &Value, value: &Value) -> Valu
             }
         }
         Value::Array(items) => {
-            // Each item shows a part of the schema.
+            // Each item leads to other parts of the schema.
             let known = items.iter().map(|item| along(components, &schema["items"], item));
             if let Some(known) = known.reduce(merge) {
                 schema["items"] = known;
@@ -55,7 +55,8 @@ fn along(components: &Map<String, Value>, schema: &Value, value: &Value) -> Valu
     schema
 }
 
-/// The target of a reference, with the members beside the reference.
+/// The target of a reference, with the default beside the reference, and with a mark if the type
+/// accepts numbers and texts.
 fn follow(components: &Map<String, Value>, schema: &Value) -> Value {
     let reference = schema.pointer("/allOf/0/$ref").or_else(|| schema.get("$ref"));
     let Some(name) = reference.and_then(Value::as_str).and_then(|r| r.rsplit('/').next()) else {
@@ -84,9 +85,9 @@ fn merge(mut one: Value, other: Value) -> Value {
     one
 }
 
-/// Whether a refusal names the error: one of the last two members of its path. Like upstream's, it
-/// names the map of a value with a wrong type and not its key, and a strategy as a whole; for a
-/// quantity it only describes the format.
+/// Whether a refusal names the error, by one of the last two members of its path. Upstream does not
+/// always name the last one: for a value with a wrong type in a map it names the map, and it names
+/// a strategy as a whole. For a quantity it only describes the format.
 pub(super) fn is_named(what: &str, answer: &Value) -> bool {
     let (problem, at) = what.rsplit_once(" at ").unwrap_or((what, ""));
     let answer = answer.to_string();

@@ -14,7 +14,7 @@ use crate::random::Random;
 
 /// The most objects.
 const NAMES: usize = 12;
-/// After this time without a response a client uses another server.
+/// After this time without a response a request has failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) struct Client<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Client<'a> {
     seen: HashMap<String, u64>,
 }
 
-/// The request.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug)]
 enum Verb {
     Create,
@@ -133,7 +133,7 @@ impl<'a> Client<'a> {
         Ok(Outcome::State { revision, writer: writer(object), uid, is_write })
     }
 
-    /// A list in pages of `limit` objects, each from another server.
+    /// A list in pages of `limit` objects, each page from another server; 0 means a single page.
     fn list(&mut self, server: usize, limit: usize) -> Result<Outcome> {
         let (mut objects, mut token, mut at) = (BTreeMap::new(), String::new(), None);
         for page in 0.. {

@@ -1,8 +1,8 @@
 //! The one history that all servers report, and the check of responses against it.
 //!
-//! A linearizable response shows a state at some revision between the newest one in any response
-//! before the request began, and the end of the request. So a state that was replaced before that
-//! is a stale read, and a refusal that no state of that time explains is wrong.
+//! A linearizable response shows a state at some revision from R on, where R is the newest revision
+//! in any response before the request began. So a state that had been replaced by R is a stale
+//! read, and a refusal that no state from R on explains is wrong.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Parses an event; `None` if it has no object.
+    /// Parses an event; `None` if it does not report a change of an object.
     pub(super) fn of(event: &Value) -> Option<Self> {
         let (kind, object) = (event["type"].as_str()?, &event["object"]);
         matches!(kind, "ADDED" | "MODIFIED" | "DELETED").then_some(())?;
@@ -196,7 +196,8 @@ impl History {
         Err(format!("{why} from revision {since} on"))
     }
 
-    /// Changes without a writer, with two writers, or of a refused write.
+    /// Writes that were made twice, and changes of which no client has sent the write, or whose
+    /// write was refused.
     fn unexplained(&self, answers: &[Answer]) -> Vec<String> {
         let mut writes: HashMap<&str, usize> = HashMap::new();
         for change in self.changes.iter().filter(|change| change.kind != "DELETED") {
@@ -252,7 +253,7 @@ impl History {
     }
 }
 
-/// When a deletion was known, by uid.
+/// For each deleted uid, the time at which a client knew of the deletion.
 fn deletions(answers: &[Answer]) -> HashMap<&str, u64> {
     let deleted = answers.iter().filter_map(|answer| match &answer.outcome {
         Outcome::Deleted { uid } => Some((uid.as_str(), answer.ended)),

@@ -1,4 +1,4 @@
-//! A watcher: all events of the collection from a server, in order.
+//! A watcher: receives all events of the collection in order, from one server or from all in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const STAY: usize = 25;
 
 pub(super) struct Watcher<'a> {
     world: &'a World<'a>,
-    /// The number of the server to watch; a number without a server means to rotate.
+    /// The number of the server to watch. If there is no such server, it watches all in turn.
     number: usize,
     since: u64,
 }

@@ -30,8 +30,8 @@ pub(crate) struct Histories {
 
 impl Histories {
     /// The responses to the writers, and the history of each object in each watch: in watches that
-    /// are open from the beginning, and in those that begin at the end and read the same events
-    /// again.
+    /// are open from the beginning, and in those that are opened after the last write and read the
+    /// same events again.
     pub(crate) fn listen(&self, target: &Target, variables: Row) -> Vec<Exchange> {
         let mut run = Run::new(target, variables.clone());
         let begun = run.begin_namespace();

@@ -80,7 +80,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The next event of a watch that is not skipped.
+    /// The next event of a watch whose type the step does not ignore.
     fn event(&self, name: &str, step: &Step, deadline: Instant) -> Result<Option<Value>> {
         let watch = self.watches.get(name).ok_or_else(|| anyhow!("no watch {name}"))?;
         loop {

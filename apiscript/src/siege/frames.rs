@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn lengths_have_a_prefix_of_seven_bits() {
-        // RFC 7541, C.1.2: 1337 with a prefix of five bits; here 1337 = 127 + 1210 = 127 + 58 + 9 · 128
+        // RFC 7541, C.1.2 encodes 1337 with a prefix of five bits. With seven bits, 1337 is
+        // 127 + 58 + 9 · 128.
         let mut block = Vec::new();
         text(&"x".repeat(1337), &mut block);
         assert_eq!(block[..3], [127, 58 | 128, 9]);

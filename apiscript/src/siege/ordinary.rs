@@ -54,7 +54,7 @@ pub(super) struct Answers {
 }
 
 impl Fixture {
-    /// Creates the namespace, two accounts, and the rights of one of them.
+    /// Creates the namespace, three accounts, the rights of two of them, and the objects.
     pub(super) fn create(target: &Target) -> Result<Self> {
         let namespace = format!("siege-{:x}", std::process::id());
         post(target, "/api/v1/namespaces", &json!({"metadata": {"name": namespace}}))?;

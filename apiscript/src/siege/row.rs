@@ -57,7 +57,7 @@ pub(super) enum Identity {
     Insider,
 }
 
-/// Bytes to send, and how often; exactly one of the first members is set.
+/// Bytes to send, and how often. Exactly one member besides `times` is set.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
@@ -105,7 +105,7 @@ struct RequestFrame {
     /// The length of a header's value.
     #[serde(default)]
     header_bytes: usize,
-    /// How often the header occurs; it is sent once.
+    /// How many references to the header follow it; 0 means that there is no header.
     #[serde(default)]
     header_times: usize,
 }
@@ -129,7 +129,7 @@ pub(super) struct Names {
 }
 
 impl Row {
-    /// The number of connections in a campaign with `campaign` connections.
+    /// The number of connections in a campaign with `campaign` connections per row.
     pub(super) fn connections(&self, campaign: usize) -> usize {
         (campaign * self.of / 100).max(1)
     }

@@ -66,7 +66,7 @@ fn patches(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     requests.collect()
 }
 
-/// Bodies in JSON and YAML that are unusual before they are decoded to objects.
+/// Bodies in JSON and YAML whose syntax may be expensive to parse.
 fn documents(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     let many = |before: &str, unit: &dyn Fn(usize) -> String, after: &str| {
         let count = bytes / (unit(100_000).len().max(1));
@@ -134,7 +134,7 @@ fn documents(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     all
 }
 
-/// A Protobuf field, by its number in the message.
+/// Encodes the repetition of a field with a number.
 type Encoded<'f> = &'f dyn Fn(usize) -> Vec<u8>;
 
 /// Messages with many repetitions of a field.

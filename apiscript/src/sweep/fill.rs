@@ -26,7 +26,7 @@ pub(super) struct Filler<'s> {
 }
 
 impl Filler<'_> {
-    /// A value of about so many bytes; the numbers of its items begin with `first`.
+    /// A value of about `bytes` bytes; the numbers of its items begin with `first`.
     pub(super) fn large(
         &self,
         field: &LargeField,
@@ -93,7 +93,7 @@ impl Filler<'_> {
         }
     }
 
-    /// An item with its required members, its keys, and its first scalar.
+    /// An item with its required members and its keys; if there are none, with its first scalar.
     fn good(&self, schema: &Value, keys: &[&str], number: usize) -> Value {
         let mut value = self.made("", schema, number, 0);
         let (schema, _) = self.schemas.resolved(schema);
@@ -116,7 +116,7 @@ impl Filler<'_> {
         value
     }
 
-    /// The minimal value of a schema; unique members contain the number.
+    /// The minimal value of a schema; `number` is part of its texts and numbers.
     pub(super) fn made(&self, field: &str, schema: &Value, number: usize, depth: usize) -> Value {
         let (schema, name) = self.schemas.resolved(schema);
         let name = name.and_then(|name| name.rsplit('.').next()).unwrap_or_default();

@@ -48,7 +48,7 @@ impl<'t> Meter<'t> {
         Ok(Answer { status: response.head.status, body: response.body, processor })
     }
 
-    /// Sends a request without a bound on its cost.
+    /// Sends a request without measuring its cost.
     pub(super) fn send(&mut self, request: &Request) -> Result<Response> {
         let mut connection = match self.connection.take().filter(Connection::is_idle) {
             Some(connection) => connection,

@@ -238,7 +238,7 @@ fn faults_of_three_members_leave_one_history() -> Result<()> {
 }
 
 /// A server replaces a member that does not respond by another one, though no connection ends:
-/// requests after a moment are served before a keep-alive would detect it.
+/// requests are served again before a keep-alive would detect the dead connection.
 #[test]
 fn a_hanging_member_is_replaced_soon() -> Result<()> {
     let Some(members) = Member::cluster(3, &[])? else { return Ok(()) };

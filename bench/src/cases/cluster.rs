@@ -3,8 +3,8 @@
 //! hour. The time is scaled: at a speed of 10, all of this happens ten times as often, which is the
 //! load of ten times as many nodes.
 //!
-//! Requests are sent when they are due, whether or not those before were answered in time, and a
-//! delay counts from then.
+//! Requests are sent when they are due, even if earlier ones had late responses. Delays count from
+//! the time at which a request was due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,11 +27,13 @@ const NODES: &str = "/api/v1/nodes";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 /// The pods of a node.
 const PODS: u64 = 30;
-/// The connections over which requests are sent. Kubelets have one each, beside their watches.
+/// The number of connections over which requests are sent. Real kubelets have one each, beside
+/// their watches.
 const SENDERS: u64 = 64;
 /// How long creating all objects may take.
 const PREPARATION: Duration = Duration::from_secs(1800);
-/// A speed is too high if this much of a period's requests is late at its end.
+/// A speed is too high if the responses to its requests take longer than planned by more than this
+/// share of the time.
 const LATE_MAX: f64 = 0.1;
 
 /// Measures at each speed, with the largest number of watchers as the number of nodes, until the
@@ -240,7 +242,7 @@ impl Traffic {
     fn request(&self, number: u64) -> Request {
         let [leases, nodes, pods] = self.rates();
         let total = leases + nodes + pods;
-        // The part of the golden ratio spreads kinds evenly.
+        // The fractions of the golden ratio's multiples are evenly spread.
         let share = (number as f64 * 0.618_033_988_75).fract() * total;
         let all_pods = self.nodes * PODS;
         if share < leases {
@@ -298,7 +300,7 @@ impl Traffic {
         let write = self.server.call("PUT", &path, "application/json", &body.to_string());
         lease.clear();
         let answer = connection.exchange(write.bytes(), Some(&mut lease)).await?;
-        // Two senders may renew one lease at high speeds: the later one reads it again.
+        // At high speeds two senders may renew one lease: after a conflict it is read again.
         let version = if answer.status == 200 { version_of(&lease)? } else { 0 };
         known.store(version, Ordering::Relaxed);
         ensure!(matches!(answer.status, 200 | 409), "a renewal was answered {}", answer.status);

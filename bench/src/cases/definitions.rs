@@ -14,7 +14,7 @@ use crate::server::{Connection, Server};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// The number of definitions in a group.
 const PER_GROUP: usize = 4;
-/// The number of additional definitions whose time until served is measured.
+/// The number of additional definitions, to measure the time until they are served.
 const LATE: usize = 10;
 /// The pause before the memory is read.
 const REST: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ const AGGREGATED: &str =
 /// A definition that is copied.
 struct Model(Value);
 
-/// A definition of the many.
+/// A copy of a definition.
 struct Definition {
     body: String,
     /// The path of its objects.
@@ -40,7 +40,7 @@ impl Model {
             std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         let model: Value = serde_saphyr::from_str(&text)
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
-        ensure!(model["kind"] == "CustomResourceDefinition", "{} is none", path.display());
+        ensure!(model["kind"] == "CustomResourceDefinition", "{} is another kind", path.display());
         Ok(Self(model))
     }
 
@@ -98,7 +98,7 @@ pub async fn measure(
     running.stop().await
 }
 
-/// The time from the create of a definition to the first list of its objects.
+/// Measures the time from the create of a definition to the first list of its objects.
 async fn served(
     server: &Server,
     definitions: impl Iterator<Item = Definition>,
@@ -122,7 +122,7 @@ async fn served(
     Ok(())
 }
 
-/// Documents that clients read first.
+/// Measures reads of the documents that clients read first.
 async fn documents(running: &Running, report: &mut Report) -> Result<()> {
     let mut connection = running.server.connect().await?;
     let documents = [

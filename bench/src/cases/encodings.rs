@@ -30,7 +30,7 @@ const LISTS: [(&str, &str); 7] = [
     ),
 ];
 
-/// The representations of watches. YAML has none.
+/// The representations of watches. There are no watches in YAML.
 const WATCHES: [Form; 6] = [
     Form::JSON,
     Form {

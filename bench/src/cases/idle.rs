@@ -1,4 +1,4 @@
-//! The memory of watches that nothing happens in, as of the informers of many clients.
+//! The memory of watches without events, such as those of many clients' informers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Gets of given paths, as of a file server that is the floor for gets and lists.
+//! Gets of given paths, for example of a file server: no API server can be expected to be faster.
 
 use anyhow::{Result, ensure};
 

@@ -23,7 +23,7 @@ use crate::server::{Connection, Server};
 const NAME: &str = "bench-tenants";
 const MEAN: &str = "bench-mean-tenant";
 const OTHER: &str = "bench-other-tenant";
-/// Its leases have a priority level of their own.
+/// The user of the controller. Requests for its leases have a priority level of their own.
 const CONTROLLER: &str = "system:kube-controller-manager";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
@@ -131,7 +131,7 @@ fn objects() -> [(&'static str, Value); 3] {
     [(LEASES, lease), (ROLES, role), (BINDINGS, binding)]
 }
 
-/// The header that makes a request one of this user.
+/// The header that impersonates a user.
 fn by(user: &str) -> String {
     format!("Impersonate-User: {user}\r\n")
 }

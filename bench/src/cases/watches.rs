@@ -1,6 +1,7 @@
 //! The rate and the delay of events that many watchers of one collection receive.
 //!
-//! Each write contains the time at which it was sent, so a watcher can compute the delay of each event.
+//! Each write contains the time at which it was sent, so a watcher can compute the delay of each
+//! event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -227,7 +228,8 @@ impl Encoding {
                 }
                 end
             }
-            // CBOR has no separators. This measurement takes the time's last digit for an event's end.
+            // CBOR has no separators. This measurement takes the time's last digit for an event's
+            // end.
             Self::Cbor => {
                 let before = self.before_time();
                 let last = memmem::rfind(bytes, before).map(|at| at + before.len() + TIME_DIGITS);

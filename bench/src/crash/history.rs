@@ -25,7 +25,8 @@ impl Verb {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) verb: Verb,
-    /// The sequence number of the object's content after the change, or of a deleted object's last content.
+    /// The sequence number of the object's content after the change, or of a deleted object's last
+    /// content.
     pub(super) sequence: u64,
     /// Its resource version, if a response had it.
     pub(super) version: Option<u64>,

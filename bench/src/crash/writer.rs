@@ -180,9 +180,9 @@ mod tests {
         json!({"metadata": {"resourceVersion": version.to_string()}, "data": data})
     }
 
-    /// Checks the server's object and version against a writer that created content 1 at version 10 and
-    /// updated it to content 2 at version 12, with `in_flight` unanswered. Returns the number of changes
-    /// that the writer then knows.
+    /// Checks the server's object and version against a writer that created content 1 at version 10
+    /// and updated it to content 2 at version 12, with `in_flight` unanswered. Returns the number
+    /// of changes that the writer then knows.
     fn check(in_flight: Option<Verb>, object: Option<&Value>, version: u64) -> Result<usize> {
         let mut writer = Writer::new(0, 1);
         for (verb, sequence, version) in [(Verb::Create, 1, 10), (Verb::Update, 2, 12)] {

@@ -1,8 +1,8 @@
 //! Runs `session.yaml` with the machine's kubectl against Pintle, or against the server of the
 //! kubeconfig that `PINTLE_TEST_KUBECONFIG` names.
 //!
-//! Rows follow one another, so one failure can cause others; all are reported. Without a kubectl the
-//! test says so and does nothing, but fails if `CI` is set.
+//! Rows follow one another, so one failure can cause others; all are reported. Without a kubectl
+//! the test says so and does nothing, but fails if `CI` is set.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -201,7 +201,8 @@ fn await_output(file: &Path, expected: &str) -> Result<()> {
     }
 }
 
-/// Whether a text matches: placeholders, gaps of any width, no spaces at the ends of lines.
+/// Whether a text matches, with its placeholders. Gaps have any width, and spaces at the ends of
+/// lines do not count.
 fn matches(expected: &str, text: &str) -> bool {
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
     pattern(expected.trim_end()).is_match(&lines.join("\n"))

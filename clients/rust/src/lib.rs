@@ -1,2 +1,2 @@
-//! kube-rs against Pintle; see `tests/`. It is no default member: kube and its types take a while to
-//! compile.
+//! kube-rs against Pintle; see `tests/`. It is not a default member of the workspace, because kube
+//! and its types take a while to compile.

@@ -1,5 +1,6 @@
-//! Measures the time and memory of the Node authorizer's graph in a cluster of 5,000 nodes and 150,000 pods, each with
-//! its own secret, config map and volume: `cargo run --release -p pintle-auth --example node_graph`.
+//! Measures the time and memory of the Node authorizer's graph in a cluster of 5,000 nodes and
+//! 150,000 pods, each with its own secret, config map and volume:
+//! `cargo run --release -p pintle-auth --example node_graph`.
 
 #![expect(clippy::print_stdout, reason = "this is a program")]
 

@@ -16,7 +16,8 @@ const MEMBERS: [&str; 7] =
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies(Vec<Policy>);
 
-/// A policy; `*` matches all, and `""` nothing.
+/// A policy. `*` matches every value. `""` as the user or the group matches every user if the
+/// other of the two is set; in any other member it matches only `""`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Policy {
     user: String,
@@ -144,7 +145,7 @@ impl Authorizer for Policies {
 mod tests {
     use super::*;
 
-    /// Upstream's `example_policy_file.jsonl`, as far as it differs by row.
+    /// Policies of the forms in upstream's `example_policy_file.jsonl`, and one that names no user.
     const FILE: &str = r#"
 # Everyone reads paths.
 {"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group":"system:authenticated", "nonResourcePath": "*", "readonly": true}}

@@ -41,7 +41,7 @@ pub struct Objects<'a> {
     pub name: &'a str,
     /// The requirements of the request's field selector; empty if it cannot be parsed.
     pub fields: &'a [fields::Requirement],
-    /// The requirements of its label selector, likewise.
+    /// The requirements of the request's label selector; empty if it cannot be parsed.
     pub labels: &'a [labels::Requirement],
 }
 

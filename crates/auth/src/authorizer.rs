@@ -77,7 +77,8 @@ pub struct Ruling {
     pub decision: Decision,
     /// The reason, for audit and reviews.
     pub reason: Reason,
-    /// The error, if there was one; without an allow decision the request then fails.
+    /// The error, if there was one. If no authorizer allows the request, it fails with this error
+    /// instead of a 403.
     pub error: Option<String>,
 }
 
@@ -97,7 +98,7 @@ pub enum Decision {
 pub enum Reason {
     /// A text, which may be empty.
     Text(Cow<'static, str>),
-    /// A binding that allows it.
+    /// The binding that allows the request.
     Granted(Grant),
 }
 
@@ -149,12 +150,12 @@ impl Ruling {
     }
 }
 
-/// What a user may do.
+/// The permissions of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// On resources.
+    /// Permissions on resources.
     pub resource: Vec<ResourceRule>,
-    /// On other paths.
+    /// Permissions on paths that name no resource.
     pub non_resource: Vec<NonResourceRule>,
     /// True if an authorizer could not list all rules.
     pub incomplete: bool,
@@ -171,7 +172,8 @@ pub struct ResourceRule {
     pub resource_names: Vec<String>,
 }
 
-/// Verbs on paths; a trailing `*` matches any rest.
+/// Verbs on paths. A path that ends with `*` matches every path that begins with the text before
+/// the `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
     pub verbs: Vec<String>,

@@ -12,8 +12,8 @@ use crate::{Error, User};
 /// The key of [`User::extra`] with the credential's ID.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Reads a certificate in DER. One without a common name identifies no user: its holder is as
-/// anonymous as without it.
+/// Reads a certificate in DER. Returns `None` for a certificate without a common name, which
+/// identifies no user: the request is authenticated as if it had no certificate.
 pub fn holder(der: &[u8]) -> Result<Option<User>, Error> {
     let certificate = read(der)?;
     let subject = subject(&certificate)?;

@@ -68,11 +68,11 @@ impl CertificateRequest {
     }
 
     fn from_der(der: &[u8]) -> Result<Self, Malformed> {
-        const WHAT: &str = "a request is what is signed, the algorithm, and the signature";
+        const WHAT: &str = "a request consists of a signed part, an algorithm, and a signature";
         let parts = Item::only(der, WHAT)?.within(Tag::Sequence, WHAT)?;
         let [signed, _algorithm, signature] = parts.as_slice() else { return Err(Malformed(WHAT)) };
         const SIGNED: &str =
-            "what is signed of a request is a version, a name, a key, and attributes";
+            "the signed part of a request consists of a version, a name, a key, and attributes";
         let parts = signed.within(Tag::Sequence, SIGNED)?;
         let [version, subject, key, attributes] = parts.as_slice() else {
             return Err(Malformed(SIGNED));
@@ -122,7 +122,8 @@ impl CertificateRequest {
         Ok(())
     }
 
-    /// Checks that a known signer may grant it with these usages; `None` for an unknown signer.
+    /// Checks that a known signer may grant the request with these usages; `None` for an unknown
+    /// signer.
     pub fn check(&self, signer: &str, usages: &[&str]) -> Option<Result<(), String>> {
         match signer {
             API_CLIENT => Some(check_api_client(usages)),
@@ -229,7 +230,8 @@ fn extensions(attributes: &[u8]) -> Result<Vec<Extension<'_>>, Malformed> {
     Ok(found)
 }
 
-/// The usages of kubelets; only RSA keys encipher keys.
+/// Checks the usages of a kubelet's certificate. `key encipherment` is optional, because only RSA
+/// keys encipher keys.
 fn check_kubelet_usages(usages: &[&str], purpose: &str) -> Result<(), String> {
     let usages: BTreeSet<&str> = usages.iter().copied().collect();
     let needed = BTreeSet::from([purpose, "digital signature"]);
@@ -252,7 +254,8 @@ fn check_api_client(usages: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The last second of a certificate's validity, since 1970; of the first certificate in a PEM text.
+/// The last second of validity, since 1970, of the certificate that is the first block of a PEM
+/// text; `None` if the first block is no certificate.
 pub fn not_after(pem: &[u8]) -> Option<i64> {
     let (kind, der) = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).next()?.ok()?;
     let (_, certificate) = x509_parser::certificate::X509Certificate::from_der(&der).ok()?;

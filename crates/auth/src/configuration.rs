@@ -62,7 +62,7 @@ pub struct Webhook {
     pub authorized_ttl: Duration,
     /// The cache time of other decisions.
     pub unauthorized_ttl: Duration,
-    /// The decision if it does not answer or a condition fails.
+    /// The decision if the webhook does not answer or a condition fails.
     pub on_failure: Decision,
     pub conditions: Conditions,
 }
@@ -98,7 +98,8 @@ pub fn read(file: &Value, required: &[Mode]) -> Result<Vec<Configured>, Error> {
     Ok(all)
 }
 
-/// Authorizers other than webhooks have fixed names, and those of the start must stay.
+/// Checks that authorizers other than webhooks have the names of their modes, and that each mode
+/// of `required` is there.
 fn check_modes(all: &[Configured], required: &[Mode]) -> Result<(), Error> {
     let others = || all.iter().filter(|one| one.webhook.is_none());
     let mut wrong: Vec<String> = others()
@@ -207,7 +208,7 @@ impl Reader {
         }
     }
 
-    /// Upstream's paths leave out `webhook`.
+    /// Parses a webhook. Validation errors leave `webhook` out of their paths, as upstream's do.
     fn webhook(&mut self, section: &Value, at: &Path) -> Option<Webhook> {
         self.only(section, &at.field("webhook"), &WEBHOOK_MEMBERS);
         let timeout = self.duration(section, at, "timeout", None);

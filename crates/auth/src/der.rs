@@ -29,7 +29,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The values of a sequence, or of a set with another `tag`.
+    /// The values in a value with this tag: a sequence or a set.
     pub(crate) fn within(&self, tag: Tag, what: &'static str) -> Result<Vec<Self>, Malformed> {
         let is_it = self.is(tag) && self.is_constructed;
         if is_it { items(self.content, what) } else { Err(Malformed(what)) }

@@ -15,7 +15,8 @@ pub enum Mode {
     Abac,
     /// Allows every request.
     AlwaysAllow,
-    /// Denies every request.
+    /// Allows no request. Upstream's has no opinion rather than denying, so a later authorizer may
+    /// allow a request.
     AlwaysDeny,
     /// What kubelets need for their pods: [`crate::node`].
     Node,
@@ -86,7 +87,7 @@ impl Authorizer for Masters {
         }
     }
 
-    /// Empty: the role `cluster-admin`, which is bound to the group, lists them.
+    /// Empty: RBAC lists the group's permissions, because the role `cluster-admin` is bound to it.
     fn rules(&self, _: &User, _: &str) -> Rules {
         Rules::default()
     }
@@ -116,7 +117,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// Denies every request.
+/// Has no opinion on any request, as upstream's: see [`Mode::AlwaysDeny`].
 #[derive(Clone, Copy, Debug)]
 pub struct AlwaysDeny;
 

@@ -84,7 +84,8 @@ fn of_field(requirement: &fields::Requirement) -> Value {
     Value::Object(members)
 }
 
-/// `None` for a comparison, which reviews cannot express. Without it the check is broader.
+/// `None` for a comparison, which reviews cannot express. Without the requirement, the webhook
+/// judges a broader selection.
 fn of_label(requirement: &labels::Requirement) -> Option<Value> {
     use labels::Operator::{
         DoesNotExist, DoubleEquals, Equals, Exists, GreaterThan, In, LessThan, NotEquals, NotIn,

@@ -1,4 +1,4 @@
-//! Measures rules, and the time and memory that a hostile one can use:
+//! Measures rules, and the time and memory that a hostile rule can use:
 //!
 //!     cargo run --release -p pintle-cel --example rules
 
@@ -35,7 +35,7 @@ const OBJECT: &str = r#"{"min": 1, "replicas": 3, "max": 9, "protocol": "HTTP", 
     {"name": "p3", "number": 83}, {"name": "p4", "number": 84}, {"name": "p5", "number": 85},
     {"name": "p6", "number": 86}, {"name": "p7", "number": 87}]}"#;
 
-/// Rules that exceed the limits. The content of `LOOP` is evaluated for many numbers.
+/// Rules that try to use much time or memory. The content of `LOOP` is evaluated for many numbers.
 const HOSTILE: &[(&str, &str)] = &[
     ("loops in loops", "self.n.all(a, self.n.all(b, self.n.all(c, a + b + c >= 0)))"),
     ("a text that doubles", "LOOP(self.n.map(a, self.t + self.t).size() > 0)"),

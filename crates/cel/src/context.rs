@@ -12,7 +12,7 @@ pub const COST_MAX: u64 = 1_000_000;
 /// produced.
 const WORK_MAX: u64 = 64_000_000;
 
-/// The number of bytes that are read in the time in which one is produced.
+/// The number of bytes that are read in the time in which one byte is produced.
 const READ: u64 = 16;
 
 /// A budget of cost. Several evaluations can share one.
@@ -42,8 +42,9 @@ impl Budget {
 
 /// The cost of the running evaluation.
 ///
-/// Upstream charges the cost of a call after it returned. A call can do much work before (a list of
-/// all numbers up to 2^60), so work is bounded in advance.
+/// Upstream charges the cost of a call after the call has returned. Until then, the call can do
+/// much work (make a list of all numbers up to 2^60), so this server also bounds the work in
+/// advance.
 #[derive(Debug)]
 pub(crate) struct Context {
     cost: u64,

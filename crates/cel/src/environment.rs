@@ -27,14 +27,16 @@ impl Environment {
         Self { scope: Scope::new(), bindings: false }
     }
 
-    /// Declares a variable. Bindings provide the values in the order of declaration.
+    /// Declares a variable. The values in an evaluation's [`Bindings`](crate::Bindings) are in the
+    /// order of the declarations.
     #[must_use]
     pub fn with(mut self, name: impl Into<Str>, declaration: impl Into<Arc<Declaration>>) -> Self {
         self.scope.variables.push((name.into(), declaration.into()));
         self
     }
 
-    /// Enables `cel.bind`, which names a value. Kubernetes enables it only for device selectors.
+    /// Enables the macro `cel.bind`, which gives a value a name. Kubernetes enables the macro only
+    /// for device selectors.
     #[must_use]
     pub const fn with_bindings(mut self) -> Self {
         self.bindings = true;

@@ -13,7 +13,7 @@ pub(crate) struct Format {
     pub(crate) name: &'static str,
     /// Returns the errors of a text.
     pub(crate) wrong: fn(&str) -> Vec<String>,
-    /// The length of the pattern, for the cost estimate.
+    /// The length of upstream's pattern, for the cost of a call at run time.
     pub(crate) pattern_length: u64,
 }
 
@@ -75,7 +75,8 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && digits.bytes().all(is_digit)
 }
 
-/// A date, `t`, and a time with a zone; the numbers of the time are compared as text.
+/// True for a date and a time as RFC 3339 writes them, in any case: `2026-01-31T23:59:59.5+01:00`.
+/// The hour, minute and second have two digits each, so their text has the order of the numbers.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -90,7 +91,8 @@ fn is_date_time(text: &str) -> bool {
     text.len() >= 4 && time::parse_date(date).is_some() && colons && ok && is_zone_behind(rest)
 }
 
-/// An optional fraction, and `z` or `+01:00`.
+/// True for the end of such a time, after the seconds: an optional fraction, and `z` or an offset
+/// such as `+01:00`.
 fn is_zone_behind(text: &str) -> bool {
     let is_zone = |zone: &str| match zone.as_bytes() {
         b"z" => true,

@@ -16,7 +16,7 @@ pub(crate) type Native = for<'a> fn(&mut Context, &[Val<'a>]) -> Eval<'a>;
 /// and signature. A signature that begins with a dot is that of a method.
 pub(crate) type Row = (&'static str, Guard, Native, &'static [(&'static str, &'static str)]);
 
-/// The step that checks the types of arguments.
+/// The code that checks the types of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// The function itself.
@@ -140,7 +140,7 @@ fn overload(id: &'static str, signature: &'static str) -> Overload {
     Overload { id, is_member, args, result, params: reader.params.len() as u32 }
 }
 
-/// Parses signatures. They are constants of this crate, so an invalid type panics, in tests.
+/// Parses signatures. They are constants of this crate, so an invalid type is a bug and panics.
 struct Reader {
     rest: &'static str,
     params: Vec<&'static str>,

@@ -60,7 +60,7 @@ pub(crate) fn parse(text: &str) -> Option<f64> {
     }
     let text = &remove_digit_separators(text)?;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    // Rust accepts what Go accepts, except for these characters.
+    // Other characters are refused: Rust's parser also accepts words, which were handled above.
     let plain = unsigned.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
     let number: f64 = text.parse().ok().filter(|_| plain)?;
     number.is_finite().then_some(number)

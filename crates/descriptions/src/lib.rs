@@ -1,8 +1,8 @@
 //! Upstream's descriptions of the built-in types and their fields, for `kubectl explain`.
 //!
 //! The texts are not part of this repository: the build takes them from `k8s-openapi` and embeds
-//! them compressed in the binary. Only this crate handles them; that library is not linked into the
-//! server.
+//! them compressed in the binary. Only this crate reads the texts, and `k8s-openapi` is not linked
+//! into the server.
 //!
 //! Must not know: anything but names of types and fields.
 
@@ -45,8 +45,8 @@ pub fn load() -> Result<Descriptions, Error> {
     Ok(Descriptions { text, records })
 }
 
-/// The descriptions of a few fields that are needed often, so that not everything is inflated for
-/// them.
+/// The descriptions of a few fields that are needed often. They are kept, so that not all
+/// descriptions are inflated each time.
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt(BTreeMap<(String, &'static str), String>);
 

@@ -16,9 +16,9 @@ use crate::snapshot::Snapshot;
 
 /// A Kubernetes API server in one binary.
 ///
-/// Serves the Kubernetes v1.36 API from an embedded store: kubectl, client-go, controller-runtime and
-/// kube-rs work with it as they are. No nodes, nothing to install beside it; etcd only where several
-/// servers are to work on the same objects.
+/// Serves the Kubernetes v1.36 API from an embedded store: kubectl, client-go, controller-runtime
+/// and kube-rs work with it as they are. No nodes, nothing to install beside it; etcd only where
+/// several servers are to work on the same objects.
 #[derive(Debug, Parser)]
 #[command(name = "pintle", version, max_term_width = 100)]
 pub(crate) struct Pintle {

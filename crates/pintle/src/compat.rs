@@ -1,10 +1,11 @@
 //! Compatibility with test harnesses (envtest, fabric8's kube-api-test, kwokctl), which start the
-//! binaries `kube-apiserver` and `etcd`: called by one of these names, Pintle replaces it.
+//! binaries `kube-apiserver` and `etcd`: called by one of these names, Pintle runs in place of that
+//! binary.
 //!
 //! Called as `kubectl-convert`, it is kubectl's plugin of that name: `pintle convert`.
 //!
-//! The `etcd` owns the directory with the store of the `kube-apiserver` that connects to it, so either can
-//! be restarted without the other. They do not speak etcd's protocol.
+//! Pintle's `etcd` owns the directory with the store of the `kube-apiserver` that connects to it,
+//! so each of the two can be restarted without the other. They do not speak etcd's protocol.
 
 pub(crate) mod arguments;
 pub(crate) mod assets;

@@ -25,22 +25,22 @@ use live::Server;
 
 /// Convert objects between encodings and API versions
 ///
-/// Input files contain JSON, YAML (one or more documents) or the Protobuf of the Kubernetes API, which is
-/// recognised by its first bytes. No defaults of a server are added. If two versions of a kind have
-/// different defaults, the defaults of the old version are written out, so that the object keeps its
-/// meaning. A document that does not change keeps its text with its comments. Fields that the new version
-/// lacks, and reasons why a server would refuse the object, are reported on standard error; the exit
-/// status is then 2.
+/// Input files contain JSON, YAML (one or more documents) or the Protobuf of the Kubernetes API,
+/// which is recognised by its first bytes. No defaults of a server are added. If two versions of a
+/// kind have different defaults, the defaults of the old version are written out, so that the
+/// object keeps its meaning. A document that does not change keeps its text with its comments.
+/// Fields that the new version lacks, and reasons why a server would refuse the object, are
+/// reported on standard error; the exit status is then 2.
 ///
-/// With --check nothing is converted. A line is printed for each object in a version that a release has
-/// removed or deprecated. The checked versions are the object's own, that of its last applied
-/// configuration, those of its field managers, and those in Helm releases. The exit status is 3 if a
-/// version is removed, 2 if a version is deprecated, and 1 if an object cannot be read. With
-/// --check-server the objects of a running server are checked. kubectl reads them, with the credentials
-/// of the kubeconfig.
+/// With --check nothing is converted. A line is printed for each object in a version that a release
+/// has removed or deprecated. The checked versions are the object's own, that of its last applied
+/// configuration, those of its field managers, and those in Helm releases. The exit status is 3 if
+/// a version is removed, 2 if a version is deprecated, and 1 if an object cannot be read. With
+/// --check-server the objects of a running server are checked. kubectl reads them, with the
+/// credentials of the kubeconfig.
 ///
-/// Under the name kubectl-convert the program is the plugin `kubectl convert`: without a version, objects
-/// are converted to the newest one.
+/// Under the name kubectl-convert the program is the plugin `kubectl convert`: without a version,
+/// objects are converted to the newest one.
 ///
 /// Examples:
 ///
@@ -56,30 +56,30 @@ use live::Server;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Convert {
-    /// The input: a file, a directory (its .json, .yaml, .yml and .pb files), or - for standard input; may be
-    /// repeated
+    /// The input: a file, a directory (its .json, .yaml, .yml and .pb files), or - for standard
+    /// input; may be repeated
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present_any = ["check", "check_server"])]
     filenames: Vec<PathBuf>,
-    /// The output encoding. Several objects become a List in JSON and documents in YAML; Protobuf output
-    /// holds one object
+    /// The output encoding. Several objects become a List in JSON and documents in YAML; Protobuf
+    /// output holds one object
     #[arg(short, long, value_enum, value_name = "ENCODING", default_value = "yaml")]
     output: Output,
-    /// What to do with unknown fields: refuse the object (strict), remove them with a warning (warn), or
-    /// remove them (ignore)
+    /// What to do with unknown fields: refuse the object (strict), remove them with a warning
+    /// (warn), or remove them (ignore)
     #[arg(long, value_enum, value_name = "HOW", default_value = "strict")]
     validate: Validate,
     /// Also read the subdirectories of a directory
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// The version to convert objects to whose kind has this version; may be repeated. Other objects are not
-    /// converted
+    /// Convert the objects whose kind has this version to it; may be repeated. Other objects are
+    /// not converted
     #[arg(long, value_name = "GROUP/VERSION", conflicts_with_all = ["to", "check", "check_server"])]
     output_version: Vec<String>,
     /// Convert each object to the newest version that this release serves
     #[arg(long, value_name = "RELEASE", conflicts_with_all = ["check", "check_server"])]
     to: Option<String>,
-    /// Check these files for versions that a release has removed or deprecated; a path as for -f, may be
-    /// repeated
+    /// Check these files for versions that a release has removed or deprecated; a path as for -f,
+    /// may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "filenames")]
     check: Vec<PathBuf>,
     /// Check the objects of the running server of kubectl's current context
@@ -125,7 +125,8 @@ const DIRECTORY_DEPTH_MAX: usize = 64;
 const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
 
 impl Convert {
-    /// The command as `kubectl convert` calls it: without a version, objects are converted to the newest one.
+    /// The command as `kubectl convert` calls it: without a version, objects are converted to the
+    /// newest one.
     pub(crate) fn for_kubectl(self) -> Self {
         let has_version = self.to.is_some() || !self.output_version.is_empty();
         let is_check = self.check_server || !self.check.is_empty();
@@ -192,7 +193,7 @@ impl Convert {
         Ok(if wanted { Some(Versions::all()?) } else { None })
     }
 
-    /// The version to convert objects of a kind to, if it differs from theirs.
+    /// The version to which objects of this version and kind are converted, if it is another one.
     fn wanted(&self, versions: &Versions, api_version: &str, kind: &str) -> Option<String> {
         let wanted = match self.to {
             Some(_) => versions.newest(api_version, kind)?,
@@ -277,7 +278,7 @@ impl Convert {
 /// The exit code if an object could not be converted completely.
 const NOT_WHOLE: u8 = 2;
 
-/// The files, those of directories in the order of their names.
+/// The files that the paths name; those of a directory are sorted by path.
 fn paths(given: &[PathBuf], is_recursive: bool) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for given in given {
@@ -296,8 +297,8 @@ fn paths(given: &[PathBuf], is_recursive: bool) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Adds the files of a directory and its subdirectories. Links to directories are not followed, so there are no
-/// cycles.
+/// Adds the files of a directory and its subdirectories. Links to directories are not followed, so
+/// there are no cycles.
 fn collect(directory: &Path, depth_max: usize, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(directory).with_context(|| name(directory))? {
         let entry = entry?;

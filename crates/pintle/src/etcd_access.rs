@@ -1,4 +1,5 @@
-//! The flags with the address and the credentials of etcd, for the server and for the commands that read or write etcd.
+//! The flags with the address and the credentials of etcd, for the server and for the commands that
+//! read or write etcd.
 
 use std::path::PathBuf;
 
@@ -8,8 +9,9 @@ use pintle_server::{Credentials, Error, Etcd, EtcdTls, read_authorities};
 /// The address and the credentials of etcd.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EtcdAccess {
-    /// The URLs of the members of an etcd (3.4 or later) that stores the objects. Several servers may use the
-    /// same etcd. The data directory then holds only certificates, which all servers must share
+    /// The URLs of the members of an etcd (3.4 or later) that stores the objects. Several servers
+    /// may use the same etcd. The data directory then holds only certificates, which all servers
+    /// must share
     #[arg(long, value_name = "URL,…", value_delimiter = ',')]
     etcd_servers: Vec<String>,
     /// The authorities that sign the serving certificates of etcd, as PEM [default: the system's]

@@ -71,12 +71,12 @@ Exit status:
 
 /// Run the API server
 ///
-/// Generates its certificates at the first start, prints one line on standard output when it is ready,
+/// Generates its certificates at the first start, prints one line on standard output when ready,
 ///
 ///   pintle ready url=https://127.0.0.1:6443 kubeconfig=/…/.pintle/admin.kubeconfig
 ///
-/// and logs to standard error. SIGTERM and SIGINT stop it after open requests have finished. A service
-/// manager that waits for readiness (NOTIFY_SOCKET) is notified.
+/// and logs to standard error. SIGTERM and SIGINT stop it after open requests have finished. A
+/// service manager that waits for readiness (NOTIFY_SOCKET) is notified.
 ///
 /// Examples:
 ///
@@ -88,8 +88,8 @@ Exit status:
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, after_long_help = NOTES)]
 pub(crate) struct Serve {
-    /// Read flags from this YAML file. Its keys are the names of the flags without --. A flag that may be
-    /// repeated takes a list. A flag on the command line replaces that of the file
+    /// Read flags from this YAML file. Its keys are the names of the flags without --. A flag that
+    /// may be repeated takes a list. A flag on the command line replaces that of the file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -114,8 +114,8 @@ pub(crate) struct Serve {
     api: ApiFlags,
     #[command(flatten)]
     limits: LimitFlags,
-    /// Stop when standard input ends. The server then ends with the program that started it and holds the
-    /// other end of the pipe, even if that program is killed
+    /// Stop when standard input ends. The server then ends with the program that started it and
+    /// holds the other end of the pipe, even if that program is killed
     #[arg(long, help_heading = "Process")]
     stop_at_eof: bool,
     #[command(flatten)]
@@ -131,18 +131,19 @@ struct StorageFlags {
     /// Keep the store and the certificates in memory only; they are lost when the server stops
     #[arg(long, conflicts_with = "etcd_servers")]
     ephemeral: bool,
-    /// Acknowledge a write before it is on disk. Writes are faster, and a crash of the machine loses the last
-    /// ones
+    /// Acknowledge a write before it is on disk. Writes are faster, and a crash of the machine
+    /// loses the last ones
     #[arg(long)]
     unsafe_no_fsync: bool,
-    /// The file to which the administrator's kubeconfig is written [default: admin.kubeconfig in the data
-    /// directory; with --ephemeral in a temporary directory]
+    /// The file to which the administrator's kubeconfig is written [default: admin.kubeconfig in
+    /// the data directory; with --ephemeral in a temporary directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// How long the history of changes is kept, for watches and for lists at old resource versions
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     watch_history: Duration,
-    /// The largest size of that history: of each resource in memory, and of all resources on disk; 64Mi, 1Gi
+    /// The largest size of that history: of each resource in memory, and of all resources on disk;
+    /// 64Mi, 1Gi
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
     watch_history_size: usize,
     #[command(flatten)]
@@ -161,7 +162,8 @@ struct ServingFlags {
     /// The IP address at which members of the cluster reach the server [default: the bind address]
     #[arg(long, value_name = "IP")]
     advertise_address: Option<IpAddr>,
-    /// The directory in which certificates are generated and stored [default: pki in the data directory]
+    /// The directory in which certificates are generated and stored [default: pki in the data
+    /// directory]
     #[arg(long, value_name = "DIR")]
     cert_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -170,12 +172,12 @@ struct ServingFlags {
     /// '//example\.com(:|$)'
     #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
     cors_allowed_origins: Vec<String>,
-    /// Serve the console, a web page that shows the stored objects, at /console/. Users log in with their
-    /// credentials for the API
+    /// Serve the console, a web page that shows the stored objects, at /console/. Users log in with
+    /// their credentials for the API
     #[arg(long)]
     console: bool,
-    /// How long the server goes on serving after a stop signal while /readyz fails, so that load balancers
-    /// stop sending requests to it
+    /// How long the server goes on serving after a stop signal while /readyz fails, so that load
+    /// balancers stop sending requests to it
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     shutdown_delay_duration: Duration,
     /// How long /livez succeeds after the start although the start has not finished
@@ -186,45 +188,47 @@ struct ServingFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "API")]
 struct ApiFlags {
-    /// Enable or disable API versions and resources: api/all=true|false, api/ga, api/beta, api/alpha,
-    /// GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
+    /// Enable or disable API versions and resources: api/all=true|false, api/ga, api/beta,
+    /// api/alpha, GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
     #[arg(long, value_name = "KEY=BOOL,…")]
     runtime_config: Vec<String>,
     /// Enable or disable features: APIResponseCompression=true|false (default true),
     /// CBORServingAndStorage=true|false (default false), ComponentFlagz=true|false (default true),
-    /// ComponentStatusz=true|false (default true), WatchList=true|false (default true), AllAlpha, AllBeta.
-    /// The other feature gates of kube-apiserver are known. A gate of another component may have any value
-    /// and has no effect; any other gate may only have the value that matches what this server does
+    /// ComponentStatusz=true|false (default true), WatchList=true|false (default true), AllAlpha,
+    /// AllBeta. The other feature gates of kube-apiserver are known. A gate of another component
+    /// may have any value and has no effect; any other gate may only have the value that matches
+    /// what this server does
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
-    /// Show the metrics that are hidden because they are deprecated. The value must be the previous version,
-    /// 1.35
+    /// Show the metrics that are hidden because they are deprecated. The value must be the previous
+    /// version, 1.35
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
     #[arg(value_parser = hidden_metrics, action = ArgAction::Set)]
     show_hidden_metrics_for_version: bool,
     /// Enable these admission plugins in addition to the default ones, by kube-apiserver's names
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
-    /// Disable these default admission plugins. Without ServiceAccount, pods need no service account
+    /// Disable these default admission plugins. Without ServiceAccount, pods need no service
+    /// account
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
-    /// The file of an EgressSelectorConfiguration: the proxies of requests to nodes, pods, services and
-    /// webhooks. The protocols Direct and HTTPConnect are supported
+    /// The file of an EgressSelectorConfiguration: the proxies of requests to nodes, pods, services
+    /// and webhooks. The protocols Direct and HTTPConnect are supported
     #[arg(long, value_name = "FILE")]
     egress_selector_config_file: Option<PathBuf>,
-    /// The file of an AdmissionConfiguration: the configuration of admission plugins, such as PodSecurity and
-    /// ResourceQuota
+    /// The file of an AdmissionConfiguration: the configuration of admission plugins, such as
+    /// PodSecurity and ResourceQuota
     #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
-    /// The controllers to run in this server, so that a kube-controller-manager can run the others: * enables
-    /// all, -* disables all, NAME enables one, -NAME disables one; namespace-controller,
+    /// The controllers to run in this server, so that a kube-controller-manager can run the others:
+    /// * enables all, -* disables all, NAME enables one, -NAME disables one; namespace-controller,
     /// garbage-collector-controller, clusterrole-aggregation-controller, serviceaccount-controller,
     /// root-ca-certificate-publisher-controller, serviceaccount-token-controller,
-    /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,
-    /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
-    /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
-    /// volumeattributesclass-protection-controller, service-cidr-controller,
-    /// storage-version-migrator-controller, resourcequota-controller,
+    /// certificatesigningrequest-approving-controller,
+    /// certificatesigningrequest-signing-controller, certificatesigningrequest-cleaner-controller,
+    /// ttl-after-finished-controller, persistentvolumeclaim-protection-controller,
+    /// persistentvolume-protection-controller, volumeattributesclass-protection-controller,
+    /// service-cidr-controller, storage-version-migrator-controller, resourcequota-controller,
     /// validatingadmissionpolicy-status-controller
     #[arg(
         long,
@@ -234,15 +238,15 @@ struct ApiFlags {
         allow_hyphen_values = true
     )]
     controllers: Vec<String>,
-    /// How long the namespace controller waits before it deletes the content of a namespace that is being
-    /// deleted
+    /// How long the namespace controller waits before it deletes the content of a namespace that is
+    /// being deleted
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     namespace_deletion_delay: Duration,
     /// How long an event is stored after its last write [default: 1h0m0s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     event_ttl: Option<Duration>,
-    /// Apply these objects before the server becomes ready: a file of YAML or JSON, or a directory of such
-    /// files; may be repeated
+    /// Apply these objects before the server becomes ready: a file of YAML or JSON, or a directory
+    /// of such files; may be repeated
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
     /// The ranges from which service IPs are assigned: at most one IPv4 range and one IPv6 range
@@ -256,8 +260,8 @@ struct ApiFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitFlags {
-    /// Limit the requests in progress by flow schemas and priority levels. Their seats are the sum of the
-    /// next two limits
+    /// Limit the requests in progress by flow schemas and priority levels. Their seats are the sum
+    /// of the next two limits
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
@@ -271,8 +275,8 @@ struct LimitFlags {
     /// How long a request other than a watch may take
     #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = duration)]
     request_timeout: Duration,
-    /// The shortest duration of a watch in seconds. The server ends a watch at a random time between this and
-    /// twice this duration
+    /// The shortest duration of a watch in seconds. The server ends a watch at a random time
+    /// between this and twice this duration
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     min_request_timeout: u64,
 }

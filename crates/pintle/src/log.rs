@@ -71,7 +71,8 @@ fn completed(targets: Targets) -> Targets {
     }
 }
 
-/// Where lines go: to standard error, or only errors there and all others to standard output.
+/// The destinations of lines: standard error; with `split`, standard error for errors and standard
+/// output for all other lines.
 struct Streams {
     split: bool,
 }
@@ -98,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// The level that a verbosity gives to a target.
+    /// True if a verbosity logs the events of a target at a level.
     fn logs(verbosity: u8, target: &str, level: Level) -> bool {
         of_verbosity(verbosity).would_enable(target, &level)
     }

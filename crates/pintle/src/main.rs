@@ -1,5 +1,4 @@
-//! The program: parses flags, runs a server until a signal, and has the commands that need no
-//! server.
+//! The program: parses flags, and runs a server until a signal or a command that needs no server.
 
 mod certificates;
 mod command_line;
@@ -57,7 +56,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints no panic that the store returns as an error about its damaged database.
+/// Suppresses the report of a panic that the store catches and returns as an error about its
+/// damaged database.
 fn hide_reported_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -157,7 +157,7 @@ fn run_as_etcd(flags: &[compat::arguments::Flag]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a server until a signal, or until the end of standard input if `stop_at_eof` says so.
+/// Runs a server until a signal or, if `stop_at_eof`, until the end of standard input.
 fn run(config: Config, stop_at_eof: bool) -> anyhow::Result<()> {
     let runtime = pintle_server::runtime()?;
     runtime.block_on(async {

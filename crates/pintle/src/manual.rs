@@ -98,7 +98,7 @@ fn write_all(program: &Command, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A command with all below it that have a page.
+/// A command and all its subcommands that have a page, at every depth.
 fn with_subcommands(command: &Command) -> Vec<&Command> {
     let below = command.get_subcommands().filter(|command| command.get_name() != "help");
     std::iter::once(command).chain(below.flat_map(with_subcommands)).collect()
@@ -120,8 +120,8 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     let page = Man::new(named)
         .title(name.to_uppercase())
         .manual("Pintle")
-        // Without a date, the source would be read in its place. A page has none: the same source makes
-        // the same bytes.
+        // A page has no date, so that the same source makes the same bytes. The space is needed:
+        // without it, man would take the next argument, the source, for the date.
         .date(" ")
         .source(format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION")));
     page.render_title(&mut out)?;

@@ -1,14 +1,14 @@
-//! Tells a service manager (`Type=notify` of systemd) when the server is ready and when it stops.
-//! Without one, which is without the variable `NOTIFY_SOCKET`, nothing happens.
+//! Notifies a service manager (`Type=notify` of systemd) when the server is ready and when it
+//! stops. Does nothing without the variable `NOTIFY_SOCKET`, which a service manager sets.
 
 use sd_notify::NotifyState;
 
-/// The server is ready.
+/// Reports that the server is ready.
 pub(crate) fn ready(url: &str) {
     notify(&[NotifyState::Ready, NotifyState::Status(&format!("ready on {url}"))]);
 }
 
-/// The server waits until open requests are finished.
+/// Reports that the server stops: it waits until open requests are finished.
 pub(crate) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }

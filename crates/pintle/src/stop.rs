@@ -1,4 +1,4 @@
-//! What stops the server: signals, and with `--stop-at-eof` the end of standard input.
+//! Requests to stop the server: signals, and with `--stop-at-eof` the end of standard input.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,13 @@ use tokio::sync::oneshot;
 pub(crate) struct Stops {
     terminate: Signal,
     interrupt: Signal,
-    /// Pending until standard input ends; `None` if it does not matter, or after it has ended.
+    /// Pending until standard input ends; `None` if its end does not stop the server, or after its
+    /// end.
     end_of_input: Option<oneshot::Receiver<()>>,
 }
 
 impl Stops {
-    /// The requests by signals, and by the end of standard input if `at_eof` says so.
+    /// The requests by signals and, if `at_eof`, by the end of standard input.
     pub(crate) fn new(at_eof: bool) -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -25,9 +26,9 @@ impl Stops {
 
     /// Returns on the next signal that does not repeat the first request. A tool that stops a
     /// process group may signal both the process and the group (`timeout` does), within
-    /// microseconds, so such a pair counts once; two presses of Ctrl-C are further apart. The end of
-    /// the input is no second request: it follows when a signal also stops the program that holds
-    /// the other end. Cancel safe.
+    /// microseconds, so such a pair counts once; two presses of Ctrl-C are further apart. The end
+    /// of the input is no second request: it follows when a signal also stops the program that
+    /// holds the other end. Cancel safe.
     pub(crate) async fn another(&mut self) {
         const SAME: Duration = Duration::from_millis(20);
         let first = Instant::now();
@@ -57,7 +58,7 @@ impl Stops {
     }
 }
 
-/// Returns when the input has ended, and never if there is none to wait for.
+/// Returns when the input has ended; never returns for `None`.
 async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
     match input {
         Some(input) => _ = input.await,
@@ -65,8 +66,8 @@ async fn ended(input: &mut Option<oneshot::Receiver<()>>) {
     }
 }
 
-/// Reads standard input to its end, on a thread of its own: the runtime would wait for a read that
-/// it started when it is dropped.
+/// Reads standard input to its end, on a thread outside the runtime: a runtime that is dropped
+/// waits for the reads that it started.
 fn end_of_input() -> std::io::Result<oneshot::Receiver<()>> {
     let (ended, input) = oneshot::channel();
     std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {

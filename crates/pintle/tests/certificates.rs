@@ -1,4 +1,4 @@
-//! `pintle certificates` tells when certificates end.
+//! `pintle certificates` lists when certificates expire.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 
-/// Writes a certificate that ends with a year.
+/// Writes a certificate that expires on the last day of a year.
 fn write(path: &Path, name: &str, year: i32) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name = rcgen::DistinguishedName::new();

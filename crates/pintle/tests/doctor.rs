@@ -1,4 +1,4 @@
-//! `pintle doctor` finds what is wrong with what a server would use, and changes nothing.
+//! `pintle doctor` finds problems in the files and resources of a server, and changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,8 @@ fn state(directory: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
 /// Changes the data directory of a stopped server.
 type Spoil = fn(&Path);
 
-/// A change, flags, the severity of the finding, its check, and a text of it.
+/// A change with its name, flags, and the finding: its severity, its check, and a part of its
+/// message.
 type Row = (&'static str, Spoil, &'static [&'static str], &'static str, &'static str, &'static str);
 
 const ROWS: &[Row] = &[

@@ -1,5 +1,5 @@
-//! The log of requests: a line for each from `-v 3` on, with the time in each layer from `-v 5` on, or as
-//! `RUST_LOG` says; none otherwise, and none that a client can forge. As text or as JSON.
+//! The log of requests: a line for each from `-v 3` on, with the time in each layer from `-v 5` on,
+//! or as `RUST_LOG` says; none otherwise, and none that a client can forge. As text or as JSON.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 const BODY: &str = r#"{"metadata":{"name":"a"}}"#;
-/// Ends the quoted text and the line, as far as a header can.
+/// A header that tries to end its quoted text and to add fields to the line.
 const FORGED: &str = r#"x" resp=500 HTTP verb="FORGED"#;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn every_line_of_the_json_log_is_an_object() {
     }
 }
 
-/// What a server says on standard error that is started so, answers one create and is stopped.
+/// Starts a server, sends one create, and stops the server; returns its standard error.
 fn log_of_a_create(flags: &[&str], variable: Option<&str>) -> String {
     let directory = TempDir::new().expect("a directory");
     let kubeconfig = directory.path().join("admin.kubeconfig");
@@ -97,7 +97,7 @@ fn log_of_a_create(flags: &[&str], variable: Option<&str>) -> String {
     variable.into_iter().for_each(|text| _ = command.env("RUST_LOG", text));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut server = Ended(command.spawn().expect("the server starts"));
-    // Nobody reads standard error meanwhile: what one request leaves there fits its buffer.
+    // Nothing reads standard error meanwhile: the lines of one request fit in the pipe's buffer.
     let mut ready = String::new();
     let output = server.0.stdout.take().expect("it is a pipe");
     BufReader::new(output).read_line(&mut ready).expect("a line");
@@ -127,7 +127,7 @@ fn log_of_a_create(flags: &[&str], variable: Option<&str>) -> String {
     log
 }
 
-/// A process that does not outlive a test that failed.
+/// A process that is killed when it is dropped, also by a test that fails.
 struct Ended(Child);
 
 impl Drop for Ended {

@@ -1,5 +1,5 @@
-//! What the program does for the process that started it: it stops at the end of standard input if it is
-//! asked to, and it notifies a service manager.
+//! The program and the process that started it: with `--stop-at-eof` the program stops at the end
+//! of standard input, and it notifies a service manager.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixDatagram;
@@ -33,7 +33,7 @@ fn a_service_manager_is_notified() {
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-    // The end of input does not matter without the flag: the server is there to be signalled.
+    // Without the flag, the server still runs after the end of input, and can be signalled.
     let mut server = Server::start(&[], Some(&path));
     drop(server.0.stdin.take());
     let ready = receive(&socket);
@@ -50,7 +50,7 @@ fn receive(socket: &UnixDatagram) -> String {
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
-/// A server that does not outlive a test that failed.
+/// A server that is killed when it is dropped, also by a test that fails.
 struct Server(Child);
 
 impl Server {

@@ -109,8 +109,8 @@ fn measure(name: &str, schema: &Schema, ty: TypeId, value: &Value) {
     });
 }
 
-/// Runs for a moment and prints the best of many rounds. They are short, so that on a busy machine some
-/// are not interrupted.
+/// Runs for a moment and prints the best of many rounds. Rounds are short, so that some of them are
+/// not interrupted even on a busy machine.
 fn report(what: &str, size: usize, f: &mut dyn FnMut()) {
     const SHORT: Duration = Duration::from_micros(20);
     let (mut best, mut calls) = (Duration::MAX, 1);

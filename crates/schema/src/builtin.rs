@@ -20,7 +20,7 @@ pub fn builtin() -> &'static Schema {
     &BUILTIN
 }
 
-/// The type of a built-in kind, which may be an object, a list or a kind that is never stored.
+/// The type of a built-in kind: an object, a list, or a kind whose objects are never stored.
 pub fn builtin_kind(api_version: &str, kind: &str) -> Option<TypeId> {
     let (group, version) = group_version(api_version);
     let published = KINDS.iter().find(|(_, kinds)| kinds.contains(&(group, version, kind)));
@@ -30,7 +30,7 @@ pub fn builtin_kind(api_version: &str, kind: &str) -> Option<TypeId> {
     BUILTIN.find(&type_name(api_version, kind))
 }
 
-/// Whether the type is one of the built-in table, which may be the schema itself or the one that it extends.
+/// Whether the type is in the built-in table: the schema's own, or that of the one that it extends.
 pub fn is_builtin(schema: &Schema, ty: TypeId) -> bool {
     let table = schema.base().unwrap_or(schema);
     ty.0 < table.types().len() as u32

@@ -19,10 +19,10 @@ pub enum Error {
     /// Invalid base64 text; the offset of the error.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
-    /// The bytes are not a message; the whole text, in the words of upstream's Protobuf decoder.
+    /// The bytes are not a Protobuf message. The text is that of upstream's decoder.
     #[error("{0}")]
     Protobuf(std::borrow::Cow<'static, str>),
-    /// An object within an object is invalid; the text has its path and its value.
+    /// An embedded object is invalid. The text contains its path and its value.
     #[error("{0}")]
     Embedded(String),
     /// A value that may be a boolean or a schema is neither.

@@ -1,6 +1,6 @@
 //! Builds objects of struct types while they are decoded. Members arrive in any order; at the end,
 //! missing and zero ones are treated as their [`Presence`] says. Every decoder builds structs with
-//! it, so the results are identical.
+//! [`Members`], so the results are identical.
 
 use pintle_value::{Map, Str, Value};
 

@@ -1,4 +1,4 @@
-//! Problems of a body that does not prevent its decoding.
+//! Problems of a body that do not prevent its decoding.
 
 use std::fmt;
 

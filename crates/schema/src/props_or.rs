@@ -1,5 +1,5 @@
-//! The union types of `apiextensions.k8s.io`: a JSON schema or another value. JSON has either;
-//! Protobuf has a message with a field for each.
+//! The union types of `apiextensions.k8s.io`: a JSON schema or another value. JSON contains one of
+//! the two; Protobuf has a message with a field for each.
 
 use crate::{Schema, Shape, TypeId};
 
@@ -34,7 +34,7 @@ impl PropsOr {
         if self.other == Other::Schemas {
             return Some(self.schema);
         }
-        // A schema has lists of strings itself.
+        // `required` is a list of strings.
         let Shape::Struct { fields, .. } = &schema.get(self.schema).shape else { return None };
         let strings = fields.iter().find(|field| field.name == "required")?;
         match schema.get(strings.ty).shape {

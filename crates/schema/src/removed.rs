@@ -11,7 +11,8 @@
 //!  spec io.k8s.api.extensions.v1beta1.DaemonSetSpec Always 2
 //! ```
 //!
-//! A type is a name, a [`Scalar`], a list (`[]T`, `[set]T`, `[key,key]T`) or a map (`{}T`, `{atomic}T`).
+//! A type is a name, a [`Scalar`], a list (`[]T`, `[set]T`, `[key,key]T`) or a map (`{}T`,
+//! `{atomic}T`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,8 +27,8 @@ use crate::table::{
 
 static TEXT: &str = include_str!("builtin/generated/removed.txt");
 
-/// The built-in schema extended by the types of removed versions. The first call makes it; before,
-/// it costs nothing.
+/// The built-in schema extended by the types of removed versions. The first call builds it, so a
+/// server that never needs it does not pay for it.
 pub fn with_removed() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {

@@ -22,8 +22,9 @@ pub struct TypeId(pub u32);
 /// A closed, immutable set of types.
 ///
 /// A schema that is made at run time *extends* the built-in one: its types can refer to the
-/// built-in types, and their ids follow those. The types of custom resources are *structural*:
-/// decoding keeps a value of a wrong type, because it is validation that rejects it.
+/// built-in types, and their ids follow the ids of the built-in types. The types of custom
+/// resources are *structural*: decoding keeps a value of a wrong type, because validation rejects
+/// it later.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// The schema that this one extends.
@@ -184,7 +185,7 @@ pub enum Presence {
 /// How list items are identified (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// They are not: the list is a single value.
+    /// Items are not identified: the list is a single value.
     Atomic,
     /// By their value; items are scalars.
     Set,

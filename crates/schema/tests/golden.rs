@@ -10,9 +10,9 @@ use std::{
 
 use pintle_schema::{Format, TypeId, conform, decode, encode, protobuf, with_removed};
 
-/// The folders with golden files: the reference facts beside the repository, and the subfolders of what
-/// `PINTLE_GOLDEN` lists, separated by `:`, each the `testdata` of a release of `k8s.io/api`. It has the
-/// objects of that release (`HEAD`) and of earlier ones.
+/// The folders with golden files: those beside the repository, and the subfolders of the folders
+/// that `PINTLE_GOLDEN` lists, separated by `:`. Each listed folder is the `testdata` of a release
+/// of `k8s.io/api`, with the objects of that release (`HEAD`) and of earlier ones.
 fn folders() -> Vec<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/golden");
     let mut folders: Vec<_> = Some(beside).filter(|path| path.is_dir()).into_iter().collect();
@@ -42,8 +42,9 @@ fn objects() -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The files that hold an object after a round trip: the golden file itself, and what the later release that
-/// made the files makes of an object of an earlier one. That release may have lost members that are known here.
+/// The files with an object after a round trip: the golden file itself and, for an object of an
+/// earlier release, what the later release writes after reading it. The later release may have lost
+/// members that are known here.
 fn after_roundtrip(path: &Path, extension: &str) -> Vec<Vec<u8>> {
     let after = path.with_extension(format!("after_roundtrip.{extension}"));
     [after, path.with_extension(extension)].iter().filter_map(|path| fs::read(path).ok()).collect()
@@ -60,7 +61,8 @@ fn files() -> Vec<(PathBuf, TypeId)> {
     files
 }
 
-/// The type for a name such as `apps.v1.Deployment`. Kinds that belong to no group are in `core.v1`.
+/// The type for a name such as `apps.v1.Deployment`. Kinds that belong to no group are in
+/// `core.v1`.
 fn type_of(stem: &str) -> Option<TypeId> {
     let mut parts = stem.trim_end_matches(".after_roundtrip").rsplitn(3, '.');
     let (kind, version, group) = (parts.next()?, parts.next()?, parts.next()?);

@@ -197,7 +197,7 @@ fn remove_kinds(ty: TypeId, value: &mut Value) {
     }
 }
 
-/// The part of a value that a message can represent: nothing that is empty or zero.
+/// The part of a value that a message can represent: a message has no empty and no zero values.
 fn representable(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) => {

@@ -41,7 +41,7 @@ pub(crate) fn render(model: &Model) -> String {
         if rows.is_empty() {
             continue;
         }
-        let _ = writeln!(out, "    ({name:?}, &["); // into a string, as below
+        let _ = writeln!(out, "    ({name:?}, &["); // a string accepts every write, also below
         for (field, embedded, ty) in rows {
             let _ = writeln!(out, "        ({field:?}, {embedded:?}, {ty:?}),");
         }
@@ -58,7 +58,7 @@ fn row<'m>(model: &'m Model, field: &'m Field) -> Option<(&'m str, String, &'m s
         _ => field.go.ty == of_schema(model, &field.ty),
     };
     let ty = if is_derivable { "" } else { &field.go.ty };
-    // A decoder without types reads both before everything else.
+    // A decoder without types reads `apiVersion` and `kind` before everything else.
     let is_type_meta = field.go.embedded.iter().any(|name| name == "TypeMeta");
     let embedded = if is_type_meta { String::new() } else { field.go.embedded.join(".") };
     (!embedded.is_empty() || !ty.is_empty()).then_some((&*field.name, embedded, ty))

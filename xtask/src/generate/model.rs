@@ -165,7 +165,7 @@ impl Model {
         Ok(model)
     }
 
-    /// A model of these types alone, which no OpenAPI document has.
+    /// A model of these types alone, which are in no OpenAPI document.
     pub(crate) fn unpublished<'n>(
         sources: &Sources,
         names: impl IntoIterator<Item = &'n str>,

@@ -1,8 +1,8 @@
 //! The back end for the types of removed versions:
 //! `crates/schema/src/builtin/generated/removed.txt`.
 //!
-//! They are text, not constants, because constants with pointers cost every start, and these types
-//! are rarely needed. The parser of the file (`pintle_schema::removed`) describes its lines.
+//! They are text, not constants, because constants with pointers slow down every start, and these
+//! types are rarely needed. The parser of the file (`pintle_schema::removed`) describes its lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,8 +13,8 @@ use super::model::{Field, ListType, Model, Shape, Type};
 use super::sources::{Sources, definition_name};
 
 /// The text of the file: every kind of the API in any of these releases that the served release's
-/// table does not have, and the types that they consist of. The newest release that has a type
-/// decides.
+/// table does not have, and the types that they consist of. The first of the releases that has a
+/// type decides.
 pub(crate) fn render(served: &Sources, releases: &[Sources]) -> Result<String> {
     let served = Model::new(served)?;
     let served: BTreeSet<&str> = served.types.values().map(|ty| ty.name.as_str()).collect();
@@ -67,7 +67,7 @@ fn text(model: &Model, name: &str, is_kind: bool) -> Result<String> {
     Ok(out)
 }
 
-/// Writes ` name type presence tag`, and the members that few fields have.
+/// Writes ` name type presence tag`, and the attributes that few fields have.
 fn render_field(out: &mut String, model: &Model, f: &Field) -> Result<()> {
     let ty = reference(model, &f.ty)?;
     let _ = write!(out, " {} {ty} {} {}", f.name, f.presence, f.tag);

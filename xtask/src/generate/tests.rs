@@ -225,7 +225,7 @@ fn v3_documents_have_the_types_of_their_group_and_version() {
             assert_eq!(fields(&schema["properties"]), known, "{name}");
         }
     }
-    // Without the types of other pages.
+    // The remaining types are in the documents of other pages.
     let group = openapi::Page::Group("apps");
     for page in [openapi::Page::Core, openapi::Page::Groups, group, openapi::Page::Version] {
         let text = openapi::v3_page(source(), page);

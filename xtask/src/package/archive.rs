@@ -1,4 +1,5 @@
-//! Archives whose bytes depend on nothing but their files: sorted, of one time, owned by root or by numbers.
+//! Archives whose bytes depend only on their files: the entries are sorted, have the same time, and
+//! belong to root or to a user who is given by a number.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! What cargo says of the crates of the workspace and of those of others.
+//! The crates of the workspace and of others, as cargo reports them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// What each crate depends on, besides for its tests and its build.
+    /// The dependencies of each crate, without those of its tests and of its build script.
     pub(super) fn dependencies(&self) -> BTreeMap<&str, Vec<&str>> {
         let nodes = self.resolve.iter().flat_map(|resolve| &resolve.nodes);
         let normal =
@@ -74,8 +74,8 @@ impl Metadata {
     }
 }
 
-/// The names and versions of the crates whose code the program `pintle` contains on a target: with the
-/// features that it enables, without what only runs during the build.
+/// The names and versions of the crates whose code the program `pintle` contains on a target: with
+/// the features that it enables, without what only runs during the build.
 pub(super) fn crates_of_program(root: &Path, triple: &str) -> Result<BTreeSet<(String, String)>> {
     let arguments = [
         "tree",

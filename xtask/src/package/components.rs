@@ -1,4 +1,4 @@
-//! What the program is made of besides this repository: the licences, and the bill of materials.
+//! The crates and libraries of others in the program: their licences, and the bill of materials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,7 +48,7 @@ const LIBRARIES: [Library; 3] = [
     },
 ];
 
-/// The crates of others that the program contains, and what its package says of them.
+/// The crates of others that the program contains.
 pub(super) struct Components {
     root: PathBuf,
     packages: Vec<Package>,
@@ -207,7 +207,7 @@ mod tests {
         for name in ["rustls", "tokio", "aws-lc-sys", "jemalloc", "musl", "rust-std"] {
             assert!(names.contains(name), "{name}");
         }
-        // Of tests, of the build, of an optional feature, of this repository.
+        // Crates of tests, of the build, of an optional feature, of this repository.
         for name in ["kube", "cc", "ring", "pintle-server"] {
             assert!(!names.contains(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! The Debian package: the program, its systemd unit, and what the package manager executes.
+//! The Debian package: the program, its systemd unit, and the scripts of the package manager.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use super::archive::{Tree, gzip};
 use super::pages::{COMPLETIONS, Pages};
 use super::{Sources, VERSION};
 
-/// The files of the package, besides those that are made: where they go, and where they are.
+/// The files that are copied from the repository: the paths in the package, and the paths here.
 const FILES: [(&str, &str); 3] = [
     ("./lib/systemd/system/pintle.service", "packaging/debian/pintle.service"),
     ("./etc/pintle/config.yaml", "packaging/debian/config.yaml"),
     ("./usr/share/doc/pintle/README.md", "README.md"),
 ];
 
-/// What the package manager executes.
+/// The scripts that the package manager executes.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Writes the package.

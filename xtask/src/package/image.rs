@@ -1,5 +1,5 @@
-//! The container image, as an OCI layout: the program, two users' names, and directories to mount volumes on.
-//! There is no shell and no library.
+//! The container image, as an OCI layout: the program, two users' names, and directories to mount
+//! volumes on. There is no shell and no library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,8 @@ impl Layout {
         self.add(media_type, value.to_string().as_bytes())
     }
 
-    /// Puts a manifest in place of the one of the same platform, and drops blobs that nothing names any more.
+    /// Puts a manifest in place of the one of the same platform, and drops blobs that nothing names
+    /// any more.
     fn add_to_index(&self, manifest: Value) -> Result<()> {
         let path = self.directory.join("index.json");
         let known = fs::read(&path).ok().map(|bytes| serde_json::from_slice::<Value>(&bytes));

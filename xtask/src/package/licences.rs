@@ -7,8 +7,9 @@ use spdx::{Expression, ParseMode};
 
 use super::cargo::{Metadata, Package, host_triple};
 
-/// Licences that crates may have, as SPDX names them. None asks more than that its text and its author's name go
-/// with the program; MPL-2.0 also that changes of its own files are published.
+/// Licences that crates may have, as SPDX names them. All of them ask at most that their text and
+/// the author's name go with the program; MPL-2.0 also asks that changes of its own files are
+/// published.
 const ALLOWED: [&str; 12] = [
     "Apache-2.0",
     "BSD-2-Clause",

@@ -45,7 +45,8 @@ impl Pages {
     }
 }
 
-/// A program that this machine can execute: the packaged one, or that of this machine's architecture.
+/// A program that this machine can execute: the packaged one, or that of this machine's
+/// architecture.
 fn runnable(sources: &Sources) -> Result<PathBuf> {
     if sources.architecture.is_of_this_machine() {
         return Ok(sources.program_path());

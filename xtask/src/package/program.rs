@@ -13,8 +13,9 @@ pub(super) fn build(sources: &Sources) -> Result<PathBuf> {
     let architecture = sources.architecture;
     let triple = architecture.triple;
     let variable = |name: &str| format!("{name}_{}", triple.replace('-', "_"));
-    // Paths of the machine get into messages of panics (rustc) and of failed checks (C): the paths of this
-    // checkout and of the registry are replaced. rustc itself replaces those of the standard library.
+    // Paths of the machine get into messages of panics (rustc) and of failed checks (C): the paths
+    // of this checkout and of the registry are replaced. rustc itself replaces those of the
+    // standard library.
     let root = sources.root.display();
     let registry = cargo_home()?;
     let registry = registry.display();

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result};
 
 use super::code::{without_comments_and_literals, without_tests};
 
-/// The crates that have circles, with the number of modules in them. A number may only fall: a change that
-/// takes a module out of a circle lowers it.
+/// The crates that have circles, with the number of modules in them. A number may only fall: a
+/// change that takes a module out of a circle lowers it.
 const KNOWN: &[(&str, usize)] =
     &[("admission", 5), ("auth", 3), ("kinds", 2), ("registry", 17), ("server", 7)];
 

@@ -131,11 +131,11 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - inside.len() + end)
 }
 
-/// The length of `'x'` or `'\n'`; lifetimes are none.
+/// The length of `'x'` or `'\n'`; `None` for a lifetime.
 fn char_literal(text: &str) -> Option<usize> {
     let inside = &text[1..];
     if inside.starts_with('\\') {
-        // Behind the escaped character: that can be a quote.
+        // The search begins behind the escaped character, which can be a quote.
         let at = inside.char_indices().nth(2)?.0;
         return Some(1 + at + inside[at..].find('\'')? + 1);
     }

@@ -11,7 +11,7 @@ use super::code::without_comments_and_literals;
 
 const TRAIT: &str = "Admission for ";
 
-/// They call the hooks of other members.
+/// Plugins that only call the hooks of other plugins.
 const WRAPPERS: [&str; 2] = ["Chain", "Measured"];
 
 /// Returns the plugins whose `hooks` is not what they implement.

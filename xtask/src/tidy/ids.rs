@@ -1,4 +1,5 @@
-//! Ids of requirements: each that a script, a test or a comment cites has a row in `docs/requirements.md`.
+//! Ids of requirements: each that a script, a test or a comment cites has a row in
+//! `docs/requirements.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,7 +54,7 @@ fn family(id: &str) -> &str {
     id.split('-').next().unwrap_or_default()
 }
 
-/// True for the form of an id: two to six capital letters, a hyphen, two or more digits.
+/// The ids in a text: two to six capital letters, a hyphen, two or more digits.
 fn ids(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     text.split(move |c| !is_part(c)).filter(|word| {

@@ -80,8 +80,8 @@ fn code_map(page: &str) -> BTreeMap<&str, usize> {
     crates.enumerate().map(|(position, name)| (name, position)).collect()
 }
 
-/// The crates with their own lints, because they have unsafe code: docs/decisions/0008-code-pages.md
-/// and 0013-memcmp.md.
+/// The crates with their own lints, because they have unsafe code:
+/// docs/decisions/0008-code-pages.md and 0013-memcmp.md.
 const UNSAFE: [&str; 2] = ["pintle-pages", "pintle-memcmp"];
 
 fn inherits_lints(manifest: &str) -> bool {

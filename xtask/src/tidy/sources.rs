@@ -110,7 +110,7 @@ fn is_test(parts: &[&str]) -> bool {
         || parts.first().is_some_and(|p| workspaces.contains(p))
 }
 
-/// Programs, which talk on the terminal.
+/// Programs, which may print.
 fn is_tool(path: &str) -> bool {
     let tools = ["xtask/", "bench/", "apiscript/", "crates/pintle/"];
     tools.iter().any(|t| path.starts_with(t))

@@ -1,4 +1,5 @@
-//! Words: names that were retired and must not come back, and the glossary, whose paths and names exist.
+//! Words: names that were retired and must not come back, and the glossary, whose paths and names
+//! exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -58,7 +58,7 @@ pub(crate) fn refusal<T>(outcome: kube::Result<T>) -> Result<Box<Status>> {
     match outcome {
         Err(Error::Api(status)) => Ok(status),
         Err(other) => Err(other.into()),
-        Ok(_) => Err(anyhow::anyhow!("it was let through")),
+        Ok(_) => Err(anyhow::anyhow!("the request succeeded")),
     }
 }
 

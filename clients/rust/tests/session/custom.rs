@@ -89,7 +89,7 @@ fn foo(name: &str, spec: Value) -> DynamicObject {
 
 /// Checks that the request was refused with this text.
 fn refused<T>(result: kube::Result<T>, words: &[&str]) -> Result<()> {
-    let Err(Error::Api(status)) = result else { bail!("taken, or not answered") };
+    let Err(Error::Api(status)) = result else { bail!("accepted, or no response") };
     ensure!(status.code == 422 && status.reason == "Invalid", "{status:?}");
     for word in words {
         ensure!(status.message.contains(word), "no {word:?} in {}", status.message);

@@ -102,7 +102,7 @@ async fn a_compacted_version_is_an_error_event_and_a_watcher_lists_again() -> Re
     let api = world.api::<Secret>();
     let deadline = tokio::time::Instant::now() + TIMEOUT;
     for number in 0.. {
-        make(&api, &format!("s{number}")).await?; // something has to happen for time to pass
+        make(&api, &format!("s{number}")).await?; // so that older versions can be compacted
         let mut events = pin!(api.watch(&WatchParams::default(), "1").await?);
         match tokio::time::timeout(Duration::from_millis(200), events.next()).await {
             Ok(Some(Ok(WatchEvent::Error(status)))) => {

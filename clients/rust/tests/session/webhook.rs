@@ -121,7 +121,7 @@ fn read(stream: &mut impl Read) -> Result<(String, Value)> {
     loop {
         let mut buffer = [0; 4096];
         let read = stream.read(&mut buffer)?;
-        ensure!(read > 0, "the server left");
+        ensure!(read > 0, "the server closed the connection");
         bytes.extend_from_slice(&buffer[..read]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };

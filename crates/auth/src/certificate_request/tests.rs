@@ -25,7 +25,7 @@ fn subject_and_names_of_a_request_are_read() {
     assert_eq!(read.addresses, [[192, 0, 2, 1]]);
 }
 
-/// A request for `jane`, as PEM.
+/// A request with these parameters, as PEM.
 fn pem(params: &CertificateParams) -> String {
     params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap()
 }
@@ -106,8 +106,8 @@ fn unreadable_alternative_names_are_not_ignored() {
         assert_eq!(counts, expected, "{names:x?}");
     }
     let names = &b"\x30\x03\x82\x01a"[..];
-    assert!(asked(NAMES, &[names, names]).is_err(), "an extension is asked for once");
-    assert!(asked(&[1, 2, 3], &[b"a"]).is_ok(), "what is not granted is not read");
+    assert!(asked(NAMES, &[names, names]).is_err(), "a request names an extension once");
+    assert!(asked(&[1, 2, 3], &[b"a"]).is_ok(), "an unknown extension is not read");
 }
 
 fn check(

@@ -3,7 +3,8 @@ use pintle_value::yaml;
 use super::*;
 use crate::{Attributes, Objects, Subject, User, review};
 
-/// Upstream's validation: `pkg/apis/apiserver/validation` (`TestValidateAuthorizationConfiguration`).
+/// The members of a valid webhook. The rows below are those of upstream's
+/// `TestValidateAuthorizationConfiguration` (`pkg/apis/apiserver/validation`).
 const WEBHOOK: &str = "
     timeout: 5s
     authorizedTTL: 5m
@@ -192,6 +193,6 @@ fn match_conditions_select_requests_by_user() {
     assert_eq!(
         both.hold(&review::question(&asked)),
         Ok(false),
-        "no outweighs what cannot be judged"
+        "a false condition outweighs one that fails"
     );
 }

@@ -52,9 +52,10 @@ pub enum Egress {
 pub struct Issuer {
     /// The value of `iss`.
     pub url: String,
-    /// The URL of its discovery document, if it is not below its own URL.
+    /// The URL of the discovery document, if the document is not below the issuer's URL.
     pub discovery_url: Option<String>,
-    /// The CAs of its certificate in PEM; the system's if empty.
+    /// The CAs that may have signed the certificate of the issuer's server, in PEM; if empty, the
+    /// system's CAs.
     pub authorities_pem: String,
     /// `None` for a direct connection.
     pub egress: Option<Egress>,
@@ -79,7 +80,7 @@ pub struct OidcFlags {
 }
 
 impl Issuer {
-    /// The URL of its discovery document.
+    /// The URL of the issuer's discovery document.
     pub fn discovery(&self) -> String {
         let own = || format!("{}/.well-known/openid-configuration", self.url.trim_end_matches('/'));
         self.discovery_url.clone().unwrap_or_else(own)
@@ -456,7 +457,7 @@ impl Reader<'_> {
         }
     }
 
-    /// True if one of the rules uses `claims.email_verified`.
+    /// Parses the rules for claims. Returns true if one of them uses `claims.email_verified`.
     fn claim_rules(&mut self, one: &Value, at: &Path, mapping: &mut Mapping) -> bool {
         let at = at.field("claimValidationRules");
         let mut uses_email_verified = false;

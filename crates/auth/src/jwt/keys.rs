@@ -93,7 +93,7 @@ impl KeySet {
     /// Parses a JSON Web Key Set. Keys of other types are dropped, as no algorithm uses them.
     ///
     /// # Errors
-    /// If it is invalid, or a key of a known type is.
+    /// The set is invalid, or a key of a known type in it is.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let set = json::parse(bytes).map_err(|why| why.to_string())?;
         let listed = set.get("keys").and_then(Value::as_array).unwrap_or_default();

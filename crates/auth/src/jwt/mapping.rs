@@ -43,7 +43,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) expression: Expression,
-    /// The text of the error behind the expression.
+    /// The text that follows the expression in the error.
     pub(super) message: String,
 }
 
@@ -294,7 +294,7 @@ fn text<'c>(claims: &'c Map, name: &str) -> Result<&'c str, String> {
     }
 }
 
-/// A text or a list of texts, without empty ones.
+/// The texts of a string or of a list of strings, without empty texts; none for `null`.
 fn texts(value: Value) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let all = match value {

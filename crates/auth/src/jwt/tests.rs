@@ -5,7 +5,8 @@ use pintle_value::{Value, json};
 
 use super::{Configuration, KeySet, WebToken};
 
-/// Parts of upstream's errors that name Go, its libraries or the clock. For such an error, any error is accepted.
+/// Parts of upstream's errors that name Go, its libraries or the clock. For such an error, any
+/// error is accepted.
 const UPSTREAM_WORDS: [&str; 9] = [
     "json: ",
     "malformed jwt",

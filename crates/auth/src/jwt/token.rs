@@ -214,7 +214,7 @@ fn named<'c>(claims: &'c Map, name: &str) -> impl Iterator<Item = &'c Value> {
     named.map(|(_, value)| value)
 }
 
-/// Go ignores line breaks in base64.
+/// Decodes base64. Line breaks in it are ignored, as in Go.
 fn decode(part: &str) -> Result<Vec<u8>, String> {
     let part: Vec<u8> = part.bytes().filter(|byte| !b"\r\n".contains(byte)).collect();
     BASE64.decode(part).map_err(|why| why.to_string())

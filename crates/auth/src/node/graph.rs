@@ -2,9 +2,9 @@
 //!
 //! A node reads the objects that its pods refer to, the volumes bound to its pods' claims, the
 //! secrets of these volumes, and objects that name the node (attachments, resource slices, pod
-//! certificate requests). Each node has a table of the objects that it reads, with the number of
-//! its objects that refer to each. So a query is a look-up however many nodes share a secret, and a
-//! permission ends with the last pod that gave it.
+//! certificate requests). Each node has a table of the objects that it may read, with the number of
+//! the node's objects that refer to each. So a query is a look-up however many nodes share a
+//! secret, and a permission ends with the last pod that gave it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -113,11 +113,13 @@ pub struct Graph {
     objects: Objects,
     /// The objects on nodes.
     scheduled: HashMap<Id, Scheduled>,
-    /// The objects that each node reads, with the number of its objects that refer to each.
+    /// The objects that each node may read, with the number of the node's objects that refer to
+    /// each.
     nodes: HashMap<Id, HashMap<Id, u32>>,
     /// The bound volumes.
     bound: HashMap<Id, Bound>,
-    /// By secret of volumes: the claims that these volumes are bound to, with their number.
+    /// By secret: the claims to which the volumes that refer to the secret are bound, each with the
+    /// number of these volumes.
     claims: HashMap<Id, HashMap<Id, u32>>,
 }
 
@@ -125,7 +127,8 @@ pub struct Graph {
 #[derive(Debug)]
 struct Scheduled {
     node: Id,
-    /// The objects that the node may read for it, itself included; without duplicates.
+    /// The objects that the node may read because of this object, including this object; without
+    /// duplicates.
     reads: Box<[Id]>,
 }
 
@@ -133,12 +136,12 @@ struct Scheduled {
 #[derive(Debug)]
 struct Bound {
     claim: Id,
-    /// The secrets that kubelets need for it; without duplicates.
+    /// The secrets that kubelets need for the volume; without duplicates.
     secrets: Box<[Id]>,
 }
 
 impl Graph {
-    /// Applies the state of an object; [`Kind::members`] of it are enough.
+    /// Applies the state of an object, of which [`Kind::members`] are enough.
     pub fn set(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
         self.remove(kind, namespace, name);
         let this = Object::of(kind, namespace, name);
@@ -160,7 +163,7 @@ impl Graph {
         self.schedule(this, Object::new(Sort::Node, "", node), reads);
     }
 
-    /// Removes an object and its consequences.
+    /// Removes an object and the permissions that it gave.
     pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
         if let Some(id) = self.objects.find(&Object::of(kind, namespace, name)) {
             self.forget(id);
@@ -266,7 +269,8 @@ fn uncount(tables: &mut HashMap<Id, HashMap<Id, u32>>, of: Id, what: Id) {
     }
 }
 
-/// An interned object: many objects refer to the same few.
+/// The number of an interned object. Objects are interned because many of them refer to the same
+/// few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Id(u32);
 

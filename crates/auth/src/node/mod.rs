@@ -1,7 +1,7 @@
 //! The Node authorizer: allows a node what its kubelet needs for the pods on it, as upstream does.
 //!
 //! Admission restricts the contents of a node's writes (its Node, mirror pods, its slices;
-//! upstream: `NodeRestriction`): an authorizer does not see them.
+//! upstream: `NodeRestriction`), because an authorizer does not see these contents.
 
 mod graph;
 mod references;
@@ -22,7 +22,8 @@ pub const LEASES: &str = "kube-node-lease";
 /// The group of nodes.
 const GROUP: &str = "system:nodes";
 
-/// The node name of a user in the nodes' group; `""` if the user name has none.
+/// The node name in the user name of a node, which is `""` for the user `system:node:`; `None` for
+/// a user that is no node.
 pub fn name(user: &User) -> Option<&str> {
     user.name.strip_prefix("system:node:").filter(|_| user.is_in(GROUP))
 }
@@ -141,7 +142,7 @@ impl NodeRequest<'_> {
         }
     }
 
-    /// Reads of one object, by lists and watches, too.
+    /// A get, list or watch of one object that belongs to the node.
     fn read(&self, sort: Sort) -> Permission {
         match (self.verb, self.objects.subresource) {
             ("get" | "list" | "watch", "") if self.objects.namespace.is_empty() => {

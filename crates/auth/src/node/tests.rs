@@ -6,8 +6,9 @@ use pintle_value::{Value, json};
 use super::*;
 use crate::Decision;
 
-/// Histories of objects, and requests with the decisions of upstream's authorizer over the same objects: kubernetes
-/// v1.36.3's `plugin/pkg/auth/authorizer/node`, with `PodCertificateRequest` on.
+/// Histories of objects, and requests with the decisions of upstream's authorizer over the same
+/// objects: kubernetes v1.36.3's `plugin/pkg/auth/authorizer/node`, with `PodCertificateRequest`
+/// on.
 const CASES: &str = include_str!("cases.jsonl");
 
 /// The part of the rules of all nodes that the cases need in addition to the graph.
@@ -83,7 +84,7 @@ fn nodes_are_authorized_as_upstream() {
     replay(CASES);
 }
 
-/// The same with a larger history from a file.
+/// The same with a larger history, from the file that `PINTLE_NODE_CASES` names.
 #[test]
 fn nodes_are_authorized_as_upstream_in_a_given_history() {
     if let Ok(path) = env::var("PINTLE_NODE_CASES") {
@@ -91,7 +92,7 @@ fn nodes_are_authorized_as_upstream_in_a_given_history() {
     }
 }
 
-/// The size is that of upstream's `BenchmarkAuthorization`: 500 nodes with 200 pods each.
+/// 50 nodes with 30 pods each, or 5,000 such nodes with `PINTLE_NODE_SCALE=large`.
 #[test]
 fn a_large_cluster_is_indexed_and_authorized_quickly() {
     let mut graph = Graph::default();

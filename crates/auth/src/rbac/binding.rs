@@ -60,8 +60,8 @@ impl BindingSubject {
 
     /// The name of the user or group, in a binding of that namespace.
     ///
-    /// A name with U+FFFD matches no user: names in headers with other encodings than UTF-8 contain
-    /// it, and different ones look alike.
+    /// A name that contains U+FFFD matches no user: invalid UTF-8 in a header becomes U+FFFD, so
+    /// different names of users would be equal.
     pub(super) fn user_or_group(&self, namespace: &str) -> Option<Str> {
         if self.name.contains(char::REPLACEMENT_CHARACTER) {
             return None;

@@ -2,8 +2,9 @@
 //! (AUTHZ-03).
 //!
 //! A rule allows each of its verbs on each of its resources in each of its groups: a few kilobytes
-//! may list millions of permissions. So they are not compared one by one, as upstream does, but by
-//! classes: texts that the same owned rules name are equivalent.
+//! may list millions of permissions. So this module does not compare permissions one by one, as
+//! upstream does. It compares classes of texts: texts that the same owned rules cover are
+//! equivalent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -13,7 +14,7 @@ use pintle_value::Str;
 
 use super::Rule;
 
-/// The most missing permissions that are listed.
+/// The most missing permissions that are listed for one wanted rule.
 const FOUND_MAX: usize = 1000;
 /// The work limit of a comparison, in words of rule sets: a fraction of a second.
 const WORK_MAX: usize = 1 << 28;
@@ -57,20 +58,21 @@ type Rules = Vec<u64>;
 
 /// An index of the owned rules by the texts that they name.
 struct Owned<'a> {
-    /// All of them.
+    /// All owned rules.
     every: Rules,
     verbs: Named<'a>,
     groups: Named<'a>,
     resources: Named<'a>,
     names: Named<'a>,
     paths: Named<'a>,
-    /// Paths with a trailing star, without it, by length.
+    /// The paths that end with a star, by length and text without the star.
     prefixes: BTreeMap<usize, HashMap<&'a str, Vec<usize>>>,
 }
 
 /// The rules that name a text in one of their lists.
 struct Named<'a> {
-    /// The rules that name `*`.
+    /// The rules that cover every text: for verbs, groups and resources those that name `*`; for
+    /// resource names those that name none; for paths none, as `prefixes` has the path `*`.
     all: Rules,
     by_text: HashMap<&'a str, Vec<usize>>,
 }
@@ -203,8 +205,8 @@ struct Search {
 }
 
 impl Search {
-    /// Finds combinations that no rule covers; `rules` cover what was `chosen` from the lists
-    /// before.
+    /// Finds combinations that no rule covers. `rules` are those that cover the texts that were
+    /// `chosen` from the lists before `axes`.
     fn uncovered<'a>(&mut self, axes: &'a [Axis], rules: &Rules, chosen: &mut Vec<&'a [usize]>) {
         if rules.iter().all(|word| *word == 0) {
             return self.record(chosen, axes, &mut Vec::new());
@@ -264,8 +266,8 @@ fn with(mut rules: Rules, number: usize) -> Rules {
     rules
 }
 
-/// Merges rules of one resource that differ in their verbs (upstream: `CompactRules`). Each names
-/// at most one object.
+/// Merges rules of one resource that differ in their verbs (upstream: `CompactRules`). Each rule
+/// names at most one object.
 fn compacted(rules: Vec<Rule>) -> Vec<Rule> {
     let mut compacted: Vec<Rule> = Vec::new();
     let mut known = HashMap::new();

@@ -1,7 +1,8 @@
 //! Role-based access control, as upstream's RBAC authorizer.
 //!
-//! A [`Policy`] is an index over roles and bindings by user and group, so a ruling does not depend
-//! on the number of bindings. Its owner applies changes of objects one by one.
+//! A [`Policy`] is an index over roles and bindings by user and group, so the time of a ruling does
+//! not depend on the number of other users' bindings. The policy's owner applies changes of objects
+//! one by one.
 
 mod binding;
 mod coverage;

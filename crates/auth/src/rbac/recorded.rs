@@ -1,4 +1,4 @@
-//! Histories of roles and bindings, and what upstream answered over the same objects.
+//! Histories of roles and bindings, with upstream's answers over the same objects.
 
 use std::{env, fs};
 
@@ -8,8 +8,9 @@ use super::*;
 use crate::Objects;
 
 /// Upstream is kubernetes v1.36.3: `plugin/pkg/auth/authorizer/rbac` (`ask`), and of
-/// `pkg/registry/rbac/validation` the resolver (`resolve`) and `ConfirmNoEscalation` (`grant`). Where several
-/// bindings allow something, `reasons` has each of them: a lister of upstream's has no order.
+/// `pkg/registry/rbac/validation` the resolver (`resolve`) and `ConfirmNoEscalation` (`grant`).
+/// Where several bindings allow a request, `reasons` has one reason for each, because upstream's
+/// lister has no order.
 const CASES: &str = include_str!("cases.jsonl");
 
 fn tree(text: &str) -> Value {
@@ -111,7 +112,7 @@ fn users_may_what_upstream_lets_them() {
     replay(CASES);
 }
 
-/// With a larger history of the same form.
+/// The same with a larger history, from the file that `PINTLE_RBAC_CASES` names.
 #[test]
 fn users_may_what_upstream_lets_them_in_a_given_history() {
     if let Ok(path) = env::var("PINTLE_RBAC_CASES") {

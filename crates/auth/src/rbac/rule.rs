@@ -13,7 +13,7 @@ pub struct Rule {
     pub resources: Vec<Str>,
     /// Empty matches any name.
     pub resource_names: Vec<Str>,
-    /// A trailing `*` matches any rest.
+    /// A path that ends with `*` matches every path that begins with the text before the `*`.
     pub paths: Vec<Str>,
 }
 

@@ -1,5 +1,5 @@
-//! Bootstrap tokens (`kubeadm join`), which authenticate a machine that has no certificate yet. Each is stored as a
-//! secret in `kube-system`.
+//! Bootstrap tokens (`kubeadm join`), which authenticate a machine that has no certificate yet.
+//! Each is stored as a secret in `kube-system`.
 
 use aws_lc_rs::constant_time;
 use base64::Engine;
@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Authenticates the token with a valid secret in which these data are changed; `-` is an absent one.
+    /// Authenticates the token with a valid secret in which these data are changed; `-` stands for
+    /// an empty value.
     fn check(changed: &[(&str, &str)], expected: Result<&[&str], &str>) {
         let mut data = Map::new();
         let good = [

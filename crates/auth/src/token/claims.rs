@@ -1,12 +1,12 @@
-//! The claims of service account tokens, as upstream: `pkg/serviceaccount/claims.go` for bound tokens, which expire,
-//! and `legacy.go` for those in secrets.
+//! The claims of service account tokens, as upstream: `pkg/serviceaccount/claims.go` for bound
+//! tokens, which expire, and `legacy.go` for those in secrets.
 
 use std::time::Duration;
 
 use pintle_value::{Map, Str, Value, json};
 
-/// The lifetime that projected volumes request. A token for a pod with exactly this lifetime is valid for
-/// [`EXTENSION_SECONDS`] instead, and stale after the requested lifetime.
+/// The lifetime that projected volumes request. A token for a pod with exactly this lifetime is
+/// valid for [`EXTENSION_SECONDS`] instead, and stale after the requested lifetime.
 pub const WARN_AFTER_SECONDS: i64 = 60 * 60 + 7;
 /// See [`WARN_AFTER_SECONDS`].
 pub const EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;

@@ -16,7 +16,8 @@ use super::claims::{LEEWAY, LEGACY_ISSUER, LegacyClaims, text};
 use super::{Authenticated, Binding, Claims, Measures, PublicKey, Reference, SigningKey};
 use crate::{Error, User};
 
-/// The label by which kube-controller-manager invalidates the token in a secret that has not been used for long.
+/// The label by which kube-controller-manager invalidates the token in a secret that has not been
+/// used for long.
 pub const LEGACY_INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// The label with the day on which the token in a secret was last used.
 pub const LEGACY_LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -107,7 +108,8 @@ pub struct AccountTokens {
     issuers: Vec<String>,
     /// The audiences of the API server itself.
     audiences: Vec<String>,
-    /// Tokens with a verified signature. Their claims never change; the objects that they are bound to may.
+    /// Tokens with a verified signature. Their claims never change; the objects that they are bound
+    /// to may.
     verified: RwLock<HashMap<Str, Arc<Verified>>>,
     measures: Arc<Measures>,
 }
@@ -120,7 +122,8 @@ enum Verified {
 }
 
 impl AccountTokens {
-    /// Accepts tokens that one of `keys` signed for one of `issuers`. `audiences` are those of the API server.
+    /// Accepts tokens that one of `keys` signed for one of `issuers`. `audiences` are those of the
+    /// API server.
     pub fn new(keys: Vec<PublicKey>, issuers: Vec<String>, audiences: Vec<String>) -> Self {
         let (verified, measures) = (RwLock::default(), Arc::default());
         Self { keys, issuers, audiences, verified, measures }
@@ -141,8 +144,8 @@ impl AccountTokens {
         &self.keys
     }
 
-    /// Returns the user of a valid token; `None` if the token does not claim to be a service account's. The token must
-    /// be for at least one of `audiences`.
+    /// Returns the user of a valid token; `None` if the token does not claim to be a service
+    /// account's. The token must be for at least one of `audiences`.
     pub fn authenticate(
         &self,
         token: &str,
@@ -366,7 +369,8 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
     if gone(&found) { Err(invalidated()) } else { Ok(()) }
 }
 
-/// True if a secret's label has today or, because servers' clocks differ, tomorrow as the day of the last use.
+/// True if a secret's label has today or, because servers' clocks differ, tomorrow as the day of
+/// the last use.
 fn is_recorded(last_used: &str, now_seconds: i64) -> bool {
     const DAY: i64 = 24 * 60 * 60;
     [now_seconds, now_seconds + DAY].into_iter().any(|second| last_used == time::day(second))

@@ -43,7 +43,8 @@ impl Algorithm {
     }
 }
 
-/// The algorithms with elliptic curves: name of the curve in a JSON Web Key, object identifier, and implementation.
+/// The algorithms with elliptic curves: name of the curve in a JSON Web Key, object identifier, and
+/// implementation.
 const CURVES: [(Algorithm, &str, &str, &EcdsaSigningAlgorithm); 3] = [
     (Algorithm::Es256, "P-256", "1.2.840.10045.3.1.7", &signature::ECDSA_P256_SHA256_FIXED_SIGNING),
     (Algorithm::Es384, "P-384", "1.3.132.0.34", &signature::ECDSA_P384_SHA384_FIXED_SIGNING),
@@ -197,8 +198,8 @@ impl Pair {
     }
 }
 
-/// Reads all verification keys of a PEM file: public keys, and those of certificates and private keys. It is an error
-/// if there is none.
+/// Reads all verification keys of a PEM file: public keys, and those of certificates and private
+/// keys. It is an error if there is none.
 pub fn public_keys(pem: &str) -> Result<Vec<PublicKey>, Error> {
     let mut keys = Vec::new();
     for (kind, der) in sections(pem)? {

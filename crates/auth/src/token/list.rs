@@ -52,8 +52,8 @@ impl TokenList {
     }
 }
 
-/// Splits a line of CSV into fields. A quoted field may contain commas, and `""` in it is a quote. Returns `None` if a
-/// quote is not closed.
+/// Splits a line of CSV into fields. A quoted field may contain commas, and `""` in it is a quote.
+/// Returns `None` if a quote is not closed.
 fn fields(line: &str) -> Option<Vec<String>> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
     let mut characters = line.chars().peekable();

@@ -15,9 +15,9 @@ pub struct Measures {
     pub hits: Distribution,
     /// The time to verify a token that was not in the cache.
     pub misses: Distribution,
-    /// Tokens with a valid signature.
+    /// Verifications without an error, including those of tokens that are no service account's.
     pub verified: Counter,
-    /// Tokens with an invalid signature.
+    /// Verifications with an error: an invalid signature or, in a legacy token, invalid claims.
     pub refused: Counter,
     /// Tokens that are being verified.
     pub verifying: Gauge,

@@ -1,7 +1,7 @@
 //! Bearer tokens: static tokens of a file, service account tokens, and bootstrap tokens.
 //!
-//! The caller passes the current time and a way to look up objects ([`Objects`]). This module knows neither a clock
-//! nor a store.
+//! The caller passes the current time and a way to look up objects ([`Objects`]). This module knows
+//! neither a clock nor a store.
 
 mod bootstrap;
 mod claims;
@@ -33,8 +33,8 @@ pub struct Authenticated {
     pub user: Arc<User>,
     /// The requested audiences that the token is valid for.
     pub audiences: Vec<String>,
-    /// For a token with an extended lifetime: the seconds since the expiration that its client requested, after which
-    /// the client should have replaced it.
+    /// For a token with an extended lifetime: the seconds since the expiration that its client
+    /// requested, after which the client should have replaced it.
     pub stale_seconds: Option<i64>,
 }
 

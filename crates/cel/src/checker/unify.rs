@@ -8,7 +8,7 @@ use crate::types::Type;
 #[derive(Default)]
 pub(super) struct Unifier {
     found: Vec<Option<Type>>,
-    /// The previous value of each change, to undo a failed attempt.
+    /// The changed parameters with their previous types, to undo a failed attempt.
     trail: Vec<(u32, Option<Type>)>,
 }
 

@@ -33,7 +33,8 @@ pub(crate) enum Actual {
     Deep,
     /// A selector as second argument.
     Selector,
-    /// An address or range in a range, the latter as text or not.
+    /// A check that a range contains an address or, with `range`, another range. With `text`, the
+    /// contained address or range is given as text.
     Address {
         range: bool,
         text: bool,
@@ -42,8 +43,9 @@ pub(crate) enum Actual {
     Format,
     /// Each item of the first argument with each of the second.
     Sets(f64),
-    /// A list like the result, or like the first argument.
+    /// A list of the result's size.
     Made,
+    /// A list of the first argument's size, times the depth.
     Flatten,
     /// Each pair of items of an argument.
     SelfCompare(usize),
@@ -203,8 +205,8 @@ impl Actual {
     }
 }
 
-/// The number of characters of the shorter text. The longer one is not counted if its bytes suffice
-/// to tell.
+/// The smaller of two texts' numbers of characters. The text with more bytes is not counted if its
+/// number of bytes already shows that it has more characters.
 fn fewer_chars(a: &Text<'_>, b: &Text<'_>) -> u64 {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let count = short.chars_count();

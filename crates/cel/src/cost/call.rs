@@ -26,7 +26,8 @@ impl CallEstimate {
     }
 }
 
-/// The length of the longest pattern of a named format.
+/// The length that the estimate assumes for the pattern of a named format, as upstream's. The
+/// pattern of `uri` is longer.
 const FORMAT_PATTERN: f64 = 128.0;
 
 /// The length of the longest name of a format.
@@ -51,7 +52,7 @@ impl Estimator<'_> {
             return CallEstimate { cost: own.cost.plus(args()), ..own };
         }
         match (overload, costs) {
-            // One operand may decide.
+            // The first operand alone may decide.
             ("logical_or" | "logical_and", [a, b]) => {
                 CallEstimate::cost(Estimate { min: a.min, max: a.plus(*b).max })
             }

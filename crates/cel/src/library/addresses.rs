@@ -207,7 +207,7 @@ fn family<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 
 fn contains_ip<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [cidr, other] = args else { return no_overload() };
-    // Upstream does not report why the text is not an address here.
+    // For a text that is not an address, upstream returns this error without the reason.
     let other = ip_of(other).map_err(|_| EvalError::no_such_overload())?;
     Ok(Val::Bool(range(cidr)?.contains(other)))
 }

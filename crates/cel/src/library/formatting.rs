@@ -39,7 +39,8 @@ pub(crate) struct Pieces<'f> {
     /// The number of arguments given, and of those used.
     given: usize,
     pub(crate) used: usize,
-    /// Whether the format is only checked: then errors at its end precede missing arguments.
+    /// True if the format is checked before evaluation: then a `%` at its end is that error even if
+    /// its argument is also missing.
     checking: bool,
 }
 

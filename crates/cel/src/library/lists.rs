@@ -202,7 +202,8 @@ fn sum<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     items.into_iter().try_fold(zero, |sum, item| operators::add(context, &[sum, item]))
 }
 
-/// The first extreme item in a direction.
+/// The smallest or the largest item, the first of several equal ones. `worse` is the order of an
+/// item relative to a better one.
 fn extreme<'a>(context: &mut Context, args: &[Val<'a>], name: &str, worse: Ordering) -> Eval<'a> {
     let [Val::List(list)] = args else { return no_overload() };
     let items = items(list, context)?;

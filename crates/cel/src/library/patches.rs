@@ -1,4 +1,4 @@
-//! Functions for constructing patches; declared only there.
+//! Functions for constructing patches, declared only in environments with patches.
 
 use super::no_overload;
 use crate::context::Context;

@@ -163,7 +163,7 @@ fn last_index_of<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         return Ok(Val::Int(-1));
     }
     context.work(text.len() as u64)?;
-    // The last one that begins at `from` or before.
+    // The last occurrence that begins at `from` or before.
     let end = byte_of(text, from)?.saturating_add(part.len()).min(text.len());
     let end = (end..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let found = text[..end].rmatch_indices(&**part).map(|(at, _)| at);

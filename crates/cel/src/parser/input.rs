@@ -8,8 +8,8 @@ use crate::source::Offset;
 /// The maximum nesting of an expression.
 const DEPTH_MAX: u32 = 250;
 
-/// The tokens that can begin an operand, as errors list them; in brackets, other tokens that are
-/// allowed at some positions.
+/// The tokens that can begin an operand, as errors list them; in parentheses, other tokens that are
+/// allowed at some positions only.
 const OPERAND: &[&str] = &[
     "'['",
     "(']')",
@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
             self.next += 1;
             return self.take(sign).ok_or(Reported);
         }
-        // A single missing sign is tolerated if the next token could follow it.
+        // After a single missing sign, parsing goes on if the next token could follow the sign.
         let single = !expected.contains(',');
         let missing = match sign {
             ":" => begins_operand(self.peek()),

@@ -88,7 +88,7 @@ impl Parser<'_> {
                 return Ok(Expr { id, at, kind: Kind::Call(Box::new(call)) });
             }
         };
-        // Some macros copy their receiver, which grows exponentially in a chain.
+        // Some macros copy their receiver, so a chain of them grows exponentially.
         if self.nodes > NODES_MAX {
             let message = format!("expression node limit exceeded: {NODES_MAX}");
             return self.wrong(None, message);

@@ -131,7 +131,8 @@ fn string(text: &str, raw: bool) -> Result<usize, usize> {
     if let Some(inside) = text.strip_prefix(&triple) {
         match inside_string(inside, &triple, raw) {
             Ok(len) => return Ok(3 + len + 3),
-            // An unclosed string is an empty string, and the rest is read as tokens.
+            // The first two of the three quotes are then an empty string, and the rest is read as
+            // tokens.
             Err(_) => return Ok(2),
         }
     }

@@ -13,8 +13,8 @@ use crate::value::{Eval, List, Map, Text, Val, lift};
 
 /// A value and a path from it.
 ///
-/// Invariant: what upstream plans as one attribute is one access, because each access costs one,
-/// and each step of its path one.
+/// Invariant: a part of an expression that upstream plans as one attribute is one access, because
+/// each access costs one, and each step of its path one.
 #[derive(Debug)]
 pub(crate) struct Access {
     base: Base,
@@ -42,7 +42,8 @@ struct Step {
 
 #[derive(Debug)]
 enum Key {
-    /// A field or key. For a field, the object that declares it, to find it without searching.
+    /// A field or key; for a field with the object that declares it, to find its value without a
+    /// search.
     Text {
         text: Box<str>,
         object: Option<Arc<Object>>,
@@ -197,7 +198,7 @@ impl Access {
             let test = self.test_only && at + 1 == path.len();
             let found = step.find(&value, optional || test, frame);
             let present = matches!(&found, Ok(Some(_)));
-            // Where an optional path finds nothing, no step is charged.
+            // On an optional path, a step that finds nothing is not charged.
             if present || !optional {
                 frame.context.charge(1)?;
             }

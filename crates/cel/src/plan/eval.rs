@@ -311,8 +311,8 @@ impl Invocation {
         }
     }
 
-    /// Evaluates more than two arguments. Arguments after an error are not evaluated, and then the
-    /// call has no cost.
+    /// Evaluates arguments in order. If an argument before the last fails, the arguments after it
+    /// are not evaluated, and the call has no cost.
     fn many<'a>(
         &self,
         args: &'a [Node],

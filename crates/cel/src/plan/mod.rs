@@ -1,6 +1,7 @@
 //! The executable form of an expression: names are resolved, functions bound and constants folded.
 //!
-//! Exactly what upstream folds is folded, because folded parts have no cost at evaluation.
+//! Invariant: the plan folds exactly the parts that upstream folds, because folded parts have no
+//! cost at evaluation.
 
 mod access;
 mod eval;

@@ -49,7 +49,7 @@ fn expensive_evaluations_are_cancelled() {
     }
 }
 
-/// Costs that are independent of a text's length.
+/// In upstream's cost model, the cost of these rules is independent of a text's length.
 #[test]
 fn repeated_reads_of_long_texts_are_bounded() {
     let numbers: Vec<Value> = (0..50_000).map(Value::Int).collect();
@@ -196,7 +196,7 @@ fn tokens() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
 }
 
-/// Expressions that mostly compile: `dyn` mixes types.
+/// Expressions that mostly compile, because `dyn` allows operands of any type.
 fn expressions() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(
         &[

@@ -80,21 +80,21 @@ fn expressions_match_the_specification() {
     }
     assert!(wrong.is_empty(), "{} of {count} rows differ:\n{}", wrong.len(), wrong.join("\n"));
     let known: BTreeSet<String> = WHY.iter().map(|(reason, _)| (*reason).to_owned()).collect();
-    assert_eq!(reasons, known, "each reason is explained, and of some row");
+    assert_eq!(reasons, known, "the reasons of the rows are those that are explained");
 }
 
 /// The reasons why Kubernetes' result differs from the specification. Each such result is
 /// upstream's.
 const WHY: &[(&str, &str)] = &[
-    ("checked", "the row is meant for who does not check types; Kubernetes checks all expressions"),
-    ("format", "how texts are formatted is that of version 2 of the strings' library"),
+    ("checked", "the row is for evaluation without type checks; Kubernetes checks all expressions"),
+    ("format", "texts are formatted as in version 2 of the string library"),
     ("homogeneous", "literals of lists and maps hold one type"),
-    ("key", "what is no key is refused when the expression is compiled"),
+    ("key", "a value that cannot be a key is refused when the expression is compiled"),
     ("mapped", "IPv4 addresses in the form of IPv6 are refused"),
     ("names", "there are no containers, and names resolve as in cel-go v0.26"),
-    ("optional", "cel-go v0.26 finds nothing in what is null or no map"),
+    ("optional", "cel-go v0.26 finds no field in null, or in a value that is not a map"),
     ("quoted", "there are no names in backticks"),
     ("repeated", "of repeated keys the last counts, in all of cel-go"),
-    ("reverse", "texts are reversed since version 3 of the strings' library"),
+    ("reverse", "only version 3 of the string library and later ones can reverse texts"),
     ("start", "cel-go v0.26 finds nothing behind a text's end; later versions make that an error"),
 ];

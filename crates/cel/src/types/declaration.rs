@@ -234,5 +234,5 @@ impl Declaration {
     }
 }
 
-/// The longest text in a request: what fits between quotes in a request of 3 MiB.
+/// The length of the longest text that fits between quotes in a request of 3 MiB.
 pub const SIZE_MAX: u64 = 3 * 1024 * 1024 - 2;

@@ -14,7 +14,7 @@ pub(crate) enum List<'a> {
     Tree { items: &'a [Value], declared: Declared<'a> },
     /// Items that an expression constructed; those from a set or a keyed list keep its merge type.
     Owned { items: Arc<Vec<Val<'a>>>, merge: Option<&'a Merge> },
-    /// A concatenation. Adding lists costs almost nothing, so nothing is copied.
+    /// A concatenation. In the cost model, adding lists costs one, so it must not copy items.
     Chain { parts: Arc<(List<'a>, List<'a>)>, len: u64 },
 }
 
@@ -44,7 +44,7 @@ impl<'a> List<'a> {
     }
 
     /// Whether the list is one of data, or a concatenation that begins with one; upstream treats
-    /// these differently.
+    /// such lists differently from those that an expression constructs.
     pub(crate) fn is_of_data(&self) -> bool {
         match self {
             Self::Tree { .. } => true,

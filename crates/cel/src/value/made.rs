@@ -61,8 +61,8 @@ impl<'a> Made<'a> {
         Ok(Self { type_name, fields })
     }
 
-    /// A field. Only the fields of a JSON patch can be read. Its texts are never absent, except in
-    /// a presence test.
+    /// A field. Only the fields of a JSON patch can be read. A text field that is not set is empty;
+    /// it is absent only where absence is allowed, as in a presence test.
     pub(crate) fn get(&self, key: &Val<'a>, may_be_absent: bool) -> Option<Val<'a>> {
         let Val::String(name) = key else { return None };
         if kind(&self.type_name) == OBJECT {

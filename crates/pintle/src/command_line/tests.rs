@@ -4,7 +4,7 @@ use anyhow::anyhow;
 
 use super::*;
 
-/// Reads `pintle serve` with a file and further flags; an error without the file's path.
+/// Reads `pintle serve` with a file and further flags. In an error, the file's path is `FILE`.
 fn read(text: &str, flags: &[&str]) -> Result<CommandLine, String> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("f.yaml");

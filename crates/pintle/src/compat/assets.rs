@@ -92,7 +92,7 @@ fn link(program: &Path, link_path: &Path) -> io::Result<()> {
     fs::copy(program, link_path).map(|_| ())
 }
 
-/// Finds a program on the path.
+/// Finds a program in the directories of `PATH`.
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
@@ -143,7 +143,7 @@ mod tests {
             let refused = lay_out(&directory).expect_err("another program").to_string();
             assert!(refused.starts_with(&etcd.display().to_string()), "{refused}");
             assert_eq!(fs::read_to_string(&etcd).expect("there"), "a real etcd");
-            assert!(!first_link.exists(), "nothing is done where not all can be");
+            assert!(!first_link.exists(), "no link is made if one cannot be replaced");
         }
         fs::remove_dir_all(&directory).expect("removed");
     }

@@ -1,8 +1,8 @@
 //! Runs as `kube-apiserver`: translates its command line to that of `pintle serve`.
 //!
-//! Flags that `pintle serve` has are passed on. A flag that it lacks is ignored with a warning, under
-//! this name only, because a harness cannot be changed. A missing flag that protects data or access is
-//! an error.
+//! Flags that `pintle serve` has are passed on. A flag that it lacks is ignored with a warning,
+//! under this name only, because a harness cannot be changed. A missing flag that protects data or
+//! access is an error.
 
 mod absent;
 mod deprecated;
@@ -41,8 +41,8 @@ const ETCD_FLAGS: [&str; 11] = [
     "storage-media-type",
 ];
 
-/// Flags of `pintle serve` that are unknown under this name, because they open an additional endpoint,
-/// or name a file of flags that may.
+/// Flags of `pintle serve` that are unknown under this name, because they open an additional
+/// endpoint, or name a file of flags that may.
 const OWN: [&str; 2] = ["config", "console"];
 
 /// The highest verbosity of `pintle serve`.
@@ -51,8 +51,8 @@ const VERBOSITY_MAX: u32 = 10;
 /// kube-apiserver's default of `--cert-dir`.
 const CERT_DIR: &str = "/var/run/kubernetes";
 
-/// Controllers that are off if a harness disables service accounts: its tests count the objects of
-/// its namespaces.
+/// The value of `--controllers` if a harness disables service accounts: without the controllers
+/// that create objects in each namespace, because the harness's tests count such objects.
 const WITHOUT_ACCOUNTS: &str =
     "*,-serviceaccount-controller,-root-ca-certificate-publisher-controller";
 
@@ -107,7 +107,7 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     Ok(translation)
 }
 
-/// The store's directory for an etcd prefix: servers with other prefixes have other stores.
+/// The store's directory for an etcd prefix: servers with different prefixes have different stores.
 fn subdirectory(flags: &[Flag]) -> String {
     let prefix = value(flags, "etcd-prefix").unwrap_or("/registry").trim_matches('/');
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -195,8 +195,8 @@ fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
     flags.iter().cloned().chain(defaults).chain(controllers).collect()
 }
 
-/// Uses the certificate and the key in `--cert-dir` as the serving certificate (upstream: PairName "apiserver"). Without
-/// one, the server generates it there.
+/// Uses the certificate and the key in `--cert-dir` as the serving certificate (upstream: PairName
+/// "apiserver"). Without one, the server generates it there.
 fn use_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
     if value(flags, "tls-cert-file").is_some() {
         return flags.retain(|flag| flag.name != "cert-dir");

@@ -1,8 +1,9 @@
-//! `pintle convert --check`: lists objects in versions that a release deprecates or no longer serves, with
-//! the replacements.
+//! `pintle convert --check`: lists objects in versions that a release deprecates or no longer
+//! serves, with the replacements.
 //!
-//! An object is reported for each version in which a client still writes it: its own version, the version of
-//! its last-applied configuration, the versions of its field managers, and the versions in Helm releases.
+//! An object is reported for each version in which a client still writes it: its own version, the
+//! version of its last-applied configuration, the versions of its field managers, and the versions
+//! in Helm releases.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -59,8 +60,8 @@ pub(super) struct Check<W> {
     release: u32,
     out: W,
     worst: Verdict,
-    /// The lines that were written. A line is written once, although a server has the same object in several
-    /// groups.
+    /// The lines that were written. A line is written once, although a server has the same object
+    /// in several groups.
     reported: BTreeSet<String>,
 }
 
@@ -69,8 +70,8 @@ pub(super) struct Check<W> {
 struct Origin<'a> {
     /// The file and the document, or `server`.
     name: &'a str,
-    /// True if a person or a program chose the object's version; a server returns the version that was
-    /// requested.
+    /// True if a person or a program chose the object's version; a server returns the version that
+    /// was requested.
     has_chosen_version: bool,
 }
 

@@ -9,12 +9,12 @@ use pintle_value::{Value, json, yaml};
 pub(super) struct Document {
     /// The parsed document.
     pub tree: Value,
-    /// The source text with comments, without separators; `None` if the texts of several documents
-    /// could not be separated.
+    /// The source text with comments, without separators; `None` for JSON, and if the texts of
+    /// several documents could not be separated.
     pub text: Option<String>,
 }
 
-/// Parses the documents of JSON or YAML; empty ones are dropped.
+/// Parses the documents of JSON or YAML; empty documents are dropped.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Document>> {
     // JSON is YAML, except for what Go's JSON reader tolerates.
     if let Ok(tree) = json::parse(bytes) {
@@ -28,7 +28,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Document>> {
     Ok(trees.into_iter().zip(texts).map(|(tree, text)| Document { tree, text }).collect())
 }
 
-/// The texts between document separators, without empty ones.
+/// The texts between document separators, without those that have only comments.
 fn texts(bytes: &[u8]) -> Option<Vec<String>> {
     let mut texts = vec![String::new()];
     for line in str::from_utf8(bytes).ok()?.split_inclusive('\n') {

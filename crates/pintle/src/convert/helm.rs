@@ -1,7 +1,7 @@
 //! Reads Helm releases: the records of installed charts, in secrets or config maps.
 //!
-//! Helm cannot upgrade a release whose manifest has a removed version, although its objects exist in a newer
-//! version.
+//! Helm cannot upgrade a release whose manifest has a removed version, although its objects exist
+//! in a newer version.
 
 use std::io::Read as _;
 
@@ -16,7 +16,8 @@ use super::documents;
 
 /// The type of secrets with a release.
 pub(super) const SECRET_TYPE: &str = "helm.sh/release.v1";
-/// The limit of an unpacked release. A secret has at most 1 MiB, which gzip can expand a thousandfold.
+/// The limit of an unpacked release. A secret has at most 1 MiB, which gzip can expand a
+/// thousandfold.
 const RELEASE_BYTES_MAX: u64 = 64 << 20;
 /// The status of revisions that are not in use, so they are never upgraded.
 const UNUSED: [&str; 2] = ["superseded", "uninstalled"];
@@ -52,8 +53,8 @@ pub(super) fn release(tree: &Value) -> Result<Option<Release>> {
     Ok(Some(Release { name, objects }))
 }
 
-/// The packed release in a secret or a config map. In a secret it is encoded in base64 twice: by Helm and by
-/// the API.
+/// The packed release in a secret or a config map. In a secret it is encoded in base64 twice: by
+/// Helm and by the API.
 fn packed(tree: &Value) -> Result<Option<Vec<u8>>> {
     let kind = (tree.str_at(&["apiVersion"]), tree.str_at(&["kind"]));
     let is_helms = tree.str_at(&["metadata", "labels", "owner"]) == Some("helm");

@@ -1,5 +1,5 @@
-//! Reads the objects of a running server with kubectl, which supports every kind of login that a kubeconfig
-//! can describe.
+//! Reads the objects of a running server with kubectl, which supports every kind of login that a
+//! kubeconfig can describe.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -114,8 +114,8 @@ impl Server {
     }
 }
 
-/// Reads up to one byte more than the limit. A program that writes more ends with an error when the pipe is
-/// closed.
+/// Reads up to one byte more than the limit. A program that writes more ends with an error when the
+/// pipe is closed.
 fn bounded(source: impl Read, bytes_max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(bytes_max + 1).read_to_end(&mut bytes).context("kubectl's output")?;

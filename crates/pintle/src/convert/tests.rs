@@ -19,7 +19,7 @@ fn convert(output: Output) -> Convert {
     }
 }
 
-/// What becomes of the bytes; of a failure, its text.
+/// Converts bytes to an encoding; returns the text of an error.
 fn made(bytes: &[u8], output: Output) -> Result<Vec<u8>, String> {
     let convert = convert(output);
     let mut out = Vec::new();
@@ -101,7 +101,8 @@ fn directories_are_read_in_order() {
     assert!(paths(&[empty.path().into()], true).is_err());
 }
 
-/// The output for a text in the newest versions, and the reported problems.
+/// Converts the objects of a text to their newest versions; returns the output and the reported
+/// problems.
 fn newest(input: &str) -> (String, Vec<String>) {
     let convert = Convert { to: Some("v1.36".to_owned()), ..convert(Output::Yaml) };
     let versions = convert.versions().unwrap().unwrap();
@@ -119,7 +120,8 @@ fn newest(input: &str) -> (String, Vec<String>) {
 #[test]
 fn objects_mean_the_same_in_their_newest_version() {
     for (old, expected) in [
-        // A selector that was taken from the template is written out, and so are defaults that differ.
+        // A selector that was taken from the template is written out, and so are defaults that
+        // differ.
         (
             "{apiVersion: extensions/v1beta1, kind: Deployment, metadata: {name: a}, spec: {template: \
              {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
@@ -174,14 +176,14 @@ fn a_definition_is_given_the_schemas_that_v1_wants() {
     assert_eq!(of(&["type"]).as_deref(), Some("object"));
     assert_eq!(of(&["properties", "spec", "type"]).as_deref(), Some("object"));
     assert_eq!(schema.get("x-kubernetes-preserve-unknown-fields"), Some(&Value::Bool(true)));
-    // v1 has nothing for types that depend on each other.
+    // A schema of v1 cannot express alternative types.
     let (_, problems) =
         newest(&definition("{properties: {spec: {oneOf: [{type: string}, {type: boolean}]}}}"));
     let refused = "properties[spec].oneOf[0].type: Forbidden: must be empty to be structural";
     assert!(problems.iter().any(|problems| problems.contains(refused)), "{problems:?}");
 }
 
-/// What a check of an object tells.
+/// The verdict and the lines of a check of an object.
 fn checked(tree: &Value, release: u32) -> (Verdict, String) {
     let mut out = Vec::new();
     let mut check = Check::new(release, &mut out);

@@ -60,8 +60,8 @@ fn listener(address: SocketAddr) -> Option<String> {
     })
 }
 
-/// The inode of a line of `/proc/net/tcp`, if its socket listens and excludes another one on the
-/// address: `0: 0100007F:192B 00000000:0000 0A …`.
+/// The inode of the socket in a line of `/proc/net/tcp`, if the socket listens, so that no other
+/// socket can listen on the address: `0: 0100007F:192B 00000000:0000 0A …`.
 fn conflicting(line: &str, address: SocketAddr) -> Option<String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);

@@ -21,12 +21,12 @@ const EXPIRATIONS: RangeInclusive<Duration> =
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Authentication and authorization")]
 pub(super) struct AccessFlags {
-    /// Accept client certificates that these authorities signed, as PEM. The common name is the user, the
-    /// organizations are the groups
+    /// Accept client certificates that these authorities signed, as PEM. The common name is the
+    /// user, the organizations are the groups
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    /// Accept requests without credentials, as the user system:anonymous; disabled with the authorization
-    /// mode AlwaysAllow [default: true]
+    /// Accept requests without credentials, as the user system:anonymous; disabled with the
+    /// authorization mode AlwaysAllow [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
     anonymous_auth: Option<bool>,
@@ -51,12 +51,12 @@ pub(super) struct AccessFlags {
 
 #[derive(Args, Debug)]
 struct AuthorizationFlags {
-    /// The authorizers, in the order in which they are asked: Node, RBAC, Webhook, ABAC, AlwaysAllow,
-    /// AlwaysDeny. Members of system:masters are always authorized
+    /// The authorizers, in the order in which they are asked: Node, RBAC, Webhook, ABAC,
+    /// AlwaysAllow, AlwaysDeny. Members of system:masters are always authorized
     #[arg(long, value_name = "MODE,…", default_value = "RBAC", value_delimiter = ',')]
     authorization_mode: Vec<String>,
-    /// The file of an AuthorizationConfiguration, instead of the other flags. A change of the file takes
-    /// effect within a second
+    /// The file of an AuthorizationConfiguration, instead of the other flags. A change of the file
+    /// takes effect within a second
     #[arg(long, value_name = "FILE", conflicts_with_all = ["authorization_mode",
           "authorization_webhook_config_file", "authorization_webhook_version",
           "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl"])]
@@ -112,16 +112,17 @@ impl AuthorizationFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Tokens of service accounts")]
 struct ServiceAccountFlags {
-    /// The keys that verify tokens, as PEM: public keys, certificates or private keys; may be repeated
-    /// [default: the signing key]
+    /// The keys that verify tokens, as PEM: public keys, certificates or private keys; may be
+    /// repeated [default: the signing key]
     #[arg(long, value_name = "FILE")]
     service_account_key_file: Vec<PathBuf>,
-    /// The key that signs tokens, as PEM: RSA, or EC P-256, P-384 or P-521. If the flag is repeated, the last
-    /// one is used [default: sa.key beside the certificates, generated at the first start]
+    /// The key that signs tokens, as PEM: RSA, or EC P-256, P-384 or P-521. If the flag is
+    /// repeated, the last one is used [default: sa.key beside the certificates, generated at the
+    /// first start]
     #[arg(long, value_name = "FILE")]
     service_account_signing_key_file: Vec<PathBuf>,
-    /// The issuer of tokens; may be repeated. The first one is written into new tokens; tokens of all of them
-    /// are accepted [default: https://kubernetes.default.svc.cluster.local]
+    /// The issuer of tokens; may be repeated. The first one is written into new tokens; tokens of
+    /// all of them are accepted [default: https://kubernetes.default.svc.cluster.local]
     #[arg(long, value_name = "NAME")]
     service_account_issuer: Vec<String>,
     /// The URL at which the keys that verify tokens are published [default: at this server]
@@ -133,8 +134,8 @@ struct ServiceAccountFlags {
     /// The longest lifetime of a token; 0 grants the lifetime that was requested
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     service_account_max_token_expiration: Duration,
-    /// Extend the lifetime of tokens that are projected into pods to one year, for programs that do not read
-    /// their token again
+    /// Extend the lifetime of tokens that are projected into pods to one year, for programs that do
+    /// not read their token again
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
@@ -144,8 +145,8 @@ struct ServiceAccountFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Front proxies")]
 struct RequestHeaderFlags {
-    /// The authority that signs the certificates of front proxies, as PEM. A front proxy authenticates users
-    /// by the headers below
+    /// The authority that signs the certificates of front proxies, as PEM. A front proxy
+    /// authenticates users by the headers below
     #[arg(long, value_name = "FILE")]
     requestheader_client_ca_file: Option<PathBuf>,
     /// The common names that certificates of front proxies may have [default: any]
@@ -154,8 +155,8 @@ struct RequestHeaderFlags {
     /// The headers with the name of the user
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-user")]
     requestheader_username_headers: Vec<String>,
-    /// The headers with the UID of the user, such as x-remote-uid [default: none, because a front proxy that
-    /// does not know such a header passes on the client's]
+    /// The headers with the UID of the user, such as x-remote-uid [default: none, because a front
+    /// proxy that does not know such a header passes on the client's]
     #[arg(long, value_name = "HEADER,…", value_delimiter = ',')]
     requestheader_uid_headers: Vec<String>,
     /// The headers with the groups of the user
@@ -208,8 +209,8 @@ impl AccessFlags {
     }
 }
 
-/// The list of a flag `--requestheader-…`, or upstream's error for an empty entry. A flag without a value is
-/// an empty list.
+/// The list of a flag `--requestheader-…`, or upstream's error for an empty entry. A flag without a
+/// value is an empty list.
 fn not_blank(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
     if list == [""] {
         return Ok(Vec::new());
@@ -220,8 +221,8 @@ fn not_blank(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
     Ok(list)
 }
 
-/// A list of header names. An invalid name is an error, because the server would never find that header, and
-/// would treat a request of a user as one of the front proxy itself.
+/// A list of header names. An invalid name is an error, because the server would never find that
+/// header, and would treat a request of a user as one of the front proxy itself.
 fn headers(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
     let list = not_blank(flag, list)?;
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

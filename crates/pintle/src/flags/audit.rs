@@ -20,8 +20,8 @@ const MODES: &str = "batch,blocking,blocking-strict";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Audit")]
 pub(super) struct AuditFlags {
-    /// The file of the audit policy: which requests are recorded, and with which content. Without it nothing
-    /// is recorded
+    /// The file of the audit policy: which requests are recorded, and with which content. Without
+    /// it nothing is recorded
     #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
     #[command(flatten)]
@@ -65,8 +65,8 @@ struct LogFlags {
     /// Rotate the log file before it exceeds this number of mebibytes; 0 never rotates it
     #[arg(long, value_name = "MIB", default_value_t = 100, allow_negative_numbers = true)]
     audit_log_maxsize: i64,
-    /// batch: a request does not wait for the log. blocking: a request waits until its events are written.
-    /// blocking-strict: in addition, a request fails if its first event cannot be written
+    /// batch: a request does not wait for the log. blocking: a request waits until its events are
+    /// written. blocking-strict: in addition, a request fails if its first event cannot be written
     #[arg(long, value_name = "MODE", default_value = "blocking")]
     audit_log_mode: String,
     /// The largest number of events that wait to be written in batch mode; further events are lost
@@ -114,8 +114,8 @@ struct WebhookFlags {
     /// The API version of events that are sent
     #[arg(long, value_name = "VERSION", default_value = VERSION)]
     audit_webhook_version: String,
-    /// batch: a request does not wait for the webhook. blocking: a request waits until its events are sent.
-    /// blocking-strict: in addition, a request fails if its first event cannot be sent
+    /// batch: a request does not wait for the webhook. blocking: a request waits until its events
+    /// are sent. blocking-strict: in addition, a request fails if its first event cannot be sent
     #[arg(long, value_name = "MODE", default_value = "batch")]
     audit_webhook_mode: String,
     /// The largest number of events that wait to be sent in batch mode; further events are lost

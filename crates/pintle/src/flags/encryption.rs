@@ -10,11 +10,12 @@ use pintle_server::EncryptionFile;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Encryption at rest")]
 pub(super) struct EncryptionFlags {
-    /// The file of an EncryptionConfiguration: the resources whose objects are encrypted in the store, and
-    /// the providers that encrypt them
+    /// The file of an EncryptionConfiguration: the resources whose objects are encrypted in the
+    /// store, and the providers that encrypt them
     #[arg(long, value_name = "FILE")]
     encryption_provider_config: Option<PathBuf>,
-    /// Reload that file when it changes. An invalid file is not used: the previous configuration stays in use
+    /// Reload that file when it changes. An invalid file is not used: the previous configuration
+    /// stays in use
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]

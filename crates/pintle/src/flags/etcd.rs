@@ -26,7 +26,8 @@ pub(super) struct EtcdFlags {
     /// The time within which etcd must answer for the readiness check `etcd-readiness` to succeed
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     etcd_readycheck_timeout: Duration,
-    /// The interval at which the size of etcd's database is read for /metrics; 0 disables this metric
+    /// The interval at which the size of etcd's database is read for /metrics; 0 disables this
+    /// metric
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     etcd_db_metric_poll_interval: Duration,
     /// The encoding of objects of built-in kinds in etcd: application/vnd.kubernetes.protobuf or

@@ -14,9 +14,9 @@ use super::duration;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "OpenID and webhook tokens")]
 pub(super) struct ExternalTokenFlags {
-    /// The file of an AuthenticationConfiguration: OpenID providers whose tokens are accepted, and the paths
-    /// that are open to anonymous requests. A change of the file takes effect when all its providers have
-    /// answered
+    /// The file of an AuthenticationConfiguration: OpenID providers whose tokens are accepted, and
+    /// the paths that are open to anonymous requests. A change of the file takes effect when all
+    /// its providers have answered
     #[arg(long, value_name = "FILE")]
     authentication_config: Option<PathBuf>,
     /// The URL of an OpenID provider whose tokens are accepted, as in their claim iss; https only
@@ -31,8 +31,8 @@ pub(super) struct ExternalTokenFlags {
     /// The claim with the name of the user [default: sub]
     #[arg(long, value_name = "CLAIM")]
     oidc_username_claim: Option<String>,
-    /// The prefix of user names; - is no prefix [default: the issuer's URL and #, but no prefix for the claim
-    /// email]
+    /// The prefix of user names; - is no prefix [default: the issuer's URL and #, but no prefix for
+    /// the claim email]
     #[arg(long, value_name = "PREFIX")]
     oidc_username_prefix: Option<String>,
     /// The claim with the groups of the user, a string or a list of strings
@@ -41,15 +41,15 @@ pub(super) struct ExternalTokenFlags {
     /// The prefix of groups
     #[arg(long, value_name = "PREFIX")]
     oidc_groups_prefix: Option<String>,
-    /// The accepted signature algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512
-    /// [default: RS256]
+    /// The accepted signature algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384,
+    /// PS512 [default: RS256]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     oidc_signing_algs: Vec<String>,
     /// A claim and the value that tokens must have for it; may be repeated
     #[arg(long, value_name = "CLAIM=VALUE")]
     oidc_required_claim: Vec<String>,
-    /// A kubeconfig with the address and the credentials of a webhook that reviews tokens which no other
-    /// authenticator accepts
+    /// A kubeconfig with the address and the credentials of a webhook that reviews tokens which no
+    /// other authenticator accepts
     #[arg(long, value_name = "FILE")]
     authentication_token_webhook_config_file: Option<PathBuf>,
     /// The API version of the TokenReviews that are sent to the webhook: v1beta1 or v1
@@ -102,7 +102,8 @@ impl ExternalTokenFlags {
                  flags are set"
             );
         }
-        // As upstream has it, an empty name or an empty file is none: the system's authorities are trusted.
+        // As upstream, an empty name or an empty file counts as absent: the system's authorities
+        // are trusted.
         let is_empty = |path: &&PathBuf| {
             path.as_os_str().is_empty() || fs::metadata(path).is_ok_and(|file| file.len() == 0)
         };

@@ -1,8 +1,9 @@
 //! `--config`: flags from a YAML file.
 //!
 //! The keys are the names of the flags. A value has the type of its flag: a boolean, a number, or a
-//! string; a flag that may be repeated also takes a list. The values become arguments of the command
-//! line, so they are validated as those are. A flag on the command line replaces the file's.
+//! string; a flag that may be repeated also takes a list. The values become arguments of the
+//! command line, so they are validated like all arguments. A flag on the command line replaces the
+//! file's.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -37,8 +38,8 @@ struct FileFlag {
 }
 
 impl FlagFile {
-    /// Reads the file that `--config` names, if it does. `matches` and `command` are those of the
-    /// subcommand.
+    /// Reads the file that `--config` names; `None` without that flag. `matches` and `command` are
+    /// those of the subcommand.
     pub(crate) fn read(command: &Command, matches: &ArgMatches) -> Result<Option<Self>> {
         let path = matches.try_get_one::<PathBuf>(FLAG).ok().flatten();
         let Some(path) = path.cloned() else { return Ok(None) };

@@ -19,12 +19,12 @@ pub(super) struct KubeletFlags {
         default_value = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
     )]
     kubelet_preferred_address_types: Vec<String>,
-    /// The authority that signs the serving certificates of kubelets, as PEM [default: serving certificates
-    /// of kubelets are not verified]
+    /// The authority that signs the serving certificates of kubelets, as PEM [default: serving
+    /// certificates of kubelets are not verified]
     #[arg(long, value_name = "FILE")]
     kubelet_certificate_authority: Option<PathBuf>,
-    /// The client certificate for connections to kubelets, as PEM [default: a certificate of the server's own
-    /// authority]
+    /// The client certificate for connections to kubelets, as PEM [default: a certificate of the
+    /// server's own authority]
     #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
     kubelet_client_certificate: Option<PathBuf>,
     /// The key of --kubelet-client-certificate, as PEM

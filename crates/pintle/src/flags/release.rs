@@ -7,15 +7,16 @@ use pintle_server::{Config, EffectiveVersion, FeatureGates};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Release")]
 pub(super) struct ReleaseFlags {
-    /// The Kubernetes release to emulate, 1.33 to 1.36: it determines the served APIs and the defaults of
-    /// feature gates
+    /// The Kubernetes release to emulate, 1.33 to 1.36: it determines the served APIs and the
+    /// defaults of feature gates
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     emulated_version: Vec<String>,
-    /// The oldest release of all servers that use the same store [default: the one before --emulated-version]
+    /// The oldest release of all servers that use the same store [default: the one before
+    /// --emulated-version]
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     min_compatibility_version: Vec<String>,
-    /// Also serve resources in versions that later releases introduced, if an earlier beta or stable version
-    /// of the resource is served
+    /// Also serve resources in versions that later releases introduced, if an earlier beta or
+    /// stable version of the resource is served
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]

@@ -9,16 +9,16 @@ use pintle_server::{NamedServingFiles, TlsParameters};
 
 #[derive(Args, Debug)]
 pub(super) struct TlsFlags {
-    /// The serving certificate with its intermediate certificates, as PEM [default: a certificate of the
-    /// server's own authority]
+    /// The serving certificate with its intermediate certificates, as PEM [default: a certificate
+    /// of the server's own authority]
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
     /// The key of --tls-cert-file, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
-    /// A serving certificate and its key, as PEM, for clients that request one of these host names by SNI
-    /// (*.example.com matches every host of the domain), or connect to one of these addresses [default: the
-    /// names in the certificate]; may be repeated
+    /// A serving certificate and its key, as PEM, for clients that request one of these host names
+    /// by SNI (*.example.com matches every host of the domain), or connect to one of these
+    /// addresses [default: the names in the certificate]; may be repeated
     #[arg(long, value_name = "CERT,KEY[:NAME,…]", value_parser = named_files)]
     pub(super) tls_sni_cert_key: Vec<NamedServingFiles>,
     /// Additional names and addresses for the certificate that the server generates
@@ -27,7 +27,8 @@ pub(super) struct TlsFlags {
     /// The minimum TLS version: VersionTLS12, VersionTLS13
     #[arg(long, value_name = "VERSION", default_value = "VersionTLS12")]
     tls_min_version: String,
-    /// The cipher suites of TLS 1.2, by Go's names. Those of TLS 1.3 are always enabled [default: all]
+    /// The cipher suites of TLS 1.2, by Go's names. Those of TLS 1.3 are always enabled [default:
+    /// all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
     /// The key exchange mechanisms, by the numbers of Go's CurveIDs [default: all]

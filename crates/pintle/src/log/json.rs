@@ -1,6 +1,6 @@
 //! Events as JSON, a line each, with the members of kube-apiserver's `--logging-format=json`
-//! (upstream: `component-base/logs/json`): `ts` in milliseconds since 1970, `caller`, `msg`, `v`, and
-//! the event's own fields. An error has no `v`; the field `error` is `err`.
+//! (upstream: `component-base/logs/json`): `ts` in milliseconds since 1970, `caller`, `msg`, `v`,
+//! and the event's own fields. An error has no `v`; the field `error` is `err`.
 //!
 //! Invariant: a line is one JSON object, whatever the fields contain.
 

@@ -15,10 +15,10 @@ use crate::etcd_access::EtcdAccess;
 
 /// Restore a snapshot into a new data directory, or into an empty etcd
 ///
-/// In a data directory, objects keep their uids and resource versions. The server continues far above
-/// the revision of the snapshot, so that clients of the old server get 410 Gone and list again.
-/// A snapshot has no certificates and keys. Copy pki/ of the old data directory into the new one before
-/// the server starts; otherwise the server generates new ones.
+/// In a data directory, objects keep their uids and resource versions. The server continues far
+/// above the revision of the snapshot, so that clients of the old server get 410 Gone and list
+/// again. A snapshot has no certificates and keys. Copy pki/ of the old data directory into the new
+/// one before the server starts; otherwise the server generates new ones.
 ///
 /// In etcd, objects keep their uids and get new resource versions. Restart all clients of the old
 /// server, because etcd does not detect that their resource versions are invalid.
@@ -31,8 +31,8 @@ pub(super) struct Restore {
     /// The new data directory, which must be empty or not exist
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// The distance between the revision of the snapshot and the first new revision [default: 1,000,000,000 and 100,000
-    /// for each second since the snapshot was taken]
+    /// The distance between the revision of the snapshot and the first new revision [default:
+    /// 1,000,000,000 and 100,000 for each second since the snapshot was taken]
     #[arg(long, value_name = "COUNT", requires = "data_dir")]
     bump_revision: Option<u64>,
     #[command(flatten)]

@@ -16,11 +16,13 @@ use crate::etcd_access::EtcdAccess;
 
 /// Save the state of a server to a file
 ///
-/// The snapshot has the state at one revision, even if clients write to the server meanwhile. Encrypted
-/// values stay encrypted. A snapshot has no certificates and keys: copy pki/ of the data directory, too.
+/// The snapshot has the state at one revision, even if clients write to the server meanwhile.
+/// Encrypted values stay encrypted. A snapshot has no certificates and keys: copy pki/ of the data
+/// directory, too.
 ///
-/// The content is verified while it is written. FILE is replaced only when the new file is complete and on
-/// disk. If the kubeconfig uses a credential plugin, save the snapshot with kubectl and verify it:
+/// The content is verified while it is written. FILE is replaced only when the new file is complete
+/// and on disk. If the kubeconfig uses a credential plugin, save the snapshot with kubectl and
+/// verify it:
 ///
 ///   kubectl get --raw /pintle/v1/snapshot > FILE && pintle snapshot inspect FILE
 #[derive(Args, Debug)]

@@ -1,13 +1,14 @@
-//! Certificates and keys that are right, for rows to use and to spoil.
+//! Certificates and keys for the rows, valid and damaged ones.
 
 use std::fs;
 use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// Writes an authority (`ca.crt`), and two pairs that it signed: `server.crt` with `server.key`, and
-/// `other.crt` with `other.key`. `half.crt` is the first half of a certificate, `damaged.crt` has a
-/// certificate's frame around other bytes, and `mixed.crt` both a certificate and such a frame.
+/// Writes an authority (`ca.crt`), and two pairs that it signed: `server.crt` with `server.key`,
+/// and `other.crt` with `other.key`. `half.crt` is the first half of a certificate, `damaged.crt`
+/// has a certificate's frame around other bytes, and `mixed.crt` both a certificate and such a
+/// frame.
 pub(crate) fn write_pki(directory: &Path) {
     fs::create_dir(directory).expect("a directory");
     let write = |name: &str, text: &str| {

@@ -1,8 +1,8 @@
 //! Starts that must fail. Each ends at once with an error that names the flag, the file and, if the
 //! file has them, the line or the field; no error shows a secret of a file.
 //!
-//! `rows` and `admission` have the files that flags name, `values` the values of flags, `directories`
-//! the data directories.
+//! `rows` and `admission` have the files that flags name, `values` the values of flags,
+//! `directories` the data directories.
 
 mod admission;
 mod directories;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use rows::{Content, ROWS, Row, SECRET};
 
-/// The limit of a start; far more than one takes on a busy machine.
+/// The limit of a start; far more than a start takes on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 /// The number of concurrent starts.
 const AT_ONCE: usize = 4;
@@ -100,7 +100,7 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// The file that is wrong.
+    /// The file whose content a row varies.
     fn file(&self) -> PathBuf {
         self.own.join("file")
     }

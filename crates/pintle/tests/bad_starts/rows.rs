@@ -1,29 +1,30 @@
-//! The files that flags name, and what can be wrong with each.
+//! The files that flags name, and errors in each.
 
-/// Stands where secrets of files stand.
+/// The secret in the files, which no error may show.
 pub(crate) const SECRET: &str = "s3cr3t";
 
-/// What a file holds. In texts, `{pki}` is the directory of [`super::files::write_pki`].
+/// The content of a file. In texts, `{pki}` is the directory of [`super::files::write_pki`].
 #[derive(Debug)]
 pub(crate) enum Content {
     Text(&'static str),
-    /// That of a file in `{pki}`.
+    /// The content of this file in `{pki}`.
     Copy(&'static str),
 }
 
 /// A file that a flag names.
 pub(crate) struct Row {
-    /// The flag that an error names, and those that it needs. `{file}` is the file, `{outer}` one that names it.
+    /// The flag that an error names, and the flags that it needs. `{file}` is the file, `{outer}` a
+    /// file that names `{file}`.
     pub(crate) flags: &'static str,
-    /// What `{outer}` holds.
+    /// The content of `{outer}`.
     pub(crate) outer: Option<&'static str>,
-    /// With what the server starts. `None` if a start needs more than files.
+    /// A content with which the server starts; `None` if a start needs more than files.
     pub(crate) good: Option<Content>,
-    /// What the error about an empty file says. `None` if the server starts.
+    /// A text of the error about an empty file; `None` if the server starts with an empty file.
     pub(crate) empty: Option<&'static str>,
-    /// Whether a directory may stand for the files within.
+    /// True if the path may be a directory, whose files are then read.
     pub(crate) directory_is_read: bool,
-    /// Wrong content, and what the error says.
+    /// Wrong contents, each with texts of its error.
     pub(crate) wrong: &'static [(Content, &'static [&'static str])],
 }
 
@@ -279,7 +280,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         flags: "--oidc-ca-file={file} --oidc-issuer-url=https://127.0.0.1:9 --oidc-client-id=a",
         good: Some(Copy("ca.crt")),
-        // Upstream trusts the system's authorities then.
+        // With an empty file, the system's authorities are trusted, as upstream.
         empty: None,
         wrong: WRONG_CERTIFICATES,
         ..ROW

@@ -1,14 +1,14 @@
-//! What harnesses pass. `{…}` is filled in: `{etcd}`, `{peer}` and `{port}` are ports, `{pki}` and
-//! `{data}` directories.
+//! The command lines of harnesses. `{…}` is filled in: `{etcd}`, `{peer}` and `{port}` are ports,
+//! `{pki}` and `{data}` directories.
 
 /// How a harness starts its two programs.
 pub(crate) struct Harness {
     pub(crate) name: &'static str,
     pub(crate) etcd: &'static str,
     pub(crate) kube_apiserver: &'static str,
-    /// What says that the server is ready.
+    /// The path that returns 200 when the server is ready.
     pub(crate) probe: &'static str,
-    /// Whether the client's certificate is one of its own, which nobody signed.
+    /// True if the certificates of the server and of the client are self-signed.
     pub(crate) self_signed: bool,
 }
 

@@ -1,6 +1,8 @@
-//! The program in the place of kube-apiserver and etcd, started and stopped as test harnesses do it.
+//! The program in the place of kube-apiserver and etcd, started and stopped as test harnesses do
+//! it.
 //!
-//! The command lines are those of controller-runtime's envtest, fabric8's kube-api-test and kwokctl.
+//! The command lines are those of controller-runtime's envtest, fabric8's kube-api-test and
+//! kwokctl.
 
 mod command_lines;
 mod pki;
@@ -13,7 +15,7 @@ use command_lines::{HARNESSES, Harness};
 use plane::{Plane, Program};
 use serde_json::json;
 
-/// Far more than a start takes, also among seven others on two slow and busy cores; less than what
+/// Far more than a start takes, also with seven other starts on two slow and busy cores; less than
 /// harnesses wait.
 const START_MAX: Duration = Duration::from_secs(60);
 
@@ -38,7 +40,8 @@ fn a_plane_starts_serves_and_stops() {
     });
 }
 
-/// Each may be stopped and started without the other, in any order, and what was written is there.
+/// Each of the two programs may be stopped and started without the other, in any order, and no
+/// written object is lost.
 #[test]
 fn either_may_go_and_come_back() {
     use Program::{Etcd, KubeApiserver};
@@ -64,7 +67,7 @@ fn either_may_go_and_come_back() {
     });
 }
 
-/// A start that fails says why and leaves nothing running.
+/// A start that fails prints the reason and leaves nothing running.
 #[test]
 fn a_start_that_fails_ends() {
     let harness = &HARNESSES[0];
@@ -86,7 +89,7 @@ fn a_start_that_fails_ends() {
     plane.check_ends();
 }
 
-/// What protects somebody and is not there must not be believed to be there.
+/// A flag that protects data or access and is not implemented is refused, not ignored.
 #[test]
 fn a_start_without_the_protection_that_is_asked_for_ends() {
     let mut plane = Plane::new(&HARNESSES[0]);
@@ -96,7 +99,8 @@ fn a_start_without_the_protection_that_is_asked_for_ends() {
     assert!(words.contains("--service-account-signing-endpoint=p: not implemented yet"), "{words}");
 }
 
-/// Where everyone may do everything, which is the default, nobody comes without credentials.
+/// With the authorization mode AlwaysAllow, which is the default, requests without credentials are
+/// refused.
 #[test]
 fn everyone_may_do_everything_but_not_without_credentials() {
     for added in [None, Some("--authorization-mode=RBAC,AlwaysAllow")] {
@@ -110,7 +114,7 @@ fn everyone_may_do_everything_but_not_without_credentials() {
     }
 }
 
-/// A namespace that is deleted goes, with what is in it.
+/// A deleted namespace is removed with the objects in it.
 #[test]
 fn namespaces_go() {
     everywhere(|_, plane| {
@@ -121,7 +125,7 @@ fn namespaces_go() {
     });
 }
 
-/// What has lost its owner goes, and what that owned.
+/// An object whose owner was deleted is collected, and so are the objects that it owned.
 #[test]
 fn garbage_is_collected() {
     everywhere(|_, plane| {
@@ -150,7 +154,8 @@ fn help_is_asked_for_first() {
     }
 }
 
-/// Eight at a time, many times over: no start fails, none is slow. `PINTLE_STARTS` says how many.
+/// Of `PINTLE_STARTS` starts (16 by default), eight at a time, none fails and none takes longer
+/// than [`START_MAX`].
 #[test]
 fn starts_under_contention() {
     const AT_ONCE: usize = 8;

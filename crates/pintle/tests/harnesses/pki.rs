@@ -1,4 +1,4 @@
-//! Certificates and keys as harnesses make them.
+//! Certificates and keys of the forms that harnesses generate.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,9 @@ use rcgen::{
 const TRACING: &str = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\n\
                        endpoint: 127.0.0.1:9\nsamplingRatePerMillion: 0\n";
 
-/// As envtest and kwokctl: an authority that signs the server's and the client's certificates, a
-/// certificate for the key that signs tokens, and kwokctl's configuration of traces.
+/// Writes the files of envtest and kwokctl: an authority that signs the server's and the client's
+/// certificates, a certificate for the key that signs tokens, and kwokctl's configuration of
+/// traces.
 pub(crate) fn signed(directory: &Path) {
     let authority_key = KeyPair::generate().expect("a key");
     let mut params = params("authority", "", &[]);
@@ -38,7 +39,7 @@ pub(crate) fn signed(directory: &Path) {
     }
 }
 
-/// As kube-api-test: RSA keys in their old form, certificates that nobody signed but themselves.
+/// Writes the files of kube-api-test: RSA keys in PKCS #1, and self-signed certificates.
 pub(crate) fn self_signed(directory: &Path) {
     let pairs = [
         ("apiserver", "example.org", "", &["127.0.0.1", "kubernetes"][..]),
@@ -55,7 +56,7 @@ pub(crate) fn self_signed(directory: &Path) {
     fs::copy(directory.join("apiserver.crt"), directory.join("ca.crt")).expect("copied");
 }
 
-/// PKCS #1: what is within PKCS #8, for a key of 2048 bits.
+/// A key of 2048 bits in PKCS #1, which is the last part of its encoding in PKCS #8.
 fn old_form(key: &KeyPair) -> String {
     const AROUND: usize = 26;
     let text = BASE64.encode(&key.serialize_der()[AROUND..]);

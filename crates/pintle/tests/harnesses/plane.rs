@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::command_lines::Harness;
 use crate::pki;
 
-/// Only a test that fails waits for it.
+/// The longest wait. Only a failing test waits this long.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -36,7 +36,7 @@ pub(crate) struct Plane {
     arguments: [Vec<String>; 2],
     running: [Option<Child>; 2],
     cluster: Cluster,
-    /// Its ports are its own as long as it has these.
+    /// Sockets that reserve the plane's ports until the plane is dropped: see [`free_port`].
     _claims: [UdpSocket; 3],
 }
 
@@ -79,17 +79,17 @@ impl Plane {
         }
     }
 
-    /// Takes the kube-apiserver's port away, as long as the answer is kept.
+    /// Occupies the kube-apiserver's port until the listener is dropped.
     pub(crate) fn take_port(&self) -> TcpListener {
         TcpListener::bind(("127.0.0.1", self.port)).expect("it is free")
     }
 
-    /// One more argument for the kube-apiserver.
+    /// Adds an argument for the kube-apiserver.
     pub(crate) fn add(&mut self, argument: &str) {
         self.arguments[Program::KubeApiserver as usize].push(argument.to_owned());
     }
 
-    /// Leaves out the kube-apiserver's arguments that begin so.
+    /// Removes the kube-apiserver's arguments that begin with `start`.
     pub(crate) fn leave_out(&mut self, start: &str) {
         self.arguments[Program::KubeApiserver as usize].retain(|one| !one.starts_with(start));
     }
@@ -123,7 +123,7 @@ impl Plane {
         assert!(before.is_none(), "it runs already");
     }
 
-    /// Starts both as envtest does; says how long it took.
+    /// Starts both programs in the order of envtest; returns how long that took.
     pub(crate) fn start_both(&mut self) -> Duration {
         let began = Instant::now();
         self.start(Program::Etcd);
@@ -131,7 +131,7 @@ impl Plane {
         began.elapsed()
     }
 
-    /// Runs a program that is to fail; its exit code and its output.
+    /// Runs a program to its end; returns its exit code and its standard error.
     pub(crate) fn fail(&self, program: Program) -> (Option<i32>, String) {
         let mut command = self.command(program);
         let done = command.args(&self.arguments[program as usize]).stderr(Stdio::piped()).output();
@@ -139,14 +139,14 @@ impl Plane {
         (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
     }
 
-    /// Runs a program with one argument; its exit code and what it printed.
+    /// Runs a program with one argument; returns its exit code and its standard output.
     pub(crate) fn ask(&self, program: Program, argument: &str) -> (Option<i32>, String) {
         let done = self.command(program).arg(argument).stdout(Stdio::piped()).output();
         let done = done.expect("it starts");
         (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
-    /// Asks a program to end, and waits until it has.
+    /// Sends SIGTERM to a program, and waits until it has ended with success.
     pub(crate) fn stop(&mut self, program: Program) {
         let mut child = self.running[program as usize].take().expect("it runs");
         let id = child.id().to_string();
@@ -163,21 +163,23 @@ impl Plane {
         }
     }
 
-    /// Ends a program without a word.
+    /// Kills a program.
     pub(crate) fn kill(&mut self, program: Program) {
         let mut child = self.running[program as usize].take().expect("it runs");
         child.kill().expect("it runs");
         child.wait().expect("it is ours");
     }
 
-    /// Ready, to anybody; and serving, to the administrator.
+    /// Waits until the server is ready, as seen without credentials, and checks that it serves the
+    /// administrator.
     pub(crate) fn check_serves(&mut self) {
         self.wait("the server is ready", |plane| plane.call(true, "GET", plane.probe, None) == 200);
         let found = self.call(false, "GET", "/api/v1/namespaces/default", None);
         assert_eq!(found, 200, "{}", self.harness);
     }
 
-    /// Serving, to the administrator only: whoever comes without credentials is turned away.
+    /// Waits until the server serves the administrator, and checks that it refuses requests without
+    /// credentials.
     pub(crate) fn check_is_closed(&self) {
         const PATH: &str = "/api/v1/namespaces/default";
         let is_served = |plane: &Self| plane.call(false, "GET", PATH, None) == 200;
@@ -197,7 +199,7 @@ impl Plane {
         assert_eq!(code, 201, "{}", self.harness);
     }
 
-    /// Creates an object; its uid.
+    /// Creates an object; returns its uid.
     pub(crate) fn post(&self, path: &str, object: &Value) -> String {
         let made = self.send(false, "POST", path, Some(object.to_string())).expect("an answer");
         assert_eq!(made.head.status, 201, "{}: {path}", self.harness);
@@ -205,7 +207,7 @@ impl Plane {
         made["metadata"]["uid"].as_str().expect("a uid").to_owned()
     }
 
-    /// Deletes an object, and what is below it, and waits until `last` has gone.
+    /// Deletes an object, and waits until the object `last` does not exist any more.
     pub(crate) fn delete(&self, path: &str, last: &str) {
         assert_eq!(self.call(false, "DELETE", path, None), 200, "{}: {path}", self.harness);
         self.wait(last, |plane| plane.call(false, "GET", last, None) == 404);
@@ -216,7 +218,7 @@ impl Plane {
         self.call(false, "GET", &path, None) == 200
     }
 
-    /// Ends what still runs; nothing else may.
+    /// Kills the programs that still run, and checks that nothing listens on their ports then.
     pub(crate) fn check_ends(&mut self) {
         for child in self.running.iter_mut().filter_map(Option::take) {
             let mut child = child;
@@ -238,7 +240,7 @@ impl Plane {
         code.is_ok_and(|code| code == 200)
     }
 
-    /// The status that a request is answered with; 0 without an answer.
+    /// The status of the response to a request; 0 without a response.
     fn call(&self, anonymous: bool, method: &str, target: &str, body: Option<String>) -> u16 {
         self.send(anonymous, method, target, body).map_or(0, |response| response.head.status)
     }
@@ -270,7 +272,7 @@ impl Plane {
         }
     }
 
-    /// The output of both.
+    /// The log of both programs.
     fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -291,9 +293,9 @@ fn program() -> PathBuf {
     named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pintle").into())
 }
 
-/// A port that nobody listens on, below those that the system gives to who connects somewhere. Whoever has
-/// its namesake for datagrams keeps other test runs away from it: between the look and the listening, and
-/// while who listens is stopped.
+/// A TCP port that nobody listens on, below the ephemeral ports of the system. The UDP socket has
+/// the same port number and reserves it: other test runs skip the number even if no program listens
+/// on the TCP port, before its program has started or while that is stopped.
 fn free_port() -> (u16, UdpSocket) {
     const FIRST: u32 = 12_000;
     const COUNT: u32 = 20_000;

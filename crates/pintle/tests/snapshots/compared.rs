@@ -39,7 +39,7 @@ pub(crate) fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
 }
 
-/// Copies the certificates of a server, so that its copy is the same to clients.
+/// Copies the certificates of a server, so that clients of the server accept its restored copy.
 pub(crate) fn copy_certificates(from: &Path, to: &Path) {
     fs::create_dir(to.join("pki")).unwrap();
     for entry in fs::read_dir(from.join("pki")).unwrap() {
@@ -48,7 +48,8 @@ pub(crate) fn copy_certificates(from: &Path, to: &Path) {
     }
 }
 
-/// Every object of the snapshot is there as it was, unless the restored server has written it since.
+/// Checks that every object of the snapshot is unchanged, unless the restored server has written it
+/// since.
 pub(crate) fn compare(
     before: &BTreeMap<String, Value>,
     after: &BTreeMap<String, Value>,

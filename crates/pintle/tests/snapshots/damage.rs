@@ -1,4 +1,5 @@
-//! Files that are no whole snapshots, directories that are not for a restore, and sources that are none.
+//! Damaged and incomplete snapshots, directories that a restore refuses, and sources that a save
+//! refuses.
 
 use std::fs;
 use std::path::Path;

@@ -25,7 +25,8 @@ fn has(file: &Path, text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Saves in each way, restores without the key, and reads with it.
+/// Saves from the running and from the stopped server, restores each snapshot without the key, and
+/// reads the restored objects with the key.
 fn check(more: &[String], stopped: &[String]) {
     let directory = tempfile::tempdir().unwrap();
     let [old, config] = ["old", "config"].map(|name| directory.path().join(name));

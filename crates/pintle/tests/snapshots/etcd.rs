@@ -1,4 +1,4 @@
-//! From etcd to an embedded store.
+//! Snapshots that move objects from etcd to an embedded store, and back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,7 +83,8 @@ fn the_objects_of_an_embedded_store_move_to_an_etcd() {
     }
 }
 
-/// Every object is there as it was, except that of several objects of one revision all but one have others.
+/// Checks that every object is unchanged, except for resource versions: of several objects of one
+/// revision, only one keeps it.
 fn compare(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>, revision: u64) {
     let mut same = 0;
     for (path, object) in before.iter().filter(|(path, _)| !path.contains("/leases/")) {

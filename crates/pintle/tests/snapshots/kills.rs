@@ -1,4 +1,4 @@
-//! Kills in the middle of a save and of a restore. `PINTLE_CRASH_ROUNDS` says how many.
+//! Kills in the middle of a save and of a restore, `PINTLE_CRASH_ROUNDS` times (20 by default).
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -26,14 +26,14 @@ fn restoring(new: &Path) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What a server says that is to start on a directory and does not.
+/// The error of a server that refuses to start on a directory.
 fn refused_start(data_dir: &Path) -> String {
     let mut command = program();
     command.args(["serve", "--secure-port=0", "--data-dir"]).arg(data_dir);
     refusal(&command.stdin(Stdio::null()).output().unwrap())
 }
 
-/// A restored directory has everything.
+/// Checks that a restored directory has all objects.
 fn check(new: &Path, directory: &Path) {
     let again = directory.join("again");
     done(&snapshot(&["save", "--data-dir", new.to_str().unwrap()], &[&again]));
@@ -52,7 +52,7 @@ fn a_killed_restore_leaves_a_whole_store_or_what_is_refused() {
         let mut child = restoring(&new);
         let mut input = child.stdin.take().unwrap();
         let fed = bytes.len() * round / (rounds() - 1).max(1);
-        // Where the process has ended by itself the pipe is closed.
+        // If the process has ended by itself, the pipe is closed.
         let _ = input.write_all(&bytes[..fed]);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -113,7 +113,7 @@ fn a_killed_save_leaves_the_old_snapshot_or_the_new_one() {
     }
     assert!(killed_in_time > 0, "no save was killed in time");
     done(&snapshot(&["save", "--data-dir", data.to_str().unwrap()], &[&file]));
-    assert!(!partial.exists(), "what kills left is used up");
+    assert!(!partial.exists(), "a save replaces the partial file of a killed one");
     assert_eq!(inspected(&file)["objects"], OBJECTS);
 }
 

@@ -82,7 +82,8 @@ fn a_busy_server_is_saved_at_one_revision_and_restored_exactly() {
     a_stopped_server_has_the_same(server, &old, &file);
 }
 
-/// Saves a server after it has stopped and compares with what it had when it ran.
+/// Saves a server after it has stopped, and compares the snapshot with the objects that the running
+/// server listed.
 fn a_stopped_server_has_the_same(server: Server, data_dir: &Path, file: &Path) {
     let mut client = server.client();
     let running = objects(&mut client, None);

@@ -1,4 +1,4 @@
-//! Snapshots that no server took: many objects in no time.
+//! Snapshots that are made without a server, which would take long to write so many objects.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn config_map(revision: u64) -> Record {
     Record { revision, key, kind, bytes, body, note: None }
 }
 
-/// Writes a snapshot of so many ConfigMaps and returns its bytes.
+/// Writes a snapshot of `count` ConfigMaps and returns its bytes.
 pub(crate) fn write(path: &Path, count: u64) -> Vec<u8> {
     let header = Header {
         created_unix_micros: 1_790_000_000_000_000,

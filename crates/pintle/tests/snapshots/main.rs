@@ -1,5 +1,6 @@
-//! `pintle snapshot` on real servers: what is saved while others write is restored exactly, old clients notice
-//! it, and neither kills nor damaged files leave anything that could be taken for a store or a snapshot.
+//! `pintle snapshot` on real servers. A state that is saved while clients write is restored
+//! exactly. Clients of the old server get 410 Gone from the restored one. Neither kills nor damaged
+//! files leave anything that could be taken for a store or a snapshot.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 

@@ -21,20 +21,20 @@ pub(crate) fn snapshot(words: &[&str], paths: &[&Path]) -> Output {
     command.output().unwrap()
 }
 
-/// What a command that succeeds prints.
+/// The output of a command, which must succeed.
 pub(crate) fn done(output: &Output) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What a command that fails says.
+/// The error of a command, which must fail with exit code 1.
 pub(crate) fn refusal(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What `inspect` finds in a snapshot.
+/// The output of `inspect` for a snapshot.
 pub(crate) fn inspected(file: &Path) -> Value {
     serde_json::from_str(&done(&snapshot(&["inspect", "-o", "json"], &[file]))).unwrap()
 }

@@ -7,7 +7,7 @@
 //!
 //! The precedence of errors is Go's. Go checks the syntax before it decodes; then a type with its
 //! own decoder fails at once, and other errors are reported after everything was read. So the order
-//! is: syntax, `FirstErrors::custom`, `FirstErrors::other`.
+//! is: syntax, `FirstErrors::scalar`, `FirstErrors::other`.
 
 mod base64;
 pub mod duplicates;

@@ -1,6 +1,6 @@
 //! Decodes values of structural types (see [`Schema`](crate::Schema)). Undeclared members are
-//! dropped or kept as the type says, and a value of a wrong type is kept, because it is validation
-//! that rejects it. But a wrong type in the type or object metadata of an embedded object is an
+//! dropped or kept as the type says, and a value of a wrong type is kept, because validation
+//! rejects it later. But a wrong type in the type or object metadata of an embedded object is an
 //! error.
 
 use pintle_meta::field;

@@ -1,8 +1,8 @@
-//! Types that a definition describes itself: those of custom resources.
+//! The types of custom resources, which their definitions describe.
 //!
 //! The table of such a type says how objects are decoded and owned. Descriptions, examples and
-//! rules are only in the definition, and OpenAPI shows them. They can be large, so one is written
-//! at a time.
+//! rules are only in the definition, and OpenAPI shows them. Definitions can be large, so they are
+//! written one at a time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub struct Described {
     pub type_name: String,
     /// The type name of its lists.
     pub list_type: String,
-    /// The built-in types that these two refer to.
+    /// The built-in types that `type_name` and `list_type` refer to.
     pub references: &'static [&'static str],
-    /// Writes the definition of one of the two as JSON.
+    /// Writes the definition of `type_name` or of `list_type` as JSON.
     pub write: Arc<Write>,
 }
 

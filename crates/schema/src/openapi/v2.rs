@@ -83,11 +83,12 @@ fn items(source: Source<'_>, group_versions: &[GroupVersion]) -> Vec<PathItem> {
     items
 }
 
-/// Parameters that each operation has in full: kubectl before v1.27 looks for them and does not follow
-/// references (upstream: `kube-openapi/pkg/builder/parameters.go`).
+/// Parameters that each operation has in full: kubectl before v1.27 looks for them and does not
+/// follow references (upstream: `kube-openapi/pkg/builder/parameters.go`).
 const INLINE: [&str; 2] = ["dryRun", "fieldValidation"];
 
-/// False for parameters of paths, and for those that differ between operations (`body`), too.
+/// Whether operations refer to the parameter. The parameters of paths, and those that differ
+/// between operations (`body`), are in full, too.
 fn is_shared(p: &Parameter) -> bool {
     !p.documented_in.is_empty() && !INLINE.contains(&p.name.as_str())
 }
@@ -136,7 +137,7 @@ impl Writer<'_> {
         json.key("description").text(&o.description);
         json.key("operationId").text(&o.id);
         if o.body.is_some() || !o.parameters.is_empty() {
-            // In this version a body is a parameter.
+            // In OpenAPI v2, the body is a parameter.
             let body = o.body.iter().map(|_| None);
             let all = body.chain(o.parameters.iter().map(Some));
             json.key("parameters").list(all, |json, p| match p {

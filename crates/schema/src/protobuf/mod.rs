@@ -219,8 +219,8 @@ fn is_type_member(schema: &Schema, ty: TypeId, name: &str) -> bool {
     schema.field(ty, name).is_some_and(|field| field.tag == 0)
 }
 
-/// Whether the list in a struct's field is in a message of its own, as field 1, as lists in maps
-/// are (`ExtraValue`): this is so where Go has a named type with a message for it.
+/// Whether a struct's field does not contain its list directly, but a message whose field 1 is the
+/// list. Lists in maps are encoded so (`ExtraValue`). In Go, such a list has a named type.
 fn is_wrapped(schema: &Schema, holder: TypeId, field: &str) -> bool {
     field == "verbs"
         && schema.get(holder).name == "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource"

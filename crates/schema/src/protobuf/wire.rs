@@ -206,7 +206,7 @@ pub(crate) fn head(tag: u32, length: usize, out: &mut Vec<u8>) {
     backwards.finish(out);
 }
 
-/// The size of that head.
+/// The size of the head that [`head`] writes.
 pub(crate) const fn head_bytes(tag: u32, length: usize) -> usize {
     groups((tag as u64) << 3) + groups(length as u64)
 }
@@ -230,7 +230,7 @@ pub(crate) struct Backwards {
 pub(crate) struct End(usize);
 
 impl End {
-    /// The number of bytes after it.
+    /// The number of bytes after the message's end.
     pub(crate) const fn bytes(self) -> usize {
         self.0
     }

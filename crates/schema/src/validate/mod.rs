@@ -1,7 +1,7 @@
 //! Checks the validation rules that the table declares.
 //!
-//! An object is validated after decoding and defaulting. Parts that an update does not change are not
-//! validated again, so that an object stored under older rules can still be updated elsewhere.
+//! An object is validated after decoding and defaulting. Parts that an update does not change are
+//! not validated again, so that an object stored under older rules can still be updated elsewhere.
 //!
 //! `metadata` has its own rules (`pintle_meta::validation`). In `status`, which components write,
 //! required fields may be missing and enums may have newer values, as in upstream.
@@ -84,7 +84,7 @@ impl Validator<'_> {
         for &rank in schema.index().validated(ty) {
             let field = &fields[usize::from(by_name[usize::from(rank)])];
             let name = field.name.as_ref();
-            // Both are sorted by name.
+            // The fields and the entries are sorted by name.
             while let Some(((key, _), rest)) = entries.split_first()
                 && key.as_str() < name
             {
@@ -121,7 +121,7 @@ impl Validator<'_> {
             return;
         }
         if self.is_missing(ty, field, member) {
-            // A Go struct by value always exists, possibly without content.
+            // A Go struct that is not behind a pointer always exists, possibly without content.
             let is_struct = matches!(self.schema.get(field.ty).shape, Shape::Struct { .. });
             if is_struct && field.presence == Presence::Always {
                 self.value(field.ty, &Value::object(), None);

@@ -40,7 +40,7 @@ pub(super) fn flatten<'a>(
         } else if member.name == "TypeMeta" {
             let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.TypeMeta";
             let (package, members) = sources.go_struct(meta).context("no TypeMeta")?;
-            // Protobuf carries these two in the envelope.
+            // In Protobuf, `apiVersion` and `kind` are in the envelope.
             out.extend(members.iter().map(|member| Flat {
                 member,
                 package,

@@ -32,7 +32,7 @@ struct Resource {
     storage_version_hash: String,
 }
 
-/// Adds the contents of the documents in `folder`, except those of groups and of all groups.
+/// Adds the contents of the documents in `folder`, except those that list groups or versions.
 pub(crate) fn read(folder: &Path, sources: &mut Sources) -> Result<()> {
     let mut lists = Vec::new();
     for path in super::entries(folder)? {

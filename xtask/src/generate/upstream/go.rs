@@ -1,5 +1,6 @@
-//! Go sources as far as API types need them: structs with their tags and markers, `+enum` types with
-//! their values, string constants. Line by line; upstream's files are gofmt'ed.
+//! Go sources as far as API types need them: structs with their tags and markers, `+enum` types
+//! with their values, string constants. It reads line by line, because gofmt formats upstream's
+//! files.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +31,8 @@ impl Reader<'_> {
             return;
         }
         if line.is_empty() {
-            // A marker can stand apart from its type; upstream's own generators take the comment
-            // block before the last one too.
+            // An empty line can separate a marker from its type: upstream's own generators, too,
+            // use the comment before the last one.
             return;
         }
         let markers = std::mem::take(&mut self.markers);

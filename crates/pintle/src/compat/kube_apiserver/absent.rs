@@ -1,8 +1,9 @@
-//! The flags of kube-apiserver v1.36 that `pintle serve` lacks: those that are ignored with a warning, and
-//! those that are errors.
+//! The flags of kube-apiserver v1.36 that `pintle serve` lacks: those that are ignored with a
+//! warning, and those that are errors.
 //!
-//! Invariant: a flag that protects data or access is never ignored, because its user would believe that it
-//! works. A flag that is in no list is an error, too: it is a mistake, or newer than the lists.
+//! Invariant: a flag that protects data or access is never ignored, because its user would believe
+//! that it works. A flag that is in no list is an error, too: it is a mistake, or newer than the
+//! lists.
 
 use super::super::arguments::Flag;
 
@@ -59,8 +60,9 @@ const BY_VALUE: &[(&str, &[&str])] = &[
 const HARMLESS: &[&str] = &[
     // The service account of a token is always looked up.
     "service-account-lookup",
-    // The server connects to no aggregated servers and no peers.
+    // A redirect of an extension API server is never forwarded, which is the flag's default.
     "aggregator-reject-forwarding-redirect",
+    // The server connects to no peers.
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",
@@ -72,7 +74,7 @@ const HARMLESS: &[&str] = &[
     "storage-initialization-timeout",
     "watch-cache",
     "watch-cache-sizes",
-    // The server's own limit is smaller than kube-apiserver's.
+    // The server's own limit is kube-apiserver's default.
     "http2-max-streams-per-connection",
     // Deployment, logs, metrics and shutdown.
     "apiserver-count",
