@@ -138,7 +138,7 @@ fn send_some(
 /// A hostile request.
 pub(crate) enum Hostile {
     /// A valid HTTP request.
-    Proper(Request),
+    Valid(Request),
     /// Arbitrary bytes.
     Raw(Vec<u8>),
 }
@@ -146,7 +146,7 @@ pub(crate) enum Hostile {
 impl Hostile {
     fn show(&self, target: &Target) -> String {
         match self {
-            Self::Proper(request) => request::curl(target, request),
+            Self::Valid(request) => request::curl(target, request),
             Self::Raw(bytes) => format!("raw bytes {:?}", String::from_utf8_lossy(bytes)),
         }
     }
@@ -166,7 +166,7 @@ fn send(
             connection.set_read_timeout(Some(Duration::from_secs(2)))?;
             Ok(connection.send_bytes(bytes).ok())
         }
-        Hostile::Proper(request) => {
+        Hostile::Valid(request) => {
             let mut open = match reused {
                 Some(open) => open,
                 None => target.connect(false)?,

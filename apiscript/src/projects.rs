@@ -107,7 +107,7 @@ pub fn run(project: &Project, checkouts: &Path, target: &Target) -> Result<Outco
     }
     for sample in samples {
         match project.definitions.is_empty() {
-            true => session.try_own(&sample)?,
+            true => session.try_builtin(&sample)?,
             false => session.try_sample(&sample)?,
         }
     }
@@ -239,7 +239,7 @@ impl Session<'_> {
     }
 
     /// Like [`Self::try_sample`], for an object of a built-in kind.
-    fn try_own(&mut self, document: &Document) -> Result<()> {
+    fn try_builtin(&mut self, document: &Document) -> Result<()> {
         let version = text(&document.tree, "/apiVersion").to_owned();
         let kind = text(&document.tree, "/kind").to_owned();
         if !self.versions.contains_key(&version) {

@@ -56,7 +56,7 @@ struct State {
     /// The object has a finalizer.
     is_held: bool,
     /// The object was deleted and waits for its finalizer to be removed.
-    is_going: bool,
+    is_terminating: bool,
 }
 
 /// The verbs for an object that does not exist, and for one that does.
@@ -120,15 +120,19 @@ impl Writer<'_> {
 impl State {
     /// The state after a write. A deleted object gets no new finalizer.
     fn after(self, verb: &str) -> Self {
-        let State { is_there, is_held, is_going } = self;
+        let State { is_there, is_held, is_terminating } = self;
         match verb {
             "create" | "apply" => Self { is_there: true, ..self },
             // The replacement has no finalizers.
-            "replace" if is_going => Self { is_there: false, is_held: false, is_going: false },
+            "replace" if is_terminating => {
+                Self { is_there: false, is_held: false, is_terminating: false }
+            }
             "replace" => Self { is_held: false, ..self },
-            "finalizers" if is_going => Self { is_there: false, is_held: false, is_going: false },
+            "finalizers" if is_terminating => {
+                Self { is_there: false, is_held: false, is_terminating: false }
+            }
             "finalizers" => Self { is_held: !is_held, ..self },
-            "delete" if is_held => Self { is_going: true, ..self },
+            "delete" if is_held => Self { is_terminating: true, ..self },
             "delete" if is_there => Self { is_there: false, ..self },
             _ => self,
         }

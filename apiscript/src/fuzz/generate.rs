@@ -35,7 +35,7 @@ const PATCH_TYPES: [&str; 3] = [
 pub(super) struct Generator<'a> {
     seed: u64,
     namespace: &'a str,
-    objects: Vec<Proper>,
+    objects: Vec<Valid>,
 }
 
 impl<'a> Generator<'a> {
@@ -60,7 +60,7 @@ impl<'a> Generator<'a> {
                 return Hostile::Raw(spoil(&text, &mut random));
             }
         };
-        Hostile::Proper(request)
+        Hostile::Valid(request)
     }
 
     /// A line of a corpus.
@@ -157,7 +157,7 @@ impl<'a> Generator<'a> {
 
     /// A collection and a valid object for it.
     fn proper_object(&self, random: &mut Random) -> (String, Value) {
-        let Proper { collection, mut object } = random.pick(&self.objects).clone();
+        let Valid { collection, mut object } = random.pick(&self.objects).clone();
         let name = format!("o{}", random.below(20));
         object["metadata"] = json!({"name": name, "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": []});
         (collection.replace("$ns", self.namespace), object)
@@ -166,7 +166,7 @@ impl<'a> Generator<'a> {
 
 /// A valid object.
 #[derive(Clone, Deserialize)]
-struct Proper {
+struct Valid {
     collection: String,
     object: Value,
 }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_request_follows_from_seed_and_number() {
         let words = |seed, number| match Generator::new(seed, "t").unwrap().request(number) {
-            Hostile::Proper(request) => format!("{request:?}"),
+            Hostile::Valid(request) => format!("{request:?}"),
             Hostile::Raw(bytes) => format!("{bytes:?}"),
         };
         for number in 0..500 {

@@ -21,7 +21,7 @@ use crate::server::{Connection, Server};
 
 /// The name of the lease, the role and its binding.
 const NAME: &str = "bench-tenants";
-const MEAN: &str = "bench-mean-tenant";
+const GREEDY: &str = "bench-mean-tenant";
 const OTHER: &str = "bench-other-tenant";
 /// The user of the controller. Requests for its leases have a priority level of their own.
 const CONTROLLER: &str = "system:kube-controller-manager";
@@ -125,7 +125,7 @@ fn objects() -> [(&'static str, Value); 3] {
     let binding = json!({
         "metadata": {"name": NAME},
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
-        "subjects": [subject(MEAN), subject(OTHER), subject(CONTROLLER)],
+        "subjects": [subject(GREEDY), subject(OTHER), subject(CONTROLLER)],
     });
     let lease = json!({"metadata": {"name": NAME}, "spec": {"holderIdentity": NAME}});
     [(LEASES, lease), (ROLES, role), (BINDINGS, binding)]
@@ -138,7 +138,7 @@ fn by(user: &str) -> String {
 
 /// Lists without a pause; returns the numbers of lists and of refusals.
 async fn list_all(server: Server, path: String, over: Arc<AtomicBool>) -> Result<(u32, u32)> {
-    let call = server.call_with("GET", &path, "", &by(MEAN), "");
+    let call = server.call_with("GET", &path, "", &by(GREEDY), "");
     let (mut answered, mut refused) = (0, 0);
     let mut open: Option<Connection> = None;
     while !over.load(Ordering::Acquire) {

@@ -57,7 +57,7 @@ pub use image_policy::{ImagePolicy, ImagePolicyWebhook, ImageReviewer};
 pub use measures::{CALL_BOUNDS, CONDITION_BOUNDS, Measures, POLICY_BOUNDS};
 pub use namespace::NamespaceLifecycle;
 pub use permissions::{ExpressionAuthorizer, PendingRuling, Permissions};
-pub use plugins::{Plugins, UnknownPlugin};
+pub use plugins::{PluginError, Plugins};
 pub use webhooks::{Callers, Webhooks};
 
 use pintle_meta::{GroupVersionResource, Status, object};

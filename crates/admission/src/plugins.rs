@@ -47,7 +47,7 @@ const MISSING: [&str; 1] = ["PodTolerationRestriction"];
 /// An unknown plugin, one that is both enabled and disabled (with upstream's text), one that is not
 /// implemented, or one without its configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum UnknownPlugin {
+pub enum PluginError {
     #[error("--{flag}: plugin {name:?} is unknown; the plugins are {}", all_names())]
     Unknown { flag: &'static str, name: String },
     #[error("[{0}] in --{ENABLE} and --{DISABLE} overlapped")]
@@ -85,15 +85,15 @@ impl Plugins {
     pub fn parse<'a>(
         on: impl IntoIterator<Item = &'a str>,
         off: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, UnknownPlugin> {
+    ) -> Result<Self, PluginError> {
         let (on, off) = (known(ENABLE, on)?, known(DISABLE, off)?);
         if let Some(missing) = on.iter().find(|name| MISSING.contains(name)) {
-            return Err(UnknownPlugin::Missing(missing));
+            return Err(PluginError::Missing(missing));
         }
         let mut both: Vec<&str> = on.iter().copied().filter(|name| off.contains(name)).collect();
         if !both.is_empty() {
             both.sort_unstable();
-            return Err(UnknownPlugin::Both(both.join(" ")));
+            return Err(PluginError::Both(both.join(" ")));
         }
         let runs = |row: &&Row| on.contains(&row.name) || (row.usual && !off.contains(&row.name));
         let on = ALL.iter().filter(runs).map(|row| row.name).collect();
@@ -104,8 +104,8 @@ impl Plugins {
     ///
     /// # Errors
     /// An enabled plugin lacks a required configuration.
-    pub fn configured(self, configuration: Configuration) -> Result<Self, UnknownPlugin> {
-        let lacks = |name, why| Err(UnknownPlugin::Unconfigured { name, why });
+    pub fn configured(self, configuration: Configuration) -> Result<Self, PluginError> {
+        let lacks = |name, why| Err(PluginError::Unconfigured { name, why });
         if self.has("EventRateLimit") && configuration.event_limits.is_empty() {
             return lacks("EventRateLimit", "limits: Invalid value: null: must not be empty");
         }
@@ -206,10 +206,10 @@ impl Plugins {
 fn known<'a>(
     flag: &'static str,
     names: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<&'static str>, UnknownPlugin> {
+) -> Result<Vec<&'static str>, PluginError> {
     let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
     let find = |name: &str| {
-        let unknown = || UnknownPlugin::Unknown { flag, name: name.to_owned() };
+        let unknown = || PluginError::Unknown { flag, name: name.to_owned() };
         rows::row(name).map(|row| row.name).ok_or_else(unknown)
     };
     names.map(find).collect()
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn plugins_that_are_not_implemented_are_refused() {
         for name in MISSING {
-            assert_eq!(Plugins::parse([name], []), Err(UnknownPlugin::Missing(name)));
+            assert_eq!(Plugins::parse([name], []), Err(PluginError::Missing(name)));
             assert!(Plugins::parse([], [name]).is_ok(), "{name}");
         }
     }

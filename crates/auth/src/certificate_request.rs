@@ -30,7 +30,7 @@ pub const LEGACY: &str = "kubernetes.io/legacy-unknown";
 /// The attribute with the requested extensions: 1.2.840.113549.1.9.14.
 const EXTENSION_REQUEST: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
 /// The extension with subject alternative names: 2.5.29.17.
-const OTHER_NAMES: &[u8] = &[0x55, 0x1d, 17];
+const SUBJECT_ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 17];
 
 /// The parsed request. A certificate is made from this and not from the request's bytes, so that
 /// nothing is signed that was not checked.
@@ -93,7 +93,7 @@ impl CertificateRequest {
             ..Self::default()
         };
         for (id, value) in extensions(attributes.content)? {
-            if id == OTHER_NAMES {
+            if id == SUBJECT_ALTERNATIVE_NAMES {
                 request.take_names(value)?;
             }
         }

@@ -38,7 +38,7 @@ pub enum Verdict {
     /// The user and the audiences; no audiences if the webhook does not know of any.
     Holds(User, Vec<String>),
     /// The token is invalid, or unknown to the webhook.
-    DoesNotHold,
+    Invalid,
 }
 
 /// Parses a response.
@@ -57,7 +57,7 @@ pub fn verdict(answer: &[u8], version: ReviewVersion) -> Result<Verdict, String>
         Some(Value::Bool(true)) => {}
         None | Some(Value::Bool(false) | Value::Null) => {
             return match text(&["status", "error"]) {
-                "" => Ok(Verdict::DoesNotHold),
+                "" => Ok(Verdict::Invalid),
                 why => Err(why.to_owned()),
             };
         }
@@ -116,7 +116,7 @@ mod tests {
             r#"{"authenticated":true,"user":{"username":"jane","uid":"7","groups":["dev"],"extra":{"k":["v"]}},"audiences":["api"]}"#,
             Ok(Verdict::Holds(jane, vec!["api".to_owned()])),
         );
-        check("{}", Ok(Verdict::DoesNotHold));
+        check("{}", Ok(Verdict::Invalid));
         check(r#"{"authenticated":false,"error":"no database"}"#, Err("no database"));
         check(r#"{"authenticated":"yes"}"#, Err("status.authenticated must be true or false"));
         check(

@@ -88,12 +88,16 @@ fn is_date_time(text: &str) -> bool {
     };
     let colons = hms.get(2..3) == Some(":") && hms.get(5..6) == Some(":");
     let ok = number(0..2, "23") && number(3..5, "59") && number(6..8, "59");
-    text.len() >= 4 && time::parse_date(date).is_some() && colons && ok && is_zone_behind(rest)
+    text.len() >= 4
+        && time::parse_date(date).is_some()
+        && colons
+        && ok
+        && is_fraction_and_zone(rest)
 }
 
 /// True for the end of such a time, after the seconds: an optional fraction, and `z` or an offset
 /// such as `+01:00`.
-fn is_zone_behind(text: &str) -> bool {
+fn is_fraction_and_zone(text: &str) -> bool {
     let is_zone = |zone: &str| match zone.as_bytes() {
         b"z" => true,
         [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|d| d.is_ascii_digit()),

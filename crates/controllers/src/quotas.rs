@@ -19,7 +19,7 @@ use pintle_value::{Map, Str, Value};
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, body, split, target, until};
-use extensions::{Again, Counts, Extensions};
+use extensions::{Counts, Extensions, Recount};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
@@ -57,8 +57,8 @@ impl Reconciler for Quotas<'_> {
         Box::pin(async {
             let registry = &self.environment.registry;
             let namespaces = match self.extensions.next().await {
-                Again::All => BTreeSet::from([Str::default()]),
-                Again::Within(namespaces) => namespaces,
+                Recount::All => BTreeSet::from([Str::default()]),
+                Recount::Within(namespaces) => namespaces,
             };
             let within = |namespace: &Str| registry.objects_in(&self.quotas, namespace);
             let quotas = namespaces.iter().flat_map(within);

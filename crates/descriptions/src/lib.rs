@@ -70,8 +70,8 @@ impl Excerpt {
 
 impl Descriptions {
     fn find(&self, type_name: &str, field: &str) -> Option<&str> {
-        let channels = (type_name, field);
-        let at = self.records.binary_search_by(|&at| self.key(at).cmp(&channels)).ok()?;
+        let wanted = (type_name, field);
+        let at = self.records.binary_search_by(|&at| self.key(at).cmp(&wanted)).ok()?;
         let (_, text) = self.record(self.records[at]);
         Some(text)
     }

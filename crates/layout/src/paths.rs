@@ -84,9 +84,9 @@ impl Paths {
     /// The key of an object of a built-in kind; `None` if the item does not have two segments (for
     /// a namespaced kind) or one.
     fn built_in(&self, collection: &Arc<str>, item: &str) -> Option<Key> {
-        let channels = if self.kind(collection)?.stored.namespaced() { 2 } else { 1 };
+        let segments = if self.kind(collection)?.stored.namespaced() { 2 } else { 1 };
         let key = || Key { collection: collection.clone(), item: item.into() };
-        (steps(item) == Some(channels)).then(key)
+        (steps(item) == Some(segments)).then(key)
     }
 }
 

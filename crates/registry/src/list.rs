@@ -40,7 +40,7 @@ pub(crate) async fn list(
         reads.count(scanned, &list);
         return Ok(list);
     }
-    work::ahead(announce_scan(
+    work::ahead(estimate_scan(
         snapshot.within(&target.namespace, &from),
         &selection,
         options.limit,
@@ -60,7 +60,7 @@ pub(crate) async fn list(
 
 /// Estimates the work of scanning `objects` in bytes, for [`work::ahead`]. The count stops once it
 /// exceeds [`work::SHARED_BYTES_MAX`].
-pub(crate) fn announce_scan<'a>(
+pub(crate) fn estimate_scan<'a>(
     objects: impl Iterator<Item = &'a Arc<Object>>,
     selection: &Selection,
     limit: u64,

@@ -79,7 +79,7 @@ impl Watch {
     async fn begin_with_state(&mut self, namespace: &Str) -> Result<(), Status> {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
-        work::ahead(list::announce_scan(snapshot.within(namespace, ""), &self.selection, 0)).await;
+        work::ahead(list::estimate_scan(snapshot.within(namespace, ""), &self.selection, 0)).await;
         if self.selection.is_by_content() && !self.selection.is_of_view() {
             list::index(snapshot.within(namespace, ""), &self.resource).await;
         }

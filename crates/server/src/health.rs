@@ -305,7 +305,7 @@ mod tests {
 
     /// Upstream: `TestKMSv2Healthz`; plugins do not count for `/livez`.
     #[test]
-    fn plugins_count_where_they_may_be() {
+    fn plugins_are_checked_by_healthz_and_readyz() {
         let mut server = Server::started();
         for (kms, code) in [(None, 404), (Some(Ok(())), 200), (Some(Err("ill".to_owned())), 500)] {
             server.kms = kms;

@@ -18,7 +18,7 @@ pub(crate) static FIELDS: &[(&str, &[Row])] = &[
 ";
 
 /// Scalars with their own decoder: no error has the name of their type.
-const THEMSELVES: [&str; 8] =
+const OWN_DECODERS: [&str; 8] =
     ["Any", "Duration", "Fields", "IntOrString", "MicroTime", "Quantity", "RawExtension", "Time"];
 
 /// The text of the file.
@@ -53,7 +53,7 @@ pub(crate) fn render(model: &Model) -> String {
 
 fn row<'m>(model: &'m Model, field: &'m Field) -> Option<(&'m str, String, &'m str)> {
     let is_derivable = match &model.types.get(&field.ty)?.shape {
-        Shape::Scalar(scalar) if THEMSELVES.contains(scalar) => true,
+        Shape::Scalar(scalar) if OWN_DECODERS.contains(scalar) => true,
         Shape::Struct { .. } => true,
         _ => field.go.ty == of_schema(model, &field.ty),
     };

@@ -54,7 +54,8 @@ fn enum_values(sources: &Sources, package: &str, go: &str) -> Option<Rule> {
     };
     let values = packages.iter().find_map(|p| sources.packages.get(p)?.enums.get(name))?;
     let mut values = values.clone();
-    let borrowed = BORROWED.iter().filter(|(of, _)| *of == name).flat_map(|(_, values)| *values);
+    let borrowed =
+        FOREIGN_VALUES.iter().filter(|(of, _)| *of == name).flat_map(|(_, values)| *values);
     values.extend(borrowed.map(|value| (*value).to_owned()));
     values.sort();
     values.dedup();
@@ -62,4 +63,4 @@ fn enum_values(sources: &Sources, package: &str, go: &str) -> Option<Rule> {
 }
 
 /// Values of enums that are constants of another package, which the sources do not resolve.
-const BORROWED: &[(&str, &[&str])] = &[("AddressType", &["IPv4", "IPv6"])];
+const FOREIGN_VALUES: &[(&str, &[&str])] = &[("AddressType", &["IPv4", "IPv6"])];

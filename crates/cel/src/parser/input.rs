@@ -117,7 +117,7 @@ impl<'a> Parser<'a> {
 
     /// Checks that an operand follows `!` or `-`. The error is the one that upstream's generated
     /// parser reports.
-    pub(super) fn operand_behind(&mut self, sign: &str, at: u32) -> Parse<()> {
+    pub(super) fn operand_after(&mut self, sign: &str, at: u32) -> Parse<()> {
         if begins_operand(self.peek()) {
             return Ok(());
         }

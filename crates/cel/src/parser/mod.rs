@@ -156,7 +156,7 @@ impl Parser<'_> {
             while self.take(sign).is_some() {
                 count += 1;
             }
-            self.operand_behind(sign, at)?;
+            self.operand_after(sign, at)?;
             let id = self.id();
             let operand = self.member()?;
             return Ok(if count % 2 == 0 {

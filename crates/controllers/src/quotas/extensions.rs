@@ -37,7 +37,7 @@ struct Following {
 }
 
 /// The quotas that must be counted again.
-pub(super) enum Again {
+pub(super) enum Recount {
     All,
     Within(BTreeSet<Str>),
 }
@@ -61,13 +61,13 @@ impl Extensions {
 
     /// Waits until something has to be counted again; forever without extension API servers. Cancel
     /// safe.
-    pub(super) async fn next(&self) -> Again {
+    pub(super) async fn next(&self) -> Recount {
         let mut following = self.following.lock().await;
         let Following { changes, followers } = &mut *following;
         let again = tokio::select! {
-            Ok(()) = changes.changed() => Again::All,
-            () = self.more.notified() => Again::Within(BTreeSet::new()),
-            (_, update) = followers.next() => return Again::Within(namespaces(&update)),
+            Ok(()) = changes.changed() => Recount::All,
+            () = self.more.notified() => Recount::Within(BTreeSet::new()),
+            (_, update) = followers.next() => return Recount::Within(namespaces(&update)),
         };
         let served = self.servers.served();
         let counted = self.counted.lock();

@@ -67,7 +67,7 @@ fn several_objects_are_documents_or_a_list() {
 }
 
 #[test]
-fn what_is_wrong_is_version() {
+fn invalid_input_is_an_error() {
     let custom = "kind: X\napiVersion: y/v1\n";
     let no_message = "y/v1 X: only built-in kinds have a Protobuf encoding";
     check(custom, Output::Yaml, Ok("apiVersion: y/v1\nkind: X\n"));

@@ -86,8 +86,8 @@ impl AuthorizationFlags {
                 anyhow!("--authorization-mode: {why}; the modes are {names}")
             })?;
         let has = |mode| config.authorization_modes.contains(&mode);
-        let says_modes = self.authorization_config.is_none();
-        if says_modes && self.authorization_policy_file.is_some() && !has(Mode::Abac) {
+        let modes_are_flags = self.authorization_config.is_none();
+        if modes_are_flags && self.authorization_policy_file.is_some() && !has(Mode::Abac) {
             bail!("cannot specify --authorization-policy-file without mode ABAC");
         }
         if self.authorization_webhook_config_file.is_some() && !has(Mode::Webhook) {

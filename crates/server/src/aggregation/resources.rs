@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The page size of lists.
 const PAGE_OBJECTS_MAX: usize = 250;
 /// The media type of request bodies, and of the responses to deletions.
-const ANSWER: HeaderValue = HeaderValue::from_static("application/json");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// A server that cannot send lists of metadata sends whole objects.
 const METADATA_LIST: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
@@ -210,15 +210,15 @@ fn http_request(
             (Method::PATCH, path(of, namespace, name), METADATA, Some(body))
         }
         ExtensionRequest::DeleteCollection { namespace, options } => {
-            let body = (ANSWER, json::to_string(&delete_options(options)));
-            (Method::DELETE, path(of, namespace, ""), ANSWER, Some(body))
+            let body = (JSON, json::to_string(&delete_options(options)));
+            (Method::DELETE, path(of, namespace, ""), JSON, Some(body))
         }
         ExtensionRequest::Delete { namespace, name, options } => {
-            let body = (ANSWER, json::to_string(&delete_options(options)));
-            (Method::DELETE, path(of, namespace, name), ANSWER, Some(body))
+            let body = (JSON, json::to_string(&delete_options(options)));
+            (Method::DELETE, path(of, namespace, name), JSON, Some(body))
         }
     };
-    let (content_type, body) = body.unwrap_or((ANSWER, String::new()));
+    let (content_type, body) = body.unwrap_or((JSON, String::new()));
     let request = Request::builder().method(method).uri(path).header(ACCEPT, accept);
     request.header(CONTENT_TYPE, content_type).body(Full::from(body))
 }

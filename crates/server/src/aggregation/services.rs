@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_api_service_says_of_its_server_is_read() {
+    fn api_services_are_parsed() {
         let read = |text: &str| ApiService::read(&json::parse(text.as_bytes()).unwrap());
         let local = r#"{"metadata":{"name":"v1.a.io"},"spec":{"group":"a.io","version":"v1"}}"#;
         assert_eq!(read(local), None);

@@ -16,7 +16,7 @@ impl Authentication {
     pub(crate) fn without_credentials(&self, headers: &HeaderMap) -> HeaderMap {
         let configured = self.front_proxy.as_ref().map(|proxy| proxy.headers());
         let standard = RequestHeader::default();
-        let says_who = |name: &HeaderName| {
+        let names_user = |name: &HeaderName| {
             let name = name.as_str();
             name == AUTHORIZATION
                 || name.starts_with(IMPERSONATION_PREFIX)
@@ -26,7 +26,7 @@ impl Authentication {
                     .any(|h| h.has_user_header(name))
         };
         let mut relayed = HeaderMap::with_capacity(headers.len());
-        for (name, value) in headers.iter().filter(|(name, _)| !says_who(name)) {
+        for (name, value) in headers.iter().filter(|(name, _)| !names_user(name)) {
             match *name {
                 SEC_WEBSOCKET_PROTOCOL => {
                     relayed.extend(without_token(value).map(|value| (name.clone(), value)));

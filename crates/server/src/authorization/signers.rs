@@ -21,12 +21,12 @@ pub(crate) struct Signers {
     authorizer: Arc<dyn Authorizer>,
     /// Returns the signer's name, the verb, and the noun of the refusal's text; `None` if the write
     /// needs no permission.
-    acts: fn(&admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)>,
+    required: fn(&admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)>,
 }
 
 /// The plugins by name.
 pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<dyn Admission>); 4] {
-    let signers = |acts| Box::new(Signers { authorizer: authorizer.clone(), acts });
+    let signers = |required| Box::new(Signers { authorizer: authorizer.clone(), required });
     [
         ("CertificateApproval", signers(approves)),
         ("CertificateSigning", signers(signs)),
@@ -45,7 +45,7 @@ impl Admission for Signers {
         write: &'a admission::Attributes<'a>,
         _: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let (signer, verb, what) = (self.acts)(write)?;
+        let (signer, verb, what) = (self.required)(write)?;
         Some(Box::pin(async move {
             if may_act(&*self.authorizer, write.user, verb, &signer).await {
                 return Ok(Vec::new());

@@ -46,7 +46,7 @@ struct Sources {
 struct Trust {
     configured: Arc<ClientConfig>,
     anyone: Arc<ClientConfig>,
-    stranger: Arc<ClientConfig>,
+    without_identity: Arc<ClientConfig>,
 }
 
 impl Kubelets {
@@ -81,7 +81,7 @@ impl Kubelets {
     /// Another server on a node or in a pod: its certificate is not verified, and it gets no client
     /// certificate.
     pub(crate) async fn unverified(&self, authority: String, is_encrypted: bool) -> Backend {
-        let tls = if is_encrypted { Some(self.trust().await.stranger) } else { None };
+        let tls = if is_encrypted { Some(self.trust().await.without_identity) } else { None };
         self.at(authority, tls)
     }
 
@@ -118,11 +118,11 @@ impl Sources {
             None => anyone.clone(),
             Some(pem) => trust::bundle(pem.as_bytes(), Some(&identity)).map_err(Error::Tls)?,
         };
-        let stranger = trust::anyone(None).map_err(Error::Tls)?;
+        let without_identity = trust::anyone(None).map_err(Error::Tls)?;
         Ok(Trust {
             configured: Arc::new(configured),
             anyone: Arc::new(anyone),
-            stranger: Arc::new(stranger),
+            without_identity: Arc::new(without_identity),
         })
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn http(connection: &Arc<ConnectionState>) -> Builder<Streams> {
     let mut http = Builder::new(Streams(connection.clone()));
     http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX);
     http.http2()
-        .timer(Questions(connection.clone()))
+        .timer(PingTimer(connection.clone()))
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_pending_accept_reset_streams(HTTP2_PENDING_RESETS_MAX)
         .max_local_error_reset_streams(HTTP2_ERROR_RESETS_MAX)
@@ -65,21 +65,21 @@ pub(super) fn http(connection: &Arc<ConnectionState>) -> Builder<Streams> {
 
 /// The timers of PINGs. No PING is sent while a client may pause, since a stopped program does not
 /// reply; the kernel's keep-alive goes on.
-struct Questions(Arc<ConnectionState>);
+struct PingTimer(Arc<ConnectionState>);
 
-struct Question {
+struct PingSleep {
     at: Pin<Box<tokio::time::Sleep>>,
     connection: Arc<ConnectionState>,
 }
 
-impl Timer for Questions {
+impl Timer for PingTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
         self.sleep_until((Instant::now() + duration).into_std())
     }
 
     fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
         let at = Box::pin(tokio::time::sleep_until(deadline.into()));
-        Box::pin(Question { at, connection: self.0.clone() })
+        Box::pin(PingSleep { at, connection: self.0.clone() })
     }
 
     fn now(&self) -> std::time::Instant {
@@ -87,9 +87,9 @@ impl Timer for Questions {
     }
 }
 
-impl Sleep for Question {}
+impl Sleep for PingSleep {}
 
-impl Future for Question {
+impl Future for PingSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_discovery_say_the_same() {
+    fn both_forms_of_discovery_are_equal() {
         let legacy = r#"{"kind":"APIResourceList","groupVersion":"a.io/v1","resources":[
             {"name":"things","singularName":"thing","namespaced":true,"kind":"Thing",
              "verbs":["get","list"],"shortNames":["th"],"storageVersionHash":"x"},

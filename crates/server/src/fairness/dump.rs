@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_say_stays_in_its_cell() {
+    fn control_characters_are_replaced() {
         assert_eq!(in_one_line("a\n\tb"), "a  b");
     }
 }

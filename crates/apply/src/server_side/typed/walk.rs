@@ -14,7 +14,7 @@ pub(crate) fn field_set(ty: Typing<'_>, value: &Value) -> FieldSet {
 pub(super) fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
     match (ty.view(), value) {
         (View::Leaf, _) => (true, FieldSet::new()),
-        (View::Items(items), Value::Array(list)) => (false, compare_items(items, list)),
+        (View::Items(items), Value::Array(list)) => (false, item_set(items, list)),
         (View::Members | View::Deduced, Value::Object(members)) => {
             let mut set = Builder::with_room(members.len());
             for (name, value) in members.iter() {
@@ -38,7 +38,7 @@ pub(super) fn is_null_or_empty(value: &Value) -> bool {
 }
 
 /// Several items with the same key are one field without content.
-fn compare_items(items: Items<'_>, list: &[Value]) -> FieldSet {
+fn item_set(items: Items<'_>, list: &[Value]) -> FieldSet {
     let mut set = Builder::with_room(list.len());
     items.index(list).for_each(|element, only| {
         let below = only.map(|item| walk(items.ty, item).1);

@@ -13,7 +13,7 @@ use pintle_auth::User;
 use pintle_auth::jwt::{Issuer, KeySet, WebToken};
 use pintle_measure::{Distribution, Gauge, Series, nanoseconds};
 use pintle_value::json;
-use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::fetch::Client;
 use crate::backends::Dialer;
@@ -39,7 +39,7 @@ pub(super) struct Provider {
     keys_url: Mutex<Option<String>>,
     keys: ArcSwapOption<KeySet>,
     /// The time of the last fetch. The holder of the lock fetches.
-    fetched: Turn<Option<Instant>>,
+    fetched: AsyncMutex<Option<Instant>>,
     waiting: Semaphore,
     /// The reason why it is not ready.
     failure: Mutex<Option<String>>,
@@ -90,7 +90,7 @@ impl Provider {
             client,
             keys_url: Mutex::default(),
             keys: ArcSwapOption::empty(),
-            fetched: Turn::default(),
+            fetched: AsyncMutex::default(),
             waiting: Semaphore::new(WAITING_MAX),
             failure: Mutex::new(Some(failure)),
             issuer_hash: hash(issuer.url.as_bytes()),

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kubelets_say_of_commands_becomes_a_status() {
+    fn command_results_become_a_status() {
         let exit = |details: &str| {
             format!(r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{details}}}"#)
         };
