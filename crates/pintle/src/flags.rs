@@ -220,15 +220,16 @@ struct ApiFlags {
     /// PodSecurity and ResourceQuota
     #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
-    /// The controllers to run in this server, so that a kube-controller-manager can run the others:
-    /// * enables all, -* disables all, NAME enables one, -NAME disables one; namespace-controller,
-    /// garbage-collector-controller, clusterrole-aggregation-controller, serviceaccount-controller,
-    /// root-ca-certificate-publisher-controller, serviceaccount-token-controller,
-    /// certificatesigningrequest-approving-controller,
-    /// certificatesigningrequest-signing-controller, certificatesigningrequest-cleaner-controller,
-    /// ttl-after-finished-controller, persistentvolumeclaim-protection-controller,
-    /// persistentvolume-protection-controller, volumeattributesclass-protection-controller,
-    /// service-cidr-controller, storage-version-migrator-controller, resourcequota-controller,
+    /// The controllers to run in this server, so that a kube-controller-manager can run the
+    /// others: * enables all, -* disables all, NAME enables one, -NAME disables one;
+    /// namespace-controller, garbage-collector-controller, clusterrole-aggregation-controller,
+    /// serviceaccount-controller, root-ca-certificate-publisher-controller,
+    /// serviceaccount-token-controller, certificatesigningrequest-approving-controller,
+    /// certificatesigningrequest-signing-controller,
+    /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
+    /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
+    /// volumeattributesclass-protection-controller, service-cidr-controller,
+    /// storage-version-migrator-controller, resourcequota-controller,
     /// validatingadmissionpolicy-status-controller
     #[arg(
         long,

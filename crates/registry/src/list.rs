@@ -37,7 +37,7 @@ pub(crate) async fn list(
         let seen = target.resource.in_own_version(named).await?;
         let selected = seen.iter().filter(|object| selection.matches(object));
         let list = page(target, revision, selected, options, false)?;
-        reads.count(scanned, &list);
+        reads.count(scanned, list.objects.len());
         return Ok(list);
     }
     work::ahead(estimate_scan(
@@ -54,7 +54,7 @@ pub(crate) async fn list(
     let selected = all.filter(|object| selection.matches(object));
     let list = page(target, revision, selected, options, selection.is_everything())?;
     // Objects after the page are only counted.
-    reads.count(looked_at.get() - list.remaining.unwrap_or(0), &list);
+    reads.count(looked_at.get() - list.remaining.unwrap_or(0), list.objects.len());
     Ok(list)
 }
 

@@ -8,7 +8,6 @@ use pintle_meta::Status;
 use pintle_store::Revision;
 use pintle_trace::{Layer, Timing};
 
-use crate::answer::List;
 use crate::operation::Operation;
 
 /// Upstream's buckets for the time that readers wait for a revision.
@@ -40,10 +39,10 @@ pub struct Reads {
 
 impl Reads {
     /// Counts a list that scanned a number of objects and returned some of them.
-    pub(crate) fn count(&self, scanned: u64, list: &List) {
+    pub(crate) fn count(&self, scanned: u64, returned: usize) {
         self.lists.add(1);
         self.looked_at.add(scanned);
-        self.listed.add(list.objects.len() as u64);
+        self.listed.add(returned as u64);
     }
 }
 
