@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
-use pintle_memcmp as _; // replaces functions of musl
+use pintle_musl as _; // replaces functions of musl
 use pintle_server::{Config, Running, Server};
 
 use command_line::{Command, CommandLine, FlagValues, Pintle};

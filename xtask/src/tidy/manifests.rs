@@ -81,8 +81,8 @@ fn code_map(page: &str) -> BTreeMap<&str, usize> {
 }
 
 /// The crates with their own lints, because they have unsafe code:
-/// docs/decisions/0008-code-pages.md and 0013-memcmp.md.
-const UNSAFE: [&str; 2] = ["pintle-pages", "pintle-memcmp"];
+/// docs/decisions/0008-code-pages.md and 0013-musl.md.
+const UNSAFE: [&str; 2] = ["pintle-pages", "pintle-musl"];
 
 fn inherits_lints(manifest: &str) -> bool {
     let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
