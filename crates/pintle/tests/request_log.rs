@@ -87,6 +87,13 @@ fn every_line_of_the_json_log_is_an_object() {
     }
 }
 
+/// `--log-json-split-stream` has no effect on the text format.
+#[test]
+fn the_text_log_is_not_split() {
+    let log = log_of_a_create(&["-v=3", "--log-json-split-stream"], None);
+    assert!(log.contains("HTTP") && log.contains(PATH), "{log}");
+}
+
 /// Starts a server, sends one create, and stops the server; returns its standard error.
 fn log_of_a_create(flags: &[&str], variable: Option<&str>) -> String {
     let directory = TempDir::new().expect("a directory");

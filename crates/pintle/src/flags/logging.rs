@@ -59,7 +59,7 @@ impl LoggingFlags {
         LogOptions {
             verbosity: self.verbosity,
             format: self.logging_format,
-            split: self.log_json_split_stream,
+            split: self.log_json_split_stream && matches!(self.logging_format, LogFormat::Json),
         }
     }
 
