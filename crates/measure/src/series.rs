@@ -40,7 +40,7 @@ impl<const N: usize, M> Series<N, M> {
         by_labels.entry(labels).or_insert_with(|| Arc::new((self.new)())).clone()
     }
 
-    /// Removes the series whose labels are not kept.
+    /// Removes the series for whose labels `keep` returns false.
     pub fn retain(&self, keep: impl Fn([&str; N]) -> bool) {
         let labels = |labels: &[Box<str>; N]| keep(labels.each_ref().map(|label| &**label));
         self.by_labels.write().retain(|key, _| labels(key));

@@ -14,7 +14,7 @@ pub struct Shards<M>(Box<[Padded<M>]>);
 #[repr(align(128))]
 struct Padded<M>(M);
 
-/// More copies cost more memory than they save time.
+/// More copies would cost memory and save hardly any time.
 const SHARDS_MAX: usize = 4;
 
 thread_local! {
@@ -42,7 +42,7 @@ impl<M> Shards<M> {
     }
 }
 
-/// Computed once, because the value is read from files.
+/// The number of copies. It is computed once, because the number of processors is read from files.
 fn copies() -> usize {
     static COPIES: OnceLock<usize> = OnceLock::new();
     *COPIES

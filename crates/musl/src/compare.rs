@@ -67,7 +67,7 @@ unsafe fn compare(left: *const u8, right: *const u8, len: usize) -> c_int {
     }
 }
 
-/// The first bytes, and then the last ones, in the order of their comparison.
+/// Joins the first and the last bytes to a number that compares as the bytes do.
 const fn join(first: u32, last: u32) -> u64 {
     (u32::from_be(first) as u64) << 32 | u32::from_be(last) as u64
 }

@@ -112,17 +112,23 @@ impl Drop for Answer {
     }
 }
 
-impl Answer {
-    /// Appends the first bytes of the body to `text`, until it has `bytes_max` bytes or the body
-    /// ends or fails. The text has what arrived even if the future is dropped.
-    pub(crate) async fn read_start(mut self, text: &mut Vec<u8>, bytes_max: usize) {
-        while text.len() < bytes_max
-            && let Some(Ok(frame)) = self.frame().await
-        {
-            let data = frame.data_ref().map_or(&[][..], |data| data);
-            text.extend_from_slice(&data[..data.len().min(bytes_max - text.len())]);
-        }
+/// Appends the first bytes of a body to `text`, until it has `bytes_max` bytes or the body ends. The
+/// text has the bytes that arrived even if the body fails or the future is dropped.
+pub(crate) async fn read_start<B>(
+    mut body: B,
+    text: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), B::Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    while text.len() < bytes_max
+        && let Some(frame) = body.frame().await.transpose()?
+    {
+        let data = frame.data_ref().map_or(&[][..], |data| data);
+        text.extend_from_slice(&data[..data.len().min(bytes_max - text.len())]);
     }
+    Ok(())
 }
 
 impl Body for Answer {

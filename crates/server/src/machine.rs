@@ -1,5 +1,5 @@
-//! What the machine provides: the time, the time zone, random bytes, the host name, and the addresses of its
-//! network interfaces.
+//! The machine's time, time zone, random bytes and host name, and the addresses of its network
+//! interfaces.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -16,7 +16,8 @@ pub(crate) fn now() -> Now {
 }
 
 /// Fills `bytes` with random bytes from the operating system. Each thread gets them in advance for
-/// several calls, because a write of an object needs the 16 bytes of a uid.
+/// several calls: each create needs 16 bytes for a uid, and a system call for each uid would be
+/// slow.
 pub(crate) fn random(bytes: &mut [u8]) {
     let fill = |bytes: &mut [u8]| {
         getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
@@ -26,14 +27,15 @@ pub(crate) fn random(bytes: &mut [u8]) {
             return fill(bytes);
         }
         if unused.len() < bytes.len() {
-            // It replaces the others only when it is filled: a failure leaves no zeros behind.
+            // `fresh` becomes `unused` only after it is filled, so that no call returns its zeros
+            // if `fill` panics.
             let mut fresh = vec![0; RANDOM_BYTES];
             fill(&mut fresh);
             *unused = fresh;
         }
         let rest = unused.len() - bytes.len();
         bytes.copy_from_slice(&unused[rest..]);
-        unused[rest..].zeroize(); // bytes of a secret stay nowhere else
+        unused[rest..].zeroize(); // the bytes may become a secret, so no copy stays here
         unused.truncate(rest);
     });
 }
@@ -42,11 +44,11 @@ pub(crate) fn random(bytes: &mut [u8]) {
 const RANDOM_BYTES: usize = 512;
 
 thread_local! {
-    /// Random bytes that were not given out.
+    /// Random bytes that no call has returned yet.
     static RANDOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The host name.
+/// The host name; `localhost` if it is not known.
 pub(crate) fn hostname() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let given = read.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

@@ -44,7 +44,7 @@ impl<'a> MediaRange<'a> {
         }
     }
 
-    /// The value of a parameter.
+    /// The value of a parameter; the last one if the parameter is repeated.
     pub(crate) fn parameter(&self, key: &str) -> Option<&'a str> {
         self.parameters.iter().rev().find(|(k, _)| *k == key).map(|(_, value)| *value)
     }
@@ -66,8 +66,8 @@ pub(crate) fn parse_accept(header: &str) -> Vec<MediaRange<'_>> {
     ranges
 }
 
-/// A `Content-Type` in lower case without its parameters; `None` if it is invalid or a parameter is
-/// (Go's `mime.ParseMediaType`).
+/// A `Content-Type` in lower case without its parameters; `None` if the media type or a parameter
+/// is invalid (Go's `mime.ParseMediaType`).
 pub(crate) fn essence(header: &str) -> Option<String> {
     let (essence, mut rest) = header.split_at(header.find(';').unwrap_or(header.len()));
     let (kind, subtype) = essence.trim().split_once('/')?;
@@ -90,8 +90,8 @@ pub(crate) fn essence(header: &str) -> Option<String> {
     }
 }
 
-/// Parses `; name=value` at the beginning of a text, and returns the rest. A quoted value keeps its
-/// quotes.
+/// Parses `; name=value` at the beginning of a text. Returns the name, the value and the rest of
+/// the text; `None` if the parameter is invalid. A quoted value keeps its quotes.
 fn parameter(text: &str) -> Option<(&str, &str, &str)> {
     let (name, value) = text.strip_prefix(';')?.split_once('=')?;
     let (name, value) = (name.trim(), value.trim_start());

@@ -62,7 +62,7 @@ pub(crate) struct Sources {
     lapses: Arc<Lapses>,
     webhooks: Arc<Webhooks>,
     admission: Arc<Measures>,
-    /// The requests to etcd, if it is the store.
+    /// The measures of requests to etcd, if etcd is the store.
     etcd: Option<Arc<pintle_etcd::Measures>>,
     effects: Arc<pintle_effects::Measures>,
     node_ports: PortRange,
@@ -75,7 +75,7 @@ pub(crate) struct Sources {
     audit: Arc<audit::Measures>,
     /// Each feature gate with its stage and setting.
     features: Vec<(&'static str, &'static str, bool)>,
-    /// See [`Config`].
+    /// True to show families that upstream hides as deprecated ([`Config`]).
     show_hidden: bool,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct Metrics {
     sources: Sources,
 }
 
-/// The values of `fieldValidation`; last, any invalid one.
+/// The values of the label `field_validation`. The last one stands for every invalid value.
 const FIELD_VALIDATIONS: [&str; 4] = ["Ignore", "Strict", "Warn", "invalid"];
 
 impl Metrics {

@@ -55,8 +55,8 @@ impl Encodings {
         self.rows().find(|(kind, subtype, _)| range.covers(kind, subtype)).map(|row| row.2)
     }
 
-    /// The media types that the 406 lists. Protobuf is listed for custom resources, too, as their
-    /// Tables and metadata have messages (upstream's serializer of custom resources).
+    /// The media types that a 406 or a 415 lists. Protobuf is listed for custom resources, too, as
+    /// in upstream, whose serializer of custom resources has messages for Tables and metadata.
     fn media_types(self) -> String {
         let listed = Self { protobuf: true, ..self };
         let types: Vec<_> =
@@ -185,7 +185,7 @@ impl<'a> Preferences<'a> {
         self.pretty
     }
 
-    /// Supports CBOR only if its feature gate is on.
+    /// The same preferences; `cbor` tells whether the feature gate of CBOR is on.
     pub(crate) const fn with_cbor(self, cbor: bool) -> Self {
         Self { cbor, ..self }
     }
@@ -202,7 +202,8 @@ impl<'a> Preferences<'a> {
             .ok_or_else(|| Status::not_acceptable(&encodings.media_types()))
     }
 
-    /// Negotiates a watch's form and encoding, or returns 406: YAML has no stream (OAS-15).
+    /// Negotiates a watch's form and encoding, or returns 406. YAML is never accepted, because it
+    /// has no stream (OAS-15).
     pub(crate) fn watch(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
         let encodings = self.known(encodings);
         self.negotiate(forms, encodings)
@@ -301,8 +302,9 @@ impl Preferences<'_> {
         found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
     }
 
-    /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge patch
-    /// (UPD-11), and no route that would refuse the type before the handler.
+    /// The type of a patch, or 415 (UPD-06). `strategic` is false for custom resources: they have
+    /// no strategic merge patch (UPD-11), and no route that refuses the media type with its own
+    /// text first.
     pub(crate) fn patch(&self, strategic: bool) -> Result<PatchType, Status> {
         let content_type = self.headers.get(CONTENT_TYPE).map(header_text::text);
         let content_type = content_type.as_deref().unwrap_or_default();

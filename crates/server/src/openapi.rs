@@ -1,5 +1,5 @@
 //! `/openapi/v2` and `/openapi/v3`. Documents are built on the first request and cached compressed:
-//! they have megabytes, and most clients accept gzip.
+//! they are megabytes long, and most clients accept gzip.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
@@ -53,11 +53,11 @@ struct Cache {
 /// Every document's hash, by path.
 #[derive(Default)]
 struct Index {
-    /// The generations of definitions and extensions that they belong to.
+    /// The generations of the definitions and of the extensions that the index was made of.
     numbers: (u64, u64),
     hashes: BTreeMap<String, String>,
-    /// Documents of extension API servers: they are in the index, and requests for them are
-    /// forwarded.
+    /// The hashes of the documents of extension API servers, by path in the index. Requests for
+    /// these documents are forwarded, unless the document is in `converted`.
     extensions: BTreeMap<String, String>,
     /// The version 2 documents of extension API servers.
     v2: Vec<Arc<V2>>,
@@ -328,8 +328,8 @@ fn unpacked(gzip: Bytes) -> impl Iterator<Item = Bytes> + Send {
     })
 }
 
-/// Builds a document and compresses it while it is written; it exists as a whole only if it becomes
-/// a Protobuf message.
+/// Builds a document and compresses it while it is written. The uncompressed document is in memory
+/// as a whole only if it is converted to a Protobuf message.
 fn build(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -406,8 +406,8 @@ fn write(
     Ok(())
 }
 
-/// The schema of all served types; it is more than the built-in one only if removed versions are
-/// served.
+/// The schema of all served types: the built-in one, or the larger one with removed versions if any
+/// of them is served.
 fn schema(resources: &[Arc<Resource>]) -> &'static Schema {
     let is_removed = |resource: &Arc<Resource>| {
         resource.described.is_none() && !pintle_schema::is_builtin(&resource.schema, resource.ty)

@@ -1,5 +1,6 @@
-//! Parses the options of requests from the query as upstream does: a value that cannot be parsed is
-//! 400, an invalid one is 422 about an object of the options' kind.
+//! Parses the options of requests from the query as upstream does: a value that cannot be parsed
+//! gives a 400. An invalid value gives a 422, which names the options' kind as the invalid
+//! object's.
 //!
 //! The registry validates combinations of resource version, limit and continue token.
 
@@ -47,8 +48,8 @@ pub(crate) fn no_initial_events() -> Status {
     Status::invalid(&GroupKind::new(META_GROUP, "ListOptions"), "", &[error])
 }
 
-/// The watch timeout that the client sets; a negative one ends the watch at once. (Nanoseconds
-/// overflow as Go's do.)
+/// The watch timeout that the client sets; `None` for zero. A negative timeout ends the watch at
+/// once. (Nanoseconds overflow as Go's do.)
 pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     const NANOS: i64 = 1_000_000_000;
     let nanos = integer(query, "timeoutSeconds")?.map(|seconds| seconds.wrapping_mul(NANOS));
@@ -56,7 +57,7 @@ pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     Ok(given.map(|nanos| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))))
 }
 
-/// The request timeout that the client sets (ST-23).
+/// The request timeout that the client sets (ST-23); `None` for zero and for a negative one.
 pub(crate) fn request_timeout(query: &Query) -> Result<Option<Duration>, Status> {
     let text = query.text("timeout");
     if text.is_empty() {
@@ -136,9 +137,9 @@ fn check_field_manager(manager: &str, errors: &mut field::Errors) {
     }
 }
 
-/// Parses `dryRun`. The only value is `All` (DRY-02). A single empty value means no dry run, as the
-/// API documentation says and upstream's code does not (DRY-03); since the client may have meant a
-/// dry run, it gets a warning.
+/// Parses `dryRun`. The only value is `All` (DRY-02). If all values are empty, there is no dry run,
+/// as the API documentation says; upstream's code differs (DRY-03). The client gets a warning,
+/// since it may have meant a dry run.
 fn dry_run<'a>(
     values: impl Iterator<Item = &'a str>,
     errors: &mut field::Errors,
@@ -183,7 +184,7 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
-/// Parses the options of Tables, if a Table was negotiated.
+/// Parses the options of Tables. Called only if a Table was negotiated.
 pub(crate) fn table_options(query: &Query) -> Result<IncludeObject, Status> {
     match query.text("includeObject") {
         "" | "Metadata" => Ok(IncludeObject::Metadata),

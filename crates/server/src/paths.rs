@@ -30,7 +30,8 @@ const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 const FAIRNESS_PAGES: &str = "/debug/api_priority_and_fairness/";
 
 /// Serves a path. As upstream does, discovery, version and keys ignore slashes at the end of the
-/// path, and most of them accept only GET. A path without subpaths accepts any method.
+/// path, and most of them accept only GET. The other paths accept any method, unless their handlers
+/// refuse it.
 pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     let path = call.info.path.as_str();
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
@@ -100,7 +101,7 @@ fn fairness_page(call: &Call<'_>) -> Option<Response> {
     Some(page(200, text))
 }
 
-/// Returns 405 for any method but GET, HEAD included.
+/// Returns 405 for any method other than GET, also for HEAD.
 fn get_only(call: &Call<'_>) -> Result<(), Status> {
     if call.head.method == Method::GET { Ok(()) } else { Err(Status::wrong_method()) }
 }
@@ -195,8 +196,8 @@ fn root(call: &Call<'_>) -> Result<Response, Status> {
     plain(call, json)
 }
 
-/// The paths besides discovery, OpenAPI and health that always exist. As upstream: that of snapshots is
-/// Pintle's own.
+/// The listed paths that always exist, besides those of discovery documents, [`OpenApi::paths`] and
+/// health. The list is upstream's, so it lacks the path of snapshots, which is Pintle's own.
 const OTHERS: [&str; 5] = ["/apis/", "/metrics", "/metrics/slis", "/openapi/v3/", "/version"];
 /// The paths that exist if the token issuer is a URL.
 const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwks"];

@@ -1,5 +1,6 @@
 //! The server's own PKI: a CA, a serving certificate and an administrator's certificate, generated
-//! at the first start and reused later. Without a directory they live as long as the process.
+//! at the first start and reused later. Without a directory, keys and certificates live as long as
+//! the process.
 //!
 //! File names are kubeadm's. Keys are ECDSA P-256; files are readable by their owner only.
 
@@ -86,9 +87,9 @@ pub(crate) struct Pki {
     pub(crate) admin: Credentials,
     /// The client certificate for kubelets that trust the server's CA.
     pub(crate) kubelet_client: RenewedCredentials,
-    /// Signs certificates of others.
+    /// Signs certificates of clients.
     pub(crate) signer: Arc<Signer>,
-    /// Renews and reloads all of them while the server runs.
+    /// Renews and reloads the certificates while the server runs.
     pub(crate) renewal: Renewal,
 }
 
@@ -127,11 +128,11 @@ impl Credentials {
     }
 }
 
-/// Reads the CA file that a flag names, as PEM. It must have at least one CA, since an empty bundle
-/// would mean the system's.
+/// Reads the CA file that a flag names, as PEM. It must have at least one certificate, since an
+/// empty bundle would mean the system's CAs.
 ///
 /// # Errors
-/// The file cannot be read, or has a block that is no certificate.
+/// The file cannot be read, is no PEM, or has no certificate or an invalid one.
 pub fn read_authorities(path: &Path, flag: &'static str) -> Result<String, Error> {
     let text = read(path).map_err(|error| error.of(flag))?;
     pem::certificates(path, &text).map_err(|error| error.of(flag))?;
@@ -161,8 +162,8 @@ impl Pki {
                 Serving::Own { profile, pair }
             }
         };
-        // The given certificates are what clients must trust: a chain with its root, or a
-        // self-signed certificate.
+        // Clients must trust the given certificates: a chain with its root, or a self-signed
+        // certificate.
         let ca_pem = match &serving {
             Serving::Given(pair) => pair.value().certificate_pem.clone(),
             Serving::Own { .. } => authority.certificate_pem().to_owned(),
@@ -234,8 +235,8 @@ const fn admin_profile() -> Profile {
     }
 }
 
-/// kubeadm's first form: in `system:masters`, kubelets that delegate authorization need no role
-/// binding.
+/// As kubeadm made it at first, the certificate is in `system:masters`: kubelets that delegate
+/// authorization need no role binding for it.
 const fn kubelet_client_profile() -> Profile {
     Profile {
         file: "apiserver-kubelet-client",

@@ -6,21 +6,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http::header::{HOST, USER_AGENT};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 
-use crate::backends::dial;
+use crate::backends::{self, dial};
 use crate::trust;
 
 /// The timeout of the check.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The bytes of a response that are read.
+/// The most bytes that are read of a response's body; the rest of a longer body is ignored.
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 
-/// Requests `https://127.0.0.1:PORT/healthz`; the error has upstream's text.
+/// Requests `https://127.0.0.1:PORT/healthz`; returns the body of a successful response. The error
+/// has upstream's text, or is the body of a response with an error code.
 pub(crate) async fn healthz(port: u16) -> Result<String, String> {
     let outcome = tokio::time::timeout(TIMEOUT, get(port)).await;
     let outcome = outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
@@ -29,7 +30,7 @@ pub(crate) async fn healthz(port: u16) -> Result<String, String> {
     if is_success { Ok(text) } else { Err(text) }
 }
 
-/// True for a success, with the response's text.
+/// Returns the body of the response, and true if its code is a success or a redirect.
 async fn get(port: u16) -> Result<(bool, String), String> {
     let text = |why: hyper::Error| why.to_string();
     let address = format!("127.0.0.1:{port}");
@@ -46,8 +47,9 @@ async fn get(port: u16) -> Result<(bool, String), String> {
         .map_err(|why| why.to_string())?;
     let answer = sender.send_request(request).await.map_err(text)?;
     let is_success = (200..400).contains(&answer.status().as_u16());
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let mut body = Vec::new();
+    let read = backends::read_start(answer.into_body(), &mut body, ANSWER_BYTES_MAX).await;
     connection.abort();
-    let body = body.map_err(|why| why.to_string())?.to_bytes();
+    read.map_err(text)?;
     Ok((is_success, String::from_utf8_lossy(&body).into_owned()))
 }

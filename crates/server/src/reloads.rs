@@ -10,7 +10,7 @@ pub(crate) struct Reloads {
     /// The name of the configuration in log lines.
     subject: &'static str,
     server: String,
-    /// By `success` and `failure`.
+    /// By the hash of the server's name, and `success` or `failure`.
     pub(crate) total: Series<2, Counter>,
     pub(crate) last_unix_seconds: Series<2, Gauge>,
     /// 1 for the hash of the current configuration.
@@ -49,7 +49,7 @@ impl Reloads {
     }
 }
 
-/// Formats a hash for metrics: `sha256:` and 64 digits.
+/// The SHA-256 of bytes, as metrics show it: `sha256:` and 64 digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()

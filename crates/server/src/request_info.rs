@@ -1,8 +1,9 @@
-//! The request info: the verb, resource, subresource, namespace and name that a method, a path and a query
-//! name.
+//! The request info: the verb, resource, subresource, namespace and name that a method, a path and
+//! a query name.
 //!
-//! Parsed once for each request, without I/O. Everything after it (authorization, limits, metrics, dispatch)
-//! reads the request info and never the path. The rules are upstream's `RequestInfoFactory`.
+//! Parsed once for each request, without I/O. All later steps (authorization, limits, metrics,
+//! dispatch) read the request info and never the path of the URL. The rules are upstream's
+//! `RequestInfoFactory`.
 
 mod verb;
 
@@ -41,10 +42,11 @@ pub(crate) struct ResourceInfo {
     /// True if the path has the name, so that the request is for one object and not for a
     /// selection.
     pub(crate) named: bool,
-    /// The requirements of the field selector, for authorization. Empty for one object, and for a
-    /// selector that cannot be parsed: the handler refuses that.
+    /// The requirements of the field selector, for authorization. Empty for one object, for a path
+    /// with the prefix `watch`, and for a selector that cannot be parsed, which the handler
+    /// refuses.
     pub(crate) fields: fields::Selector,
-    /// The requirements of the label selector, likewise.
+    /// The requirements of the label selector, for authorization; empty in the same cases.
     pub(crate) labels: Vec<labels::Requirement>,
     /// True if the path has the deprecated prefix `watch` (OAS-12).
     pub(crate) watch_prefix: bool,
@@ -100,8 +102,8 @@ impl RequestInfo {
         }
     }
 
-    /// False for a path that no route matches, because it begins with two slashes. Routes match the
-    /// path as it is; authorization trims slashes, as upstream does.
+    /// False for a path that no route matches, because it has two slashes at its beginning or after
+    /// `/apis`. Routes match the path as it is; authorization trims slashes, as upstream does.
     pub(crate) fn is_routable(&self) -> bool {
         !self.path.starts_with("//") && !self.path.starts_with("/apis//")
     }
@@ -166,7 +168,8 @@ fn subpath(parts: &[&str], ends_with_slash: bool) -> String {
     path
 }
 
-/// The verb on a resource, if the method has one. A field selector that selects one name sets `info.name`.
+/// The verb on a resource, if the method has one. A field selector that selects one name sets
+/// `info.name`.
 fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> Option<Verb> {
     if info.watch_prefix {
         return Some(Verb::Watch);

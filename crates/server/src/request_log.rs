@@ -2,9 +2,9 @@
 //! each layer (upstream: `apiserver/pkg/server/httplog`); and a line for each slow request, where
 //! upstream logs the steps of a trace (`k8s.io/utils/trace`).
 //!
-//! Invariants: no line has a request's body or a header but `User-Agent` and `Audit-ID`. A text from
-//! the client is quoted, its control characters are escaped, and it has at most [`TEXT_BYTES_MAX`]
-//! bytes: no client can forge or flood the log.
+//! Invariants: no line has a request's body or a header but `User-Agent` and `Audit-ID`. A text
+//! from the client is quoted, its control characters are escaped, and it has at most
+//! [`TEXT_BYTES_MAX`] bytes: no client can forge or flood the log.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -36,7 +36,8 @@ pub(crate) struct RequestLog {
     user_agent: Option<HeaderValue>,
     audit_id: HeaderValue,
     from: IpAddr,
-    /// A request that takes longer is slow; `None` for one that may take as long as it wants.
+    /// A request that takes longer is slow. `None` for a long-running request, or if slow requests
+    /// are not logged.
     slow: Option<Duration>,
 }
 
@@ -80,8 +81,8 @@ struct Texts<'a> {
 }
 
 impl RequestLog {
-    /// Begins the line of a parsed request; `None` if it has none, however long it takes. A `slow`
-    /// of zero logs no slow requests.
+    /// Begins the line of a parsed request; `None` if no line will be written, however long the
+    /// request takes. A `slow` of zero logs no slow requests.
     pub(crate) fn begin(
         head: &Parts,
         (info, query): (&RequestInfo, &Query),

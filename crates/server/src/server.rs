@@ -114,7 +114,7 @@ impl Server {
         config.check_release()?;
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_target)?;
-        // First, as an address in use is the most frequent reason why a start fails.
+        // The server listens early: an address in use is the most frequent reason of a failure.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::check_directories(&config)?;
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
@@ -317,7 +317,8 @@ pub fn inspect_certificates(config: &Config, now: SystemTime) -> Vec<Certificate
     pki::inspect(&wanted_certificates(config), now)
 }
 
-/// Spawns the tasks that reload configuration files and refresh what comes from other servers.
+/// Spawns the tasks besides controllers: they reload configuration files, export traces, take
+/// snapshots, adjust the priority levels, and refresh keys of other servers.
 fn spawn_background(
     background: &mut Background,
     api: &Api,
@@ -340,7 +341,7 @@ fn spawn_background(
     }
 }
 
-/// The registry, the authorizers, and the measures of both.
+/// The registry, the authorizers, and the measures of both and of admission and auditing.
 async fn registry(
     config: &Config,
     store: Box<dyn Opening>,

@@ -3,7 +3,7 @@
 //! Must not know the format of snapshots, where objects are stored, or requests.
 //!
 //! Invariant: the number of snapshots at a time and the time of each are bounded, because the store
-//! keeps what they have yet to read.
+//! keeps the records that they have yet to read.
 
 mod download;
 mod schedule;
@@ -45,7 +45,7 @@ pub(crate) const BOUNDS: [u64; 8] = {
     ]
 };
 
-/// What a snapshot is taken for; the label of its measures.
+/// The reason why a snapshot is taken, which labels its measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     Request,
@@ -67,11 +67,11 @@ pub(crate) struct Measures {
 
 /// The snapshots of a server.
 pub(crate) struct Snapshots {
-    /// The permits of clients that take one.
+    /// The permits of clients that take a snapshot.
     clients: Arc<Semaphore>,
     schedule: Option<SnapshotSchedule>,
     source: &'static str,
-    /// Whether the store has plain values of what a configuration wants encrypted.
+    /// True if the store has plain values although the configuration asks for encryption.
     is_plain: bool,
     /// By trigger.
     measures: [Arc<Measures>; 2],
@@ -99,7 +99,7 @@ impl Snapshots {
         TRIGGERS.into_iter().zip(self.measures.iter().map(|measures| &**measures))
     }
 
-    /// A permit for a client, if not too many have one.
+    /// A permit for a client; `None` if [`CLIENTS_MAX`] clients have one.
     pub(crate) fn enter(&self) -> Option<OwnedSemaphorePermit> {
         self.clients.clone().try_acquire_owned().ok()
     }
@@ -169,7 +169,7 @@ impl Taking {
         Ok(next)
     }
 
-    /// Counts it as complete.
+    /// Counts the snapshot as complete.
     pub(crate) fn complete(&mut self) {
         self.is_complete = true;
     }

@@ -63,7 +63,8 @@ pub(crate) fn find(
 }
 
 /// True if the method has a route. Each route has one method. Only proxies have routes for HEAD and
-/// OPTIONS, and deprecated watch paths have GET alone. Custom resources have no routes.
+/// OPTIONS, and deprecated watch paths have GET alone. Custom resources have no routes: their
+/// handler decides about the method.
 fn is_routed(
     resource: &Resource,
     subresource: Option<&Subresource>,
@@ -177,7 +178,7 @@ impl Found {
         self.subresource.as_ref().is_some_and(|part| part.behaviour == *behaviour)
     }
 
-    /// The encodings of its objects (MT-13).
+    /// The encodings of the resource's objects (MT-13).
     pub(crate) fn encodings(&self) -> Encodings {
         if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }
     }

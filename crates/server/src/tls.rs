@@ -61,7 +61,8 @@ impl Tls {
         })
     }
 
-    /// Replaces the serving certificates for new connections and the CAs for each request.
+    /// Replaces the serving certificates, for new connections, and the CAs, for the next requests
+    /// of all connections.
     ///
     /// # Errors
     /// A certificate cannot be used. Then nothing changes.

@@ -1,5 +1,5 @@
 //! Issues service account tokens (`serviceaccounts/token`, TOK-01), and publishes the documents by
-//! which others verify them (OpenID Connect discovery).
+//! which other servers verify them (OpenID Connect discovery).
 
 use std::sync::Arc;
 
@@ -81,10 +81,11 @@ impl TokenIssuer {
             && seconds == WARN_AFTER_SECONDS
             && audiences.iter().all(|audience| asked.api_audiences.contains(audience));
         let now = asked.now.unix_seconds();
-        // The longest time that may be asked for does not bound it, as upstream has it.
+        // As in upstream, the longest lifetime that may be requested does not limit an extended
+        // one.
         let life = if is_extended { EXTENSION_SECONDS } else { seconds };
         let claims = Claims {
-            issuer: Str::default(), // its own
+            issuer: Str::default(), // the issuer sets its name
             namespace: asked.namespace.into(),
             account,
             audiences,
@@ -140,7 +141,7 @@ pub(crate) fn key_set(keys: &[PublicKey]) -> String {
     json::to_string(&Value::from([("keys", keys)]))
 }
 
-/// The request's name and namespace must be those of the URL.
+/// Checks that the request's name and namespace are those of the URL.
 fn check_bound_object(asked: &RequestedToken<'_>, request: &Value) -> Result<(), Status> {
     let checks = [
         ("name", asked.name, object::name(request)),
@@ -156,7 +157,8 @@ fn check_bound_object(asked: &RequestedToken<'_>, request: &Value) -> Result<(),
     Ok(())
 }
 
-/// Sets defaults.
+/// Completes the metadata and sets defaults; 409 if the request has the UID of another service
+/// account.
 fn complete(
     asked: &RequestedToken<'_>,
     request: &mut Value,

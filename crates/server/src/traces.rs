@@ -1,12 +1,13 @@
 //! Traces of requests, exported by OTLP: `--tracing-config-file`.
 //!
-//! A trace begins after authentication, so that the users whom upstream trusts decide about sampling
-//! (upstream: `apiserver/pkg/endpoints/filters/traces.go`).
+//! A trace begins after authentication, so that the users whom upstream trusts decide about
+//! sampling (upstream: `apiserver/pkg/endpoints/filters/traces.go`).
 //!
 //! Invariants:
-//! - A request never waits for the exporter: what its queue has no room for is dropped and counted.
-//! - Only members of [`TRUSTED`] can have a request traced. Of others, the server's own sampling
-//!   decides; their context becomes a link.
+//! - A request never waits for the exporter: spans for which its queue has no room are dropped and
+//!   counted.
+//! - Only members of [`TRUSTED`] can have a request traced. For the requests of other users the
+//!   server's own sampling decides, and the client's context becomes a link.
 //! - Without the flag a request costs one look at its headers.
 
 pub(crate) mod context_headers;
@@ -41,14 +42,14 @@ pub(crate) struct Traces {
     sampling: Sampling,
     ids: Ids,
     queue: Queue,
-    /// The task that exports them, until it is taken.
+    /// The task that exports the spans, until it is taken.
     exporter: Mutex<Option<Exporter>>,
 }
 
 /// The part of traces that is sampled, if no trusted client decides.
 #[derive(Clone, Copy, Debug)]
 struct Sampling {
-    /// The ids below this, of 63 bits.
+    /// A trace is sampled if the upper 63 bits of the lower half of its id are below this.
     bound: u64,
 }
 
@@ -90,12 +91,12 @@ impl Traces {
         Self { sampling, ids: Ids::new(seed), queue, exporter: Mutex::new(Some(exporter)) }
     }
 
-    /// The task that exports the traces; once.
+    /// The task that exports the spans; `None` after the first call.
     pub(crate) fn take_exporter(&self) -> Option<Exporter> {
         self.exporter.lock().take()
     }
 
-    /// What is counted of the exporter.
+    /// The exporter's counts.
     pub(crate) fn measures(&self) -> &Arc<Measures> {
         self.queue.measures()
     }
@@ -108,7 +109,7 @@ impl Traces {
         }));
     }
 
-    /// Ends the exporter once it has sent what is queued.
+    /// Ends the exporter once it has sent the queued spans.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
@@ -170,7 +171,7 @@ fn name(asked: &Asked<'_>) -> String {
     format!("{method} {version}{namespace}/{}{name}{slash}{}", named.resource, named.subresource)
 }
 
-/// What the server's span says (upstream: `otelhttp`).
+/// The attributes of the server's span (upstream: `otelhttp`).
 fn attributes(asked: &Asked<'_>) -> Attributes {
     let mut it = Attributes::default();
     let uri = &asked.head.uri;

@@ -1,7 +1,7 @@
 //! TLS client settings. A webhook's certificate is verified by the CAs of its configuration, or by
 //! the system's; a certificate in the configuration itself is trusted, too, though it is no CA, as
 //! in Go. A kubelet's is verified by the CA for kubelets, if there is one. Local health checks
-//! verify none.
+//! verify none; nor do connections for which a configuration disables the verification.
 
 mod algorithm;
 mod deprecations;
@@ -65,7 +65,8 @@ pub(crate) fn has_certificate(pem: &[u8]) -> bool {
 }
 
 /// TLS settings that trust any certificate: for local health checks, whose answers carry no
-/// authority, and, as in upstream, for kubelets without a CA.
+/// authority; as in upstream, for kubelets without a CA; and where a kubeconfig, an APIService or a
+/// client disables the verification.
 pub(crate) fn anyone(identity: Option<&Identity>) -> Result<ClientConfig, String> {
     config(Arc::new(aws_lc_rs::default_provider()), Trusted::Anyone, identity)
 }

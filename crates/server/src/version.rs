@@ -34,7 +34,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// This program's, acting as a release.
+    /// The version of this program, acting as a release.
     pub(crate) fn of(effective: EffectiveVersion) -> Self {
         let (emulation_major, emulation_minor) = effective.emulation_numbers();
         let (min_compatibility_major, min_compatibility_minor) =

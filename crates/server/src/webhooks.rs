@@ -31,7 +31,7 @@ use crate::traces::context_headers;
 
 /// The largest response: a page of converted objects.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
-/// The number of redirects that are followed.
+/// The number of redirects at which a call fails, as in Go.
 const REDIRECTIONS_MAX: usize = 10;
 
 /// The client of webhooks.
@@ -45,7 +45,7 @@ pub(crate) struct Webhooks {
     pub(crate) conversions: Conversions,
 }
 
-/// Whose call it is.
+/// The origin of a call: the user whose credentials it has, and its trace.
 struct Sender<'a> {
     user: &'a User,
     /// The context of the call's trace.

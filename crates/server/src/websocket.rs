@@ -51,8 +51,8 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Parses a handshake. Upstream requires an `Origin` of any value; that protects nothing, so it
-    /// is optional here.
+    /// Parses a handshake. Upstream requires an `Origin` of any value. Such a check protects
+    /// nothing, so `Origin` is optional here.
     pub(crate) fn read(head: &Parts) -> Result<Self, Status> {
         let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| head.method == Method::GET);
         let upgrade =

@@ -286,7 +286,7 @@ fn unix_date(unix_seconds: i64) -> String {
     format!("{weekday} {month} {day:2} {hour:02}:{minute:02}:{:02} UTC {year}", second % 60)
 }
 
-/// The first segments of paths, sorted, without those of the API and of the page itself.
+/// The first segments of paths, sorted, without those of the API, OpenAPI, OpenID and `/statusz`.
 fn for_debugging(paths: &[String]) -> Vec<String> {
     const OTHERS: [&str; 6] = ["api", "apis", "openapi", "openid", ".well-known", "statusz"];
     let first = |path: &String| path.split('/').nth(1).map(str::to_owned);

@@ -520,7 +520,8 @@ const REQUESTS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Custom
         "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{
             "type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}"#;
 
-/// Neither at a restart, nor if its status claims that the names are accepted, nor when it is deleted.
+/// The built-in resource stays at a restart, if the definition's status claims that its names are
+/// accepted, and when the definition is deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_custom_resource_definition_does_not_replace_a_built_in_resource() {
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

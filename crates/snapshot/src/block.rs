@@ -16,7 +16,8 @@ pub(crate) const FORMAT: u32 = 1;
 /// The length of the first line: the magic, ten digits and a line end.
 pub(crate) const FIRST_LINE_LEN: usize = MAGIC.len() + 10 + 1;
 
-/// The content of a block is closed after this many bytes.
+/// A block is closed before its content has more bytes than this. A larger record has a block of
+/// its own.
 pub(crate) const CONTENT_BYTES: usize = 256 << 10;
 /// The largest content of a block. Objects are a few megabytes at most.
 pub(crate) const CONTENT_BYTES_MAX: usize = 64 << 20;
@@ -44,7 +45,7 @@ pub(crate) fn first_line(format: u32) -> String {
     format!("{MAGIC}{format:010}\n")
 }
 
-/// Parses the first line; `None` if it is another file's.
+/// Parses the first line; `None` if the file is no snapshot.
 pub(crate) fn parse_first_line(line: &[u8]) -> Option<u32> {
     let line = std::str::from_utf8(line).ok()?;
     let digits = line.strip_prefix(MAGIC)?.strip_suffix('\n')?;

@@ -51,8 +51,9 @@ impl Replacement {
     }
 }
 
-/// Opens a file and locks it for this process. The lock may have been that of a process that has
-/// given the file its final name meanwhile: then it is another file, and the next one is tried.
+/// Opens a file and locks it for this process. Before the lock is taken, another process may rename
+/// or remove the file; then the locked file is not the one at the path, and the file at the path is
+/// tried.
 fn claim(path: &Path) -> Result<File, Error> {
     loop {
         let mut options = File::options();

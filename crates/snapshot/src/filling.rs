@@ -15,7 +15,8 @@ const WRITES_MAX: usize = 64;
 /// keep their uids and get new revisions. `transformer` decrypts the values of the snapshot; the
 /// store encrypts them again by itself.
 ///
-/// The caller has checked the whole snapshot before: what is written is not taken back.
+/// The caller has checked the whole snapshot before, because objects that are written are not
+/// removed after an error.
 pub async fn fill(
     source: impl Read,
     store: &dyn Store,

@@ -1,16 +1,16 @@
-//! The header: when and by what a snapshot was made.
+//! The header: when, by which program and of which store a snapshot was made.
 
 use pintle_value::{Value, json};
 
-/// When and by what a snapshot was made. It is stored as JSON, so that later versions can add
-/// members; readers ignore members that they do not know.
+/// When, by which program and of which store a snapshot was made. The header is stored as JSON, so
+/// that later versions can add members; readers ignore members that they do not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// When the snapshot was begun, in microseconds since 1970.
     pub created_unix_micros: i64,
     /// The program that made it: `pintle 0.1.0`.
     pub program: String,
-    /// The store that it is of: `embedded`, `memory` or `etcd`.
+    /// The kind of the store: `embedded`, `memory` or `etcd`.
     pub source: String,
 }
 

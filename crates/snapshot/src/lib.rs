@@ -2,15 +2,17 @@
 //! has the format and the reasons.
 //!
 //! A [`Saving`] makes the bytes of a snapshot, a [`Reader`] reads and checks them, [`restore`]
-//! makes a store of them, [`fill`] writes them to a store that numbers its writes by itself. A [`Replacement`] is a file that appears when it is complete, and a
-//! [`Folder`] has the snapshots that a server takes at intervals.
+//! makes a store of them, [`fill`] writes them to a store that numbers its writes by itself. A
+//! [`Replacement`] is a file that appears when it is complete, and a [`Folder`] has the snapshots
+//! that a server takes at intervals.
 //!
 //! It must not know what values mean, how they are encrypted, or HTTP.
 //!
 //! Invariants:
-//! - Values are those that the store has at rest: nothing is encrypted or decrypted here.
+//! - Values are those that the store has at rest. Only [`fill`] decrypts them, with the transformer
+//!   that the caller passes.
 //! - Memory is bounded by a block and a portion of the state, whatever the size of the store.
-//! - Of a file that is not complete and unchanged, no reader gets to the end without an error.
+//! - A reader of a file that is incomplete or changed returns an error before the end.
 
 mod block;
 mod error;

@@ -1,4 +1,4 @@
-//! Reading a snapshot: every byte is checked before anything of it is passed on.
+//! Reading a snapshot: each block is checked before its records are passed on.
 
 use std::io::{ErrorKind, Read};
 
@@ -11,7 +11,8 @@ use crate::block::{
 };
 use crate::{Error, Header};
 
-/// A content is read in steps of this size: its length is not trusted before it has come.
+/// A content is read in steps of this size: the length in a block's head is not trusted, so that a
+/// damaged one does not allocate too much.
 const STEP_BYTES: usize = 1 << 20;
 
 /// Reads a snapshot from its first byte to its last.
@@ -26,7 +27,7 @@ pub struct Reader<R> {
     end: Option<End>,
 }
 
-/// What the end of a snapshot says about it.
+/// The facts about a snapshot that its end block has, and the length of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// The revision of the state.
@@ -68,7 +69,7 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// Returns when and by what the snapshot was made.
+    /// Returns the header of the snapshot.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -96,7 +97,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Returns what the end says, once [`Self::next_records`] has returned `None`.
+    /// Returns the facts of the end block, once [`Self::next_records`] has returned `None`.
     pub const fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
@@ -151,7 +152,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Appends this many bytes, or what is left; returns their number.
+    /// Appends this many bytes, or fewer at the end of the source; returns their number.
     fn fill(&mut self, length: usize, out: &mut Vec<u8>) -> Result<usize, Error> {
         let begin = out.len();
         while out.len() - begin < length {

@@ -11,8 +11,8 @@ use crate::{Error, Reader};
 /// recommends this number.
 const AHEAD_MIN: u64 = 1_000_000_000;
 
-/// How many revisions it is ahead in addition for each millisecond since the snapshot was taken: no
-/// server writes so fast.
+/// How many further revisions a restored store is ahead for each millisecond since the snapshot was
+/// taken: no server writes so fast.
 const AHEAD_PER_MILLISECOND: u64 = 100;
 
 /// The largest revision after which a store can continue: clients read it as a signed number.
@@ -55,7 +55,8 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Returns the revision at which a store continues that is restored so long after its snapshot.
+/// Returns the revision at which a restored store continues. `elapsed_micros` is the time between
+/// the beginning of the snapshot and the restore.
 ///
 /// It is above every revision that the server of the snapshot can have given meanwhile, and above
 /// those of an earlier store that was restored from the same snapshot. So no client can resume from

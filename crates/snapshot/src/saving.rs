@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::block::{self, CONTENT_BYTES, CONTENT_BYTES_MAX, END, HEADER, RECORDS};
 use crate::{Error, Header};
 
-/// A snapshot that is being made of a state. The state stays until this is dropped.
+/// A snapshot that is being made of a state. The store keeps the state until this value is dropped.
 pub struct Saving {
     state: Box<dyn StoredState>,
     stage: Stage,

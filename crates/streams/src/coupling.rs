@@ -22,8 +22,8 @@ impl Wire {
         self.outgoing.len() < WAITING_BYTES_MAX
     }
 
-    /// Whether more should be received: everything before has been processed, except for an
-    /// incomplete frame.
+    /// Whether more should be received: the peer may send more, and fewer than 64 KiB wait to be
+    /// processed.
     pub fn is_wanted(&self) -> bool {
         !self.has_ended && self.incoming.len() < WAITING_BYTES_MAX
     }

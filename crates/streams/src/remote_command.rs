@@ -19,7 +19,7 @@ mod channel {
     pub(super) const ERROR: usize = 3;
     pub(super) const RESIZE: usize = 4;
     pub(super) const COUNT: usize = 5;
-    /// Its payload is the number of a channel that ends.
+    /// A message on this channel has the number of a channel that ends.
     pub(super) const CLOSE: u8 = 255;
 }
 
@@ -170,7 +170,8 @@ impl RemoteCommand {
         }
     }
 
-    /// Whether the backend has accepted every stream. It would drop data on others.
+    /// Whether the backend has accepted every stream. The backend would drop data on a stream that
+    /// it has not accepted.
     const fn is_open(&self) -> bool {
         self.opened == STREAMS.len()
     }
@@ -287,7 +288,8 @@ impl RemoteCommand {
         }
     }
 
-    /// Processes data from the backend, while the client has room for the output.
+    /// Processes data from the backend, while the client has room for the output and the backend
+    /// for pongs.
     fn advance_backend(&mut self) {
         while self.outcome.is_none() && self.client.has_room() && self.backend.has_room() {
             match self.events.read(&mut self.backend.incoming) {
@@ -311,7 +313,7 @@ impl RemoteCommand {
         self.is_open() && outputs.iter().all(|channel| self.streams[*channel].read)
     }
 
-    /// Processes data from the client, while the backend has room for it.
+    /// Processes data from the client, while the backend has room for it and the client for pongs.
     fn advance_client(&mut self) {
         while self.outcome.is_none() && self.backend.has_room() && self.client.has_room() {
             match self.frames.read(&mut self.client.incoming) {

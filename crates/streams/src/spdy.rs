@@ -17,7 +17,7 @@ const HEAD_BYTES: usize = 8;
 const FIN: u8 = 0x01;
 /// The zlib header for the dictionary of SPDY/3, and the dictionary's checksum.
 const ZLIB_HEAD: [u8; 6] = [0x78, 0xbb, 0xe3, 0xc6, 0xa7, 0xc2];
-/// An empty block: Go's decompressor only returns data before one.
+/// An empty block: Go's decompressor returns data only when such a block follows.
 const FLUSH: [u8; 5] = [0x00, 0x00, 0x00, 0xff, 0xff];
 
 /// The types of control frames.

@@ -39,7 +39,7 @@ impl Coupling for Tunnel {
         if self.backend.has_ended && self.backend.incoming.is_empty() {
             self.end(close_code::NORMAL);
         }
-        // Received bytes may wait for room.
+        // While a side has no room, received bytes may still wait to be forwarded.
         let is_read = self.backend.has_room() && self.client.has_room();
         self.is_over |= self.client.has_ended && is_read;
     }

@@ -17,8 +17,8 @@ pub struct SpanContext {
 }
 
 impl SpanContext {
-    /// Reads the headers `traceparent` and `tracestate`. `None` if the first is malformed: a receiver
-    /// then ignores both.
+    /// Reads the headers `traceparent` and `tracestate`. `None` if the first is malformed: a
+    /// receiver then ignores both.
     pub fn parse(parent: &[u8], state: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(parent).ok()?;
         let (version, rest) = (text.get(..3)?, text.get(3..)?);

@@ -1,7 +1,8 @@
 //! The layers of the server in which a request spends time.
 
 /// A layer of the server. No two are measured at the same time, except that
-/// [`Admission`](Layer::Admission) contains the webhooks and the decoding of what they return.
+/// [`Admission`](Layer::Admission) contains the webhooks and the decoding of the objects that they
+/// return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     Authentication,

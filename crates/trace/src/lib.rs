@@ -3,10 +3,10 @@
 //! Must not know: what a layer does, HTTP, how spans are exported, names of metrics.
 //!
 //! Invariants:
-//! - A request that is not traced takes no lock here and allocates nothing but its [`Timing`], unless it
-//!   calls webhooks.
-//! - The memory of a traced request is bounded: by the number of its spans, and by the length of each
-//!   text.
+//! - A request that is not traced takes no lock here and allocates nothing but its [`Timing`],
+//!   unless it calls webhooks or passes a client's context on.
+//! - The memory of a traced request is bounded: by the number of its spans, and by the length of
+//!   each text.
 
 mod context;
 mod layer;

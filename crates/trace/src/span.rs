@@ -132,7 +132,7 @@ pub struct Open<'t> {
 }
 
 impl Trace {
-    /// Begins a trace, whose ids of spans follow from that of the server's.
+    /// Begins a trace. The ids of its spans are derived from the id of the server's span.
     pub fn new(start: Start) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = now.saturating_sub(start.began.elapsed());
@@ -216,14 +216,14 @@ impl Trace {
 }
 
 impl Open<'_> {
-    /// Spans that begin from now on, until this one ends, are parts of it.
+    /// Makes the span the parent of the spans that begin from now on until it ends.
     #[must_use]
     pub fn as_parent(mut self) -> Self {
         self.outer = Some(self.trace.current.swap(self.span.id, Ordering::Relaxed));
         self
     }
 
-    /// The span has failed.
+    /// Marks the span as failed.
     pub fn fail(&mut self) {
         self.span.has_failed = true;
     }

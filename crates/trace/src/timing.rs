@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use crate::span::{Attributes, Kind, Open, Trace};
 use crate::{LAYERS, Layer, SpanContext};
 
-/// A request that calls more webhooks reports the first ones by name.
+/// A request that calls more webhooks reports only the first ones by name.
 const WEBHOOKS_MAX: usize = 32;
 
-/// How long a request spent in each layer, and its trace if it is traced. Shared by all parts of the
-/// server that handle the request.
+/// How long a request spent in each layer, and its trace if it is traced. Shared by all parts of
+/// the server that handle the request.
 #[derive(Debug, Default)]
 pub struct Timing {
     /// Nanoseconds by layer.
@@ -21,7 +21,7 @@ pub struct Timing {
     /// The names of the webhooks that were called, with the time of each call.
     webhooks: Mutex<Vec<(String, Duration)>>,
     trace: OnceLock<Box<Trace>>,
-    /// The context of a request that is not traced, if others may learn of it.
+    /// The client's context that is passed on to called servers, if the request is not traced.
     relayed: OnceLock<Box<SpanContext>>,
 }
 
@@ -85,7 +85,7 @@ impl Timing {
         self.trace.get().map(|trace| &**trace)
     }
 
-    /// Passes the client's context on to those that the server calls for this request.
+    /// Passes the client's context on to the servers that are called for this request.
     pub fn relay(&self, context: SpanContext) {
         let _ = self.relayed.set(Box::new(context));
     }
@@ -100,7 +100,8 @@ impl Timing {
         self.trace().map(|trace| trace.open(name, kind, describe))
     }
 
-    /// The context that a called server gets: `span`, or the client's context.
+    /// The context that a called server gets: that of `span`; without one, that of the server's
+    /// span, or the client's context if the request is not traced.
     pub fn context(&self, span: Option<&Open<'_>>) -> Option<SpanContext> {
         match span {
             Some(span) => Some(span.context()),

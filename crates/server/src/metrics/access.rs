@@ -72,7 +72,7 @@ impl Access {
         cells.filters[0].took(took);
     }
 
-    /// Counts an impersonation step.
+    /// Observes how long the impersonation step of a request took.
     pub(crate) fn impersonated(&self, took: Duration) {
         self.0.here().filters[1].took(took);
     }
@@ -200,7 +200,7 @@ pub(super) fn write_node_graph(measures: &GraphMeasures, page: &mut Page) {
 }
 
 /// Writes the measures of service account tokens. Each request verifies its token itself and waits
-/// for no other verification, so `blocked` is always 0.
+/// for no other verification, so the sample `blocked`, which would always be 0, is left out.
 pub(super) fn write_tokens(tokens: &token::Measures, page: &mut Page) {
     let known = [("hit", tokens.hits.observed()), ("miss", tokens.misses.observed())];
     let known = || known.iter().filter(|(_, observed)| observed.count() > 0);

@@ -10,7 +10,7 @@ use super::families as f;
 use super::family::{Family, Page};
 use super::{counters, distributions};
 
-/// Writes all of them.
+/// Writes all metrics of admission.
 pub(super) fn write(registry: &Registry, measures: &Measures, page: &mut Page) {
     let steps = [(None, &registry.admission_phases)];
     write_phases(&f::ADMISSION_STEPS, steps, page);
@@ -46,8 +46,8 @@ fn counts<const N: usize>(
     }
 }
 
-/// Writes durations of the phases of admission; the plugin's or webhook's name comes before other
-/// labels.
+/// Writes durations of the phases of admission. The plugin's name, if there is one, comes before
+/// the other labels.
 fn write_phases<'a>(
     family: &'static Family,
     all: impl IntoIterator<Item = (Option<&'a str>, &'a PhaseDurations)>,

@@ -4,7 +4,7 @@ use super::families as f;
 use super::family::Page;
 use crate::audit::{LOSSES, Measures};
 
-/// Writes all of them.
+/// Writes all metrics of auditing.
 pub(super) fn write(measures: &Measures, page: &mut Page) {
     page.single(&f::AUDIT_EVENTS, measures.events());
     page.single(&f::AUDIT_REJECTED, measures.rejected.get());

@@ -11,7 +11,7 @@ use super::families as f;
 use super::family::{Number, Page};
 use crate::webhooks::measures::{Calls, Conversions, VERB};
 
-/// Writes all of them.
+/// Writes all metrics of this module.
 pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
     write_queues(&sources.queues, &sources.collector, registry.head().revision, page);
     write_unavailable(registry, page);
@@ -43,8 +43,9 @@ fn write_queues(queues: &Queues, collector: &Progress, head: Revision, page: &mu
     }
     let mut depth = page.family(&f::QUEUE_DEPTH);
     queues.iter().for_each(|([name], queue)| depth.value(&[name], queue.depth.get()));
-    // The garbage collector has no queue. Its depth is the number of unprocessed changes and
-    // objects; absent while it does not run.
+    // The garbage collector has no queue. The numbers of changes and of objects that it has not
+    // processed stand for the depths of upstream's two queues. They are absent while it does not
+    // run.
     if let Some(unobserved_writes) = collector.unobserved_writes(head) {
         depth.value(&["garbage_collector_graph_changes"], unobserved_writes);
         depth.value(&["garbage_collector_attempt_to_delete"], collector.queued());
@@ -96,7 +97,8 @@ fn write_conversions(conversions: &Conversions, page: &mut Page) {
     }
 }
 
-/// Writes the condition `Available` of each APIService; an undecodable one counts as unavailable.
+/// Writes for each APIService whether its condition `Available` is not true. An undecodable
+/// APIService counts as unavailable.
 fn write_unavailable(registry: &Registry, page: &mut Page) {
     let name = GroupVersionResource::new("apiregistration.k8s.io", "v1", "apiservices");
     let Some(services) = registry.resource(&name) else { return };

@@ -7,7 +7,7 @@ use super::families as f;
 use super::family::Page;
 use super::{counters, distributions};
 
-/// Writes all of them.
+/// Writes all metrics of this module.
 pub(super) fn write(registry: &Registry, range: PortRange, measures: &Measures, page: &mut Page) {
     let ranges = addresses_occupied(registry);
     let mut taken = page.family(&f::ADDRESSES_ALLOCATED);

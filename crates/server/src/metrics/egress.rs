@@ -4,7 +4,7 @@ use super::families::{DIAL_DURATION, DIAL_FAILURES, DIAL_STARTS};
 use super::family::Page;
 use crate::backends::Dials;
 
-/// Writes all of them.
+/// Writes all metrics of this module.
 pub(super) fn write(dials: &Dials, page: &mut Page) {
     super::counters(page, &DIAL_STARTS, &dials.started);
     super::distributions(page, &DIAL_DURATION, &dials.durations);

@@ -6,7 +6,7 @@ use super::families as f;
 use super::family::{Number, Page};
 use super::stored::group_resource;
 
-/// Writes all of them.
+/// Writes all metrics of requests to etcd.
 pub(super) fn write(measures: &Measures, page: &mut Page) {
     write_requests(measures, page);
     let lists = measures.lists.all();
@@ -19,7 +19,7 @@ pub(super) fn write(measures: &Measures, page: &mut Page) {
             samples.value(&group_resource(collection), of(lists));
         }
     }
-    // One watch covers all resources.
+    // One watch of etcd covers all resources, so the labels are empty.
     page.family(&f::ETCD_BOOKMARKS).value(&["", ""], measures.progress.get());
     page.family(&f::LEASE_OBJECTS).distribution(&[], &measures.lease_objects.observed());
     write_calls(measures, page);

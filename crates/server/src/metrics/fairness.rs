@@ -49,7 +49,7 @@ const DISTRIBUTIONS: [Distributed; 3] = [
     (&f::ESTIMATED_SEATS, |flow| &flow.estimated_seats),
 ];
 
-/// Writes all of them.
+/// Writes all metrics of priority and fairness.
 pub(super) fn write(fairness: &Fairness, page: &mut Page) {
     let levels = fairness.levels();
     for (family, number) in LEVELS {

@@ -102,7 +102,7 @@ const fn whole(
     Family { name, kind: Kind::Histogram(Unit::Whole, bounds), stability, labels, help }
 }
 
-/// Bounds of durations that double.
+/// Bounds of which each is twice the previous one.
 const fn doubling<const N: usize>(first_nanoseconds: u64) -> [u64; N] {
     let mut bounds = [first_nanoseconds; N];
     let mut at = 1;

@@ -36,7 +36,7 @@ pub(crate) enum Unit {
     Whole,
 }
 
-/// Upstream's stability level. Pintle's own metrics have none.
+/// Upstream's stability level. Pintle's own metrics are [`Self::Alpha`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stability {
     Stable,

@@ -1,13 +1,13 @@
-//! Writes the metrics of the process from `/proc`; none where it does not exist.
+//! Writes the metrics of the process from `/proc`. Where `/proc` does not exist, there is only the
+//! start time.
 
 use std::fs;
 
 use super::families as f;
 use super::family::Page;
 
-/// Linux's clock ticks a second; fixed for user space.
+/// The clock ticks per second in `/proc`, which Linux fixes for user space.
 const TICKS_PER_SECOND: u64 = 100;
-const PAGE_BYTES: u64 = 4096;
 
 /// Writes the `process_…` metrics.
 pub(super) fn write(started_at_unix_seconds: i64, page: &mut Page) {
@@ -37,7 +37,8 @@ pub(super) fn write(started_at_unix_seconds: i64, page: &mut Page) {
     }
 }
 
-/// A soft limit of the process; all bits set if unlimited, as in Go.
+/// A soft limit of the process; `u64::MAX` if unlimited, as in Go. `None` if `limits` does not name
+/// it.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let soft = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match soft.split_whitespace().next()? {
@@ -58,7 +59,8 @@ fn cpu_ticks() -> Option<u64> {
 fn memory() -> Option<(u64, u64)> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = statm.split_whitespace();
-    let mut bytes = || Some(pages.next()?.parse::<u64>().ok()? * PAGE_BYTES);
+    let page = rustix::param::page_size() as u64;
+    let mut bytes = || Some(pages.next()?.parse::<u64>().ok()? * page);
     Some((bytes()?, bytes()?))
 }
 

@@ -1,8 +1,9 @@
 //! Counts requests and responses by route.
 //!
 //! A request looks up its route once, through its resource; then it counts in cells of the current
-//! thread. Requests without an upstream route are not counted: those refused before the handler,
-//! and unknown paths. So no text of a client becomes a label.
+//! thread. Requests for which upstream has no route are not counted: those that authentication,
+//! authorization or the lookup of their target refuses, and those for unknown paths. So no text of
+//! a client becomes a label.
 
 mod text;
 
@@ -19,7 +20,8 @@ use pintle_registry::Resource;
 use super::families::{BODY_BOUNDS, DURATION_BOUNDS, EVENT_BOUNDS, RESPONSE_BOUNDS, SLI_BOUNDS};
 use super::route::{Key, Labels, WriteVerb};
 
-/// The number of routes with their own series; all others share one, as a resource without a name.
+/// The number of routes with their own series. All other routes with the same verb, scope and
+/// dry-run label share one series without a resource.
 const ROUTES_MAX: usize = 16_384;
 /// The codes of almost all responses.
 const CODES: [u16; 20] = [
@@ -32,7 +34,7 @@ pub(crate) struct Requests {
     /// By name, so the counts survive the replacement of a definition.
     by_resource: Mutex<BTreeMap<GroupVersionResource, Arc<ResourceRequests>>>,
     routes: AtomicUsize,
-    /// The paths that name no resource, and the routes above the limit.
+    /// The routes of paths that name no resource, and the shared routes above the limit.
     pub(super) others: Arc<ResourceRequests>,
 }
 
@@ -129,7 +131,7 @@ impl Requests {
         let has_room = || self.routes.fetch_add(1, Ordering::Relaxed) < ROUTES_MAX;
         resource.route(key, has_room).unwrap_or_else(|| {
             let rest = self.others.route(&Key::overflow_key(key), || true);
-            rest.expect("the routes of no resource are as few as there are verbs")
+            rest.expect("a route is always made where there is room")
         })
     }
 

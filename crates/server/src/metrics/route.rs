@@ -7,7 +7,7 @@ use pintle_registry::Verb;
 use crate::query::Query;
 use crate::request_info::{CONNECTIONS, RequestInfo, ResourceInfo};
 
-/// The media type that counts as an apply, only without parameters.
+/// A patch counts as an apply only if its media type is this one, without parameters.
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// The key of a route within its resource.
@@ -18,7 +18,8 @@ pub(crate) struct Key<'a> {
     pub(crate) verb: VerbLabel,
     pub(crate) scope: Scope,
     pub(crate) dry_run: DryRun,
-    /// True if response sizes are observed: of gets and lists, also when they watch.
+    /// True if response sizes are observed: of gets and lists, also with the parameter `watch`, but
+    /// not of the deprecated paths with the prefix `watch`.
     pub(crate) reads: bool,
 }
 
@@ -111,7 +112,8 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The key of an open watch: selecting one name gives it the scope of a resource.
+    /// The key of an open watch or connection. A watch that selects one name has the scope
+    /// `resource`.
     pub(crate) fn while_open(self, info: &RequestInfo, resource: &ResourceInfo) -> Self {
         let scope = Scope::of(info, resource, !resource.name.is_empty());
         Self { scope, dry_run: DryRun::No, ..self }

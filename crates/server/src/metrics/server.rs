@@ -1,4 +1,4 @@
-//! Writes the metrics of the build, of caches and of background work.
+//! Writes the metrics of requests in flight and in queues, of trace spans, and of the build.
 
 use super::Live;
 use super::families as f;
@@ -6,7 +6,7 @@ use super::family::{Page, Stability};
 use crate::traces::OUTCOMES;
 use crate::version::Version;
 
-/// Writes all of them.
+/// Writes all metrics of this module.
 pub(super) fn write(live: &Live<'_>, page: &mut Page) {
     let [executing, waiting] = live.fairness.map(|fairness| fairness.kinds()).unwrap_or_default();
     let mut in_flight = page.family(&f::IN_FLIGHT);

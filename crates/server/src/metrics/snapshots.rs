@@ -4,7 +4,8 @@ use super::families as f;
 use super::family::Page;
 use crate::snapshots::Snapshots;
 
-/// Writes the metrics of each trigger that there was.
+/// Writes the metrics of each trigger. Those of complete snapshots are absent until the trigger has
+/// had one.
 pub(super) fn write(snapshots: &Snapshots, page: &mut Page) {
     let all: Vec<_> =
         snapshots.measures().map(|(label, m)| (label, m, m.took.observed())).collect();

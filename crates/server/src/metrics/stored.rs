@@ -8,8 +8,9 @@ use super::family::{Number, Page};
 use super::{counters, distributions, gauges};
 use crate::encryption;
 
-/// The store's name in labels: Pintle's own, or upstream's name of the first etcd.
+/// The name of the embedded store in labels.
 const STORE: &str = "pintle";
+/// The name of etcd in labels: upstream's name of the first one.
 const ETCD: &str = "etcd-0";
 
 /// A collection with its group and resource labels.
@@ -63,7 +64,7 @@ pub(super) fn write_encryption(current: &encryption::Current, page: &mut Page) {
     }
 }
 
-/// Writes all of them.
+/// Writes all metrics of stored objects, the cache and reads.
 pub(super) fn write(registry: &Registry, is_etcd: bool, page: &mut Page) {
     let collections: Vec<_> = registry.stored().into_iter().map(Named::new).collect();
     let mut objects = page.family(&f::STORAGE_OBJECTS);

@@ -33,7 +33,8 @@ impl Streams {
         self.logs_of_strangers.add(1);
     }
 
-    /// Counts a request for a stream; upstream counts those over SPDY, too.
+    /// Counts a request for a stream. As in upstream, it may be over SPDY, although the metric is
+    /// named after WebSockets.
     pub(crate) fn opened(&self, subresource: &str, by_kubelet: bool) {
         let method = if by_kubelet { "proxied_to_kubelet" } else { "translated_at_apiserver" };
         self.opened.with([method, subresource]).add(1);

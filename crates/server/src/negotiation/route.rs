@@ -1,7 +1,7 @@
-//! Checks `Accept` against what a route produces, before the handler runs. Upstream's router
-//! compares media types as texts: it knows no ranges but `*/*`, and ignores parameters and
-//! qualities (go-restful, `matchesAccept`). Custom resources and paths without subpaths have no
-//! routes.
+//! Checks `Accept` against the media types that a route produces, before the handler runs.
+//! Upstream's router compares media types as texts: it knows no ranges but `*/*`, and ignores
+//! parameters and qualities (go-restful, `matchesAccept`). Custom resources and paths without
+//! subpaths have no routes.
 
 use http::header::ACCEPT;
 use pintle_meta::Status;

@@ -23,7 +23,8 @@ const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
 const LEAF_LIFE: Duration = DAY.saturating_mul(365);
 /// A certificate is renewed this long before it expires.
 const RENEWAL: Duration = DAY.saturating_mul(30);
-/// A CA is warned of this long before it expires: until then, its users must get a new one.
+/// The server begins to warn of a CA's expiry this long before it, so that its users can get a new
+/// CA in time.
 const AUTHORITY_WARNING: Duration = DAY.saturating_mul(180);
 /// Certificates are backdated by this, since clocks differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
@@ -71,7 +72,7 @@ impl Pair {
     /// Reads a certificate and its key; `flags` name the two files.
     ///
     /// # Errors
-    /// Also if the key is not that of the certificate.
+    /// A file cannot be read or parsed, or the key is not that of the certificate.
     pub(super) fn read(
         certificate_path: &Path,
         key_path: &Path,
@@ -105,7 +106,8 @@ impl Pair {
         Credentials { certificate_pem: self.certificate_pem.clone(), key_pem: self.key_pem.clone() }
     }
 
-    /// True if the key is the certificate's. After a crash they may be of two generations.
+    /// True if the key is the certificate's. After a crash, key and certificate may be of two
+    /// generations.
     fn belongs_together(&self) -> bool {
         let (Ok(chain), Ok(key)) = (self.chain(), self.key()) else { return false };
         let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key);
@@ -162,7 +164,7 @@ impl Pair {
     }
 }
 
-/// The CA that signs this server's certificates.
+/// A CA that signs certificates of this server.
 pub(crate) struct Authority {
     pair: Pair,
     issuer: Issuer<'static, KeyPair>,
@@ -173,8 +175,8 @@ impl Authority {
     /// Loads the stored CA, or generates one.
     ///
     /// # Errors
-    /// Also if it is not valid now: its certificates would be rejected, and a new CA in its place
-    /// would lock out everyone who trusts this one.
+    /// Also if the stored CA is not valid now: clients would reject its certificates, and a new CA
+    /// in its place would lock out everyone who trusts the stored one.
     pub(super) fn prepare(
         kind: &Kind,
         directory: Option<&Path>,
@@ -248,7 +250,7 @@ impl Authority {
         }
     }
 
-    /// When the CA expires and what to do before, if that is soon.
+    /// Returns a text with the CA's expiry and the action that it requires, if the CA expires soon.
     pub(super) fn ends_soon(&self, now: SystemTime) -> Option<String> {
         let is_soon = seconds(now + AUTHORITY_WARNING) > self.validity.until;
         let until = date(self.validity.until);
@@ -340,8 +342,9 @@ impl Authority {
         Pair::save(directory, profile.file, certificate.pem(), key_pem)
     }
 
-    /// Why a pair must be renewed, if it must: it is of another CA, expires soon, or lacks contents
-    /// of the profile.
+    /// Returns the reason why a pair must be renewed, if there is one: it cannot be read, its key
+    /// is that of another certificate, it is of another CA, it expires soon or after the CA, or it
+    /// lacks a name or an address of the profile.
     pub(super) fn unfit(&self, pair: &Pair, profile: &Profile, now: SystemTime) -> Option<String> {
         let (chain, authority) = match (pair.chain(), self.certificate_der()) {
             (Ok(chain), Ok(authority)) => (chain, authority),
@@ -365,7 +368,8 @@ impl Authority {
         if validity.until > self.validity.until {
             return Some("it outlives its authority".to_owned());
         }
-        // One that expires with its CA cannot be extended.
+        // A certificate that expires with its CA is not renewed early, because a new one would not
+        // last longer.
         if validity.until < seconds(now + RENEWAL).min(self.validity.until) {
             return Some(format!("it ends at {}", date(validity.until)));
         }

@@ -45,7 +45,10 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    let written = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = options.open(&new).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
     written.and_then(|()| fs::rename(&new, path)).map_err(|why| error("write", path, why))
 }
 

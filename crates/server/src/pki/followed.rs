@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::Error;
 
-/// A value that is read from files. While the files are invalid it keeps its last value: the two
-/// files of a pair are seldom replaced at once.
+/// A value that is read from files. While the files are invalid, the last valid value stays: the
+/// two files of a pair are seldom replaced at once.
 pub(crate) struct Followed<T> {
     files: Vec<PathBuf>,
     /// The last contents, valid or not; `None` for an unreadable file.

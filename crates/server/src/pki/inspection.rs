@@ -15,9 +15,10 @@ use crate::Error;
 pub struct CertificateProblem {
     /// The certificate's file, or the directory.
     pub path: PathBuf,
-    /// The reason, with what to do about it unless the server does it.
+    /// The reason, with advice unless the server solves the problem by itself.
     pub reason: String,
-    /// True if the server does not start with it. Otherwise the server renews the certificate.
+    /// True if the server does not start with this problem. Otherwise the server renews the
+    /// certificate, or warns of a CA that expires soon.
     pub is_fatal: bool,
 }
 
@@ -49,7 +50,8 @@ pub(crate) fn inspect(wanted: &Wanted, now: SystemTime) -> Vec<CertificateProble
     problems
 }
 
-/// The problems of a CA, or else of the certificates that it issued.
+/// The problem of a CA that cannot be used; or else the problems of the certificates that it
+/// issued, and whether the CA expires soon.
 fn of_authority(
     directory: &Path,
     kind: &Kind,

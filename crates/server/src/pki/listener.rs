@@ -18,7 +18,8 @@ use crate::Error;
 pub(crate) struct ListenerCertificates {
     /// The serving certificate and its key.
     pub(crate) serving: Pair,
-    /// Further pairs with their names; without names, those of the certificate (SNI).
+    /// Further pairs with their names (SNI). A pair without names is for the names of its
+    /// certificate.
     pub(crate) named: Vec<(Vec<String>, Pair)>,
     /// The CAs of clients.
     pub(crate) clients: Authorities,
@@ -99,7 +100,7 @@ impl ListenerFiles {
         })
     }
 
-    /// True if flags name none.
+    /// True if no flag names such a file.
     pub(super) fn is_empty(&self) -> bool {
         self.named.is_empty() && self.clients.is_none() && self.front_proxies.is_none()
     }
@@ -116,10 +117,10 @@ impl ListenerFiles {
         is_changed
     }
 
-    /// Combines them with the serving pair and the server's CA.
+    /// Combines the contents of the files with the serving pair and the server's CA.
     ///
     /// # Errors
-    /// A CA of clients is also one of front proxies.
+    /// A CA of clients is also one of front proxies, and front proxies may have any name.
     pub(super) fn with(
         &self,
         serving: &Pair,

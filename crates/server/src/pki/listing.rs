@@ -22,7 +22,7 @@ pub struct ListedCertificate {
 /// The certificates in a file, or in a directory's `.crt` files, sorted by file name.
 ///
 /// # Errors
-/// A file or the directory cannot be read, or a block is no certificate.
+/// A file or the directory cannot be read, or a file has no certificate or an invalid one.
 pub fn list_certificates(path: &Path) -> Result<Vec<ListedCertificate>, Error> {
     let mut listed = Vec::new();
     for path in files_of(path)? {

@@ -11,8 +11,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Error;
 
-/// All certificates in a file, at least one. Any other block is an error: a missing CA would go
-/// unnoticed.
+/// All certificates in a file, at least one. A damaged certificate is an error, because a missing
+/// CA would go unnoticed. Blocks of other types, such as keys, are skipped.
 pub(super) fn certificates(path: &Path, text: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match all {
@@ -39,7 +39,8 @@ pub(super) fn key(path: &Path, text: &str) -> Result<PrivateKeyDer<'static>, Err
 /// Formats a P-256 key as `EC PRIVATE KEY` (SEC 1): clients such as fabric8's recognise by this
 /// label that it is not an RSA key. `None` for other keys.
 pub(super) fn elliptic(key: &KeyPair) -> Option<String> {
-    // The PKCS #8 wrapper: version, algorithm and curve, and the inner version.
+    // Parts of the key in PKCS #8: the object identifier of the curve, and the bytes before the
+    // secret (the inner version, and the tag and length of the secret).
     const CURVE: [u8; 10] = [0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
     const SECRET_BYTES: usize = 32;
     const WITHIN: [u8; 5] = [0x02, 1, 1, 0x04, SECRET_BYTES as u8];

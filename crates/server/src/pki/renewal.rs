@@ -49,7 +49,7 @@ impl Renewal {
     /// The current certificates of the listener.
     ///
     /// # Errors
-    /// They contradict each other.
+    /// Those of [`ListenerFiles::with`].
     pub(super) fn listener(&self) -> Result<ListenerCertificates, Error> {
         self.files.with(self.serving.pair(), &self.authority)
     }
@@ -63,7 +63,7 @@ impl Renewal {
         Ok(Some(Change::Listener(Box::new(self.listener()?))))
     }
 
-    /// Renews certificates that expire soon; warns of such CAs.
+    /// Renews certificates that expire soon, and warns of CAs that do.
     pub(crate) fn renew(&mut self, now: SystemTime) -> Result<Vec<Change>, Error> {
         self.authority.warn(now);
         self.front_proxy_authority.warn(now);

@@ -1,9 +1,9 @@
-//! Signs the certificate requests of others, for the controllers.
+//! Signs certificate requests of clients, for the controllers.
 //!
 //! The signer copies the key of a request. It encodes subject and other names again from the parsed
 //! request, so it signs nothing that was not checked. The rest is upstream's permissive policy
-//! (`pkg/controller/certificates/authority`). This module encodes certificates itself, because rcgen
-//! does not support subjects with several groups.
+//! (`pkg/controller/certificates/authority`). This module encodes certificates itself, because
+//! rcgen does not support subjects with several groups.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,8 @@ use crate::machine::{now, random};
 
 /// Certificates are backdated by this, since clocks differ.
 const BACKDATED_SECONDS: i64 = 5 * 60;
-/// A certificate with a shorter lifetime is not shortened by the backdating; others expire earlier
-/// by as much.
+/// A certificate with a shorter lifetime has its full lifetime from the time of issue. Longer
+/// lifetimes include the time of backdating, so they end earlier by as much.
 const SHORT_SECONDS: i64 = 8 * 60 * 60;
 
 /// The bits of key usages.
@@ -50,7 +50,7 @@ const BITS: &[(&str, u8)] = &[
     ("decipher only", 8),
 ];
 
-/// Extended key usages by the last bytes of their object identifiers, in the order of encoding.
+/// Extended key usages with the contents of their object identifiers, in the order of encoding.
 const PURPOSES: &[(&str, &[u8])] = &[
     ("any", &[0x55, 0x1d, 0x25, 0]),
     ("server auth", &[0x2b, 6, 1, 5, 5, 7, 3, 1]),
@@ -67,7 +67,7 @@ const PURPOSES: &[(&str, &[u8])] = &[
     ("netscape sgc", &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1]),
 ];
 
-/// The object identifiers of signature algorithms.
+/// The identifiers of signature algorithms in DER: object identifier and parameters.
 const ALGORITHMS: &[(&SignatureAlgorithm, &[u8])] = &[
     (&rcgen::PKCS_ECDSA_P256_SHA256, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]),
     (&rcgen::PKCS_ECDSA_P384_SHA384, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3]),

@@ -133,7 +133,7 @@ fn errors_of_certificate_files_name_flag_and_file() {
     );
 }
 
-/// Otherwise each client with a certificate could claim to be any user.
+/// If a CA issued for both, each client with a certificate could claim to be any user.
 #[test]
 fn client_and_front_proxy_authorities_must_differ_unless_proxies_are_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -226,7 +226,8 @@ fn no_certificate_outlives_its_authority() {
             let lasts = seconds(now + DAY * 30).min(authority.until);
             assert!(validity.until >= lasts, "{validity:?} ends before {lasts}");
         }
-        // The certificate is reused until it must be replaced, even if a new one would end no later.
+        // The certificate is reused until it must be replaced. Near the end of the CA, a new one
+        // would not end later.
         assert_eq!(serving(&pki), serving(&Pki::prepare(&wanted, now).unwrap()));
         generated.push(serving(&pki));
     }

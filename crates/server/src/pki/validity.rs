@@ -21,7 +21,7 @@ impl Validity {
         Some(Self { from: validity.not_before.timestamp(), until: validity.not_after.timestamp() })
     }
 
-    /// Why a certificate is not valid at a time, if so.
+    /// Returns the reason why a certificate is not valid at a time; `None` if it is valid.
     pub(crate) fn problem(self, now: i64) -> Option<String> {
         if now < self.from {
             let (from, now) = (date(self.from), date(now));

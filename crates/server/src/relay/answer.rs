@@ -91,7 +91,8 @@ fn pieces(
     })
 }
 
-/// Waits for the deadline; returns an error if the response is incomplete then.
+/// Waits until the response must end. Returns an error, unless the response is a watch, which may
+/// end then.
 async fn deadline_error(until: Until, stopping: &mut Stopping) -> Option<Broken> {
     if let Until::Time(time) = until {
         tokio::time::sleep_until(time).await;

@@ -43,7 +43,7 @@ pub(crate) fn leave_connection(headers: &mut HeaderMap) {
     OF_THE_CONNECTION.iter().for_each(|name| drop(headers.remove(*name)));
 }
 
-/// Removes the headers about the length of a body that is not sent.
+/// Removes the headers that describe the length of a body, for a message with another body or none.
 pub(crate) fn leave_body(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
     headers.remove(TRANSFER_ENCODING);

@@ -120,7 +120,8 @@ pub(crate) async fn beginning(body: &mut backends::Answer) -> Result<Beginning, 
     Ok(Beginning { bytes: bytes.freeze(), is_all: false })
 }
 
-/// Rewrites the links of a page and compresses it as before.
+/// Rewrites the links of a page and compresses it as before. A page that is too large without its
+/// compression is returned unchanged.
 pub(crate) fn rewritten(
     page: &Bytes,
     encoding: Encoding,

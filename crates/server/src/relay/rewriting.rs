@@ -53,7 +53,8 @@ impl Rewriting {
         if is_elsewhere || !path.starts_with('/') {
             return Ok(None);
         }
-        // A link to the host that the client named gets no origin.
+        // A link to the host that the client named keeps its origin; a link to the backend loses
+        // it.
         let origin = if link.host == Some(&self.host) { link.origin } else { "" };
         let path = if path.starts_with(&self.prefix) {
             path.into_owned()

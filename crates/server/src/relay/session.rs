@@ -1,7 +1,7 @@
 //! A session: moves bytes between a client and a backend through a [`Coupling`], until it ends.
 //!
-//! Invariants: the coupling bounds the buffered bytes; both connections are closed at every end of a
-//! session.
+//! Invariants: the coupling bounds the buffered bytes; both connections are closed at every end of
+//! a session.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,7 +20,8 @@ use crate::lifecycle::Stopping;
 const TICK: Duration = Duration::from_secs(5);
 /// The size of a read.
 const READ_BYTES: usize = 16 * 1024;
-/// The time for sending the rest at the end, unless the client may pause (upstream's value).
+/// The time for sending the last bytes at the end of a session (upstream's value). For a client
+/// that may pause, it begins when the server stops.
 const LAST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The two connections of a session.
@@ -75,8 +76,8 @@ where
         .await;
     }
 
-    /// Sends the rest and closes both connections. The client may pause this, too, unless it has
-    /// closed its sending side.
+    /// Sends the rest and closes both connections. Until the server stops, the client may pause
+    /// here, too, unless it has closed its sending side.
     pub(crate) async fn finish(self, coupling: &mut impl Coupling, stopping: &mut Stopping) {
         let Self { mut client, mut backend } = self;
         let (to_client, to_backend) = coupling.wires();

@@ -21,7 +21,7 @@ use crate::respond::Response;
 
 /// The time for reading the response of a backend that does not switch (upstream's value).
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The bytes of that response that are relayed.
+/// The most bytes of such a response that are relayed.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
 /// A backend's response to an upgrade.
@@ -73,7 +73,7 @@ pub(crate) async fn ask(
 async fn refusal(answer: backends::Response) -> Response {
     let (mut head, body) = answer.into_parts();
     let mut text = Vec::new();
-    let read = body.read_start(&mut text, REFUSAL_BYTES_MAX);
+    let read = backends::read_start(body, &mut text, REFUSAL_BYTES_MAX);
     let _late = tokio::time::timeout(REFUSAL_TIMEOUT, read).await.is_err();
     headers::leave_connection(&mut head.headers);
     headers::leave_body(&mut head.headers);
@@ -95,7 +95,8 @@ fn switch(client: OnUpgrade, answer: backends::Response, stopping: Stopping) -> 
     response
 }
 
-/// The session after a switch of protocols: relays bytes between client and backend through a coupling.
+/// The session after a switch of protocols: relays bytes between client and backend through a
+/// coupling.
 fn run(
     client: OnUpgrade,
     answer: backends::Response,

@@ -42,7 +42,7 @@ impl RequestVerb {
         }
     }
 
-    /// [`Self::as_str`], for what outlives the request.
+    /// [`Self::as_str`] as a text that can outlive the request.
     pub(crate) fn to_text(&self) -> Cow<'static, str> {
         match self {
             Self::Resource(verb) => verb.as_str().into(),

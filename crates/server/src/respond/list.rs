@@ -50,7 +50,7 @@ pub(crate) async fn list(
     collection(&metadata, items, rendering, negotiated).await
 }
 
-/// Sorts a page by the printer's own order, which a few kinds have.
+/// Sorts the rows of a Table by the printer's own order, which a few kinds have.
 async fn in_row_order(
     objects: Vec<Arc<Object>>,
     rendering: &Rendering,
@@ -103,7 +103,7 @@ fn refuse_single(rendering: &Rendering) -> Result<(), Status> {
 /// The list's own metadata, as JSON.
 fn metadata(list: &List, form: Form) -> Vec<u8> {
     let mut out = format!("{{\"resourceVersion\":\"{}\"", list.revision).into_bytes();
-    // Upstream's lists of custom resources are untyped and do not omit it.
+    // Upstream's lists of custom resources are untyped and do not omit an empty `continue`.
     if !list.continue_token.is_empty() || list.resource.typed_items && form == Form::Object {
         out.extend_from_slice(br#","continue":"#);
         json::write_string(&list.continue_token, &mut out);
@@ -123,7 +123,8 @@ struct ListPieces {
     writer: ItemWriter,
     /// Bytes of the next piece.
     piece: Vec<u8>,
-    /// A long cached item that is the next piece, so that all readers share its bytes.
+    /// The stored JSON of a long item, which is the next piece, so that all readers share its
+    /// bytes.
     shared: Option<Bytes>,
     begun: bool,
 }
@@ -135,8 +136,8 @@ impl ListPieces {
         Self { around, items, writer, piece, shared: None, begun: false }
     }
 
-    /// Writes items until the piece is full or no item is left (returns true), or, with
-    /// `only_preencoded`, until an item must be encoded.
+    /// Writes items until the piece is full or no item is left, and returns true. With
+    /// `only_preencoded`, returns false at the first item that must be encoded.
     fn fill(&mut self, only_preencoded: bool) -> bool {
         let Some(around) = &self.around else { return true };
         while let Some(item) = self.items.as_slice().first() {
@@ -219,7 +220,7 @@ impl ItemWriter {
         resource.has_encoded(object, cached)
     }
 
-    /// The bytes of work of the first pieces ([`work::ahead`]).
+    /// The bytes of JSON that must be encoded for the first pieces ([`work::ahead`]).
     fn work(&self, items: &[Item]) -> usize {
         let (mut seen, mut bytes) = (0, 0);
         for item in items {
@@ -234,8 +235,8 @@ impl ItemWriter {
         bytes
     }
 
-    /// The length of the items as Protobuf messages, which comes first in a message. Encodes each
-    /// of them, and caches it as long as there is room.
+    /// The total length of the items as Protobuf messages, which comes before them in a list.
+    /// Encodes each item whose length is not known, and caches the encoding if there is room.
     async fn measure(&self, items: &[Item]) -> usize {
         let (mut bytes, mut made) = (0, 0);
         for item in items {
@@ -257,8 +258,8 @@ impl ItemWriter {
         bytes
     }
 
-    /// Returns the rest of a long cached item, after its beginning has been written; `None` for
-    /// other items, which [`Self::write`] writes.
+    /// Writes the beginning of a long item that is sent as its stored JSON, and returns the rest;
+    /// `None` for other items, which [`Self::write`] writes.
     fn begin_shared(&self, item: &Item, out: &mut Vec<u8>) -> Option<Bytes> {
         let Item::Stored(object) = item else { return None };
         let resource = &self.rendering.resource;

@@ -53,12 +53,13 @@ impl Rendering {
     }
 }
 
-/// The JSON was written by this server; a failure would send an empty object.
+/// Parses JSON that this server wrote; a failure would send an empty object.
 fn read(object: &[u8]) -> Value {
     json::parse(object).unwrap_or_default()
 }
 
-/// The type of this name; those of removed versions are read only if it is none of today's.
+/// The type of this name. The types of removed versions are loaded only if no current type has the
+/// name.
 fn find(type_name: &str) -> (&'static Schema, TypeId) {
     let of = |schema: &'static Schema| Some((schema, schema.find(type_name)?));
     let found = of(builtin()).or_else(|| of(with_removed()));

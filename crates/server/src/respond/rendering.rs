@@ -33,7 +33,7 @@ pub(crate) struct Rendering {
 pub(crate) struct Shown<'a> {
     /// Its JSON in the resource's version.
     pub(crate) json: &'a [u8],
-    /// The object itself.
+    /// The stored object; `None` for an object that is not stored.
     pub(crate) stored: Option<&'a Arc<Object>>,
 }
 

@@ -1,5 +1,5 @@
-//! `Warning` headers, limited as upstream does: each text once, 4,096 characters in total; beyond
-//! that, 256 characters of each.
+//! `Warning` headers, limited as upstream does: each text once, and about 4,096 characters in
+//! total. If the texts are longer in total, each one is cut to 256 characters.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The thread of controllers and compaction.
+//! The thread of controllers, compaction and other background tasks.
 //!
 //! Controllers walk through large collections; on the threads that serve connections, each long
 //! poll would delay clients. One thread is enough for all of them, as asynchronous tasks.

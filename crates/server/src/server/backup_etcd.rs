@@ -1,4 +1,5 @@
-//! An etcd without a server: its objects are read for a snapshot, or it is filled with those of one.
+//! An etcd that is used without a server: to read its objects for a snapshot, or to fill it with
+//! the objects of a snapshot.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ struct EtcdState {
     _encryption: Option<Encryption>,
 }
 
-/// A store that is written to and never read by a cache.
+/// Ignores the records, because no cache reads this store.
 struct NoFollower;
 
 impl BackupEtcd {
@@ -49,7 +50,7 @@ impl BackupEtcd {
         Box::new(EtcdState { state, _encryption: self.encryption })
     }
 
-    /// Calls a function with the store and with what encrypts values.
+    /// Calls a function with the store and with the transformer, if values are encrypted.
     ///
     /// # Errors
     /// If the database cannot be read.

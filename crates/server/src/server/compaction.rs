@@ -1,5 +1,5 @@
-//! Compacts the history: drops what is older than the window in which watches and exact lists may
-//! start (RV-28).
+//! Compacts the history: drops changes that are older than the window in which watches and exact
+//! lists may start (RV-28).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Starts the controllers with what each of them needs.
+//! Starts the controllers with the parts of the server that each one needs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// Starts the enabled controllers, which run until the server stops. With several servers on
-    /// one etcd, each server runs the controllers of its own endpoints and APIs, and the leader runs
-    /// the others.
+    /// one etcd, each server runs the controllers of its own endpoints and APIs, and the leader
+    /// runs the others.
     pub(super) fn start(
         self,
         definitions: Definitions,

@@ -8,12 +8,13 @@ use pintle_meta::names::dns1123_subdomain;
 use super::bootstrap;
 use crate::{Config, machine};
 
-/// The number of a machine's addresses in a certificate. A node of a large cluster may have thousands.
+/// The most addresses of the machine that a certificate names. A node of a large cluster may have
+/// thousands.
 const ADDRESSES_MAX: usize = 64;
 
 /// The addresses under which clients may reach the server: the one that it listens on, the
 /// advertised one, and that of the service `default/kubernetes` for each range. Clients reach a
-/// server that listens on all of the machine's addresses at each of them. The configuration has
+/// server that listens on all of the machine's addresses at each of them. The configuration adds
 /// addresses that only the administrator knows.
 pub(super) fn addresses(config: &Config) -> Vec<IpAddr> {
     let services = bootstrap::service_ranges(config).into_iter().filter_map(first_address);

@@ -49,8 +49,8 @@ pub(super) async fn open(
 /// configured encryption. Changes nothing.
 ///
 /// # Errors
-/// The encryption cannot be configured, a part of the store is missing or damaged, or a value cannot
-/// be decrypted.
+/// The encryption cannot be configured, a part of the store is missing or damaged, or a value
+/// cannot be decrypted.
 pub fn inspect_store(config: &Config) -> Result<Inspection, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Thread)?;
@@ -91,8 +91,8 @@ pub fn store_directory(data_dir: &Path) -> PathBuf {
 }
 
 /// Refuses a data directory that an interrupted restore left, warns of one that has lost a part,
-/// and makes the folder of snapshots. Must be called before anything is created, so that the restore
-/// can be repeated.
+/// and makes the folder of snapshots. Must be called before anything is created, so that the
+/// restore can be repeated.
 pub(super) fn check_directories(config: &Config) -> Result<(), Error> {
     if !config.ephemeral && config.etcd.is_none() {
         let refused = pintle_store::refuse_unfinished(&store_directory(&config.data_dir));

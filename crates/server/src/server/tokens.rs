@@ -85,8 +85,8 @@ pub(super) fn prepare(
     Ok((Tokens { list, accounts, uses: Arc::default(), bootstrap, external }, issuing))
 }
 
-/// Reads and parses a file.
-/// Checks the texts of the flags, with upstream's conditions (`BuiltInAuthenticationOptions.Validate`).
+/// Checks the texts of the flags, with upstream's conditions
+/// (`BuiltInAuthenticationOptions.Validate`).
 fn check(accounts: &ServiceAccounts) -> Result<(), Error> {
     let refuse = |flag, reason| Err(Error::Flag { flag, reason });
     for (index, issuer) in accounts.issuers.iter().enumerate() {
@@ -110,6 +110,7 @@ fn check(accounts: &ServiceAccounts) -> Result<(), Error> {
     }
 }
 
+/// Reads and parses a file.
 fn read<T>(path: &Path, parse: fn(&str) -> Result<T, pintle_auth::Error>) -> Result<T, Error> {
     parse(&crate::pki::read(path)?).map_err(|why| wrong(path, &why))
 }

@@ -11,10 +11,10 @@ use crate::backends::{Dialers, Response};
 use crate::request_info::SNAPSHOT;
 use crate::webhooks::Remote;
 
-/// How long the server may take to begin, and then to send more.
+/// How long the server may take to begin its response, and then to send each further piece.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much of an error is read.
+/// The most bytes of an error's body; a longer body is ignored.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// A snapshot of a running server, as it arrives.
@@ -24,7 +24,7 @@ impl Download {
     /// Asks the server of a kubeconfig's current context.
     ///
     /// # Errors
-    /// What is wrong with the kubeconfig, or why the server gives no snapshot.
+    /// The kubeconfig is invalid, or the server gives no snapshot. The text says why.
     pub async fn begin(kubeconfig: &Path) -> Result<Self, String> {
         let remote = Remote::read(kubeconfig, &Dialers::direct());
         let remote = remote.map_err(|why| format!("{}: {why}", kubeconfig.display()))?;
@@ -48,7 +48,7 @@ impl Download {
     /// The next bytes; `None` at the end.
     ///
     /// # Errors
-    /// Why the rest does not come.
+    /// The rest does not arrive. The text says why.
     pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
         loop {
             let frame = async { Ok(self.0.body_mut().frame().await) };

@@ -23,7 +23,7 @@ pub(super) struct Choice {
     by_name: Arc<HashMap<String, Arc<CertifiedKey>>>,
     /// The certificate of other names.
     serving: Arc<CertifiedKey>,
-    /// The certificates with names, in order of the flag.
+    /// The certificates of `--tls-sni-cert-key`, in its order.
     others: Arc<[Arc<CertifiedKey>]>,
     /// The certificate for clients without SNI.
     nameless: Arc<CertifiedKey>,
@@ -55,7 +55,7 @@ impl Choice {
         Ok(Self { by_name, others, nameless: serving.clone(), serving })
     }
 
-    /// The choices at addresses that pairs name.
+    /// The choice for connections to each address that a pair names.
     pub(super) fn by_address(&self) -> Vec<(IpAddr, Self)> {
         let of_name = |(name, certified): (&String, &Arc<CertifiedKey>)| {
             let address = name.parse().ok()?;

@@ -2,8 +2,8 @@
 //! users have one. kube-apiserver accepts them; webpki reads version 3 only, so they are verified
 //! here.
 //!
-//! Version 1 has no key usages and no CA flag. So a certificate is valid if a CA issued it and it
-//! has not expired.
+//! Version 1 has no key usages and no CA flag. So a certificate is accepted if a CA issued it and
+//! the current time is within its validity.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, UnixTime};

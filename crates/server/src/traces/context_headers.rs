@@ -13,7 +13,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<SpanContext> {
     SpanContext::parse(parent.as_bytes(), state)
 }
 
-/// Writes the context of a call in place of one that is there; none if there is none.
+/// Replaces the context in the headers of a call; removes it if `context` is `None`.
 pub(crate) fn write(context: Option<&SpanContext>, headers: &mut HeaderMap) {
     headers.remove(PARENT);
     headers.remove(STATE);

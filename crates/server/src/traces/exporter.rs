@@ -16,22 +16,23 @@ use crate::grpc::{Channel, framed};
 
 /// How many spans wait for the collector (upstream: `DefaultMaxQueueSize`).
 const QUEUE_SPANS_MAX: usize = 2048;
-/// How many spans are sent together (upstream: `DefaultMaxExportBatchSize`). The last trace of a batch
-/// is not divided.
+/// How many spans are sent together (upstream: `DefaultMaxExportBatchSize`). The last trace of a
+/// batch is not divided.
 const BATCH_SPANS: usize = 512;
 /// How long a batch waits for more spans (upstream: `DefaultScheduleDelay`).
 const BATCH_WAIT: Duration = Duration::from_secs(5);
 /// How long the collector may take to answer (OTLP's default).
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pauses before a batch is sent again; after the last one its spans are lost.
+/// The pauses before a batch is sent again. If it fails after the last pause, too, its spans are
+/// lost.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// What became of spans.
+/// The outcome of the export of spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The collector accepted them.
     Exported,
-    /// The queue had no room for them.
+    /// The queue had no room for them, or was closed.
     Dropped,
     /// The collector did not accept them.
     Failed,
@@ -52,7 +53,7 @@ pub(super) struct Queue {
     shared: Arc<Shared>,
 }
 
-/// What both ends of the queue share.
+/// The state that both ends of the queue share.
 struct Shared {
     /// The spans in the queue and in the batch that is being sent.
     waiting: AtomicUsize,
@@ -68,13 +69,13 @@ pub(crate) struct Exporter {
     channel: Channel,
     /// The name of this server.
     instance: String,
-    /// Whether the last batch was lost.
+    /// True if the last batch was lost.
     is_failing: bool,
 }
 
 /// A queue to a collector.
 pub(super) fn new(channel: Channel, instance: String) -> (Queue, Exporter) {
-    // The number of spans in it is bounded by `Queue::push`.
+    // The channel has no bound, because `Queue::push` bounds the number of spans.
     let (sender, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         waiting: AtomicUsize::new(0),
@@ -102,7 +103,7 @@ impl Queue {
         &self.shared.measures
     }
 
-    /// Lets the exporter end when it has sent what is queued.
+    /// Lets the exporter end when it has sent the queued spans.
     pub(super) fn close(&self) {
         self.sender.lock().take();
         self.shared.closing.notify_one();
@@ -110,7 +111,7 @@ impl Queue {
 }
 
 impl Shared {
-    /// Spans leave the queue.
+    /// Counts spans that leave the queue.
     fn settle(&self, count: usize, outcome: Outcome) {
         self.waiting.fetch_sub(count, Ordering::Relaxed);
         self.measures.spans[outcome as usize].add(count as u64);
@@ -138,7 +139,8 @@ impl Exporter {
         }
     }
 
-    /// Sends a batch, again after each pause if that fails; only once when the queue is closed.
+    /// Sends a batch, and again after each pause if that fails. When the queue is closed, a pause
+    /// ends at once, and the next failure is final.
     async fn send_again(&self, body: &Bytes) -> Result<usize, String> {
         for pause in PAUSES {
             match self.send(body).await {
@@ -171,7 +173,7 @@ impl Exporter {
         Ok(usize::try_from(partial.rejected_spans).unwrap_or(usize::MAX))
     }
 
-    /// Logs the first failure, and that it has passed.
+    /// Logs the first of successive failures, and the first success after them.
     fn report(&mut self, sent: &Result<usize, String>) {
         match (sent, self.is_failing) {
             (Err(why), false) => {

@@ -44,13 +44,13 @@ impl Algorithm {
     /// The start of the text about an insecure algorithm.
     pub(super) const INSECURE: &'static str = "x509: cannot verify signature: insecure algorithm";
 
-    /// That of a certificate's signature; `None` if it is not known.
+    /// The algorithm of a certificate's signature; `None` if it is not known.
     pub(super) fn of(certificate: &X509Certificate<'_>) -> Option<Self> {
         let oid = &certificate.signature_algorithm.algorithm;
         SIGNATURES.iter().find(|(known, _)| known == oid).map(|(_, algorithm)| *algorithm)
     }
 
-    /// True with SHA-1.
+    /// True if the algorithm uses SHA-1.
     pub(super) fn is_sha1(self) -> bool {
         self.name.contains("SHA1")
     }

@@ -33,7 +33,7 @@ pub(crate) struct DeprecatedServers {
 }
 
 impl Deprecations {
-    /// Those of an accepted chain, the server's own certificate first.
+    /// The deprecations of an accepted chain, the server's own certificate first.
     pub(crate) fn of_chain(chain: &[CertificateDer<'_>]) -> Self {
         let parsed = |der| X509Certificate::from_der(der).map(|(_, parsed)| parsed).ok();
         let is_insecure = |one: &X509Certificate<'_>| {

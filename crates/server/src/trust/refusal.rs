@@ -1,7 +1,7 @@
 //! Why a server's certificate is refused, in the words and in the order of Go's `crypto/x509`.
 //!
 //! The TLS library has decided already; this module only says why. It looks at the certificates
-//! that the server sent and at those that are trusted by name.
+//! that the server sent and at those of the CA bundle.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ pub(crate) struct Refusal {
     pub(crate) deprecations: Deprecations,
 }
 
-/// A chain that was refused, and what it was compared with.
+/// A chain that was refused, and the roots, the name and the time by which it was verified.
 pub(super) struct Refused<'a> {
     pub(super) leaf: &'a CertificateDer<'a>,
     pub(super) others: &'a [CertificateDer<'a>],
@@ -57,7 +57,7 @@ impl From<String> for Refusal {
 }
 
 impl Refused<'_> {
-    /// Says why; `verdict` is the TLS library's error.
+    /// Returns the reason; `verdict` is the TLS library's error.
     pub(super) fn refusal(&self, verdict: &Error) -> Refusal {
         let Ok((_, leaf)) = X509Certificate::from_der(self.leaf) else {
             return plain(verdict).into();

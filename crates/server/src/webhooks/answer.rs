@@ -15,12 +15,13 @@ use pintle_value::{Value, json};
 use super::retry;
 use crate::header_text;
 
-/// The bytes of an error response that are quoted.
+/// The most bytes of an error response that a message quotes.
 const TEXT_BYTES_MAX: usize = 2048;
 
-/// The meaning of a response that is no success.
+/// The meaning of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
+    /// A success, with its body.
     Review(Vec<u8>),
     /// A redirect on the same server.
     Elsewhere(PathAndQuery),

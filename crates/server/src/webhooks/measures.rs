@@ -1,4 +1,4 @@
-//! Measures of calls to other servers, by host.
+//! Measures of calls of webhooks, by host.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) struct Calls {
     pub(crate) answers: Series<2, Counter>,
     /// Retries after `Retry-After`, by code and host.
     pub(crate) retries: Series<2, Counter>,
-    /// By host; the following ones, too.
+    /// By host, as the sizes below are.
     pub(crate) durations: Series<1, Distribution>,
     pub(crate) request_sizes: Series<1, Distribution>,
     pub(crate) response_sizes: Series<1, Distribution>,

@@ -45,7 +45,7 @@ impl Remote {
     /// Reads the server and the user of a kubeconfig's current context.
     ///
     /// # Errors
-    /// The error of the file.
+    /// The file cannot be read, or its content is invalid or not supported.
     pub(crate) fn read(path: &Path, dialers: &Dialers) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|why| why.to_string())?;
         let file = yaml::parse(&bytes).map_err(|why| why.to_string())?;
@@ -135,7 +135,8 @@ impl Remote {
         self.backend()?.ask(request).await.map_err(|why| why.to_string())
     }
 
-    /// Calls, and retries as long as responses have `Retry-After`.
+    /// Calls, and retries as long as responses have `Retry-After`, with at most
+    /// [`retry::ANSWERS_MAX`] requests.
     async fn last_answer(&self, body: &Bytes) -> Result<Outcome, String> {
         for _ in 1..retry::ANSWERS_MAX {
             match self.exchange(body).await? {

@@ -79,8 +79,9 @@ pub(super) fn status_is_transient(status: &Value) -> bool {
         || status.get("details").filter(|details| !details.is_null()).is_some_and(suggests_delay)
 }
 
-/// Retries until there is a response or a permanent failure (upstream: `WithExponentialBackoff` of
-/// `apiserver/pkg/util/webhook`). Each delay is 1.5 times the one before.
+/// Retries until there is a response, a permanent failure or [`ATTEMPTS_MAX`] failures (upstream:
+/// `WithExponentialBackoff` of `apiserver/pkg/util/webhook`). Each delay is 1.5 times the one
+/// before.
 pub(crate) async fn with_backoff<F>(
     first_pause: Duration,
     mut ask: impl FnMut() -> F,

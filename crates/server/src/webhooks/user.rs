@@ -17,7 +17,7 @@ use crate::Error;
 use crate::pki::{Credentials, Followed};
 use crate::trust::{self, Identity};
 
-/// The number of cached TLS settings of a user, each with its resumable sessions.
+/// The most cached TLS settings of a user, each with its resumable sessions.
 const SETTINGS_MAX: usize = 256;
 /// The interval at which the files of a client certificate are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -26,7 +26,7 @@ async fn tunnel(stream: impl AsyncRead + AsyncWrite + Unpin, asked: Asked, refus
     tunnel_to(None, stream, asked, refuses).await;
 }
 
-/// The same. With a backend, it connects to that whatever address is requested.
+/// Like [`tunnel`], but connects to `backend`, if there is one, whatever address is requested.
 async fn tunnel_to(
     backend: Option<&str>,
     stream: impl AsyncRead + AsyncWrite + Unpin,

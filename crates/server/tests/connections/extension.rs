@@ -39,7 +39,7 @@ struct State {
     connections: AtomicUsize,
     /// The names of the things in the namespace `doomed`.
     things: Mutex<Vec<String>>,
-    /// For each deletion of them, the user and the options.
+    /// For each deletion of the things, the user and the options.
     deletions: Mutex<Vec<String>>,
     parts: Parts,
     /// True if it serves only OpenAPI 2.0.
@@ -67,17 +67,17 @@ impl Extension {
         Self { port, certificate_pem: certificate.pem(), state }
     }
 
-    /// Makes it respond properly, or 500 to everything.
+    /// Makes the extension respond properly, or with 500 to everything.
     pub(crate) fn set_available(&self, is_available: bool) {
         self.set_answer(if is_available { 200 } else { 500 });
     }
 
-    /// Makes it respond with a code to everything, or properly for 200.
+    /// Makes the extension respond with a code to everything, or properly for 200.
     pub(crate) fn set_answer(&self, code: u16) {
         self.state.code.store(if code == 200 { 0 } else { code }, Ordering::SeqCst);
     }
 
-    /// Makes it serve only OpenAPI 2.0.
+    /// Makes the extension serve only OpenAPI 2.0.
     pub(crate) fn serve_openapi_v2_only(&self) {
         self.state.has_v2_only.store(true, Ordering::SeqCst);
     }

@@ -251,7 +251,7 @@ fn text(code: StatusCode, text: &str) -> Response<Body> {
     answer
 }
 
-/// The common name in a certificate.
+/// The subject of a certificate.
 pub(crate) fn subject(certificate: &CertificateDer<'_>) -> String {
     use x509_parser::prelude::{FromDer, X509Certificate};
     let (_, parsed) = X509Certificate::from_der(certificate).unwrap();

@@ -67,7 +67,8 @@ async fn requests_are_proxied_to_pods_without_credentials() {
          x-forwarded-for: 192.0.2.1, 127.0.0.1\nx-forwarded-uri: {proxy}/a%20b/d/a%20b/d/\n5242880"
     );
     let (code, text) = read(send(&server, asked).await).await;
-    // If the URL does not end with the backend's path, `x-forwarded-uri` is both joined, as upstream's.
+    // If the URL does not end with the backend's path, `x-forwarded-uri` is the URL's path and the
+    // backend's path joined, as in upstream.
     let text = text.replace(&format!("{proxy}/a%20b//c/../d"), &format!("{proxy}/a%20b/d"));
     assert_eq!((code, text.replace("/a b/", "/a%20b/")), (201, expected));
     for method in [Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS] {

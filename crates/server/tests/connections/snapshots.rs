@@ -1,5 +1,5 @@
-//! Snapshots of a running server: who may take one, how many there are at once, clients that take nothing, and
-//! those that the server takes at intervals.
+//! Snapshots of a running server: who may take one, how many there are at once, clients that do not
+//! read theirs, and the snapshots that the server takes at intervals.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -110,7 +110,7 @@ fn a_failing_backend_is_an_error() {
     let why = "the connection to the kubelet broke";
     assert_eq!(broken(end), Some(Outcome::BrokenOff(why)));
     let end: fn(&mut RemoteCommand) = |command| from_backend(command, b"HTTP/1.1");
-    assert_eq!(broken(end), None, "data on a stream that there is not is passed over");
+    assert_eq!(broken(end), None, "data on an unknown stream is skipped");
     let end: fn(&mut RemoteCommand) = |command| from_backend(command, b"\x80\x02\0\x01\0\0\0\0");
     assert_eq!(broken(end), Some(Outcome::BrokenOff("the kubelet speaks no SPDY")));
     let mut command = RemoteCommand::new(ALL);

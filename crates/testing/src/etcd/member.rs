@@ -74,7 +74,7 @@ impl Member {
         &self.address
     }
 
-    /// Kills the member, as a failure of its machine would, and starts it again.
+    /// Kills the member's process without a shutdown, and starts it again.
     ///
     /// # Errors
     /// If the member does not start.

@@ -84,7 +84,7 @@ async fn ask(
 async fn refusal(answer: backends::Response, pod: &str) -> Status {
     let code = answer.status().as_u16();
     let mut text = Vec::new();
-    answer.into_body().read_start(&mut text, REFUSAL_BYTES_MAX).await;
+    let _cut = backends::read_start(answer.into_body(), &mut text, REFUSAL_BYTES_MAX).await;
     let text = lossy(&text);
     match code {
         500 => Status::internal(text),

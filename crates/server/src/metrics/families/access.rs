@@ -14,7 +14,7 @@ const MILLISECOND: u64 = 1_000_000;
 pub(crate) static ACCESS_BOUNDS: [u64; 15] = doubling(MILLISECOND);
 pub(crate) static FILTER_BOUNDS: [u64; 13] =
     nanoseconds([0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0]);
-/// In seconds: from half an hour to a year.
+/// In seconds: 0, and from half an hour to 360 days.
 pub(crate) static EXPIRATION_BOUNDS: [u64; 14] = [
     0, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 345_600, 604_800, 2_592_000, 7_776_000,
     15_552_000, 31_104_000,

@@ -24,7 +24,7 @@ families! {
     WEBHOOK_DURATION = seconds("apiserver_admission_webhook_admission_duration_seconds", Stable, &["name", "operation", "rejected", "type"], &CALL_BOUNDS,
         "How long calls of admission webhooks took.");
     WEBHOOK_REQUESTS = counter("apiserver_admission_webhook_request_total", Alpha, &["code", "name", "operation", "rejected", "type"],
-        "Calls of admission webhooks, by status code; 0 if the webhook must not be called.");
+        "Calls of admission webhooks, by status code; 0 for a dry run that the webhook does not support.");
     WEBHOOK_REJECTIONS = counter("apiserver_admission_webhook_rejection_count", Alpha, &["error_type", "name", "operation", "rejection_code", "type"],
         "Writes rejected by an admission webhook or because its call failed.");
     WEBHOOK_FAIL_OPEN = counter("apiserver_admission_webhook_fail_open_count", Alpha, &["name", "type"],

@@ -11,8 +11,9 @@ use super::{Family, Kind, all};
 
 /// The metrics and labels that upstream's dashboard, rules and alerts query.
 const MIXIN: &str = include_str!("mixin.tsv");
-/// The labels that Prometheus adds, and that of a histogram's buckets.
+/// The labels that Prometheus adds to each metric.
 const ADDED: [&str; 2] = ["instance", "job"];
+/// The label of a histogram's buckets.
 const BUCKET: &str = "le";
 
 /// The expressions of a dashboard or of alerts: their values under `expr`, at any depth, and the
@@ -53,8 +54,8 @@ fn files(folder: &str) -> Vec<(PathBuf, Vec<String>)> {
     paths.map(read).collect()
 }
 
-/// What an expression of PromQL names: metrics, each with the labels of its selector, and the labels
-/// by which it aggregates.
+/// Returns the metrics that an expression of PromQL names, each with the labels of its selector,
+/// and the labels by which the expression aggregates.
 fn names(expression: &str) -> (Vec<(String, Vec<String>)>, Vec<String>) {
     let pattern = |text| Regex::new(text).expect("a valid pattern");
     let by = pattern(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)");
@@ -63,7 +64,8 @@ fn names(expression: &str) -> (Vec<(String, Vec<String>)>, Vec<String>) {
     });
     let labels = labels.collect();
     let rest = by.replace_all(expression, " ");
-    // A selector, a function's name or a word; ranges and texts are no words.
+    // Matches a selector, a function's name or a word. It also matches ranges and texts as a whole,
+    // so that words in them are not taken for metrics.
     let term = pattern(r#"([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\{[^}]*\}|\()?|"[^"]*"|\[[^\]]*\]"#);
     let matcher = pattern(r#"([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)"#);
     let mut metrics = Vec::new();
@@ -91,7 +93,7 @@ fn family(name: &str) -> Option<(&'static Family, bool)> {
     plain.or(bucket).or(number)
 }
 
-/// The labels of a metric.
+/// The labels of a metric, with those that Prometheus adds.
 fn labels(name: &str) -> BTreeSet<&'static str> {
     let (family, is_bucket) = family(name).unwrap_or_else(|| panic!("there is no metric {name}"));
     let own = family.labels.iter().copied().chain(ADDED);

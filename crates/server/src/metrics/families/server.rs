@@ -1,4 +1,4 @@
-//! Families of the build, caches, and the process.
+//! Families of the build, the features, traces and the process.
 
 use super::Stability::{Alpha, Beta, Unstated};
 use super::{Family, counter, families, gauge};

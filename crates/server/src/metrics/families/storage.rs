@@ -1,5 +1,5 @@
 //! Families of storage, cache and watches. The cache is initialized from the store once and follows
-//! every commit, so metrics that upstream has for both are one here.
+//! every commit, so metrics that upstream has for both have the same value here.
 
 use pintle_encryption::TRANSFORMATION_BOUNDS;
 use pintle_etcd::{LEASE_BOUNDS, REQUEST_BOUNDS};

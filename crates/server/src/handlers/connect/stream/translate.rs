@@ -139,7 +139,7 @@ async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
 /// text.
 async fn refusal(answer: backends::Response) -> String {
     let mut bytes = Vec::new();
-    answer.into_body().read_start(&mut bytes, REFUSAL_BYTES_MAX).await;
+    let _cut = backends::read_start(answer.into_body(), &mut bytes, REFUSAL_BYTES_MAX).await;
     let tree = json::parse(&bytes).unwrap_or_default();
     let member = |name| tree.str_at(&[name]).map(str::trim).filter(|text| !text.is_empty());
     let text = lossy(&bytes);
