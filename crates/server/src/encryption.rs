@@ -62,7 +62,7 @@ impl Encryption {
         let configured = configure(file, &text, &measures, &thread).map_err(failed)?;
         configured.start(START_TIMEOUT).await.map_err(failed)?;
         let reloads = Reloads::new("encryption");
-        reloads.taken(&text);
+        reloads.set_current(&text);
         let (configured, changed) = (ArcSwap::from_pointee(configured), Notify::new());
         let current = Arc::new(Current {
             configured,
@@ -114,7 +114,7 @@ impl Encryption {
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));
         self.current.changed.notify_one();
-        self.current.reloads.taken(text);
+        self.current.reloads.set_current(text);
         Ok(())
     }
 }

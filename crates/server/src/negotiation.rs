@@ -35,7 +35,7 @@ impl Encodings {
     /// All of them.
     pub(crate) const ALL: Self = Self { protobuf: true, cbor: true };
     /// All but Protobuf: custom resources have no messages (MT-13).
-    pub(crate) const TEXT: Self = Self { protobuf: false, cbor: true };
+    pub(crate) const WITHOUT_PROTOBUF: Self = Self { protobuf: false, cbor: true };
 
     fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, Encoding)> {
         ENCODINGS.into_iter().filter(move |(.., encoding)| match encoding {

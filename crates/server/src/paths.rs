@@ -302,7 +302,7 @@ pub(crate) fn open_id_configuration(call: &Call<'_>) -> Option<String> {
 
 /// Sends a document that has only one form.
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
-    let negotiated = call.preferences().answer(Forms::Plain, Encodings::TEXT)?;
+    let negotiated = call.preferences().answer(Forms::Plain, Encodings::WITHOUT_PROTOBUF)?;
     // Upstream indents documents that are not objects, for every client.
     Ok(document(200, Body::full(json), Negotiated { pretty: true, ..negotiated }))
 }

@@ -30,7 +30,7 @@ impl Reloads {
     }
 
     /// Sets the hash of the current configuration.
-    pub(crate) fn taken(&self, content: &[u8]) {
+    pub(crate) fn set_current(&self, content: &[u8]) {
         self.config.retain(|_| false);
         self.config.with([&self.server, &hash(content)]).set(1);
     }

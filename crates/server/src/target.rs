@@ -180,7 +180,7 @@ impl Found {
 
     /// The encodings of the resource's objects (MT-13).
     pub(crate) fn encodings(&self) -> Encodings {
-        if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }
+        if self.target.resource.typed_items { Encodings::WITHOUT_PROTOBUF } else { Encodings::ALL }
     }
 
     /// The route of a verb, whose media types are negotiated first. Custom resources have no route,

@@ -254,7 +254,7 @@ impl ClientCertVerifier for Chains {
 }
 
 /// Verifies that a certificate is valid now.
-pub(crate) fn is_of(validity: &Validity, now: UnixTime) -> Result<(), rustls::Error> {
+pub(crate) fn check_validity(validity: &Validity, now: UnixTime) -> Result<(), rustls::Error> {
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     if now < validity.not_before.timestamp() {
         return Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYet));

@@ -57,7 +57,7 @@ impl TokenIssuer {
         asked: &RequestedToken<'_>,
         request: &mut Value,
     ) -> Result<Vec<String>, Status> {
-        check_bound_object(asked, request)?;
+        check_names(asked, request)?;
         let stored = Stored { registry: asked.registry, uses: None };
         let account = stored.tree(StoredKind::ServiceAccount, asked.namespace, asked.name);
         let account = account.ok_or_else(|| not_found("serviceaccounts", asked.name))?;
@@ -142,7 +142,7 @@ pub(crate) fn key_set(keys: &[PublicKey]) -> String {
 }
 
 /// Checks that the request's name and namespace are those of the URL.
-fn check_bound_object(asked: &RequestedToken<'_>, request: &Value) -> Result<(), Status> {
+fn check_names(asked: &RequestedToken<'_>, request: &Value) -> Result<(), Status> {
     let checks = [
         ("name", asked.name, object::name(request)),
         ("namespace", asked.namespace, object::namespace(request)),

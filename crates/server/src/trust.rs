@@ -203,6 +203,6 @@ fn verify_named(
     rustls::client::verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
     let (_, parsed) = X509Certificate::from_der(certificate)
         .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
-    tls::is_of(parsed.validity(), now)?;
+    tls::check_validity(parsed.validity(), now)?;
     Ok(ServerCertVerified::assertion())
 }

@@ -65,7 +65,7 @@ impl Aggregation {
             }
             Err(Unreachable::Trust(why)) => return respond::text(500, format!("{why}\n")),
         };
-        if headers::ask_for_upgrade(&proxied.head.headers) {
+        if headers::requests_upgrade(&proxied.head.headers) {
             return proxied.upgrade(&backend).await;
         }
         match proxied.request(&backend, body) {
@@ -92,8 +92,8 @@ impl ProxiedRequest<'_> {
             target.parse().map_err(|why: http::uri::InvalidUri| why.to_string())?;
         let mut sent = self.authentication.without_credentials(&self.head.headers);
         let host = HeaderValue::try_from(&backend.authority).map_err(|why| why.to_string())?;
-        if !headers::ask_for_upgrade(&self.head.headers) {
-            headers::leave_connection(&mut sent);
+        if !headers::requests_upgrade(&self.head.headers) {
+            headers::remove_hop_by_hop(&mut sent);
             sent.insert(FORWARDED_HOST, host.clone());
             sent.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
             let uri = HeaderValue::try_from(path).map_err(|why| why.to_string())?;
@@ -145,7 +145,7 @@ impl ProxiedRequest<'_> {
             return unavailable("request connection cannot be hijacked");
         };
         let request = self.request(backend, Empty::<Bytes>::new()).map(|mut request| {
-            headers::leave_body(request.headers_mut());
+            headers::remove_body_length(request.headers_mut());
             request
         });
         let answer = match request {

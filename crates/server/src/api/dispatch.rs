@@ -23,7 +23,7 @@ use crate::metrics::WriteVerb;
 use crate::options::request_timeout;
 use crate::paths;
 use crate::query::Query;
-use crate::relay::headers::ask_for_upgrade;
+use crate::relay::headers::requests_upgrade;
 use crate::request_info::RequestInfo;
 use crate::respond::Response;
 use crate::target::{self, Found};
@@ -71,7 +71,7 @@ impl Api {
         body: Upload<impl RequestBody + Send + 'static>,
         progress: &mut InProgress,
     ) -> Result<Response, Refusal> {
-        let is_session = ask_for_upgrade(&incoming.head.headers);
+        let is_session = requests_upgrade(&incoming.head.headers);
         self.take_seat(&incoming, &authorized, is_session, progress).await?;
         let Authorized { user, timeout, .. } = authorized;
         let proxied = ProxiedRequest {

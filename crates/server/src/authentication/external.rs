@@ -115,7 +115,7 @@ impl External {
         });
         let measures =
             Measures { reloads: Reloads::new("authentication"), providers: Arc::default() };
-        file.iter().for_each(|(_, content)| measures.reloads.taken(content));
+        file.iter().for_each(|(_, content)| measures.reloads.set_current(content));
         let anonymous = configuration.anonymous;
         let source = Source { file, anonymous, disallowed, dialers };
         let providers = source.providers(issuers, &measures.providers);
@@ -236,7 +236,7 @@ impl External {
         self.providers.store(Arc::new(providers));
         self.verified.clear();
         self.measures.providers.retain(&self.providers.load());
-        self.measures.reloads.taken(content);
+        self.measures.reloads.set_current(content);
         Ok(())
     }
 }

@@ -64,7 +64,7 @@ impl Authorization {
             let flag = if file.is_some() { CONFIG } else { "authorization-webhook-config-file" };
             Error::Flag { flag, reason }
         })?;
-        file.iter().for_each(|(_, text)| measures.reloads.taken(text));
+        file.iter().for_each(|(_, text)| measures.reloads.set_current(text));
         let current = Arc::new(Current(ArcSwap::from_pointee(chain)));
         Ok(Self { current, parts, measures, file, modes })
     }
@@ -126,7 +126,7 @@ impl Authorization {
         }
         let chain = self.parts.chain(configured, &self.measures)?;
         self.current.0.store(Arc::new(chain));
-        self.measures.reloads.taken(text);
+        self.measures.reloads.set_current(text);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use pintle_measure::{Counter, Series};
 
-use super::families::{LOGS, LOGS_OF_STRANGERS, TRANSLATED, TUNNELLED, WEBSOCKETS};
+use super::families::{LOGS, LOGS_UNTRUSTED, TRANSLATED, TUNNELLED, WEBSOCKETS};
 use super::family::Page;
 use crate::backends::Verification;
 
@@ -60,6 +60,6 @@ impl Streams {
         {
             logs.value(&[usage], logs_so_far.get());
         }
-        page.single(&LOGS_OF_STRANGERS, self.logs_of_strangers.get());
+        page.single(&LOGS_UNTRUSTED, self.logs_of_strangers.get());
     }
 }

@@ -11,7 +11,8 @@ const OBJECTS: Forms = Forms::Objects { tables: true };
 
 fn check(forms: Forms, accept: &str, expected: Result<(Encoding, Form), &str>) {
     let headers = headers(&[(ACCEPT, accept)]);
-    let found = Preferences::new(&headers, &Query::default()).answer(forms, Encodings::TEXT);
+    let found =
+        Preferences::new(&headers, &Query::default()).answer(forms, Encodings::WITHOUT_PROTOBUF);
     let found = found.map(|n| (n.encoding, n.form)).map_err(|status| status.message);
     assert_eq!(found, expected.map_err(str::to_owned), "{accept}");
 }
@@ -88,8 +89,8 @@ fn protobuf_is_negotiated_for_objects_and_metadata_v1() {
     let object = |encoding| Some((encoding, Form::Object));
     let go = "application/vnd.kubernetes.protobuf,application/json";
     check(go, Encodings::ALL, object(Encoding::Protobuf));
-    check(go, Encodings::TEXT, object(Encoding::Json));
-    check("application/vnd.kubernetes.protobuf", Encodings::TEXT, None);
+    check(go, Encodings::WITHOUT_PROTOBUF, object(Encoding::Json));
+    check("application/vnd.kubernetes.protobuf", Encodings::WITHOUT_PROTOBUF, None);
     check("*/*", Encodings::ALL, object(Encoding::Json));
     let form = |kind: &str, version: &str| {
         format!("application/vnd.kubernetes.protobuf;as={kind};v={version};g=meta.k8s.io")
@@ -146,7 +147,7 @@ fn request_bodies_need_a_known_content_type() {
                 application/json, application/yaml, application/vnd.kubernetes.protobuf";
     assert_eq!(refused("text/plain", Encodings::ALL), text);
     // MT-13
-    assert_eq!(refused("application/vnd.kubernetes.protobuf", Encodings::TEXT), text);
+    assert_eq!(refused("application/vnd.kubernetes.protobuf", Encodings::WITHOUT_PROTOBUF), text);
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn cbor_needs_its_feature_gate() {
         assert_eq!(found, expected, "{accept} {gate}");
         assert_eq!(preferences.body(encodings).is_ok(), gate);
     };
-    for encodings in [Encodings::ALL, Encodings::TEXT] {
+    for encodings in [Encodings::ALL, Encodings::WITHOUT_PROTOBUF] {
         check("application/cbor", false, encodings, None);
         check("application/cbor", true, encodings, Some(Encoding::Cbor));
         check("application/cbor, application/json", false, encodings, Some(Encoding::Json));

@@ -62,7 +62,7 @@ pub(crate) fn relayed_from(
 
 /// Removes headers that are not for the client.
 fn received(head: &mut Parts) {
-    headers::leave_connection(&mut head.headers);
+    headers::remove_hop_by_hop(&mut head.headers);
     CORS.iter().for_each(|name| drop(head.headers.remove(name)));
     // A response that never has a body has no Content-Length (RFC 9110, 8.6).
     if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {

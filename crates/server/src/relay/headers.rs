@@ -24,13 +24,13 @@ const OF_THE_CONNECTION: &[&str] = &[
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// True if the client requests an upgrade.
-pub(crate) fn ask_for_upgrade(headers: &HeaderMap) -> bool {
+pub(crate) fn requests_upgrade(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONNECTION).iter().map(header_text::text);
     values.into_iter().any(|value| value.to_ascii_lowercase().contains("upgrade"))
 }
 
 /// Removes hop-by-hop headers, and those that `Connection` names.
-pub(crate) fn leave_connection(headers: &mut HeaderMap) {
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -44,7 +44,7 @@ pub(crate) fn leave_connection(headers: &mut HeaderMap) {
 }
 
 /// Removes the headers that describe the length of a body, for a message with another body or none.
-pub(crate) fn leave_body(headers: &mut HeaderMap) {
+pub(crate) fn remove_body_length(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
     headers.remove(TRANSFER_ENCODING);
     headers.remove(TRAILER);

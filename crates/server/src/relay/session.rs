@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_may_let_the_last_wait_that_a_backend_says() {
+    async fn a_client_may_delay_the_last_bytes() {
         let lifecycle = Lifecycle::new();
         let ((mut client, near), (far, mut backend)) = (duplex(64), duplex(1024));
         let mut stopping = lifecycle.stopping();

@@ -35,7 +35,7 @@ pub(crate) enum Answer {
 /// The connection of a client that requests an upgrade.
 pub(crate) fn client(head: &Parts) -> Option<OnUpgrade> {
     let client = head.extensions.get::<OnUpgrade>().cloned();
-    client.filter(|_| headers::ask_for_upgrade(&head.headers))
+    client.filter(|_| headers::requests_upgrade(&head.headers))
 }
 
 /// Forwards the client's own upgrade. The error text is upstream's.
@@ -75,8 +75,8 @@ async fn refusal(answer: backends::Response) -> Response {
     let mut text = Vec::new();
     let read = backends::read_start(body, &mut text, REFUSAL_BYTES_MAX);
     let _late = tokio::time::timeout(REFUSAL_TIMEOUT, read).await.is_err();
-    headers::leave_connection(&mut head.headers);
-    headers::leave_body(&mut head.headers);
+    headers::remove_hop_by_hop(&mut head.headers);
+    headers::remove_body_length(&mut head.headers);
     let mut response = Response::new(Body::full(text));
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
@@ -86,7 +86,7 @@ async fn refusal(answer: backends::Response) -> Response {
 /// Relays the backend's 101 to the client; later bytes pass unchanged.
 fn switch(client: OnUpgrade, answer: backends::Response, stopping: Stopping) -> Response {
     let mut headers = answer.headers().clone();
-    headers::leave_body(&mut headers);
+    headers::remove_body_length(&mut headers);
     let session = run(client, answer, Pipe::default(), stopping);
     let mut response = Response::new(Body::upgraded(session));
     response.body_mut().begin_session();

@@ -110,8 +110,8 @@ async fn relay(
 ) -> Result<Response, Status> {
     let rewriting = Rewriting::new(&call.info.path, path, to.host, host(call).to_owned());
     let mut headers = call.api.authentication.without_credentials(&call.head.headers);
-    headers::leave_connection(&mut headers);
-    headers::leave_body(&mut headers);
+    headers::remove_hop_by_hop(&mut headers);
+    headers::remove_body_length(&mut headers);
     headers::forward_for(call.from, &mut headers);
     // A method that may have a body gets an explicit length of zero.
     let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(&call.head.method);

@@ -142,7 +142,7 @@ async fn forward(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
 /// The client's headers without credentials, for the kubelet.
 pub(super) fn relayed_headers(call: &Call<'_>) -> HeaderMap {
     let mut headers = call.api.authentication.without_credentials(&call.head.headers);
-    headers::leave_body(&mut headers);
+    headers::remove_body_length(&mut headers);
     headers::forward_for(call.from, &mut headers);
     headers
 }

@@ -13,7 +13,7 @@ families! {
         "Port-forwarding requests that were tunnelled through WebSockets to SPDY, by status code.");
     LOGS = counter("kube_apiserver_pod_logs_insecure_backend_total", Alpha, &["usage"],
         "Requests for pod logs, by whether the kubelet's certificate is verified.");
-    LOGS_OF_STRANGERS = counter("kube_apiserver_pod_logs_backend_tls_failure_total", Alpha, &[],
+    LOGS_UNTRUSTED = counter("kube_apiserver_pod_logs_backend_tls_failure_total", Alpha, &[],
         "Requests for pod logs that failed because the kubelet's certificate is not trusted.");
     DIAL_STARTS = counter("apiserver_egress_dialer_dial_start_total", Alpha, &["protocol", "transport"],
         "Started connections through an egress proxy.");
