@@ -1,7 +1,7 @@
 //! Makes a hostile request from a seed and a number.
 //!
-//! The corpus has nearly valid lines. A request takes a line, or a valid object, and breaks it in
-//! one respect.
+//! The corpus has nearly valid lines. A request takes lines, or a valid object, and mostly changes
+//! them in one to three places.
 
 use anyhow::{Result, anyhow};
 use serde::Deserialize;
@@ -12,7 +12,8 @@ use super::mutate::{disturb, hostile_value, spoil};
 use crate::http::Request;
 use crate::random::Random;
 
-/// Paths and queries, patches, selectors, and so on: one a line, `$ns` is the campaign's namespace.
+/// The corpus: paths, queries, documents and so on, one a line, except the objects, which are a
+/// YAML list. `$ns` is the campaign's namespace.
 const PATHS: &str = include_str!("../../corpus/paths.txt");
 const QUERIES: &str = include_str!("../../corpus/queries.txt");
 const JSON: &str = include_str!("../../corpus/json.txt");

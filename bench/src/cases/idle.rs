@@ -25,7 +25,7 @@ pub async fn measure(
     extent: &Extent,
     report: &mut Report,
 ) -> Result<()> {
-    let running = running.context("idle: memory is that of the server of --start")?;
+    let running = running.context("idle: needs --start: it measures the memory of that server")?;
     let path = namespace.path("configmaps") + "?watch=1&allowWatchBookmarks=true";
     let call = namespace.server.call("GET", &path, "", "");
     let mut watches = Watches::default();

@@ -46,9 +46,10 @@ pub(crate) fn raise_to(to: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// Returns the total `requests` or `limits` of a pod: the sum of its containers and restartable
-/// init containers, but at least what any init container needs together with the restartable ones
-/// before it (upstream: `PodRequests`, `PodLimits`).
+/// Returns the total `requests` or `limits` of a pod without its overhead: its pod-level amounts,
+/// and for other resources the sum of its containers and restartable init containers, but at least
+/// what any init container needs together with the restartable ones before it (upstream:
+/// `PodRequests`, `PodLimits`).
 pub(crate) fn total(pod: &Value, member: &str) -> Amounts {
     let of = |container: &Value| amounts(container.at(&["resources", member]));
     let mut sum = Amounts::new();

@@ -17,7 +17,7 @@ use pintle_store::{
 };
 use tempfile::TempDir;
 
-/// No file may contain this.
+/// No file of an encrypted store may contain this.
 const SECRET: &str = "the-launch-code-is-0000";
 
 const ONE: &str = "aesgcm: {keys: [{name: one, secret: $1}]}";

@@ -29,7 +29,7 @@ pub struct Reads {
     pub consistent: Counter,
     /// Objects in initial events of watches.
     pub initial_events: Counter,
-    /// Watches that ended because the log was trimmed past them.
+    /// Watches that ended because the log was trimmed past them, or dropped as a whole.
     pub lagged: Counter,
     /// Objects that could not be decoded or decrypted.
     pub unreadable: Counter,

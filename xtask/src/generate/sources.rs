@@ -148,14 +148,15 @@ impl Member {
 }
 
 impl Sources {
-    /// The message of an OpenAPI type; Go's import path with dots and underscores.
+    /// The Protobuf message of an OpenAPI type. Its name begins with the Go import path, with dots
+    /// for slashes and underscores for dashes.
     pub(crate) fn message(&self, definition: &str) -> Option<&Message> {
         let name = definition.strip_prefix("io.k8s.")?.replace('-', "_");
         self.messages.get(&format!("k8s.io.{name}"))
     }
 
-    /// The Go struct of an OpenAPI type. A type of an older version can be an alias of the stable
-    /// one's, and has no struct then.
+    /// The Go package and struct of an OpenAPI type. A type of another version can be an alias of
+    /// the type in `v1`; then it has no struct, and the one in `v1` is returned.
     pub(crate) fn go_struct(&self, definition: &str) -> Option<(&str, &[Member])> {
         let (package, name) = go_name(definition)?;
         let stable = package.rsplit_once('/').map(|(group, _)| format!("{group}/v1"));
@@ -177,7 +178,8 @@ pub(crate) fn definition_name(package: &str, name: &str) -> String {
     format!("io.k8s.{}.{name}", package.trim_start_matches("k8s.io/").replace('/', "."))
 }
 
-/// The definition that a Protobuf type names, seen from a message of `package`.
+/// The definition that a Protobuf type names in the message of `definition`. A relative name is in
+/// the package of that message.
 pub(crate) fn definition_of_message(kind: &str, definition: &str) -> String {
     // Older releases write the full name without a leading dot.
     match kind.trim_start_matches('.').strip_prefix("k8s.io.") {

@@ -60,7 +60,7 @@ fn group_versions(sources: &Sources) -> Vec<openapi::GroupVersion> {
     all.into_values().collect()
 }
 
-/// The source of all members of upstream's published document.
+/// The input for which the document has all types and operations of upstream's published one.
 fn source() -> Source<'static> {
     Source {
         schema: pintle_schema::builtin(),
@@ -238,8 +238,8 @@ fn v3_documents_have_the_types_of_their_group_and_version() {
     assert_eq!(missing, Vec::<&String>::new());
 }
 
-/// Runs the front end for upstream's files on the modules that `UPSTREAM` names, and on OpenAPI and
-/// discovery documents that Pintle writes.
+/// Runs the front end for upstream's files on the modules in the directory `UPSTREAM` and on the
+/// OpenAPI document that Pintle writes; the names that discovery would give are the facts' own.
 #[test]
 fn upstreams_files_equal_the_facts() {
     let Some(facts) = facts() else { return };

@@ -2,8 +2,8 @@
 //! gnostic), converted from a document's JSON. Go clients request them.
 //!
 //! The tables [`v2`] and [`v3`] define the messages: the field number and the type of each member
-//! of an object. Members without a field (extensions, examples, enum values) are YAML in a message
-//! of their own, as upstream sends them.
+//! of an object. Values of any type (extensions, examples, enum values) are YAML in a message of
+//! their own, as upstream sends them.
 
 mod v2;
 mod v3;

@@ -16,7 +16,7 @@ use crate::machine;
 
 /// The smallest limit of events in a batch, unless the options limit the rate of batches.
 const BATCH_EVENTS: usize = 4096;
-/// The number of bytes in one write call.
+/// The maximum number of bytes in one write call, unless a single line is longer.
 const WRITE_BYTES: usize = 256 * 1024;
 
 /// The state of the backend's thread.
@@ -66,7 +66,8 @@ fn zone() -> Zone {
 }
 
 /// The largest number of events in a batch. Upstream's default is one. Larger batches need fewer
-/// writes and have no other effect, unless the rate of batches is limited.
+/// writes, but in the mode `batch` an event may wait longer for others. If the rate of batches is
+/// limited, the option counts as it is, because it also limits the rate of events.
 fn batch_events(delivery: &AuditDelivery) -> usize {
     match delivery.throttle {
         None => delivery.batch_size.max(BATCH_EVENTS),

@@ -75,7 +75,8 @@ impl External {
     /// Reads the configuration. [`External::run`] contacts the providers later.
     ///
     /// # Errors
-    /// `Error::Flag` names the flag that is invalid or has an invalid file.
+    /// `Error::Flag` or `Error::Named`, with the flag that is invalid, or whose file is invalid or
+    /// cannot be read.
     pub(crate) fn new(
         config: &Config,
         disallowed: Vec<String>,

@@ -40,7 +40,7 @@ struct Rest {
     at: usize,
     end: usize,
     aliased: bool,
-    /// Whether the map replaces a merge key of the map before it.
+    /// Whether a merge key opened the map, so that its members belong to the enclosing map.
     merged: bool,
 }
 
@@ -113,7 +113,8 @@ impl<'a> Reader<'a> {
         Ok(next)
     }
 
-    /// Opens the maps that a merge key names. The one with the highest precedence is opened last.
+    /// Opens the maps that a merge key names. The one with the highest precedence is opened first,
+    /// so that its members are read last.
     fn merge(&mut self, value: Next) -> Result<(), Error> {
         let next = self.follow(value)?;
         match self.nodes[next.at] {
@@ -286,7 +287,7 @@ fn text_of_base64(text: &str) -> Result<String, Error> {
     Ok(json::text(&bytes).into_owned())
 }
 
-/// An error with the message of upstream's converter.
+/// An error with this message, which is that of upstream's converter if the converter has one.
 pub(super) fn yaml_error(message: &str) -> Error {
     Error::Yaml(message.to_owned())
 }
@@ -295,9 +296,9 @@ fn merge_error() -> Error {
     yaml_error("yaml: map merge requires map or sequence of maps as the value")
 }
 
-/// Bounds the expansion of aliases. The share of nodes that come from aliases is go-yaml's limit:
-/// high for small documents, lower for large ones. The text that aliases repeat has a limit of its
-/// own.
+/// Bounds the expansion of aliases. The limit on the share of nodes that come from aliases is
+/// go-yaml's: high for small documents, lower for large ones. The text that aliases repeat has a
+/// limit of its own.
 #[derive(Default)]
 struct AliasBudget {
     all: u32,
