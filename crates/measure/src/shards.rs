@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Shards<M>(Box<[Padded<M>]>);
 
-/// Two copies never share a cache line (nor the pair of lines that is prefetched together).
+/// A copy, aligned so that two copies never share a cache line, nor a pair of lines that is
+/// prefetched together.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Padded<M>(M);

@@ -87,7 +87,7 @@ struct Access {
     url: String,
     kubeconfig: String,
     kubeconfig_path: PathBuf,
-    /// The temporary directory of the kubeconfig, if it has one; removed at the end.
+    /// The temporary directory of the kubeconfig, if there is one. Dropping [`Running`] removes it.
     temporary: Option<PathBuf>,
 }
 
@@ -100,7 +100,8 @@ impl Access {
         Ok(Self { url, kubeconfig, kubeconfig_path, temporary })
     }
 
-    /// The parts of a kubeconfig with a renewed certificate.
+    /// The path, URL and CA with which the kubeconfig is written again when the administrator's
+    /// certificate is renewed.
     fn renewed(&self, ca_pem: &str) -> Kubeconfig {
         let (path, url) = (self.kubeconfig_path.clone(), self.url.clone());
         Kubeconfig { path, url, ca_pem: ca_pem.to_owned() }
@@ -248,7 +249,7 @@ fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     use tokio::net::TcpSocket;
     let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let listening = socket.and_then(|socket| {
-        socket.set_reuseaddr(true)?; // a restart must not wait for old connections to be forgotten
+        socket.set_reuseaddr(true)?; // a restart must not wait for connections in TIME_WAIT
         socket.bind(wanted)?;
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
@@ -471,8 +472,8 @@ fn api(
     })
 }
 
-/// True if anonymous requests are allowed. They are refused with the mode AlwaysAllow, as upstream
-/// does: every client that reaches the server would be its administrator.
+/// True if anonymous requests are allowed. With the mode AlwaysAllow they are refused, as in
+/// upstream: every client that reaches the server would be its administrator.
 fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> bool {
     let all_may_all = authorization.is_open();
     if anonymous.enabled && all_may_all {

@@ -27,7 +27,8 @@ pub(crate) use schedule::run;
 /// How many clients can take a snapshot at the same time.
 pub(crate) const CLIENTS_MAX: usize = 2;
 
-/// How long a snapshot may take. The history that it holds grows meanwhile.
+/// How long a snapshot may take. The history that the store retains for the snapshot grows
+/// meanwhile.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// The bounds of durations of snapshots, in nanoseconds: from 10 ms to the longest.
@@ -78,7 +79,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// No snapshot was taken yet.
+    /// Sets up snapshots, of which none has been taken.
     pub(crate) fn new(config: &Config) -> Self {
         let source = match (&config.etcd, config.ephemeral) {
             (Some(_), _) => "etcd",

@@ -131,7 +131,7 @@ fn certified(pair: &Pair) -> Result<CertifiedKey, Error> {
 /// Accepts every certificate whose key the client has; see [`crate::authentication`].
 #[derive(Debug)]
 struct AnyCertificate {
-    /// The CA names that clients see, to choose a certificate.
+    /// The CA names that the server sends, so that clients can choose a certificate.
     authorities: Vec<DistinguishedName>,
     provider: Arc<CryptoProvider>,
 }

@@ -108,7 +108,8 @@ impl TokenIssuer {
         Ok(warnings)
     }
 
-    /// The OpenID Connect configuration, if the issuer is a URL; `address` is this server's.
+    /// The OpenID Connect configuration; `None` unless the issuer is an `https://` URL without
+    /// query and fragment. `address` is this server's.
     pub(crate) fn configuration(&self, keys: &[PublicKey], address: &str) -> Option<String> {
         let is_url = self.name.starts_with("https://") && !self.name.contains(['?', '#']);
         if !is_url {
@@ -210,7 +211,7 @@ fn invalid(name: &str, errors: &[field::Error]) -> Status {
     Status::invalid(&GroupKind::new(GROUP, KIND), name, errors)
 }
 
-/// The object whose deletion invalidates the token.
+/// The binding to the object whose deletion invalidates the token.
 fn bind(asked: &RequestedToken<'_>, request: &Value) -> Result<Binding, Status> {
     let wanted = request.at(&["spec", "boundObjectRef"]).filter(|wanted| **wanted != Value::Null);
     let Some(wanted) = wanted else { return Ok(Binding::Account) };

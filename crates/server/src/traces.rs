@@ -46,7 +46,7 @@ pub(crate) struct Traces {
     exporter: Mutex<Option<Exporter>>,
 }
 
-/// The part of traces that is sampled, if no trusted client decides.
+/// The fraction of traces that is sampled, if no trusted client decides.
 #[derive(Clone, Copy, Debug)]
 struct Sampling {
     /// A trace is sampled if the upper 63 bits of the lower half of its id are below this.
@@ -74,7 +74,7 @@ pub(crate) fn begin(traces: Option<&Traces>, timing: &Timing, asked: &Asked<'_>)
 }
 
 impl Traces {
-    /// Traces with the file's sampling.
+    /// Traces with the endpoint and the sampling rate of the configuration file.
     pub(crate) fn new(config: &Tracing, dialer: Dialer, instance: String, seed: u64) -> Self {
         let destination = match &config.endpoint {
             TracingEndpoint::Unix(path) => Destination::Unix(path.clone()),
@@ -146,7 +146,7 @@ impl Traces {
 }
 
 impl Sampling {
-    /// upstream: `sdktrace.TraceIDRatioBased`.
+    /// Samples `rate` of a million traces (upstream: `sdktrace.TraceIDRatioBased`).
     const fn per_million(rate: u32) -> Self {
         Self { bound: ((1_u128 << 63) * rate as u128 / 1_000_000) as u64 }
     }

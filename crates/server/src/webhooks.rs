@@ -80,7 +80,7 @@ impl Caller for Webhooks {
 }
 
 impl Webhooks {
-    /// Webhooks that name a service are resolved by `services`.
+    /// `services` resolves the webhooks that name a service.
     pub(crate) fn new(services: Arc<Services>, dialers: Dialers) -> Self {
         Self {
             services,
@@ -142,7 +142,7 @@ impl Webhooks {
         Err(format!("stopped after {REDIRECTIONS_MAX} redirects"))
     }
 
-    /// Sends one request and reads its response.
+    /// Sends a request, twice if the connection breaks, and reads the response.
     async fn exchange(
         &self,
         (sender, endpoint): (&Sender<'_>, &Endpoint),

@@ -1,5 +1,5 @@
 //! The handshake of WebSockets (RFC 6455, 4.2), and sessions that only send messages (WS-08).
-//! Frames are [`pintle_streams::websocket`]'s.
+//! [`pintle_streams::websocket`] reads and writes the frames.
 //!
 //! Must not know the contents of messages.
 

@@ -27,7 +27,7 @@ pub(crate) enum Page {
     Flagz,
 }
 
-/// The versions of the pages' kinds. (The text has the members of the newest.)
+/// The versions of the pages' kinds. A page as text has the members of the newest version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     V1Alpha1,

@@ -1,5 +1,5 @@
-//! The server over TLS: authentication, flags, limits, shutdown and restart. API scripts test the responses of the
-//! API.
+//! The server over TLS: authentication, flags, limits, shutdown and restart. API scripts test the
+//! responses of the API.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot connect fails")]
 
@@ -73,7 +73,8 @@ impl Client {
                 let chain = chain.collect::<Result<_, _>>().unwrap();
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
                 let key = provider.key_provider.load_private_key(key).unwrap();
-                // This resolver sends each certificate; the usual one would not send an unsuitable one.
+                // This resolver sends any certificate; the usual resolver sends only a suitable
+                // one.
                 let given = SingleCertAndKey::from(CertifiedKey::new(chain, key));
                 config.with_client_cert_resolver(Arc::new(given))
             }
@@ -213,7 +214,8 @@ async fn clients_are_authenticated_by_certificate_or_token() {
     .await;
 }
 
-/// AUTHN-01: `openssl x509 -req` without extensions makes version 1 certificates, which many users have.
+/// AUTHN-01: `openssl x509 -req` without extensions makes version 1 certificates, which many users
+/// have.
 #[tokio::test(flavor = "multi_thread")]
 async fn x509_version_1_certificates_are_accepted() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/first-version");
@@ -723,7 +725,8 @@ async fn pages_of_allowed_origins_can_send_requests() {
 
 const PREFLIGHT: &str = "OPTIONS /api/v1/namespaces/default/pods";
 
-/// Health checks and reads of small objects are served beside more heavy requests than there are threads.
+/// Health checks and reads of small objects are served beside many heavy requests: on a small
+/// machine, beside more of them than there are threads.
 #[test]
 fn heavy_requests_do_not_delay_small_ones() {
     const HEAVY: usize = 6;
@@ -758,7 +761,8 @@ fn heavy_requests_do_not_delay_small_ones() {
             let what = "GET /api/v1/namespaces/default";
             assert_eq!(ask(&server, As::Somebody(&admin), what, "", "").status, 200, "{small}");
         }
-        // If each small request had waited for a thread, at least one heavy request would have ended before it.
+        // If each small request had waited for a thread, at least one heavy request would have
+        // ended before it.
         let meanwhile = answered.load(Ordering::Relaxed) - before;
         over.store(true, Ordering::Relaxed);
         assert!(meanwhile < SMALL, "{meanwhile} heavy requests were answered meanwhile");

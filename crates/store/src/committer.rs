@@ -2,8 +2,8 @@
 //!
 //! It does group commit. Writers queue; the committer takes all queued writes, checks each in turn,
 //! commits the accepted ones to the medium in one batch, passes them to the followers, and replies.
-//! Meanwhile the queue fills again. If several writers are there already, the committer waits shortly
-//! for more. Each batch carries a bounded step of compaction.
+//! Meanwhile the queue fills again. If a batch has several writers already, the committer waits a
+//! short time for more. Each batch carries a bounded step of compaction.
 //!
 //! It must not know how writers wait or where the log is stored.
 //!
@@ -39,15 +39,15 @@ const PIN_RETRY: Duration = Duration::from_millis(5);
 /// How long the store must be idle before the medium finishes what it put off, and frees space.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// The most bytes of records with which the medium frees space while the store is open. It moves
-/// the records, and concurrent writes wait for about a tenth of a second: 40 MB took 0.3 s
-/// (decision 1). With more records, space is freed when the store is opened.
+/// While the store is open, the medium frees space only if its records have at most this many
+/// bytes. It moves the records, and concurrent writes wait for about a tenth of a second: 40 MB
+/// took 0.3 s (decision 1). With more records, space is freed when the store is opened.
 const TRIM_RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// A job for the committer.
 pub(crate) enum Job {
     Write(QueuedGroup),
-    /// Gives the follower all writes after a revision, and all later ones.
+    /// Gives the follower all records after a revision, and then every later batch.
     Follow {
         follower: Arc<dyn Follower>,
         after: Revision,
@@ -89,7 +89,7 @@ impl Group {
     }
 }
 
-/// What reading the log found.
+/// The result of reading the log.
 #[derive(Debug)]
 pub(crate) struct Log {
     /// Records that an unfinished compaction has yet to remove.
@@ -397,8 +397,8 @@ fn kinds(
     }
 }
 
-/// Returns the kind of a write to the key that the previous write put; `None` if it put another
-/// one.
+/// Returns the kind of a write to the key that the previous write put; `None` if the previous write
+/// is of another key, or a deletion.
 fn kind_after(write: &Write, before: &Write) -> Option<Kind> {
     let is_left = before.key == write.key && matches!(before.change, Change::Put(_));
     is_left.then_some(match write.change {

@@ -114,7 +114,7 @@ impl Compaction {
         self.reply_if_done();
     }
 
-    /// Replies to those who wait if the compaction is done.
+    /// Replies to the waiting callers if the compaction is done, or the store takes no writes.
     pub(crate) fn reply_if_done(&mut self) {
         if self.waiting.is_empty() || self.state() != State::Done {
             return;

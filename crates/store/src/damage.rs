@@ -11,14 +11,14 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True while this thread reads a database that may be damaged. A panic then becomes
-/// an error, so a panic hook need not report it.
+/// True while this thread reads a database that may be damaged. A panic then becomes an error, so a
+/// panic hook need not report it.
 pub fn is_guarded() -> bool {
     IS_GUARDED.get()
 }
 
-/// Runs work that reads a database, and returns a panic as an error. The work owns the state that it
-/// changes, so a panic drops the state, too.
+/// Runs work that reads a database, and returns a panic as an error. The work owns the state that
+/// it changes, so a panic drops the state, too.
 pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let before = IS_GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));

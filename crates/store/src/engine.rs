@@ -8,7 +8,7 @@
 //! - A [`Batch`] is on the medium wholly or not at all, even after a crash during the commit.
 //! - When [`Engine::commit`] returns, the batch survives a crash.
 //! - After a failed commit, the medium holds the state before or after that batch. It is reopened
-//!   ([`Engine::reopen`]) before the next commit, and what it holds then survives a crash.
+//!   ([`Engine::reopen`]) before the next commit, and its content then survives a crash.
 
 mod checkpoint;
 mod cipher;
@@ -47,7 +47,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Whether it has no changes.
+    /// Whether the batch has no changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty() && self.floor.is_none() && self.garbage.is_empty()
     }
@@ -66,7 +66,7 @@ pub(crate) trait Engine: Send + Sync {
     /// Commits the whole batch durably, or fails.
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure>;
 
-    /// Finishes what earlier commits left to do later. The committer calls it when the store is
+    /// Finishes the work that earlier commits postponed. The committer calls it when the store is
     /// idle.
     fn settle(&self) -> Result<Moved, Failure> {
         Ok(Moved::default())
@@ -75,8 +75,8 @@ pub(crate) trait Engine: Send + Sync {
     /// Returns the record of a revision, if it exists.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
 
-    /// Calls the visitor with the records after a revision, in order, until it returns false. It
-    /// must be quick, because writers may wait for it.
+    /// Calls the visitor with the records after a revision, in order, until it returns false. The
+    /// visitor must be quick, because writers may wait for it.
     fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure>;
 
     /// Like [`Self::scan`], but the values are in the form in which the medium stores them: nothing
@@ -135,20 +135,20 @@ pub(crate) trait Location: Debug + Send + Sync {
     /// of them.
     fn replace(&self) -> Result<(), Failure>;
 
-    /// Names the format of a database whose values may be encrypted.
+    /// Changes the format, durably, to that of a database whose values may be encrypted.
     fn mark_encrypted(&self) -> Result<(), Failure>;
 
-    /// Removes a replacement that a crash left.
+    /// Removes the replacement that a crash left, if there is one.
     fn discard_replacement(&self) -> Result<(), Failure>;
 
-    /// Marks the database as open; returns whether its last user [closed](Self::mark_clean) it
-    /// cleanly.
+    /// Marks the database as open. Returns true if its files need not be made durable: its last
+    /// user [closed](Self::mark_clean) it cleanly, or writes are not synchronised.
     fn mark_open(&self) -> Result<bool, Failure>;
 
-    /// Marks the database as closed and known to be on disk.
+    /// Marks the database as closed, with everything known to be on disk.
     fn mark_clean(&self);
 
-    /// Lets another process use the location. This process does not use it any more.
+    /// Lets another process use the location. This process must not use it any more.
     fn release(&self);
 
     /// Returns an error if the disk is full.

@@ -37,7 +37,7 @@ pub struct Pin<'a> {
     pub revision: Revision,
 }
 
-/// A reader that holds its revision as long as it lives, whatever borrows the horizon.
+/// A [`Pin`] that shares the horizon instead of borrowing it.
 #[derive(Debug)]
 pub struct LastingPin {
     horizon: Arc<Horizon>,
@@ -56,8 +56,8 @@ impl Horizon {
         self.state.lock().head
     }
 
-    /// Returns the oldest readable revision. Where other processes compact, too, it may be higher
-    /// in fact.
+    /// Returns the oldest readable revision. If other processes compact the database, too, the
+    /// actual one may be newer.
     pub fn floor(&self) -> Revision {
         self.state.lock().floor
     }

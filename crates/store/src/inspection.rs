@@ -16,7 +16,7 @@ pub struct Inspection {
     pub newest: Revision,
     /// The oldest readable revision.
     pub floor: Revision,
-    /// The size of the database's file in bytes.
+    /// The size of the database and the journal in bytes.
     pub bytes: u64,
 }
 

@@ -25,8 +25,8 @@ pub trait Layout: Send + Sync {
     /// `kind` is that of the write.
     fn encode(&self, key: &Key, value: &[u8], kind: Kind) -> Result<Bytes, Mismatch>;
 
-    /// Decodes stored bytes to a value, which has its revision in collections whose values contain
-    /// one.
+    /// Decodes stored bytes to a value. In collections whose values contain a revision, it contains
+    /// `revision`.
     fn decode(&self, key: &Key, stored: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;
 
     /// Whether a key's stored bytes have the form in which [`Layout::encode`] would write them: its

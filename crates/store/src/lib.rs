@@ -21,7 +21,7 @@
 //!   see it later at its revision, or never. After any other error it is not committed and never
 //!   will be.
 //! - After the medium failed, nothing is written until it was reopened. Reopening first makes
-//!   everything durable that can be read. The store retries it by itself.
+//!   everything durable that can be read. The store retries to reopen the medium by itself.
 
 mod committer;
 mod compaction;
@@ -181,10 +181,10 @@ pub struct Group {
 pub enum Grouping {
     /// Any writes, even unrelated ones, each at its own revision.
     Each,
-    /// Writes that share one revision. So a group is one object with what belongs to it, and writes
-    /// to further keys of one collection are committed before or after the others.
+    /// Writes that share one revision, each of a key in another collection. Further writes of a
+    /// group to a collection are committed before or after these.
     Shared,
-    /// One write: the others of its group are committed before or after it.
+    /// One write: the other writes of its group are committed before or after it.
     Single,
 }
 
@@ -193,11 +193,11 @@ pub trait Follower: Send + Sync {
     /// Applies the next records, in order. With them the follower has everything up to `head`,
     /// which is the last record's revision or a newer one. Without records only the head moves.
     ///
-    /// Readers see the applied records, and writers are acknowledged after it returns, so it must be
-    /// quick and must not fail.
+    /// Readers see the applied records, and writers are acknowledged, only after this returns: it
+    /// must be quick and must not fail.
     ///
-    /// Records up to the floor make up the state at the floor. While a store opens, several of them may
-    /// have the same key, and some may be deletions, which an unfinished compaction left.
+    /// Records up to the floor make up the state at the floor. While a store opens, several of them
+    /// may have the same key, and some may be deletions, which an unfinished compaction left.
     /// A deletion by another process has no value; its last value is the one that the follower has.
     fn apply(&self, records: &[Record], head: Revision);
 
@@ -288,8 +288,8 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// Stops taking writes; returns when those in progress are done and another process may open the
-    /// store, even if this handle is not dropped. Reads may be refused from then on.
+    /// Stops taking writes; returns when the writes in progress are done and another process may
+    /// open the store, even if this handle is not dropped. Reads may be refused from then on.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -330,7 +330,7 @@ pub enum Error {
         /// The store's directory.
         path: String,
     },
-    /// The directory has files of others, and no store.
+    /// The directory has foreign files, and no store.
     #[error("{path} is not a store: it contains {name}; choose an empty directory")]
     Foreign {
         /// The directory.
@@ -364,7 +364,7 @@ pub enum Error {
          --data-dir, or remove {path} to begin without any objects"
     )]
     Unfinished {
-        /// What the restore left.
+        /// The directory that the restore left.
         path: String,
     },
     /// A restore needs an empty directory.
@@ -372,7 +372,7 @@ pub enum Error {
     NotEmpty {
         /// The directory.
         path: String,
-        /// What it has.
+        /// The name of an entry in it.
         entry: String,
     },
     /// There is no store in the directory.

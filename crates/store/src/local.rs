@@ -186,8 +186,8 @@ impl Drop for Local {
 
 /// Replays the log to a follower until it is near the head, then passes it to the committer.
 fn follow(shared: &Shared, follower: Arc<dyn Follower>, jobs: &Sender<Job>) -> Result<(), Error> {
-    // Held until the committer has the follower, so that nothing it has yet to see is
-    // compacted.
+    // Held until the committer has the follower, so that nothing is compacted that the follower has
+    // yet to see.
     let pin = shared.horizon.pin_floor();
     let mut after = Revision(0);
     for _ in 0..REPLAY_ROUNDS_MAX {

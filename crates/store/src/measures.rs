@@ -1,4 +1,4 @@
-//! What the embedded store measures of its commits.
+//! The measures of the embedded store's commits.
 
 use pintle_measure::{Distribution, nanoseconds};
 

@@ -6,8 +6,9 @@
 //! It must not know which medium it is or what followers do with records.
 //!
 //! Invariants:
-//! - Above the floor the log has every revision; with a missing or damaged one no store opens.
-//! - What a compaction left when the process crashed is found, and removed by the next compaction.
+//! - Above the floor the log has every revision: a log with a missing or damaged one is refused.
+//! - The garbage that a compaction left when the process crashed is found, and the committer
+//!   removes it once the store is open.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Restoration: a new store that is filled with the records of a backup.
 //!
 //! The store is made beside its final name and gets that name when it is complete and on disk. A
-//! crash leaves nothing under the final name. What it leaves under the other name is refused by
-//! [`crate::open`] and replaced by the next restoration.
+//! crash leaves nothing under the final name. [`crate::open`] refuses the unfinished store that a
+//! crash leaves under the other name, and the next restoration replaces it.
 //!
 //! It must not know the format of backups.
 
@@ -34,7 +34,7 @@ pub struct Restoration {
     has_encrypted: bool,
 }
 
-/// Refuses a store's directory beside which an interrupted restoration left its own.
+/// Refuses a store's directory if an interrupted restoration left its directory beside it.
 pub fn refuse_unfinished(dir: &Path) -> Result<(), Error> {
     let unfinished = unfinished(dir);
     if unfinished.exists() {
@@ -48,8 +48,8 @@ fn unfinished(dir: &Path) -> PathBuf {
 }
 
 impl Restoration {
-    /// Begins a store that will be at `dir`, whose parent must be empty or not exist. What an
-    /// interrupted restoration left there is removed.
+    /// Begins a store that will be at `dir`, whose parent must be empty or not exist. Removes the
+    /// unfinished store that an interrupted restoration left there.
     pub fn begin(dir: &Path) -> Result<Self, Error> {
         let parent = match dir.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -142,7 +142,7 @@ impl Drop for Restoration {
     }
 }
 
-/// Refuses a directory that has anything but what an interrupted restoration left.
+/// Refuses a directory that has more than the unfinished store of an interrupted restoration.
 fn refuse_filled(parent: &Path, unfinished: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(parent).map_err(|e| failure(parent, e))? {
         let name = entry.map_err(|e| failure(parent, e))?.file_name();

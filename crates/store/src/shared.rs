@@ -122,7 +122,7 @@ impl Shared {
     }
 
     /// Gives a follower the next records after a revision: those of the state at `floor`, and all
-    /// newer ones. Returns the revision up to which it has them.
+    /// newer ones. Returns the revision up to which the follower has them.
     ///
     /// The caller keeps `floor` pinned.
     pub(crate) fn replay(

@@ -10,8 +10,8 @@ use crate::shared::Shared;
 use crate::stored_state::{LocalState, StoredState};
 use crate::{Durability, Error, damage};
 
-/// Returns the state of the store in a directory that no server has open. The directory is left as
-/// a server leaves it that starts and stops.
+/// Returns the state of the store in a directory that no server has open. Reading it changes the
+/// directory as starting and stopping a server would.
 pub fn stopped_state(dir: &Path) -> Result<Box<dyn StoredState>, Error> {
     refuse_unfinished(dir)?;
     if !directory::has_store(dir) {

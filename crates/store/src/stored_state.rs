@@ -1,4 +1,4 @@
-//! The state of a store at one revision, as it is stored: what a backup has.
+//! The state of a store at one revision, as it is stored: the content of a backup.
 //!
 //! Values stay in the form in which the medium has them. Encrypted values are never decrypted for a
 //! backup, and no key is needed to make one.
@@ -98,7 +98,7 @@ impl StoredState for LocalState {
     }
 }
 
-/// Reads the next records after a revision and keeps those that are visible at `at`. Returns the
+/// Reads the next records after a revision. Returns those that are visible at `at`, and the
 /// revision up to which it has read.
 fn portion(
     shared: &Shared,

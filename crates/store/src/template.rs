@@ -1,4 +1,4 @@
-//! Templates: encoded values with a hole for their revision.
+//! Templates: encoded values with a hole, in which the store writes the revision.
 //!
 //! An object's bytes contain its resource version, which is known only when the write has its
 //! revision. So a writer encodes the object with a hole, and the store fills it while it copies the

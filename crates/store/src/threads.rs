@@ -17,7 +17,7 @@ pub(crate) fn spawn(
         .map_err(|e| Error::Failed { reason: format!("no thread for {name}: {e}") })
 }
 
-/// Runs work on a separate thread, so that it does not block the caller's other requests.
+/// Runs work on a separate thread, so that it does not block the caller's thread.
 pub(crate) async fn on_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,

@@ -32,7 +32,7 @@ pub enum Layer {
     Sending,
 }
 
-/// All layers, in the order in which a request reaches them.
+/// All layers, in the order of the variants: about that in which a request reaches them.
 pub const LAYERS: [Layer; 15] = [
     Layer::Authentication,
     Layer::Impersonation,

@@ -1,4 +1,5 @@
-//! Where the time of a request goes: the sum of each layer, and the spans of a traced request.
+//! Measures where the time of a request goes: the sum of each layer, and the spans of a traced
+//! request.
 //!
 //! Must not know: what a layer does, HTTP, how spans are exported, names of metrics.
 //!

@@ -68,7 +68,7 @@ pub struct Finished {
     pub trace_id: u128,
     /// The `tracestate`, or `""`.
     pub state: Box<str>,
-    /// The client's span to which the server's own trace is related, but does not belong.
+    /// The client's span, which is of another trace, if the client's context is not trusted.
     pub link: Option<SpanContext>,
     /// The first one is the server's.
     pub spans: Vec<Span>,

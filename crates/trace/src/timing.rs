@@ -75,7 +75,7 @@ impl Timing {
         self.webhooks.lock().clone()
     }
 
-    /// Traces the request from now on. The first call counts.
+    /// Traces the request from now on. Only the first call has an effect.
     pub fn begin_trace(&self, trace: Trace) {
         let _ = self.trace.set(Box::new(trace));
     }

@@ -12,7 +12,8 @@ use crate::machine::random;
 use crate::webhooks::{Remote, Users, Webhooks, WithUsers};
 use crate::{Config, Error, Feature};
 
-/// The enabled plugins, the checks that are not plugins, and the measures of both.
+/// The chain of the enabled plugins and of the checks that are not plugins, and the measures of
+/// admission.
 pub(super) fn chain(
     config: &Config,
     authorization: &Authorization,
@@ -55,7 +56,8 @@ fn image_policy(
     Ok(Some(Box::new(ImagePolicyWebhook::new(policy.clone(), Box::new(remote)))))
 }
 
-/// A client that calls a plugin's webhooks with the credentials of its kubeconfig, if there is one.
+/// A client that calls a plugin's webhooks, with the credentials of the plugin's kubeconfig if the
+/// configuration names one.
 fn caller(
     plugin: &str,
     plugins: &Plugins,

@@ -15,7 +15,7 @@ use crate::{Config, EncryptionFile, Error};
 /// An etcd and the keys by which values are encrypted in it.
 pub struct BackupEtcd {
     opening: EtcdOpening,
-    /// Kept until the values are read or written, because plugins run in it.
+    /// Must live until the values are read or written, because it runs the clients of KMS plugins.
     encryption: Option<Encryption>,
 }
 

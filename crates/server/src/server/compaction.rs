@@ -14,8 +14,8 @@ const STEPS: u32 = 10;
 /// The shortest step.
 const STEP_MIN: Duration = Duration::from_millis(100);
 
-/// Compacts the cache, and the store if this server owns it, until the task is dropped. A shared
-/// etcd is compacted by one of its servers at an interval of its own.
+/// Compacts the cache, and the store if this server owns it, until the task is dropped. If servers
+/// share an etcd, one of them compacts the etcd, at another interval.
 pub(super) async fn run(registry: Arc<Registry>, window: Duration, owns_store: bool) {
     let mut timer = tokio::time::interval((window / STEPS).max(STEP_MIN));
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -94,8 +94,8 @@ impl Parts<'_> {
         self.start_leader_only(config, &mut lead);
     }
 
-    /// Joins the leader election if there may be other servers, and publishes this server's
-    /// address.
+    /// If there may be other servers, which share an etcd, publishes this server's address and
+    /// joins the leader election.
     fn join_election(
         &self,
         config: &Config,

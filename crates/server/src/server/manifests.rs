@@ -75,7 +75,7 @@ fn collect(text: &str, objects: &mut Vec<Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// The file, or the directory's files sorted by name.
+/// Returns the file itself, or the YAML and JSON files of the directory, sorted by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

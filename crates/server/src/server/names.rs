@@ -38,7 +38,8 @@ pub(super) fn dns_names(config: &Config) -> Vec<String> {
 }
 
 /// The addresses at which clients reach a server that listens on `bind`: `0.0.0.0` means all IPv4
-/// addresses, `::` all addresses.
+/// addresses, `::` all addresses. Link-local addresses are left out, and so are the loopback
+/// addresses, which every certificate has.
 fn of_machine(bind: IpAddr, all: Vec<IpAddr>) -> impl Iterator<Item = IpAddr> {
     let is_reachable = move |address: &IpAddr| match address {
         IpAddr::V4(address) => *address != Ipv4Addr::LOCALHOST && !address.is_link_local(),

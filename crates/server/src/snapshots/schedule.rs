@@ -38,7 +38,7 @@ pub(crate) async fn run(registry: Arc<Registry>, snapshots: Arc<Snapshots>) {
 /// How long it is until the next snapshot is due.
 fn until_due(folder: &Folder, interval: Duration) -> Duration {
     let Ok(Some(newest)) = folder.newest() else { return Duration::ZERO };
-    // A negative age is that of a clock that was set back: the snapshot counts as new.
+    // The age is negative if the clock was set back: the snapshot then counts as new.
     let age = Duration::from_micros(u64::try_from(now().unix_micros - newest).unwrap_or(0));
     interval.saturating_sub(age)
 }

@@ -1,6 +1,6 @@
-//! Chooses the serving certificate: by the client's server name (SNI), or by the server's address
-//! if there is none (upstream: apiserver/pkg/server/dynamiccertificates, named_certificates.go and
-//! tlsconfig.go).
+//! Chooses the serving certificate: by the server name that the client sends (SNI), or, if it sends
+//! none, by the server's address (upstream: apiserver/pkg/server/dynamiccertificates,
+//! named_certificates.go and tlsconfig.go).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::pki::ListenerCertificates;
 /// The certificates to choose from.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
-    /// By name in lower case (with `*` as the first label) or address.
+    /// By address or name in lower case; the first label of a name may be `*`.
     by_name: Arc<HashMap<String, Arc<CertifiedKey>>>,
     /// The certificate of other names.
     serving: Arc<CertifiedKey>,

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::otlp::{EXPORT, ExportRequest, ExportResponse};
 use crate::grpc::{Channel, framed};
 
-/// How many spans wait for the collector (upstream: `DefaultMaxQueueSize`).
+/// The most spans that wait for the collector (upstream: `DefaultMaxQueueSize`).
 const QUEUE_SPANS_MAX: usize = 2048;
 /// How many spans are sent together (upstream: `DefaultMaxExportBatchSize`). The last trace of a
 /// batch is not divided.
@@ -34,7 +34,7 @@ enum Outcome {
     Exported,
     /// The queue had no room for them, or was closed.
     Dropped,
-    /// The collector did not accept them.
+    /// The collector rejected them or could not be reached.
     Failed,
 }
 

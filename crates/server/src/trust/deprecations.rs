@@ -51,8 +51,8 @@ impl Deprecations {
 }
 
 impl DeprecationCounts {
-    /// Counts a request to `host`, whether it was answered or not, and annotates the audit event of
-    /// the request for which it was sent.
+    /// If a property was found: counts the request to `host`, whether it was answered or not, and
+    /// annotates the audit event of the client's request for which the server sent it.
     pub(crate) fn add(&self, found: Deprecations, host: &str) {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         for (is_found, count, id, reason) in [

@@ -18,9 +18,9 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 use super::algorithm::{Algorithm, check_signature};
 use super::deprecations::{Deprecations, has_san};
 
-/// The most signatures that are checked for a reason, as in Go.
+/// The most signatures that the search for a reason checks, as in Go.
 const SIGNATURES_MAX: usize = 100;
-/// The most alternative names that a text lists, as in Go.
+/// As in Go, a text lists the alternative names only if there are fewer than this.
 const NAMES_MAX: usize = 100;
 
 /// Why a certificate is refused.

@@ -79,7 +79,7 @@ fn label(code: Option<u16>) -> Cow<'static, str> {
 pub(crate) struct Conversions {
     /// Durations by failure type and result.
     pub(crate) outcomes: Series<2, Distribution>,
-    /// Durations by definition, source version, success and target version.
+    /// Durations by definition, source version, success and target version, if the versions differ.
     pub(crate) definitions: Series<4, Distribution>,
 }
 

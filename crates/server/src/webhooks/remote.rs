@@ -31,7 +31,7 @@ pub(crate) struct Remote {
     uri: Uri,
     /// `host:port`
     authority: String,
-    /// The name that its certificate must have.
+    /// The name that the server's certificate must have.
     name: String,
     /// The PEM of the trusted CAs, empty for the system's; `None` disables verification.
     trusted: Option<Vec<u8>>,
@@ -147,7 +147,7 @@ impl Remote {
         self.exchange(body).await
     }
 
-    /// Posts JSON, with a timeout, to a server whose response only acknowledges it.
+    /// Posts JSON, with a timeout, to a server whose response only acknowledges the request.
     pub(crate) async fn deliver(&self, body: Bytes, timeout: Duration) -> Result<(), Unanswered> {
         let answer = tokio::time::timeout(timeout, self.ask(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));

@@ -229,7 +229,8 @@ async fn openapi_has_the_documents_of_extensions_for_their_versions() {
     let listed = r#""apis/a.io":{"serverRelativeURL":"/openapi/v3/apis/a.io?hash=AB"}"#;
     let index = see(&server, "/openapi/v3", "application/json", listed).await;
     assert!(index.contains(r#""/openapi/v3/apis/a.io/v1?hash=CD""#), "{index}");
-    // The quote ends the hash: the hashes of this server's own documents are longer and may begin with EF.
+    // The quote ends the hash: the hashes of this server's own documents are longer and may begin
+    // with EF.
     assert!(!index.contains(r#"hash=EF""#), "documents of other paths are not merged");
     let (code, group) = get(&server, "/openapi/v3/apis/a.io?hash=AB").await;
     assert!(code == 200 && group.contains("/apis/a.io/"), "{code} {group}");

@@ -1,4 +1,5 @@
-//! Replacement of certificate files while the server runs. Upstream: `test/integration/apiserver/certreload`.
+//! Replacement of certificate files while the server runs. Upstream:
+//! `test/integration/apiserver/certreload`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,8 @@ fn serving(common_name: &str, dns_names: &[&str]) -> (String, String) {
 struct Client {
     provider: Arc<CryptoProvider>,
     identity: Option<Arc<CertifiedKey>>,
-    /// The subjects of the server's certificate and of the client authorities that the server names.
+    /// The subjects of the server's certificate and of the client authorities that the server
+    /// names.
     shown: Arc<Mutex<(String, Vec<String>)>>,
 }
 
@@ -251,7 +253,8 @@ async fn certreload_client_ca() {
     assert_eq!(whoami(&mut joe, &[]).await, (201, "joe".to_owned()));
     assert_eq!(whoami(&mut proxy, &ann).await.0, 401);
 
-    // The ConfigMap for extension API servers has old and new authorities, as another server may use the old.
+    // The ConfigMap for extension API servers has the old and the new authorities, because another
+    // server may still use the old ones.
     let map = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let lines = |authority: &Authority| authority.pem().lines().nth(2).unwrap().to_owned();
     let all = [&clients, &others, &proxies, &other_proxies].map(lines);
@@ -338,8 +341,8 @@ async fn certreload_sni_cert() {
     server.shutdown().await;
 }
 
-/// If clients and front proxies shared an authority, each client could claim to be any user. A reload refuses that
-/// as the start does.
+/// If clients and front proxies shared an authority, each client could claim to be any user. A
+/// reload refuses that as the start does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reload_refuses_an_authority_of_both_clients_and_front_proxies() {
     let files = Files::new();

@@ -1,4 +1,5 @@
-//! An HTTP client with the administrator's certificate, and a server with a pod on a node of the tests' kubelet.
+//! An HTTP client with the administrator's certificate, and a server with a pod on a node of the
+//! tests' kubelet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,8 @@ pub(crate) async fn send(server: &Running, request: Request<Full<Bytes>>) -> Res
     Connection::open(server).await.send(request).await
 }
 
-/// True if the response is cut off. If its body fails before the head is sent, there is no response at all.
+/// True if the response is cut off. If its body fails before the head is sent, there is no response
+/// at all.
 pub(crate) async fn breaks_off(server: &Running, path: &str) -> bool {
     let mut connection = Connection::open(server).await;
     let Ok(answer) = connection.try_send(request(Method::GET, path)).await else { return true };

@@ -24,7 +24,7 @@ async fn config_map(server: &Running, name: &str, owners: &Value, finalizers: &V
     let object = json!({"metadata": {
         "name": name, "ownerReferences": owners, "finalizers": finalizers}});
     create(server, CONFIG_MAPS, &object.to_string()).await;
-    // The garbage collector may have deleted one without an existing owner.
+    // The garbage collector may have deleted the ConfigMap already, if its owners do not exist.
     let created = get(server, name).await.unwrap_or_default();
     created["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }

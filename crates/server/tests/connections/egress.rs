@@ -184,7 +184,8 @@ impl Authority {
         (at, asked)
     }
 
-    /// A configuration that trusts proxies of this authority, with the client certificate of `client`.
+    /// A configuration that trusts proxies of this authority, with the client certificate of
+    /// `client`.
     fn tls(&self, client: &Self, server_name: Option<&str>) -> EgressTls {
         let (own, client) = (self.directory.path(), client.directory.path());
         EgressTls {

@@ -209,7 +209,8 @@ fn switch(mut request: Request<Incoming>) -> Response<Body> {
     answer
 }
 
-/// Responds with the client's subject, the request's method, URI and headers, and the length of its body.
+/// Responds with the client's subject, the request's method, URI and headers, and the length of its
+/// body.
 async fn echo(request: Request<Incoming>, shown: &str) -> Response<Body> {
     let (head, body) = request.into_parts();
     let length = body.collect().await.unwrap().to_bytes().len();

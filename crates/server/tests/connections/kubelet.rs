@@ -60,7 +60,7 @@ impl Connections {
     }
 }
 
-/// Counts a connection as open until it is dropped.
+/// Counts a connection as open until this is dropped.
 struct Open(Arc<Connections>);
 
 impl Open {
@@ -153,8 +153,9 @@ fn answer(request: Request<Incoming>, shown: &str, open: Arc<Open>) -> Response<
 
 const FLOOD: Bytes = Bytes::from_static(b"and more of the same\n");
 
-/// Switches protocols. The container `floods` sends without end, `echoes` sends back all bytes, and any other runs a
-/// command over SPDY. The header `x-seen` of the response lists the headers of the request.
+/// Switches protocols. The container `floods` sends without end, the container `echoes` and a
+/// forwarded port send back all bytes, and any other container runs a command over SPDY. The header
+/// `x-seen` of the response lists the headers of the request.
 fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
     let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
     let names = names.join(" ");
@@ -192,8 +193,8 @@ const STDIN: u8 = 3;
 const STDOUT: u8 = 5;
 const STDERR: u8 = 7;
 
-/// Runs a command that echoes its input and exits with the code that its name states. It implements only the part
-/// of SPDY that the tests need.
+/// Runs a command that echoes its input and exits with the code that is its name. If `waits`, it
+/// neither echoes nor exits. It implements only the part of SPDY that the tests need.
 async fn command(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     waits: bool,

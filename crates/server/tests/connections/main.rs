@@ -1,4 +1,5 @@
-//! Connections through the server to backends: kubelets, pods, and extension API servers, which the tests simulate.
+//! Connections through the server to backends: kubelets, pods, and extension API servers, which the
+//! tests simulate.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot connect fails")]
 

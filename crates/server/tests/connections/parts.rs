@@ -1,4 +1,5 @@
-//! The resource `parts` of the extension API server: list, watch, patch and delete as upstream's servers do them.
+//! The resource `parts` of the extension API server: list, watch, patch and delete as upstream's
+//! servers do them.
 
 use std::collections::BTreeMap;
 use std::io;

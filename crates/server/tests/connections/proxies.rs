@@ -168,7 +168,8 @@ async fn upgrades_are_proxied_without_their_query() {
     assert_eq!(echo(answer, b"any bytes").await, b"any bytes");
 }
 
-/// A backend that responds to an upgrade with a redirect must not make this server connect elsewhere with its rights.
+/// A backend that responds to an upgrade with a redirect must not make this server connect
+/// elsewhere with its rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2020_8559_redirects_of_upgrades_are_not_followed() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
@@ -183,7 +184,8 @@ async fn cve_2020_8559_redirects_of_upgrades_are_not_followed() {
     assert_eq!(victim.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
-/// A client that can write the addresses of nodes and pods must not reach the server's own network through it.
+/// A client that can write the addresses of nodes and pods must not reach the server's own network
+/// through it.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_3294_loopback_addresses_are_not_proxied() {
     let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);

@@ -20,7 +20,7 @@ async fn server(change: impl FnOnce(&mut Config)) -> Running {
     Server::start(config).await.unwrap()
 }
 
-/// The answer to a user with these groups.
+/// The response to a user with these groups who requests a snapshot.
 async fn answer_to(
     server: &Running,
     user: &str,

@@ -100,7 +100,8 @@ async fn requests_without_an_upgrade_are_refused() {
     assert!(code == 500 && text.contains(why), "{text}");
 }
 
-/// After a refused upgrade, a client must not send requests to the kubelet with the server's rights.
+/// After a refused upgrade, a client must not send requests to the kubelet with the server's
+/// rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2018_1002105_a_refused_upgrade_leaves_no_connection_to_the_kubelet() {
     let kubelet = Kubelet::start(false).await;

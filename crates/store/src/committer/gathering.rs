@@ -13,12 +13,12 @@ const BATCH_WRITES_MAX: usize = 1024;
 /// A batch takes no more writes after this many bytes of values: some milliseconds of disk time.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// With so many writers in the queue, more are likely to come soon, and a batch waits for them.
+/// With so many writers in a batch, more are likely to come soon, and the batch waits for them.
 const GATHERED_WRITERS_MIN: usize = 4;
 
-/// The times for which a batch waits: as long as the last commit took, at most the longest, and not
-/// at all after a commit that was faster than the shortest. A commit costs half a millisecond of
-/// processor time whether it has few records or many, so on busy processors larger batches leave
+/// The shortest and the longest time for which a batch waits. It waits as long as the last commit
+/// took, but not at all if that was less than the shortest time. A commit costs half a millisecond
+/// of processor time whether it has few records or many, so on busy processors larger batches leave
 /// more time for requests.
 const GATHERING_TIMES: RangeInclusive<Duration> =
     Duration::from_micros(100)..=Duration::from_micros(500);
@@ -50,7 +50,7 @@ impl Committer {
         }
     }
 
-    /// Waits for further writers. It sleeps, because to be woken by each of them would cost more
+    /// Waits for further writers. It sleeps, because waking up for each of them would cost more
     /// than the larger batch saves.
     fn wait_for_writers(&self) {
         if self.last_commit >= *GATHERING_TIMES.start() {

@@ -11,8 +11,8 @@ use crate::encoding;
 use crate::engine::{Batch, Failure, Moved};
 use crate::shared::Shared;
 
-/// The pause before a failed medium is reopened: the first one, and the longest one, because it
-/// doubles with each attempt. An attempt rewrites the whole file.
+/// The pause before a failed medium is reopened: it begins with the first constant and doubles with
+/// each attempt, up to the second. An attempt rewrites the files, so it must not be frequent.
 const REOPEN_FIRST: Duration = Duration::from_millis(100);
 const REOPEN_MAX: Duration = Duration::from_secs(30);
 
@@ -70,8 +70,8 @@ impl Committer {
         }
     }
 
-    /// Reopens the medium and finds out whether it has the failed batch: wholly, which becomes
-    /// visible, or not at all.
+    /// Reopens the medium and finds out whether it has the failed batch, wholly, or not at all. If
+    /// it has, the batch becomes visible.
     fn reopen(&mut self, batch: &mut Batch) -> Result<(), Failure> {
         let Shared { engine, horizon, .. } = &*self.shared;
         engine.reopen()?;

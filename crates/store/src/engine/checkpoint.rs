@@ -19,9 +19,9 @@ use super::journal::Found;
 use super::{Entry, Failure};
 use crate::Revision;
 
-/// A checkpoint is due when the records that it will write have this many bytes: enough of them
-/// that a transaction's own pages do not count, and few enough that reading the journal after a
-/// crash takes no time.
+/// A checkpoint is due when the records that it will write have this many bytes: enough that the
+/// pages that every transaction writes add little, and few enough that reading the journal after a
+/// crash takes hardly any time.
 const CHECKPOINT_BYTES: u64 = 256 << 10;
 
 /// The entries that the database does not have.
@@ -42,21 +42,21 @@ struct State {
     bytes: u64,
     /// The bytes of the records that were removed since the last [`Unapplied::take_removed`].
     removed: u64,
-    /// Whether a checkpoint is due. None is due after an opening, before the first commit.
+    /// Whether a checkpoint is due. [`Unapplied::resume`] makes none due, whatever the journal has.
     is_due: bool,
     /// Whether a checkpoint is in progress.
     is_busy: bool,
     halt: Option<Halt>,
 }
 
-/// Why no checkpoint begins.
+/// The reason why no checkpoint begins.
 #[derive(Clone, Debug)]
 enum Halt {
     /// The last one failed.
     Failed(Failure),
-    /// The database is being reopened, or that failed.
+    /// The database is being reopened, or reopening it failed.
     Reopening,
-    /// The store is closed, or the thread ended.
+    /// The store is closed, or the thread that makes checkpoints has ended.
     Closed,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Portion {
 }
 
 impl Unapplied {
-    /// Adds an entry that the journal has.
+    /// Adds an entry that the journal has durably.
     pub(super) fn push(&self, number: u64, entry: Entry) {
         let mut state = self.state.lock();
         state.bytes += entry.row_bytes();
@@ -81,7 +81,7 @@ impl Unapplied {
         }
     }
 
-    /// Returns an error if checkpoints have failed.
+    /// Returns an error with the reason if no checkpoint can begin.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.state.lock().check()
     }
@@ -90,7 +90,10 @@ impl Unapplied {
         self.state.lock().entries.is_empty()
     }
 
-    /// Waits until the database has everything.
+    /// Waits until the database has all entries.
+    ///
+    /// # Errors
+    /// A checkpoint failed, or none can begin.
     pub(super) fn settle(&self) -> Result<(), Failure> {
         let mut state = self.state.lock();
         while !state.entries.is_empty() {
@@ -107,8 +110,8 @@ impl Unapplied {
         std::mem::take(&mut self.state.lock().removed)
     }
 
-    /// Applies entries with `apply`, which returns the bytes of the removed records, until the store
-    /// is closed.
+    /// Applies entries with `apply`, which returns the bytes of the removed records, until the
+    /// store is closed.
     pub(super) fn run(&self, apply: impl Fn(&Portion) -> Result<u64, Failure>) {
         let _guard = Guard(self);
         while let Some(portion) = self.next() {
@@ -154,7 +157,7 @@ impl Unapplied {
         if matches!(state.halt, Some(Halt::Closed)) { state.check() } else { Ok(()) }
     }
 
-    /// Replaces the entries by those of a journal that was opened, and allows checkpoints.
+    /// Replaces the entries by those of a journal that was opened, and allows checkpoints again.
     pub(super) fn resume(&self, Found { entries, last }: Found) {
         let mut state = self.state.lock();
         let bytes = entries.iter().map(Entry::row_bytes).sum();
@@ -194,7 +197,8 @@ impl Unapplied {
         self.state.lock().garbage.contains(&revision)
     }
 
-    /// Returns the encoded records after a revision, and all revisions that are removed.
+    /// Returns the encoded records of the entries after a revision, and the revisions of all
+    /// records that the entries remove.
     pub(super) fn changes(&self, after: Revision) -> (Vec<(Revision, Bytes)>, HashSet<Revision>) {
         let state = self.state.lock();
         let rows = state.entries.iter().flat_map(|entry| &entry.rows);
@@ -219,7 +223,7 @@ impl State {
     }
 }
 
-/// Ends all waiting when the thread ends, even by a panic.
+/// Wakes all waiting threads when the thread of the checkpoints ends, even by a panic.
 struct Guard<'a>(&'a Unapplied);
 
 impl Drop for Guard<'_> {

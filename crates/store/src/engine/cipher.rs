@@ -1,8 +1,8 @@
 //! Encryption and decryption of values for a medium.
 //!
 //! Invariants:
-//! - A value is bound to its key and revision, if its encryption authenticates data at all: it can
-//!   neither stand in for another value nor for an older one.
+//! - If its encryption authenticates data at all, a value is bound to its key and revision: it
+//!   cannot stand in for the value of another key or another revision.
 //! - An encrypted value is never taken for a plain one, even without configured encryption.
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Rewriting of a database in the form of the current configuration.
 //!
 //! redb leaves the old content of unused pages in its file until it reuses them. So a store whose
-//! values must be encrypted, or encrypted otherwise, is written to a new file that replaces the old
-//! one: no old content is left in the directory.
+//! values must be encrypted, or encrypted by another configuration, is written to a new file that
+//! replaces the old one: no old content is left in the directory.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::database::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, SyncState, TrackedS
 use super::{Failure, Location};
 use crate::Revision;
 
-/// The bytes of records in one transaction.
+/// A transaction takes no more records after this many bytes.
 const PORTION_BYTES: usize = 8 << 20;
 
 /// Copies the records of a database to the replacement at its location, encoded by `cipher`.

@@ -33,24 +33,24 @@ const FLOOR: &str = "floor";
 /// The number of the journal's last entry that the database has.
 const APPLIED: &str = "journal";
 /// The fingerprint of the configuration by which all values in the file are encrypted, those in
-/// unused pages included; 0 or absent if that is unknown.
+/// unused pages included; 0 or absent if no single configuration is known to have encrypted them.
 pub(super) const ENCRYPTION: &str = "encryption";
 
-/// redb's cache, which is full once the log was read. Little is read back, because followers have
-/// the values; measured, 1 MiB to 32 MiB write equally fast.
+/// The size of redb's cache, which is full once the log was read. Little is read back, because
+/// followers have the values; in measurements, writes took equally long with 1 MiB to 32 MiB.
 pub(super) const CACHE_BYTES: usize = 1 << 20;
 
-/// The file is to be shrunk if it is larger than this and this many times as large as its records. redb
-/// reuses the space that compaction frees, but hardly returns any by itself. The factor is well
-/// above the ratio of a file in use, which grows by doubling and holds overwritten values until it
-/// is compacted.
+/// The file is to be shrunk if it is larger than the first constant, and as many times as large as
+/// its records as the second says. redb reuses the space that compaction frees, but hardly returns
+/// any by itself. The factor is well above the ratio of a file in use, which grows by doubling and
+/// holds overwritten values until it is compacted.
 const TRIM_BYTES_MIN: u64 = 64 << 20;
 const TRIM_FACTOR_MIN: u64 = 8;
 
 /// A log of records in a database.
 #[derive(Debug)]
 pub(super) struct LogDatabase {
-    /// `None` while the database is reopened, after that failed, and when it is closed.
+    /// `None` while the database is reopened, after reopening failed, and when it is closed.
     database: RwLock<Option<Open>>,
     /// The file's [`ENCRYPTION`] number.
     encryption: AtomicU64,
@@ -72,7 +72,7 @@ impl LogDatabase {
     pub(super) fn open(location: &dyn Location, is_on_disk: bool) -> Result<Self, Failure> {
         let is_new = location.is_new();
         let open = Open::at(location, is_on_disk)?;
-        // redb cannot open a database whose creation was interrupted.
+        // Not earlier, because redb cannot open a database whose creation was interrupted.
         if is_new {
             location.mark_complete()?;
         }
@@ -82,15 +82,15 @@ impl LogDatabase {
 
     /// Opens the database again after a failure, with its file rewritten.
     pub(super) fn reopen(&self, location: &dyn Location) -> Result<(), Failure> {
-        // After a failure redb writes nothing any more, and nothing when it closes.
+        // After a failure redb writes nothing any more, not even when it closes.
         drop(self.database.write().take());
         let open = Open::at(location, false)?;
         *self.database.write() = Some(open);
         Ok(())
     }
 
-    /// Commits entries in one transaction, of which `applied` is the journal's last one, if it is
-    /// not `None`. Returns the bytes of the removed records.
+    /// Commits entries in one transaction; `applied` is the number of the last one, or `None` if
+    /// they are not in the journal. Returns the bytes of the removed records.
     pub(super) fn commit(&self, entries: &[Entry], applied: Option<u64>) -> Result<u64, Failure> {
         let write = self.database()?.begin_write().map_err(failure)?;
         let mut removed = 0;
@@ -171,8 +171,8 @@ impl LogDatabase {
         self.database.read().as_ref().ok_or_else(not_open)?.number(name)
     }
 
-    /// Whether some bytes of the file may not be in the form in which the cipher, with which all
-    /// records were read, encodes them now.
+    /// Whether some bytes of the file may not be in the form in which the cipher encodes values
+    /// now. All records must have been read with this cipher before.
     pub(super) fn is_to_convert(&self, cipher: &Cipher) -> bool {
         let is_as_wanted = self.encryption.load(Ordering::Relaxed) == cipher.fingerprint();
         cipher.is_on() && (!is_as_wanted || cipher.found_stale())
@@ -213,7 +213,7 @@ impl LogDatabase {
         synced.is_synced()
     }
 
-    /// Locks the database open.
+    /// Returns the database, which is not closed or replaced while the guard lives.
     fn database(&self) -> Result<MappedRwLockReadGuard<'_, Database>, Failure> {
         let open = RwLockReadGuard::try_map(self.database.read(), |open| {
             open.as_ref().map(|open| &open.database)
@@ -225,7 +225,7 @@ impl LogDatabase {
 impl Open {
     fn at(location: &dyn Location, is_on_disk: bool) -> Result<Self, Failure> {
         let (storage, is_new) = (location.storage()?, location.is_new());
-        // redb would create a new database in it.
+        // redb would create a new database in an empty file.
         if !is_new && storage.len().map_err(failure)? == 0 {
             return Err(Failure("its database has lost its content: it has 0 bytes".to_owned()));
         }

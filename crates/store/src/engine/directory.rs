@@ -1,16 +1,17 @@
-//! The directory of a store: one process has it open, and it names its storage format.
+//! The directory of a store: at most one process has it open, and a file names its storage format.
 //!
-//! A directory is refused before anything in it is touched. A directory whose store was lost is
-//! never taken for a new one.
+//! A directory is refused before any of its files but `lock` is changed. A directory whose store
+//! was lost is never taken for a new one.
 //!
 //! It must not know what is in the database.
 //!
 //! Invariants:
 //! - `format` exists, durably, from the moment when the new database is complete; so a `format`
-//!   without a database or journal means that it was lost.
+//!   without a database or journal means that the missing file was lost.
 //! - `closed` exists only while no process has the store open, and only if the last one knew that
-//!   the whole database is on disk. It is never synchronised: a power failure may restore it, but
-//!   also clears the kernel's memory that it would otherwise be wrong about.
+//!   the whole store is on disk. Its removal is never synchronised: a power failure may restore the
+//!   file. It is right then, too, because the power failure has also cleared the page cache, whose
+//!   pages may differ from the disk.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -41,14 +42,14 @@ const FORMAT_FILE: &str = "format";
 const UNFINISHED_FORMAT_FILE: &str = "format.new";
 const FORMAT_PREFIX: &str = "pintle-store ";
 
-/// The database's file, and its name until the database is complete.
+/// The database's file, and the name of a new database or a replacement until it is complete.
 pub(super) const DATABASE: &str = "store.redb";
 const UNFINISHED_DATABASE: &str = "store.redb.new";
 
 /// The journal's file.
 pub(super) const JOURNAL: &str = "store.journal";
 
-/// Marks that the whole database is on disk.
+/// Marks that the whole store is on disk.
 const CLOSED: &str = "closed";
 
 /// Written to check whether the disk has room.
@@ -107,7 +108,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Refuses a format whose journal is missing, and adds a journal to one without it.
+    /// Refuses a directory whose journal is missing, and adds a journal to one of an old format.
     fn open_format(&self, format: u32) -> Result<(), Failure> {
         let with_journal = match format {
             OLD_FORMAT => FORMAT,
@@ -231,7 +232,7 @@ impl Location for Directory {
             Err(e) if e.kind() == ErrorKind::NotFound => false,
             Err(e) => return Err(failure(&path, e)),
         };
-        // Without synchronised writes, a failed synchronisation loses nothing.
+        // If writes are not synchronised, no synchronisation can have failed.
         Ok(closed || self.durability == Durability::System)
     }
 
@@ -320,7 +321,7 @@ pub(crate) fn has_store(path: &Path) -> bool {
     [FORMAT_FILE, DATABASE].iter().any(|name| path.join(name).exists())
 }
 
-/// Checks that a directory holds a complete store of a known format, without changing or locking it.
+/// Checks that a directory holds a complete store of a known format. Neither changes nor locks it.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     refuse_foreign(path)?;
     let mut has_journal = true;

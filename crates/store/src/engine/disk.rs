@@ -1,11 +1,11 @@
 //! The medium on disk: a database, and a journal before it (`docs/decisions/0014-journal.md`).
 //!
 //! A commit is durable when the journal has it. Checkpoints apply the journal's entries to the
-//! database, many at a time. Reads look at the entries that are not applied first.
+//! database, many at a time. Reads look first at the entries that are not applied yet.
 //!
 //! Invariants:
-//! - An entry is overwritten after the database has it durably.
-//! - Opening writes nothing to the database, so a full disk does not prevent it.
+//! - An entry is overwritten only after the database has it durably.
+//! - Opening the log applies no entry to the database, so a full disk does not prevent it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ pub(crate) struct DiskEngine {
     cipher: Cipher,
     journal: Mutex<Journal>,
     stored: Arc<Stored>,
-    /// The thread that applies entries; `None` when the engine is closed.
+    /// The thread that applies entries; `None` once the engine is closed.
     checkpoints: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The records: those of the database, and those that it does not have yet.
+/// The records: those in the database, and those that are only in the journal yet.
 #[derive(Debug)]
 struct Stored {
     database: LogDatabase,
@@ -73,8 +73,8 @@ impl DiskEngine {
         })
     }
 
-    /// Commits a batch to the database, after everything before it. Its revisions may be in any
-    /// order, and even below others.
+    /// Commits a batch to the database, after all earlier batches. Its revisions may be in any
+    /// order, and even below those of earlier batches.
     pub(crate) fn commit_directly(&self, batch: &Batch) -> Result<Moved, Failure> {
         self.apply(Entry::of(batch, &self.cipher)?)
     }
@@ -103,7 +103,8 @@ impl DiskEngine {
     /// false.
     fn scan_rows(&self, after: Revision, visitor: &mut RowVisitor<'_>) -> Result<(), Failure> {
         let Stored { database, unapplied } = &*self.stored;
-        // Read first: a record that is applied meanwhile is in the database when that is read.
+        // The entries are read before the database: a record that is applied in between is then
+        // found at least once.
         let (rows, garbage) = unapplied.changes(after);
         let mut last = after;
         let has_ended = database.scan(after, &mut |revision, bytes| {
@@ -156,7 +157,7 @@ impl Engine for DiskEngine {
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
         let Stored { unapplied, .. } = &*self.stored;
         let entry = Entry::of(batch, &self.cipher)?;
-        // Nobody waits for a batch that only removes records.
+        // A long entry is not written twice. Nobody waits for a batch that only removes records.
         if entry.size() > ENTRY_BYTES_MAX || entry.rows.is_empty() {
             return self.apply(entry);
         }

@@ -15,7 +15,7 @@ pub(super) struct Entry {
     pub(super) rows: Vec<(Revision, Bytes)>,
     /// The new floor, if it changes.
     pub(super) floor: Option<Revision>,
-    /// The records that are removed.
+    /// The revisions of the records that are removed.
     pub(super) garbage: Vec<Revision>,
 }
 
@@ -24,8 +24,8 @@ impl Entry {
     pub(super) fn of(batch: &Batch, cipher: &Cipher) -> Result<Self, Failure> {
         let encode = |record: &Record| Ok((record.revision, cipher.encode(record)?.into()));
         let rows = batch.records.iter().map(encode).collect::<Result<_, Failure>>()?;
-        // Read after the values were encrypted: if the configuration changed meanwhile, the number
-        // differs from that of the database, which then counts as mixed.
+        // The fingerprint is read after the values were encrypted: if the configuration changed
+        // meanwhile, it differs from that of the database, which then counts as mixed.
         let encryption = cipher.fingerprint();
         Ok(Self { encryption, rows, floor: batch.floor, garbage: batch.garbage.clone() })
     }
@@ -42,8 +42,8 @@ impl Entry {
     }
 
     /// Appends the fields, with big-endian numbers: encryption, whether there is a floor, floor,
-    /// number of removed records and their revisions, number of rows, and of each the revision, the
-    /// length and the bytes.
+    /// number of removed records and their revisions, number of rows, and the revision, length and
+    /// bytes of each row.
     pub(super) fn encode(&self, to: &mut Vec<u8>) -> Result<(), Failure> {
         to.extend_from_slice(&self.encryption.to_be_bytes());
         to.push(u8::from(self.floor.is_some()));
@@ -61,7 +61,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Decodes what [`Self::encode`] made; `None` if it is something else.
+    /// Decodes the bytes of [`Self::encode`]; `None` for other bytes.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let encryption = u64_of(&mut rest)?;

@@ -1,8 +1,8 @@
 //! Reads the database and the journal of a directory without changing the directory or locking it.
 //!
-//! Opening a store that was not closed changes its files: redb repairs the database, and the
-//! journal's entries are applied to it. Those writes go to overlays in memory, so the files stay as
-//! they are.
+//! Opening and closing a store that was not closed cleanly changes its files: redb repairs the
+//! database, and the journal's entries are applied to it. These writes go to overlays in memory, so
+//! the files stay as they are.
 //!
 //! It must not be used while a process has the store open: the file would change meanwhile.
 
@@ -21,7 +21,7 @@ use super::{Failure, Location};
 
 /// The unit of the overlay.
 const PAGE: u64 = 4096;
-/// The limit of the overlay in pages. A repair rewrites little.
+/// The most pages of an overlay. A repair and the journal's entries change few pages.
 const PAGES_MAX: usize = 64 << 10;
 
 /// A directory that is only read.
@@ -47,7 +47,7 @@ impl Location for ReadOnly {
     }
 
     fn journal(&self) -> Result<Box<dyn Medium>, Failure> {
-        // Stores of earlier versions have none.
+        // Stores of earlier versions have no journal.
         let path = if self.journal.exists() { &self.journal } else { Path::new("/dev/null") };
         Ok(Box::new(Overlay::of(path)?))
     }
@@ -111,7 +111,7 @@ impl Overlay {
         Ok(Self { file, overlay: Mutex::new(Pages { len, pages: BTreeMap::new() }) })
     }
 
-    /// Reads a page of the file; what is behind its end is zero.
+    /// Reads a page of the file; bytes behind the end of the file are zero.
     fn page(&self, number: u64) -> io::Result<Vec<u8>> {
         let mut page = vec![0; PAGE as usize];
         let mut filled = 0;

@@ -3,7 +3,7 @@
 //!
 //! A commit is one write at the end of the journal and one synchronisation, where a transaction of
 //! the database writes pages all over its file. Entries are written one after the other; when the
-//! database has all of them, the next entry is written at the begin of the file again. The file
+//! database has all of them, the next entry is written at the beginning of the file again. The file
 //! keeps its length meanwhile, because overwriting costs less than growing.
 //!
 //! It must not know what the database is.
@@ -11,8 +11,8 @@
 //! Invariants:
 //! - Entries are numbered without gaps, over all passes through the file. So an old entry is never
 //!   taken for a new one.
-//! - An entry is written after the one before it is on disk. So only the last one can be torn, and
-//!   anything else that cannot be read is damage: the store is not opened without it.
+//! - An entry is written only after the one before it is on disk. So only the last entry can be
+//!   torn, and anything else that cannot be read is damage: the store then refuses to open.
 
 mod sectors;
 
@@ -22,19 +22,19 @@ use super::rewrite::{Medium, rewrite};
 use super::{Entry, Failure};
 use sectors::Sectors;
 
-/// The length of the journal, and of a step in which it grows to it, in bytes.
+/// The longest journal, and the steps in which the file grows, in bytes.
 const LENGTH_MAX: u64 = 4 << 20;
 const GROWTH: u64 = 256 << 10;
 
-/// The longest entry, in bytes of its contents. A longer one would be written twice for little: it
-/// is as cheap to commit it to the database.
+/// The longest entry, in bytes of its contents. Committing a longer one to the database directly
+/// costs no more time, and writes its bytes once instead of twice.
 pub(super) const ENTRY_BYTES_MAX: usize = 256 << 10;
 
 /// An open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     medium: Box<dyn Medium>,
-    /// The length of the file, which is full of sectors that were written.
+    /// The length of the file. All of its sectors were written: with entries or with zeros.
     length: u64,
     /// The position of the next entry.
     end: u64,
@@ -43,19 +43,19 @@ pub(super) struct Journal {
     has_failed: bool,
 }
 
-/// What a journal held when it was opened.
+/// The contents of a journal when it was opened.
 pub(super) struct Found {
     /// The entries that the database does not have, in order. An empty one stands for an entry
     /// that is torn, so that its number is not used again.
     pub(super) entries: Vec<Entry>,
-    /// The number of the last one, or of the last one that the database has.
+    /// The number of the last of these entries; without any, of the last one that the database has.
     pub(super) last: u64,
 }
 
 impl Journal {
     /// Opens the journal beside a database that has all entries up to the number `applied`. Unless
-    /// everything is known to be on disk, its contents are made durable before they are read. The
-    /// next entry has room after a [`Self::restart`].
+    /// everything is known to be on disk, its contents are made durable before they are read. No
+    /// entry has room until [`Self::restart`] or [`Self::clear`].
     pub(super) fn open(
         medium: Box<dyn Medium>,
         is_on_disk: bool,
@@ -68,7 +68,8 @@ impl Journal {
         medium.read(0, &mut bytes).map_err(failure)?;
         let found = sectors::read(&bytes, applied)?;
         let (length, last) = (bytes.len() as u64, found.last);
-        // A torn entry may follow the last whole one.
+        // The end is not known, because a torn entry may follow the last whole one: the journal
+        // counts as full.
         Ok((Self { medium, length, end: LENGTH_MAX, last, has_failed: false }, found))
     }
 
@@ -96,8 +97,8 @@ impl Journal {
         self.end + sectors::length(entry) <= LENGTH_MAX
     }
 
-    /// Writes the next entry and synchronises it. After a failure the journal takes no entries: it
-    /// must be opened again.
+    /// Writes the next entry and synchronises it. After a failure the journal takes no more
+    /// entries: it must be opened again.
     pub(super) fn append(&mut self, entry: &Entry) -> Result<(), Failure> {
         if self.has_failed {
             return Err(Failure("its journal has failed before".to_owned()));

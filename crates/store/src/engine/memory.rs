@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use super::{Batch, Engine, Failure, Moved, Visitor};
 use crate::{Record, Revision, encoding};
 
-/// A log in memory. It shares the bytes that its readers get.
+/// A log in memory. Readers get its bytes without a copy.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryEngine {
     log: RwLock<Log>,

@@ -25,7 +25,7 @@ const BLOCK: usize = 4096;
 /// The size of one read or write.
 const CHUNK: usize = 256 * BLOCK;
 
-/// The storage of a database, with what a rewrite needs in addition.
+/// The storage of a database or a journal, with the method that a rewrite needs in addition.
 pub(crate) trait Medium: StorageBackend {
     /// Returns the end of the hole at a position, in which nothing is stored and zeros are read.
     /// Returns the position itself if there is no hole.
@@ -42,8 +42,8 @@ pub(super) fn rewrite(medium: &(impl Medium + ?Sized)) -> io::Result<()> {
     medium.sync_data()
 }
 
-/// Reads a range and writes it in place, without filling its holes: that needs space, which a full
-/// disk does not have.
+/// Reads a range and writes it in place, without filling its holes: filling them needs space, which
+/// a full disk does not have.
 fn copy(medium: &(impl Medium + ?Sized), part: Range<u64>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut hole_end = 0;

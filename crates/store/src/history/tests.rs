@@ -1,6 +1,7 @@
 use super::*;
 
-/// Returns the floors that `add` returns during `writes`, which are counts and bytes.
+/// Returns the floors that `add` returns, each with the newest revision then. Each of `writes` is a
+/// number of changes and the bytes of each.
 fn floors(bytes_max: u64, writes: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut history = History::new(bytes_max);
     let mut newest = 0;
@@ -17,7 +18,7 @@ fn floors(bytes_max: u64, writes: &[(u64, u64)]) -> Vec<(u64, u64)> {
 
 #[test]
 fn the_oldest_part_is_dropped_when_the_bound_is_exceeded() {
-    // Parts of 11 bytes: the first to pass a sixteenth of 160.
+    // A part has 11 bytes, because a part ends when it has more than a sixteenth of 160.
     assert_eq!(floors(160, &[(160, 1)]), []);
     assert_eq!(floors(160, &[(183, 1)]), [(161, 11), (172, 22), (183, 33)]);
     // A change as large as the bound can replace all others.

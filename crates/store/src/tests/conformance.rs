@@ -444,8 +444,8 @@ fn start_writers(
     (0..16).map(writer).collect()
 }
 
-/// Waits for some writes after a revision, and returns the head. Each follower gets every write, so their
-/// number is bounded however fast they begin.
+/// Waits for some writes after a revision, and returns the head. Each follower gets every write, so
+/// this bounds the number of followers, however fast they begin.
 async fn advanced(store: &Arc<dyn Store>, since: Revision) -> Revision {
     const WRITES: u64 = 25;
     while store.head().0 < since.0 + WRITES {

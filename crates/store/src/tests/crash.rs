@@ -42,7 +42,8 @@ fn value(item: &str, number: u64) -> Template {
 }
 
 impl Effect {
-    /// Reads the fact of a record and checks its value against the write with its number.
+    /// Reads the effect in a record, and checks the value against that of the write with its
+    /// number.
     fn of(record: &Record) -> Self {
         let text = String::from_utf8(record.value().to_vec()).unwrap();
         let number = text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -51,7 +52,7 @@ impl Effect {
         Self { item: record.key.item.to_string(), number, kind: format!("{:?}", record.kind) }
     }
 
-    /// Parses the revision and the fact in a line of the child's output.
+    /// Parses the revision and the effect in a line of the child's output.
     fn parse(line: &str) -> Option<(u64, Self)> {
         let mut words = line.split("ack ").nth(1)?.split(' ');
         let revision = words.next()?.parse().ok()?;
@@ -125,7 +126,7 @@ fn killed_after(dir: &TempDir, count: u64) -> BTreeMap<u64, Effect> {
     acknowledged
 }
 
-/// Returns the revisions of the live values after some facts.
+/// Returns the revisions of the live values after some effects.
 fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Effect)>) -> Vec<u64> {
     let mut items = BTreeMap::new();
     for (revision, fact) in facts {
@@ -137,7 +138,7 @@ fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Effect)>) -> Vec<u64> {
     items.into_values().collect()
 }
 
-/// Opens the store as another process would and checks it; `known` has the facts of every revision
+/// Opens the store as another process would and checks it; `known` has the effect of every revision
 /// seen so far.
 fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Effect>, known: &mut BTreeMap<u64, Effect>) {
     let runtime: Runtime = Builder::new_current_thread().build().unwrap();

@@ -183,7 +183,7 @@ async fn a_directory_with_foreign_files_is_refused() {
         assert_eq!(open(dir.path()).err(), Some(expected));
         assert_eq!(contents(dir.path()), [(name.to_owned(), b"theirs".to_vec())]);
     }
-    // Next to a store, foreign files are allowed: a copy, or what an editor left.
+    // Next to a store, foreign files are allowed: a copy, or a file that an editor left.
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()).unwrap());
     fs::write(dir.path().join("store.redb.old"), "theirs").unwrap();

@@ -1,6 +1,7 @@
-//! Failing disks and power failures, by seed, while a store is encrypted in place, changes its key, and is
-//! decrypted. No committed write is lost. After the encryption no plain value is in any image of a file: what is
-//! read, what is on disk, what is still to be written, and what a crash leaves of a conversion.
+//! Failing disks and power failures, by seed, while a store is encrypted in place, changes its key,
+//! and is decrypted. No committed write is lost. After the encryption no plain value is in any
+//! image of a file: the one that is read, the one on disk, the writes that are not on disk yet, and
+//! the replacement that a crash leaves during a conversion.
 //!
 //! `PINTLE_POWER_SEEDS=20000` runs more seeds than the default.
 
@@ -22,7 +23,7 @@ pub(super) struct Keyed {
 const PREFIX: &[u8] = b"k8s:enc:";
 
 impl Keyed {
-    /// Returns it as the engine takes it.
+    /// Returns a transformer with these keys, as the engine takes it.
     pub(super) fn transformer(writes: u8, reads: &'static [u8]) -> Option<Arc<dyn Transformer>> {
         Some(Arc::new(Self { writes, reads }))
     }

@@ -1,6 +1,6 @@
-//! Media that fail. No write is acknowledged or visible, and nothing is written until the medium
-//! works again. What was acknowledged before is readable at once, after the medium recovered, and
-//! after a restart.
+//! Media that fail. After the failure no write is acknowledged or becomes visible, and nothing is
+//! written until the medium works again. Writes that were acknowledged before are readable at once,
+//! after the medium recovered, and after a restart.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::At;
 use crate::conformance::CommitOne as _;
 use crate::engine::{Batch, DiskEngine, Engine, Failure, MemoryEngine, Moved, Visitor};
 
-/// What a medium does at its failing commit.
+/// How a medium behaves at the commit that fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     /// It does nothing and reports the failure.
@@ -280,7 +280,7 @@ async fn storage_that_fails_at_any_call() {
     }
 }
 
-/// One small commit after the other is one synchronisation each, whatever the database does.
+/// Each small commit needs one synchronisation, whatever the database does.
 #[tokio::test]
 async fn a_commit_is_one_synchronisation() {
     let storage = Storage::default();

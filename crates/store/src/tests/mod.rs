@@ -6,10 +6,12 @@
 //! - `faults`: media that fail at any point.
 //! - `power`: storage that loses or tears unsynchronised writes, even after failed
 //!   synchronisations.
-//! - `encrypted`: the same while a store is encrypted in place and changes its key.
+//! - `encrypted`: the same failures while a store is encrypted in place and changes its key.
 //! - `crash`: a process that is killed while 64 threads write.
 //! - `backup`: states as they are stored, and stores that are made of them.
 //! - `directory`: who may open a directory.
+//! - `inspection`: checks of a store that is only read.
+//! - `storage`: the failing storage in memory of `faults`, `power` and `encrypted`.
 
 mod backup;
 mod crash;

@@ -1,6 +1,6 @@
 //! Failing disks and power failures, by seed. Afterwards any part of the unsynchronised writes is
 //! on disk: whole, torn or not at all. The medium must hold the state of its last commit or of the
-//! one in progress. What it was found to hold once, it must hold from then on, even after a failed
+//! one in progress. A state that was read from it once must stay, even after a failed
 //! synchronisation and a later power failure.
 //!
 //! `PINTLE_POWER_SEEDS=20000` runs more seeds than the default.
@@ -22,7 +22,7 @@ pub(super) struct Model {
     pub(super) newest: Revision,
 }
 
-/// What is in every value that is not short.
+/// A part of every value that is not empty.
 pub(super) const PLAIN: &[u8] = b"-plain-";
 
 impl Model {

@@ -1,9 +1,10 @@
 //! Storage in memory that fails as disks do under Linux: with errors, or by a power failure.
 //!
-//! It has three contents: the data on disk, the data in the kernel's memory, which readers see, and the
-//! part of it that is not written yet (`dirty`). After a failed synchronisation, any part of the dirty
-//! data is on disk, and all of it counts as written. Readers see it until the kernel drops it from
-//! memory, which can happen at any moment, and no later synchronisation writes it.
+//! A file has three contents: the data on disk, the data in the kernel's memory, which readers see,
+//! and the part of the latter that is not written yet (`dirty`). After a failed synchronisation,
+//! any part of the dirty data is on disk, and all of it counts as written. Readers see the dirty
+//! data until the kernel drops it from memory, which can happen at any moment, and no later
+//! synchronisation writes it.
 
 use std::io::{self, BufRead as _};
 use std::sync::Arc;
@@ -48,9 +49,9 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// What survives any power failure.
+    /// The content that survives any power failure.
     disk: Vec<u8>,
-    /// What is read.
+    /// The content that is read.
     memory: Vec<u8>,
     /// The changes since the last synchronisation.
     dirty: Vec<Change>,
@@ -226,7 +227,7 @@ impl State {
             }
             (Some(_), Change::Length(_)) => return Err(full()),
             (Some(_), Change::Write { offset, bytes }) => {
-                // The kernel copies whole pages or fails.
+                // A write that fails has copied some whole sectors.
                 let end = (offset + bytes.len() / 2) / SECTOR * SECTOR;
                 Change::Write { offset, bytes: bytes[..end.saturating_sub(offset)].to_vec() }
             }
@@ -241,7 +242,7 @@ impl State {
 impl File {
     /// Writes any part of the dirty data to disk; the rest is never written.
     fn write_some(&mut self, random: &mut Random, is_resized: impl Fn(&mut Random, u64) -> bool) {
-        // Between hardly anything and nearly everything.
+        // In tenths: from nothing to everything.
         let odds = random.below(11);
         let Self { disk, dirty, .. } = self;
         for change in dirty.drain(..) {
@@ -419,8 +420,8 @@ fn write(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     image[offset..end].copy_from_slice(bytes);
 }
 
-/// Whether some bytes are a part of others. The C library looks for the first byte: a loop of a debug build
-/// takes most of a test's time.
+/// Whether `bytes` is a part of `image`. The standard library's optimised code looks for the first
+/// byte: a loop in a debug build would take most of a test's time.
 fn is_part(bytes: &[u8], mut image: &[u8]) -> bool {
     let Some((first, rest)) = bytes.split_first() else { return true };
     while let Ok(1..) = image.skip_until(*first) {

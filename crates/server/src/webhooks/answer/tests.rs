@@ -94,7 +94,8 @@ fn prevented(quoted: &str) -> String {
     format!("an error on the server ({quoted}) has prevented the request from succeeding")
 }
 
-/// A webhook cannot make the server send requests to other servers and read their responses in the log.
+/// A webhook cannot make the server send requests to other servers and read their responses in the
+/// log.
 #[test]
 fn cve_2020_8561_redirects_are_followed_to_the_same_server_only() {
     let to = |code: u16, location: &'static str| {

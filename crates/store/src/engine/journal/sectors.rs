@@ -13,7 +13,7 @@ use crate::engine::{Entry, Failure};
 pub(super) const SECTOR: usize = 512;
 
 /// The bytes of a sector before its part of the contents: the entry's number (8) and length (4),
-/// the sector's index in the entry (4), and their checksum (4).
+/// the sector's index in the entry (4), and the checksum of these fields (4).
 const HEADER: usize = 20;
 const PART: usize = SECTOR - HEADER;
 
@@ -87,8 +87,8 @@ impl Header {
 /// Finds the entries in a journal's file that follow the entry `applied`.
 ///
 /// # Errors
-/// The file is damaged: it lacks an entry that was written before another one, or a whole entry
-/// does not have its checksum.
+/// The file is damaged: it lacks an entry that was written before another one, a whole entry does
+/// not have its checksum, or the header of a sector does not.
 pub(super) fn read(bytes: &[u8], applied: u64) -> Result<Found, Failure> {
     let sectors: Vec<&[u8]> = bytes.chunks_exact(SECTOR).collect();
     let headers = sectors.iter().map(|sector| Header::decode(sector));
@@ -116,7 +116,8 @@ pub(super) fn read(bytes: &[u8], applied: u64) -> Result<Found, Failure> {
         (at, last) = (end, Some(first.number));
     }
     let whole = last.unwrap_or(0).max(applied);
-    // The entry after the last whole one may be torn. Later ones were never begun.
+    // The entry after the last whole one may be torn. No later one was begun, unless an entry is
+    // damaged.
     let begun = headers.iter().flatten().map(|header| header.number).max().unwrap_or(0).max(whole);
     if begun > whole + 1 {
         return Err(missing(whole + 1));
@@ -125,7 +126,7 @@ pub(super) fn read(bytes: &[u8], applied: u64) -> Result<Found, Failure> {
     Ok(Found { entries, last: begun })
 }
 
-/// Whether all sectors of an entry are there.
+/// Whether all sectors of an entry are there, judged by their headers.
 fn is_whole(first: Header, headers: &[Option<Header>]) -> bool {
     let expected = (0..).map(|index| Some(Header { index, ..first }));
     let count = count(first.length as usize);

@@ -6,7 +6,7 @@ use super::sectors::{SECTOR, Sectors, read};
 use super::*;
 use crate::Revision;
 
-/// The length of a record that makes an entry of a number of sectors.
+/// Returns an entry that fills this many sectors; its record has the entry's number as revision.
 fn entry(number: u64, sectors: usize) -> Entry {
     let bytes = Bytes::from(vec![number as u8; sectors * 480 - 60]);
     Entry {
@@ -17,7 +17,7 @@ fn entry(number: u64, sectors: usize) -> Entry {
     }
 }
 
-/// Returns a file with entries of these lengths in sectors, the first of which has a number.
+/// Returns a file with entries of these lengths in sectors, which are numbered from `first`.
 fn file(first: u64, lengths: &[usize]) -> Vec<u8> {
     let numbered = (first..).zip(lengths);
     let mut file = Vec::new();
@@ -47,7 +47,7 @@ fn entries_are_read_as_they_were_written() {
     assert_eq!(read(&[], 3).unwrap().last, 3);
 }
 
-/// An old pass is longer or shorter than the new one, which ends in the middle of an entry of it.
+/// The old pass is longer or shorter than the new one, which may end in the middle of an old entry.
 #[test]
 fn old_entries_are_not_taken_for_new_ones() {
     for old in [&[4, 4, 4, 4][..], &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], &[2]] {
@@ -64,7 +64,7 @@ fn old_entries_are_not_taken_for_new_ones() {
     }
 }
 
-/// Any sectors of the last entry are missing: they are zero, or of an old pass.
+/// Any of the last entry's sectors are missing: they are zero, or of an old pass.
 #[test]
 fn a_torn_last_entry_is_left_out_and_its_number_is_not_used_again() {
     let whole = file(7, &LENGTHS);
@@ -95,8 +95,8 @@ fn a_missing_entry_before_others_is_damage() {
     assert!(read(&whole, 5).is_err(), "the database lacks entry 6");
 }
 
-/// A changed byte anywhere is found, the last entry included. Behind the contents of an entry, bytes
-/// mean nothing.
+/// A changed byte is found in every entry, also in the last one. The zeros that fill the last
+/// sector of an entry are not checked.
 #[test]
 fn a_changed_byte_is_damage() {
     let whole = file(7, &LENGTHS);
