@@ -25,7 +25,7 @@ use crate::Revision;
 const CHECKPOINT_BYTES: u64 = 256 << 10;
 
 /// The entries that the database does not have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Unapplied {
     state: Mutex<State>,
     changed: Condvar,
@@ -34,6 +34,9 @@ pub(super) struct Unapplied {
 #[derive(Debug, Default)]
 struct State {
     entries: VecDeque<Entry>,
+    /// How many of the entries, from the front, the journal had when the store was opened. The
+    /// store never counted the records that they remove.
+    recovered: usize,
     /// The records that the entries remove.
     garbage: HashSet<Revision>,
     /// The number of the last entry that was added.
@@ -42,7 +45,7 @@ struct State {
     bytes: u64,
     /// The bytes of the records that were removed since the last [`Unapplied::take_removed`].
     removed: u64,
-    /// Whether a checkpoint is due. [`Unapplied::resume`] makes none due, whatever the journal has.
+    /// Whether a checkpoint is due. Opening the journal makes none due, whatever the journal has.
     is_due: bool,
     /// Whether a checkpoint is in progress.
     is_busy: bool,
@@ -68,6 +71,12 @@ pub(super) struct Portion {
 }
 
 impl Unapplied {
+    /// Makes it of the entries of a journal that was opened with the store.
+    pub(super) fn of(found: Found) -> Self {
+        let state = State { recovered: found.entries.len(), ..State::of(found) };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
     /// Adds an entry that the journal has durably.
     pub(super) fn push(&self, number: u64, entry: Entry) {
         let mut state = self.state.lock();
@@ -125,7 +134,9 @@ impl Unapplied {
                         state.garbage.remove(revision);
                     }
                     state.bytes -= portion.entries.iter().map(Entry::row_bytes).sum::<u64>();
-                    state.removed += removed;
+                    if std::mem::take(&mut state.recovered) == 0 {
+                        state.removed += removed;
+                    }
                 }
                 Err(failure) => state.halt = Some(Halt::Failed(failure)),
             }
@@ -142,8 +153,7 @@ impl Unapplied {
             }
             if state.is_due && state.halt.is_none() {
                 (state.is_due, state.is_busy) = (false, true);
-                let entries = state.entries.iter().cloned().collect();
-                return Some(Portion { entries, last: state.last });
+                return Some(state.portion());
             }
             self.changed.wait(&mut state);
         }
@@ -157,13 +167,11 @@ impl Unapplied {
         if matches!(state.halt, Some(Halt::Closed)) { state.check() } else { Ok(()) }
     }
 
-    /// Replaces the entries by those of a journal that was opened, and allows checkpoints again.
-    pub(super) fn resume(&self, Found { entries, last }: Found) {
+    /// Replaces the entries by those of a journal that was opened again, and allows checkpoints
+    /// again.
+    pub(super) fn resume(&self, found: Found) {
         let mut state = self.state.lock();
-        let bytes = entries.iter().map(Entry::row_bytes).sum();
-        let garbage = entries.iter().flat_map(|entry| &entry.garbage).copied().collect();
-        let (entries, removed) = (entries.into(), state.removed);
-        *state = State { entries, garbage, last, bytes, removed, ..State::default() };
+        *state = State { removed: state.removed, ..State::of(found) };
     }
 
     /// Ends [`Self::run`].
@@ -213,6 +221,19 @@ impl Unapplied {
 }
 
 impl State {
+    fn of(Found { entries, last }: Found) -> Self {
+        let bytes = entries.iter().map(Entry::row_bytes).sum();
+        let garbage = entries.iter().flat_map(|entry| &entry.garbage).copied().collect();
+        Self { entries: entries.into(), garbage, last, bytes, ..Self::default() }
+    }
+
+    /// Returns the entries of the next checkpoint: all, but those of the opening are applied alone.
+    fn portion(&self) -> Portion {
+        let count = if self.recovered > 0 { self.recovered } else { self.entries.len() };
+        let entries = self.entries.iter().take(count).cloned().collect();
+        Portion { entries, last: self.last - (self.entries.len() - count) as u64 }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         match &self.halt {
             None => Ok(()),
@@ -232,5 +253,38 @@ impl Drop for Guard<'_> {
         state.is_busy = false;
         state.halt = Some(Halt::Closed);
         self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(revision: u64) -> Entry {
+        let rows = vec![(Revision(revision), Bytes::from_static(b"record"))];
+        Entry { rows, garbage: vec![Revision(revision - 1)], ..Entry::default() }
+    }
+
+    /// The store does not count the records that the entries of its opening remove, so they must not
+    /// be subtracted later.
+    #[test]
+    fn removals_are_counted_unless_they_were_in_the_journal_at_the_opening() {
+        let unapplied = Unapplied::of(Found { entries: vec![entry(5), entry(6)], last: 12 });
+        let portions = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                unapplied.run(|portion| {
+                    portions.lock().push((portion.entries.len(), portion.last));
+                    Ok(100)
+                });
+            });
+            unapplied.push(13, entry(7));
+            assert!(unapplied.removes(Revision(6)) && unapplied.read(Revision(6)).is_some());
+            unapplied.settle().unwrap();
+            assert_eq!(unapplied.take_removed(), 100);
+            assert!(unapplied.is_empty() && !unapplied.removes(Revision(6)));
+            unapplied.close();
+        });
+        assert_eq!(*portions.lock(), [(2, 12), (1, 13)]);
     }
 }

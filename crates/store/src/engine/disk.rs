@@ -58,8 +58,7 @@ impl DiskEngine {
         let is_on_disk = location.mark_open()?;
         let database = LogDatabase::open(&location, is_on_disk)?;
         let (journal, found) = recover(&location, &database, is_on_disk)?;
-        let stored = Arc::new(Stored { database, unapplied: Unapplied::default() });
-        stored.unapplied.resume(found);
+        let stored = Arc::new(Stored { database, unapplied: Unapplied::of(found) });
         let thread = {
             let stored = stored.clone();
             spawn("store-checkpoint", move || stored.unapplied.run(|portion| stored.apply(portion)))

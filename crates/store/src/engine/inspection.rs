@@ -100,6 +100,8 @@ struct Overlay {
 #[derive(Debug)]
 struct Pages {
     len: u64,
+    /// The bytes of the file that are read. Those behind a shorter length are not read again.
+    file_len: u64,
     /// The changed pages by their number.
     pages: BTreeMap<u64, Vec<u8>>,
 }
@@ -108,15 +110,17 @@ impl Overlay {
     fn of(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| failure(path, error))?;
         let len = file.metadata().map_err(|error| failure(path, error))?.len();
-        Ok(Self { file, overlay: Mutex::new(Pages { len, pages: BTreeMap::new() }) })
+        Ok(Self { file, overlay: Mutex::new(Pages { len, file_len: len, pages: BTreeMap::new() }) })
     }
 
-    /// Reads a page of the file; bytes behind the end of the file are zero.
-    fn page(&self, number: u64) -> io::Result<Vec<u8>> {
+    /// Reads a page of the file; bytes from `file_len` on are zero.
+    fn page(&self, number: u64, file_len: u64) -> io::Result<Vec<u8>> {
         let mut page = vec![0; PAGE as usize];
+        let start = number * PAGE;
+        let length = file_len.saturating_sub(start).min(PAGE) as usize;
         let mut filled = 0;
-        while filled < page.len() {
-            match self.file.read_at(&mut page[filled..], number * PAGE + filled as u64)? {
+        while filled < length {
+            match self.file.read_at(&mut page[filled..length], start + filled as u64)? {
                 0 => break,
                 count => filled += count,
             }
@@ -140,7 +144,7 @@ impl StorageBackend for Overlay {
             let count = (PAGE as usize - start).min(out.len() - done);
             let read = match overlay.pages.get(&number) {
                 Some(page) => page[start..start + count].to_vec(),
-                None => self.page(number)?[start..start + count].to_vec(),
+                None => self.page(number, overlay.file_len)?[start..start + count].to_vec(),
             };
             out[done..done + count].copy_from_slice(&read);
             done += count;
@@ -149,7 +153,11 @@ impl StorageBackend for Overlay {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.overlay.lock().len = len;
+        let mut overlay = self.overlay.lock();
+        (overlay.len, overlay.file_len) = (len, overlay.file_len.min(len));
+        let (last, end) = split(len);
+        overlay.pages.retain(|number, _| *number <= last);
+        overlay.pages.get_mut(&last).into_iter().for_each(|page| page[end..].fill(0));
         Ok(())
     }
 
@@ -167,7 +175,7 @@ impl StorageBackend for Overlay {
                 if overlay.pages.len() >= PAGES_MAX {
                     return Err(io::Error::other("its repair would change too much of it"));
                 }
-                let page = self.page(number)?;
+                let page = self.page(number, overlay.file_len)?;
                 overlay.pages.insert(number, page);
             }
             if let Some(page) = overlay.pages.get_mut(&number) {
