@@ -20,7 +20,7 @@ pub(crate) fn now() -> Now {
 /// slow.
 pub(crate) fn random(bytes: &mut [u8]) {
     let fill = |bytes: &mut [u8]| {
-        getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
+        getrandom::fill(bytes).expect("the operating system provides random bytes");
     };
     RANDOM.with_borrow_mut(|unused| {
         if bytes.len() > RANDOM_BYTES {

@@ -153,7 +153,7 @@ pub(crate) struct Metrics {
 const FIELD_VALIDATIONS: [&str; 4] = ["Ignore", "Strict", "Warn", "invalid"];
 
 impl Metrics {
-    /// All counts are zero.
+    /// Returns measures with all counts at zero.
     pub(crate) fn new(started_at_unix_seconds: i64, sources: Sources) -> Self {
         Self {
             requests: Requests::new(),

@@ -1,7 +1,6 @@
 //! Content negotiation: the encoding and form of a response, and the encoding of a request body.
 //!
-//! Does no I/O. Encodings are rows of [`ENCODINGS`]; a new one is a row and a writer in
-//! [`crate::respond`].
+//! Does no I/O. A new encoding needs a row in [`ENCODINGS`] and a writer in [`crate::respond`].
 
 mod route;
 
@@ -32,7 +31,7 @@ pub(crate) struct Encodings {
 }
 
 impl Encodings {
-    /// All of them.
+    /// All encodings.
     pub(crate) const ALL: Self = Self { protobuf: true, cbor: true };
     /// All but Protobuf: custom resources have no messages (MT-13).
     pub(crate) const WITHOUT_PROTOBUF: Self = Self { protobuf: false, cbor: true };
@@ -64,7 +63,7 @@ impl Encodings {
         types.join(", ")
     }
 
-    /// The media types of streams that the 406 lists: all but YAML.
+    /// The media types that the 406 of a watch lists. YAML has no stream.
     fn stream_types(self) -> String {
         let listed = Self { protobuf: true, ..self };
         let streams = listed.rows().filter(|(.., encoding)| *encoding != Encoding::Yaml);
@@ -211,7 +210,7 @@ impl<'a> Preferences<'a> {
             .ok_or_else(|| Status::not_acceptable(&encodings.stream_types()))
     }
 
-    /// The encoding of an error: the negotiated one, or JSON.
+    /// The encoding of an error: the negotiated one, or indented JSON if none is acceptable.
     pub(crate) fn error(&self) -> Negotiated {
         self.negotiate(Forms::Plain, self.known(Encodings::ALL)).unwrap_or(Negotiated {
             encoding: Encoding::Json,
@@ -243,8 +242,8 @@ impl<'a> Preferences<'a> {
         if !matches!(forms, Forms::Discovery) {
             return acceptable.next();
         }
-        // A client that accepts aggregated discovery gets it, at whatever position it is in the
-        // header.
+        // A client that accepts aggregated discovery gets it, even if the header prefers another
+        // form.
         let acceptable: Vec<Negotiated> = acceptable.collect();
         let mut aggregated = acceptable.iter().filter(|it| it.form == Form::GroupDiscovery);
         aggregated.next().or(acceptable.first()).copied()

@@ -69,7 +69,8 @@ struct Index {
 /// A document.
 struct Document {
     gzip: Bytes,
-    /// Derived from the hash in the index. All encodings share it, and `Vary` distinguishes them.
+    /// The quoted hash from the index. All formats of a document have the same one, and `Vary`
+    /// distinguishes the formats.
     etag: String,
     media_type: &'static str,
     /// The value of `Vary`. The index has none.
@@ -233,7 +234,7 @@ impl Wanted {
         found.map(|(_, format)| *format)
     }
 
-    /// The headers that select the format, as upstream names them.
+    /// The value of `Vary`, as upstream sets it.
     const fn varies(&self) -> Option<&'static str> {
         match self {
             Self::Index => None,

@@ -25,7 +25,7 @@ const FIELD_MANAGER_BYTES_MAX: usize = 128;
 
 /// Options of list, watch and deletecollection.
 pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
-    integer(query, "timeoutSeconds")?; // lists ignore it, but it must be a number
+    integer(query, "timeoutSeconds")?; // lists ignore the timeout, but it must be a number
     Ok(ListOptions {
         label_selector: query.text("labelSelector").into(),
         field_selector: query.text("fieldSelector").into(),

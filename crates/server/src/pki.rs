@@ -79,7 +79,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Pki {
     /// The listener's certificates, and the CAs of clients.
     pub(crate) listener: ListenerCertificates,
-    /// The client certificate for extension API servers, unless files have it.
+    /// The server's own certificate as a front proxy, which is used unless flags name another one.
     pub(crate) front_proxy: OwnFrontProxy,
     /// The CA certificate that clients must trust, as PEM.
     pub(crate) ca_pem: String,

@@ -1,5 +1,5 @@
-//! Parses a URL's query as Go's `url.ParseQuery` does: `+` is a space, and a pair with an invalid
-//! encoding is dropped.
+//! Parses a URL's query as Go's `url.ParseQuery` does: `+` is a space, and a pair with a `;` or an
+//! invalid encoding is dropped.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,7 @@
 //! Relays backends' responses, and the bytes of upgraded connections.
 //!
-//! Must not know which backend is called and why, nor protocols, which are [`pintle_streams`]'s.
+//! Must not know which backend is called and why, nor the protocols of streams, which are in
+//! [`pintle_streams`].
 
 pub(crate) mod answer;
 pub(crate) mod headers;

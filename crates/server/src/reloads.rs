@@ -13,7 +13,7 @@ pub(crate) struct Reloads {
     /// By the hash of the server's name, and `success` or `failure`.
     pub(crate) total: Series<2, Counter>,
     pub(crate) last_unix_seconds: Series<2, Gauge>,
-    /// 1 for the hash of the current configuration.
+    /// 1 for the server's hash and the hash of the current configuration.
     pub(crate) config: Series<2, Gauge>,
 }
 

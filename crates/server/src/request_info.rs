@@ -15,7 +15,7 @@ use pintle_registry::Verb;
 use crate::query::{Query, percent_decode};
 pub(crate) use verb::RequestVerb;
 
-/// What a request asks for.
+/// The verb and the path of a request, and the parts of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestInfo {
     pub(crate) verb: RequestVerb,
@@ -191,7 +191,8 @@ fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> Opt
     })
 }
 
-/// Parses a boolean parameter: anything but `false` and `0` is true, as in upstream's conversion.
+/// Parses a boolean parameter: an absent one, `false` (in any case) and `0` are false, and any
+/// other value is true, as in upstream's conversion.
 pub(crate) fn flag(value: Option<&str>) -> bool {
     value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
 }

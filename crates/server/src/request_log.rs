@@ -1,6 +1,6 @@
-//! Writes one log line for each request, in kube-apiserver's format, with the time that it spent in
-//! each layer (upstream: `apiserver/pkg/server/httplog`); and a line for each slow request, where
-//! upstream logs the steps of a trace (`k8s.io/utils/trace`).
+//! Writes log lines about requests, in kube-apiserver's format: a line for each request (upstream:
+//! `apiserver/pkg/server/httplog`), and a line with the times of its layers for each slow request,
+//! where upstream logs the steps of a trace (`k8s.io/utils/trace`).
 //!
 //! Invariants: no line has a request's body or a header but `User-Agent` and `Audit-ID`. A text
 //! from the client is quoted, its control characters are escaped, and it has at most
@@ -22,13 +22,14 @@ use crate::metrics::{Key, VerbLabel};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 
-/// The log target. At INFO slow requests have a line, at DEBUG each request has one, at TRACE with
-/// the times of its layers.
+/// The log target. INFO logs a line with the times of its layers for each slow request. DEBUG also
+/// logs a line without times of layers for each request. TRACE logs instead one line with the times
+/// of its layers for each request.
 const TARGET: &str = "pintle::requests";
 /// Longer texts are truncated.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The contents of a request's line, but for its times.
+/// The contents of a request's lines, except for the code and the times.
 pub(crate) struct RequestLog {
     verb: Option<VerbLabel>,
     method: Method,
@@ -155,7 +156,7 @@ fn webhooks(timing: &Timing) -> Option<String> {
     let calls = timing.calls();
     let list = calls.iter().fold(String::new(), |mut list, (name, took)| {
         let comma = if list.is_empty() { "" } else { ", " };
-        let _ = write!(list, "{comma}{name} {took:?}"); // a String takes everything
+        let _ = write!(list, "{comma}{name} {took:?}"); // writing to a String cannot fail
         list
     });
     (!list.is_empty()).then_some(list)

@@ -1,8 +1,8 @@
 //! Responses: encodes the registry's results.
 //!
-//! Encodings that clients request often are cached with the objects (`registry::Extra`). Everything
-//! else starts as compact JSON, mostly the stored bytes, and is encoded from that: so a form
-//! (Table, metadata only) is written once for all encodings.
+//! Encodings that clients request often are cached with the objects (`registry::Extra`). Every
+//! other response starts as compact JSON, mostly the stored bytes, and is encoded from that JSON.
+//! So each form (Table, metadata only) needs only a writer of JSON.
 
 mod gzip;
 mod list;

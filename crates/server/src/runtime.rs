@@ -4,13 +4,13 @@ use std::num::NonZero;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// The fewest threads that serve connections: while one is in a poll, another serves.
+/// The fewest threads that serve connections, so that another serves while one is in a poll.
 const THREADS_MIN: usize = 2;
 /// The polls after which a thread checks for I/O. With Tokio's default, 61 polls of a few
 /// milliseconds each would delay a health check.
 const POLLS_BETWEEN_EVENTS: u32 = 8;
 
-/// The fewest separate threads for long polls: one that takes very long leaves room for another.
+/// The fewest separate threads for long polls, so that a very long one leaves room for another.
 const COMPUTED_MIN: usize = 2;
 
 /// The number of processors of this process.

@@ -77,7 +77,7 @@ pub(crate) fn record_len(record: &Record) -> usize {
     RECORD_LEN + collection.len() + item.len() + record.body.len()
 }
 
-/// Appends a record. It has a value: a snapshot has no deletions.
+/// Appends a record. The record must have a value, because a snapshot has no deletions.
 pub(crate) fn write_record(record: &Record, out: &mut Vec<u8>) {
     let Key { collection, item } = &record.key;
     let value = &record.bytes[record.body.clone()];

@@ -1,7 +1,8 @@
 //! A file that appears when it is complete.
 //!
-//! It is written beside its final name, synchronised, and renamed. A crash leaves the old file, and
-//! the unfinished one under its other name, which the next attempt overwrites.
+//! The file is written beside its final name, synchronised, and renamed. A crash leaves the old
+//! file under the final name, and the unfinished file under its other name. The next attempt
+//! overwrites the unfinished file.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -14,7 +15,7 @@ use crate::Error;
 /// The ending of a file that is not complete.
 pub(crate) const UNFINISHED: &str = ".partial";
 
-/// A file without its final name. Dropping it removes it.
+/// A file without its final name. Dropping this removes the file, unless it was finished.
 #[derive(Debug)]
 pub struct Replacement {
     file: File,
@@ -37,7 +38,7 @@ impl Replacement {
         Ok(Self { file, unfinished, path: path.to_owned(), is_finished: false })
     }
 
-    /// Gives the file its final name when it is on disk.
+    /// Synchronises the file to disk and gives it its final name.
     pub fn finish(mut self) -> Result<(), Error> {
         self.file.sync_all()?;
         fs::rename(&self.unfinished, &self.path)?;

@@ -1,6 +1,7 @@
-//! A folder of snapshots that a server takes at intervals: their names, and which are removed.
+//! A folder of snapshots that a server takes at intervals: names the snapshots and removes old
+//! ones.
 //!
-//! Files with other names are left alone.
+//! Files with other names are ignored.
 
 use std::fs;
 use std::io;
@@ -35,7 +36,7 @@ impl Folder {
         Ok(self.snapshots()?.into_iter().map(|(time, _)| time).max())
     }
 
-    /// Removes all snapshots but the newest ones; returns how many it removed.
+    /// Removes all snapshots but the `keep` newest ones; returns how many it removed.
     pub fn prune(&self, keep: usize) -> io::Result<usize> {
         let mut snapshots = self.snapshots()?;
         snapshots.sort_unstable();

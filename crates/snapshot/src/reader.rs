@@ -19,8 +19,9 @@ const STEP_BYTES: usize = 1 << 20;
 pub struct Reader<R> {
     source: R,
     header: Header,
-    /// The number of bytes and of blocks that were read.
+    /// The number of bytes that were read.
     bytes: u64,
+    /// The number of blocks that were read.
     blocks: u64,
     records: u64,
     digest: Sha256,
@@ -51,7 +52,7 @@ impl<R: Read> Reader<R> {
         match block::parse_first_line(&line) {
             Some(block::FORMAT) => {}
             Some(found) => return Err(Error::Format { found, supported: block::FORMAT }),
-            // Also a file that is cut in its first line.
+            // A file that is cut in its first line is a truncated snapshot.
             None if length > 0
                 && block::first_line(block::FORMAT).as_bytes().starts_with(&line) =>
             {

@@ -15,7 +15,8 @@ const AHEAD_MIN: u64 = 1_000_000_000;
 /// taken: no server writes so fast.
 const AHEAD_PER_MILLISECOND: u64 = 100;
 
-/// The largest revision after which a store can continue: clients read it as a signed number.
+/// The largest revision at which a store can continue. Clients read revisions as signed numbers,
+/// and half of their range is left for later writes.
 const REVISION_MAX: u64 = i64::MAX as u64 / 2;
 
 /// A restored store.
@@ -29,8 +30,8 @@ pub struct Restored {
     pub records: u64,
 }
 
-/// Makes the store at `dir` of a snapshot; `now` is in microseconds since 1970. `ahead` is how many
-/// revisions the store is ahead of the snapshot, or `None` for [`floor_after`].
+/// Makes the store at `dir` of a snapshot. `ahead` is how many revisions the store is ahead of the
+/// snapshot; with `None`, [`floor_after`] computes the revision from `now_unix_micros`.
 pub fn restore(
     source: impl Read,
     dir: &Path,
@@ -58,9 +59,9 @@ pub fn restore(
 /// Returns the revision at which a restored store continues. `elapsed_micros` is the time between
 /// the beginning of the snapshot and the restore.
 ///
-/// It is above every revision that the server of the snapshot can have given meanwhile, and above
-/// those of an earlier store that was restored from the same snapshot. So no client can resume from
-/// a revision that it has seen elsewhere.
+/// This revision is above every one that the snapshot's server can have assigned meanwhile, and
+/// above every revision of an earlier store that was restored from the same snapshot. So no
+/// client can resume from a revision that it has received from another store.
 pub fn floor_after(snapshot: Revision, elapsed_micros: i64) -> Revision {
     let milliseconds = u64::try_from(elapsed_micros / 1000).unwrap_or(0);
     let ahead = milliseconds.saturating_mul(AHEAD_PER_MILLISECOND).saturating_add(AHEAD_MIN);

@@ -1,4 +1,5 @@
-//! Snapshots in memory: what is written is read, and what was changed is refused.
+//! Snapshots in memory: the reader returns the records that were written, and refuses a changed
+//! file.
 
 use std::fs;
 use std::io::Write as _;
@@ -55,7 +56,7 @@ fn read(file: &[u8]) -> Result<Vec<Record>, Error> {
     while let Some(block) = reader.next_records()? {
         records.extend(block);
     }
-    assert!(reader.next_records()?.is_none(), "it stays at its end");
+    assert!(reader.next_records()?.is_none(), "the reader stays at the end");
     Ok(records)
 }
 

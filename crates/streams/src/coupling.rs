@@ -34,7 +34,7 @@ pub trait Coupling: Send {
     /// The client's and the backend's connection.
     fn wires(&mut self) -> (&mut Wire, &mut Wire);
 
-    /// Processes received bytes while the output buffer has room.
+    /// Processes received bytes while the output buffers have room.
     fn advance(&mut self);
 
     /// Called at regular intervals of a few seconds.

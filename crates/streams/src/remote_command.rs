@@ -124,7 +124,7 @@ enum Message {
     Unknown,
     /// The channel.
     On(u8),
-    /// A close message; the number of the closed channel follows.
+    /// A close message, with the number of the closed channel once that has arrived.
     Closes(Option<u8>),
 }
 
@@ -151,7 +151,7 @@ impl RemoteCommand {
         command
     }
 
-    /// The outcome, once the session is over.
+    /// Takes the outcome, once the session is over.
     pub fn outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
     }

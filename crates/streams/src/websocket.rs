@@ -85,7 +85,7 @@ pub fn write(opcode: Opcode, payload: &[u8], out: &mut BytesMut) {
     write_parts(opcode, &[payload], out);
 }
 
-/// The same with a payload in parts.
+/// Writes a whole message or a control frame, unmasked, with a payload in parts.
 pub fn write_parts(opcode: Opcode, payload: &[&[u8]], out: &mut BytesMut) {
     let length = payload.iter().map(|part| part.len()).sum::<usize>();
     out.reserve(10 + length);
@@ -203,7 +203,7 @@ fn unmask(bytes: &mut [u8], mask: [u8; MASK_BYTES]) {
 }
 
 impl Head {
-    /// Reads a complete frame head. Clients must mask their frames.
+    /// Reads a frame head; `None` if it is not complete. Clients must mask their frames.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Violation> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
         if second & MASKED == 0 || first & RESERVED != 0 {
@@ -221,7 +221,8 @@ impl Head {
         Ok(Some(Self { opcode, is_final: first & FINAL != 0, bytes, length, mask: *mask }))
     }
 
-    /// Reads a complete control frame; a pong yields no event.
+    /// Reads a control frame. Returns `None` if the frame is not complete, and `Some(None)` for a
+    /// pong, which is no event.
     fn control(&self, buffer: &mut BytesMut) -> Result<Option<Option<Event>>, Violation> {
         if !self.is_final || self.length > SHORT_MAX as u64 {
             return Err(Violation);

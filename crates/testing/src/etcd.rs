@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use member::Member;
 use pintle_server::{Config, Etcd};
 
-/// The environment variable with the URL of an etcd. Servers that would store nothing use it, so all tests can run on
-/// etcd unchanged.
+/// The environment variable with the URL of an etcd. Servers that would keep their objects only in
+/// memory use this etcd, so that all tests can run on etcd unchanged.
 const VARIABLE: &str = "PINTLE_TEST_ETCD";
 
 /// The etcd of a test: the one that the environment names (kine works, too), or a new one.
@@ -21,7 +21,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Finds or starts an etcd. Returns `None`, and says so on standard output, if this machine has none.
+    /// Finds or starts an etcd. If this machine has none, returns `None` and prints the reason on
+    /// standard output.
     ///
     /// # Errors
     /// If etcd does not start.
@@ -52,7 +53,8 @@ fn named() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|url| !url.is_empty())
 }
 
-/// Makes a server that would store nothing use the etcd that the environment names.
+/// Makes a server that would keep its objects only in memory use the etcd that the environment
+/// names.
 pub(crate) fn with_named_etcd(config: Config) -> Config {
     match named() {
         Some(url) if config.ephemeral && config.etcd.is_none() => {

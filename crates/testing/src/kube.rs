@@ -1,7 +1,7 @@
 //! Clients of kube-rs, and how to test a controller with them.
 //!
-//! The controller under test runs as in production, with a client of the test's server. The test writes objects as a
-//! user does, and waits until the controller has reconciled them:
+//! The controller under test runs as in production, with a client of the test's server. The test
+//! writes objects as a user does, and waits until the controller has reconciled them:
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -31,7 +31,8 @@
 //! # } // the server stops, and its objects are gone
 //! ```
 //!
-//! The test does not sleep and does not clean up, because the next test has its own server.
+//! The test waits for a condition and not for a fixed time. It does not clean up, because the next
+//! test has its own server.
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};

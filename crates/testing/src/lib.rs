@@ -5,9 +5,9 @@
 //! println!("{}", server.kubeconfig_path().display());
 //! ```
 //!
-//! The server is complete: RBAC, admission, garbage collection, namespace deletion, service accounts, custom resources.
-//! Initial objects are applied before the server is ready; custom resources and their definitions may come in any
-//! order:
+//! The server is complete: RBAC, admission, garbage collection, namespace deletion, service
+//! accounts, custom resources. Initial objects are applied before the server is ready; custom
+//! resources and their definitions may come in any order:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pintle_testing::Error> {
@@ -22,13 +22,14 @@
 //! # }
 //! ```
 //!
-//! Tests that need only their own namespace can share a server: [`TestServer::shared`]. The feature `kube` adds clients
-//! of kube-rs; its module shows how to test a controller.
+//! Tests that need only their own namespace can share a server: [`TestServer::shared`]. The feature
+//! `kube` adds clients of kube-rs; its module shows how to test a controller.
 //!
-//! If the environment variable `PINTLE_TEST_ETCD` has the URL of an etcd, servers that would store nothing use that
-//! etcd, each under its own key prefix ([`etcd`]).
+//! If the environment variable `PINTLE_TEST_ETCD` has the URL of an etcd, servers that would keep
+//! their objects only in memory use that etcd, each under its own key prefix ([`etcd`]).
 //!
-//! The server runs on its own threads. So a test may be synchronous or asynchronous, on any runtime, and may block.
+//! The server runs on its own threads. So a test may be synchronous or asynchronous, on any
+//! runtime, and may block.
 
 mod builder;
 pub mod etcd;
@@ -80,7 +81,8 @@ impl TestServer {
         Builder::default()
     }
 
-    /// The shared server of this process. The first caller starts it, and it stops when the last `Arc` is dropped.
+    /// The shared server of this process. The first caller starts it, and it stops when the last
+    /// `Arc` is dropped.
     ///
     /// # Panics
     /// If the server does not start.
@@ -134,7 +136,8 @@ impl TestServer {
         &self.facts.admin
     }
 
-    /// A new client certificate and key for a user who is a member of groups. RBAC decides the user's rights.
+    /// A new client certificate and key for a user who is a member of groups. RBAC decides the
+    /// user's rights.
     pub fn user(&self, name: &str, groups: &[&str]) -> Result<Credentials, Error> {
         self.facts.signer.client(name, groups)
     }

@@ -1,4 +1,6 @@
-//! Counts authentication and authorization of each request, in cells of the current thread.
+//! Counts the authentications, impersonations and authorizations of requests, and writes these
+//! metrics with those of tokens, webhooks and the node graph. Each thread counts in one of several
+//! copies of the cells, so that threads do not contend.
 
 use std::time::Duration;
 
@@ -28,7 +30,8 @@ struct Cells {
     certificates: Distribution,
 }
 
-/// The users with their own label (upstream: `compressUsername`), and the classes of all others.
+/// The users with their own label (upstream: `compressUsername`), and the two labels of all other
+/// users.
 const USERS: [&str; 7] = [
     "admin",
     "client",
@@ -46,7 +49,7 @@ const AUTHORIZATION_RESULTS: [&str; 3] = ["allowed", "denied", "no-opinion"];
 const FILTERS: [&str; 3] = ["authentication", "constrainedimpersonation", "authorization"];
 
 impl Access {
-    /// Nothing counted yet.
+    /// Returns measures with all counts at zero.
     pub(super) fn new() -> Self {
         Self(Shards::new(|| Cells {
             users: Default::default(),

@@ -56,7 +56,7 @@ impl Stability {
         }
     }
 
-    /// The label of `registered_metrics_total`.
+    /// The label `stability_level` of `registered_metrics_total`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Stable => "STABLE",

@@ -98,7 +98,7 @@ impl WatchCells {
 }
 
 impl Requests {
-    /// Nothing counted yet.
+    /// Returns measures with all counts at zero.
     pub(super) fn new() -> Self {
         Self {
             by_resource: Mutex::default(),
@@ -162,7 +162,7 @@ impl ResourceRequests {
         }
     }
 
-    /// The route with this key; created if there is room.
+    /// Returns the route with this key and creates it if there is room; `None` if there is none.
     fn route(&self, key: &Key<'_>, has_room: impl Fn() -> bool) -> Option<Arc<Route>> {
         let mut slot = &self.first;
         loop {
@@ -200,7 +200,7 @@ impl ResourceRequests {
         sizes.filter_map(|(verb, sizes)| Some((verb.name(), sizes.get()?.observed())))
     }
 
-    /// The current thread's cells of watch events.
+    /// The copy of the cells of watch events that the current thread updates.
     pub(crate) fn watch(&self) -> &WatchCells {
         let new = || Shards::new(|| WatchCells(Distribution::new(&EVENT_BOUNDS)));
         self.watch.get_or_init(new).here()

@@ -1,4 +1,4 @@
-//! Writes the metrics of stored objects, the cache and reads.
+//! Writes the metrics of stored objects, commits, the cache, reads and encryption at rest.
 
 use pintle_registry::Registry;
 use pintle_registry::measures::{Reads, Stored};

@@ -12,7 +12,7 @@ pub(crate) struct Streams {
     verified_logs: Counter,
     unverified_logs: Counter,
     logs_of_strangers: Counter,
-    /// By the side that speaks WebSockets, and the subresource.
+    /// By the server that handles WebSockets, the kubelet or this one, and by the subresource.
     opened: Series<2, Counter>,
     /// By code.
     translated: Series<1, Counter>,
@@ -45,7 +45,7 @@ impl Streams {
         self.translated.with([&code.to_string()]).add(1);
     }
 
-    /// Counts a port-forwarding through a tunnel.
+    /// Counts a port-forwarding request through a tunnel.
     pub(crate) fn tunnelled(&self, code: u16) {
         self.tunnelled.with([&code.to_string()]).add(1);
     }

@@ -76,7 +76,8 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
     })
 }
 
-/// The options as audit records them: JSON of the internal version.
+/// The options as audit records them: JSON of the internal version. `None` if the body cannot be
+/// parsed.
 pub(crate) fn recorded_options(body: &[u8], encoding: Encoding) -> Option<Vec<u8>> {
     let mut options = match encoding {
         Encoding::Json => json::parse(body).ok()?,
@@ -95,8 +96,8 @@ pub(crate) fn recorded_options(body: &[u8], encoding: Encoding) -> Option<Vec<u8
 /// The prefix of upstream's error about a body's kind.
 const UNKNOWN_KIND: &str = "couldn't get version/kind; json parse error: ";
 
-/// Checks kind and version, which are optional: if present, they must be those of DeleteOptions in
-/// any version.
+/// Checks the kind, which is optional and must be DeleteOptions if present. Any `apiVersion` is
+/// accepted with this kind.
 fn check_kind(tree: &Value) -> Result<(), Status> {
     const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                        Kind string \"json:\\\"kind,omitempty\\\"\" }";

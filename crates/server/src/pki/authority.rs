@@ -1,4 +1,4 @@
-//! The CA and the certificates that it issues.
+//! The server's CAs and the certificates that they issue.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -121,7 +121,7 @@ impl Pair {
         pem::error(&self.key_path, reason)
     }
 
-    /// The paths of a pair; without a directory, only names.
+    /// The paths of a pair; without a directory, only file names.
     fn paths(directory: Option<&Path>, name: &str) -> (PathBuf, PathBuf) {
         let directory = directory.unwrap_or(Path::new(""));
         (directory.join(format!("{name}.crt")), directory.join(format!("{name}.key")))

@@ -35,7 +35,8 @@ impl<T> Followed<T> {
         &self.value
     }
 
-    /// Reloads the value if a file has changed; true if it did. Each failure is logged once.
+    /// Reloads the value if a file has changed; returns true if there is a new value. A failure is
+    /// logged once for each change.
     pub(crate) fn refresh(&mut self) -> bool {
         let contents = contents(&self.files);
         if contents == self.seen {

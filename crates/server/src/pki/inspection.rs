@@ -13,7 +13,7 @@ use crate::Error;
 /// A problem of a certificate.
 #[derive(Debug)]
 pub struct CertificateProblem {
-    /// The certificate's file, or the directory.
+    /// The certificate's file, or the directory. Empty if the reason names a flag.
     pub path: PathBuf,
     /// The reason, with advice unless the server solves the problem by itself.
     pub reason: String,
@@ -23,7 +23,7 @@ pub struct CertificateProblem {
 }
 
 /// Checks the CAs and certificates in the directory, and those that flags name. A directory without
-/// any is fine, since the server makes them.
+/// certificates is no problem, since the server generates them.
 pub(crate) fn inspect(wanted: &Wanted, now: SystemTime) -> Vec<CertificateProblem> {
     let mut problems = Vec::new();
     let mut of_flag = |result: Result<(), Error>| {

@@ -15,7 +15,7 @@ pub struct ListedCertificate {
     pub path: PathBuf,
     /// Its subject, such as `CN=kube-apiserver`.
     pub subject: String,
-    /// The last second of its validity, since 1970.
+    /// The last second of its validity, in seconds since 1970.
     pub until_unix_seconds: i64,
 }
 

@@ -197,8 +197,8 @@ fn valid(pem: &str) -> Validity {
     Validity::of(&chain[0]).unwrap()
 }
 
-/// At each time in the life of an authority, new certificates are valid and do not outlive it. Before and after
-/// its life no certificate is generated.
+/// At each time in the life of an authority, new certificates are valid and do not outlive it.
+/// Before and after its life no certificate is generated.
 #[test]
 fn no_certificate_outlives_its_authority() {
     let directory = tempfile::tempdir().unwrap();
@@ -287,8 +287,8 @@ fn certificates_are_renewed_while_the_server_runs() {
     }
 }
 
-/// While a certificate does not fit its key, or a file is missing or truncated, the certificates that were read
-/// before stay in use. A problem of one file does not stop the reload of the others.
+/// While a certificate does not fit its key, or a file is missing or truncated, the certificates
+/// that were read before stay in use. A problem of one file does not stop the reload of the others.
 #[test]
 fn certificate_files_are_reloaded_and_inconsistent_ones_change_nothing() {
     let directory = tempfile::tempdir().unwrap();

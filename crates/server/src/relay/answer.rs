@@ -30,11 +30,11 @@ type Piece = Result<Bytes, Broken>;
 /// The deadline of a relayed response.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
-    /// It must be complete by this time.
+    /// The response must be complete by this time.
     Time(Instant),
-    /// A watch: it ends when the server stops, and is complete then.
+    /// The response is a watch, which ends normally when the server stops.
     WatchEnds,
-    /// It is aborted when the server stops.
+    /// The response is aborted when the server stops.
     ServerStops,
 }
 
@@ -64,13 +64,15 @@ pub(crate) fn relayed_from(
 fn received(head: &mut Parts) {
     headers::remove_hop_by_hop(&mut head.headers);
     CORS.iter().for_each(|name| drop(head.headers.remove(name)));
-    // A response that never has a body has no Content-Length (RFC 9110, 8.6).
+    // These responses have no body. RFC 9110 (8.6) forbids Content-Length for 204, and for 304 does
+    // not require it.
     if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         head.headers.remove(CONTENT_LENGTH);
     }
 }
 
-/// The body as it arrives. It is aborted if it breaks off or misses its deadline.
+/// The body as it arrives. The client's response is aborted if the body breaks off or misses its
+/// deadline.
 fn pieces(
     body: backends::Answer,
     until: Until,

@@ -108,7 +108,7 @@ pub(crate) struct Beginning {
     pub(crate) is_all: bool,
 }
 
-/// Reads a body up to the limit of pages.
+/// Reads a body to its end, or until it has more than [`PAGE_BYTES_MAX`].
 pub(crate) async fn beginning(body: &mut backends::Answer) -> Result<Beginning, hyper::Error> {
     let mut bytes = BytesMut::new();
     while bytes.len() <= PAGE_BYTES_MAX {

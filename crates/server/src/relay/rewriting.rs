@@ -39,8 +39,8 @@ impl Rewriting {
         Self { prefix: prefix.to_owned(), backend, host }
     }
 
-    /// The client's path, for the header that tells it to the backend; `encoded` is the backend's
-    /// path, percent-encoded.
+    /// Returns the client's path for the header that reports it to the backend. `encoded` is the
+    /// backend's path, percent-encoded.
     pub(crate) fn forwarded(&self, encoded: &str) -> String {
         join(&self.prefix, encoded)
     }

@@ -90,7 +90,7 @@ where
         };
         let client = async {
             tokio::select! {
-                // A peer that does not read the rest in time has left.
+                // A client that fails or does not read the rest in time counts as gone.
                 _ = client.finish(&mut to_client.outgoing) => {}
                 () = late => {}
             }

@@ -1,7 +1,8 @@
 //! Relays upgrades: the backend's 101 goes to the client, and then bytes in both directions.
 //!
-//! A backend that does not switch protocols never gets the client's connection, nor the client the
-//! backend's: its response is relayed as such, and the connection to it ends (CVE-2018-1002105).
+//! If a backend does not switch protocols, its response is relayed like any other, and the
+//! connection to the backend ends. Neither side ever gets the other's connection then
+//! (CVE-2018-1002105).
 
 use std::time::Duration;
 
@@ -26,9 +27,9 @@ const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
 /// A backend's response to an upgrade.
 pub(crate) enum Answer {
-    /// It switches protocols.
+    /// The backend switches protocols.
     Switched(backends::Response),
-    /// It does not switch; the response is for the client.
+    /// The backend does not switch; the response is for the client.
     Refused(Response),
 }
 

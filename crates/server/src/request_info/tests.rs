@@ -7,7 +7,8 @@ fn info(request: &str) -> RequestInfo {
     RequestInfo::parse(&method, path, &Query::parse(query)).unwrap()
 }
 
-/// `expected` is verb, group, version, namespace, resource, name and subresource; `-` is an empty one.
+/// `expected` is verb, group, version, namespace, resource, name and subresource; `-` stands for an
+/// empty part.
 fn check(request: &str, expected: &str) {
     let info = info(request);
     let r = info.resource.expect("the path names a resource");

@@ -51,7 +51,7 @@ impl RequestVerb {
         }
     }
 
-    /// The verb on a resource, if it is one.
+    /// The verb on a resource; `None` if the path names no resource or the method is no such verb.
     pub(crate) fn on_resource(&self) -> Option<Verb> {
         match self {
             Self::Resource(verb) => Some(*verb),

@@ -1,6 +1,7 @@
 //! Lists: cached encodings of objects with a head and a tail, written while they are sent, so that
-//! no list is a second copy of a collection. A Protobuf list begins with its length: its items are
-//! measured first, and encoded again when they are sent if the cache had no room for them.
+//! no list is a second copy of a collection. The head of a Protobuf list has the length of its
+//! items, so the items are measured first. An item for which the cache has no room is encoded again
+//! when it is sent.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    /// Its approximate length in JSON.
+    /// The item's approximate length in JSON.
     fn size(&self) -> usize {
         match self {
             Self::Stored(object) => object.size(),
@@ -188,8 +189,8 @@ struct ItemWriter {
     encoding: Encoding,
     /// The encoding that is cached with the objects, if it is the requested one.
     cached: Option<Extra>,
-    /// The kind and version with which each stored object begins in JSON, where list items omit
-    /// them (LIST-02).
+    /// The kind and version with which each stored object begins in JSON, if list items omit them
+    /// (LIST-02); otherwise empty.
     type_members: Vec<u8>,
 }
 

@@ -1,5 +1,5 @@
-//! Indents compact JSON by two spaces a level, as Go's `json.Indent` does. Works on the bytes, so
-//! members keep their order, and piece by piece.
+//! Indents compact JSON by two spaces a level, as Go's `json.Indent` does. It works on the bytes,
+//! so members keep their order, and the JSON may come in pieces.
 
 use bytes::Bytes;
 

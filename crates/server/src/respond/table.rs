@@ -1,4 +1,5 @@
-//! Writes Tables with the resource's printer. The cells of a row are cached with its object.
+//! Writes Tables with a printer. The cells of a stored object are cached with the object if the
+//! printer is the resource's own.
 
 use std::sync::Arc;
 

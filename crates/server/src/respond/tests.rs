@@ -155,7 +155,8 @@ async fn long_responses_are_compressed_if_the_client_accepts_it() {
     let mut unpacked = String::new();
     flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
     assert_eq!(unpacked, text(list().await).await);
-    // CMP-03: short responses are not, and none for clients that do not accept gzip
+    // CMP-03: short responses are not compressed, and none is for a client that does not accept
+    // gzip
     assert!(!compress(list().await, &HeaderMap::new()).headers().contains_key(CONTENT_ENCODING));
     let short = compress(cluster.get(Form::Object).await.unwrap(), &headers);
     assert!(!short.headers().contains_key(CONTENT_ENCODING));

@@ -92,7 +92,7 @@ fn a_session_ends_after_output_and_status() {
     let mut command = opened(ALL);
     from_backend(&mut command, &[data(1, b"{\"sta", false), reset(7)].concat());
     from_backend(&mut command, &data(5, b"last words", true));
-    assert!(!command.is_over(), "errors are not complete");
+    assert!(!command.is_over(), "the error stream is not complete");
     from_backend(&mut command, &[data(1, b"tus\"}", false), reset(1)].concat());
     assert_eq!(command.outcome(), Some(Outcome::Ended(b"{\"status\"}".to_vec())));
     assert_eq!(command.client.outgoing, frame(b"\x01last words"));

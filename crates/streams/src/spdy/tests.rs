@@ -52,14 +52,14 @@ fn join(events: &mut Vec<Event>, event: Event) {
 #[test]
 fn relevant_frames_are_read_and_others_skipped() {
     let bytes = [
-        sent(4, &[0; 12]), // settings
+        sent(4, &[0; 12]), // SETTINGS
         sent(2, b"\0\0\0\x01any compressed headers"),
         sent_data(3, b"hello", false),
         sent_data(3, b"", true),
         sent(6, &[0, 0, 0, 2]),
-        sent(9, &[0; 8]), // a window
+        sent(9, &[0; 8]), // WINDOW_UPDATE
         sent(3, &[0, 0, 0, 5, 0, 0, 0, 5]),
-        sent(7, &[0; 8]), // goes away
+        sent(7, &[0; 8]), // GOAWAY
     ]
     .concat();
     let hello = Event::Data { stream: 3, bytes: "hello".into(), ends: true };

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A member, which runs `etcd` from the path or the program in `PINTLE_ETCD`. It is killed when this is dropped.
+/// A member of an etcd cluster. It runs the program that `PINTLE_ETCD` names, or else `etcd` from
+/// the `PATH`, and is killed when this is dropped.
 #[derive(Debug)]
 pub struct Member {
     /// The client address, such as `127.0.0.1:2379`.
@@ -23,7 +24,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Starts an etcd of one member with additional flags. Returns `None`, and says so, if this machine has no etcd.
+    /// Starts an etcd of one member with additional flags. If etcd cannot be started, returns
+    /// `None` and prints the reason on standard output.
     ///
     /// # Errors
     /// If the member does not start.
@@ -32,7 +34,8 @@ impl Member {
         Ok(members.and_then(|members| members.into_iter().next()))
     }
 
-    /// Starts an etcd of `count` members.
+    /// Starts an etcd of `count` members with additional flags. If etcd cannot be started, returns
+    /// `None` and prints the reason on standard output.
     ///
     /// # Errors
     /// If a member does not start.
@@ -101,7 +104,8 @@ impl Member {
         self.signal("-CONT")
     }
 
-    /// Calls a method of etcd's JSON API, such as `maintenance/defragment` with `{}`, and returns the response.
+    /// Calls a method of etcd's JSON API, such as `maintenance/defragment` with `{}`, and returns
+    /// the response, its head included.
     ///
     /// # Errors
     /// If there is no response.

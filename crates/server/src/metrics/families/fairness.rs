@@ -30,7 +30,7 @@ families! {
     DEMAND_HIGH = gauge("apiserver_flowcontrol_demand_seats_high_watermark", Alpha, LEVEL,
         "The highest demand for seats in the last period of adjustment.");
     DEMAND_SMOOTHED = gauge("apiserver_flowcontrol_demand_seats_smoothed", Alpha, LEVEL,
-        "The demand for seats, which falls slowly.");
+        "The smoothed demand for seats, which rises at once and falls slowly.");
     DEMAND_DEVIATION = gauge("apiserver_flowcontrol_demand_seats_stdev", Alpha, LEVEL,
         "The standard deviation of the demand for seats in the last period of adjustment.");
     DISPATCH_R = gauge("apiserver_flowcontrol_dispatch_r", Alpha, LEVEL,

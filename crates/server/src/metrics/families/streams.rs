@@ -6,7 +6,7 @@ use crate::backends::DIAL_BOUNDS;
 
 families! {
     WEBSOCKETS = counter("apiserver_websocket_streaming_requests_total", Alpha, &["proxy_type", "subresource"],
-        "Streaming requests to pods over WebSockets, by whether the kubelet supports the subprotocol itself.");
+        "Streaming requests to pods, by whether the kubelet supports WebSockets itself.");
     TRANSLATED = counter("apiserver_stream_translator_requests_total", Alpha, &["code"],
         "Remote commands over WebSockets that were translated to SPDY, by status code.");
     TUNNELLED = counter("apiserver_stream_tunnel_requests_total", Alpha, &["code"],

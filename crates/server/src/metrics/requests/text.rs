@@ -1,6 +1,7 @@
 //! Writes the metrics of requests.
 //!
-//! Not every family has all labels of a route, so routes with the same labels are summed.
+//! Not every family has all labels of a route, so routes that differ only in the other labels are
+//! summed.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
