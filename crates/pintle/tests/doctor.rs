@@ -130,6 +130,17 @@ const ROWS: &[Row] = &[
         "its key is another's",
     ),
     (
+        "a serving certificate that cannot be read",
+        |data| {
+            fs::remove_file(data.join("pki/apiserver.crt")).expect("removed");
+            fs::create_dir(data.join("pki/apiserver.crt")).expect("made");
+        },
+        &[],
+        "error",
+        "certificates",
+        "apiserver.crt",
+    ),
+    (
         "a name that the serving certificate lacks",
         |_| {},
         &["--advertise-address=192.0.2.1"],

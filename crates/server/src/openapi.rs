@@ -200,10 +200,11 @@ impl OpenApi {
         }
         work::ahead(usize::MAX).await;
         let etag = format!("\"{}\"", index.hashes.get(path).map_or("", String::as_str));
-        let (gzip, media_type) = build(call, &wanted, format, index)?;
+        let built = build(call, &wanted, format, index);
+        self.building.lock().remove(&key);
+        let (gzip, media_type) = built?;
         let varies = wanted.varies();
         let document = Arc::new(Document { gzip, etag, media_type, varies });
-        self.building.lock().remove(&key);
         let mut cache = self.cache.lock();
         if cache.index.hashes.get(path) == index.hashes.get(path) {
             cache.documents.insert(key, document.clone());

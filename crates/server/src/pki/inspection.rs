@@ -71,12 +71,15 @@ fn of_authority(
     };
     let mut problems: Vec<CertificateProblem> = profiles
         .filter_map(|profile| {
-            let (path, reason) = match Pair::load(Some(directory), profile.file) {
-                Ok(Some(pair)) => (pair.certificate_path(), authority.unfit(&pair, &profile, now)?),
+            let (path, reason, is_fatal) = match Pair::load(Some(directory), profile.file) {
+                Ok(Some(pair)) => {
+                    (pair.certificate_path(), authority.unfit(&pair, &profile, now)?, false)
+                }
                 Ok(None) => return None,
-                Err(error) => (directory.join(profile.file), error.to_string()),
+                // The server does not replace a pair that it cannot read.
+                Err(error) => (directory.join(profile.file), error.to_string(), true),
             };
-            Some(CertificateProblem { path, reason, is_fatal: false })
+            Some(CertificateProblem { path, reason, is_fatal })
         })
         .collect();
     if let Some(reason) = authority.ends_soon(now) {
