@@ -17,7 +17,7 @@ use crate::variables::{Scope, as_text, fill};
 pub(crate) struct Answer {
     head: Head,
     text: String,
-    /// The body as a tree, if its type is JSON, YAML, Protobuf or CBOR.
+    /// The body as a tree, if it is JSON, YAML, Protobuf or CBOR.
     tree: Option<Value>,
 }
 

@@ -1,12 +1,14 @@
 //! Thousands of hostile requests: the server sends a valid response to each and stays alive.
 //!
 //! A seed and a number determine a request, so any one can be sent again. Requirements for every
-//! response:
-//! - the server sends one (it may close the connection instead only after bytes that are not HTTP);
+//! request that is valid HTTP:
+//! - the server sends a response;
 //! - it is not 5xx, except 501, 503 and 504, and 500 with a few of upstream's messages;
 //! - an error is a `Status` with the code of the status line; a few codes may have a plain text or
-//!   no body instead;
-//! - the server is alive after it.
+//!   no body instead.
+//!
+//! To bytes that are not HTTP, the server may send any response or none. It must stay alive, which
+//! is checked after every `LOOK` requests and at the end.
 //!
 //! Never run this against a server that is in use.
 
@@ -25,7 +27,7 @@ use crate::http::{Connection, Head, Request, Response};
 use crate::request;
 use generate::Generator;
 
-/// After how many responses the campaign checks that the server is alive.
+/// After how many requests the campaign checks that the server is alive.
 const LOOK: u64 = 200;
 /// How long the campaign waits for the next part of a response. Of a watch, it only reads the head.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -60,7 +62,8 @@ pub struct Campaign {
 pub struct Summary {
     /// The number of responses by status code.
     pub codes: std::collections::BTreeMap<u16, u64>,
-    /// The number of raw requests after which the server closed the connection.
+    /// The number of raw requests to which the server sent no response, most often because it
+    /// closed the connection.
     pub closed: u64,
 }
 
@@ -152,8 +155,8 @@ impl Hostile {
     }
 }
 
-/// Sends a request and checks its response; `None` if the server closed the connection after raw
-/// bytes.
+/// Sends a request and checks its response, but not the response to raw bytes; `None` if the server
+/// sent none to them.
 fn send(
     target: &Target,
     hostile: &Hostile,

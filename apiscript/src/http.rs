@@ -27,7 +27,7 @@ pub struct Request {
     pub method: String,
     /// Path and query, sent as they are.
     pub target: String,
-    /// Header lines after `Host`; `Content-Length` is added for a body.
+    /// Header lines. `Host` is added before them if they lack it, and `Content-Length` for a body.
     pub headers: Vec<(String, String)>,
     /// The body; `None` sends no `Content-Length` either.
     pub body: Option<Vec<u8>>,

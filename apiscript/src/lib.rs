@@ -2,8 +2,9 @@
 //! runner.
 //!
 //! The runner runs a script against any server: Pintle in a test's process, or a remote
-//! kube-apiserver. It knows HTTP and JSON and nothing of Pintle's implementation. A script that
-//! fails on a kube-apiserver of the same release is wrong.
+//! kube-apiserver. It knows HTTP and the encodings of objects, and nothing of Pintle's server; it
+//! only uses Pintle's schemas to decode Protobuf and CBOR. A script that fails on a kube-apiserver
+//! of the same release is wrong.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -150,8 +150,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Creates all definitions first, because their number is part of the test. Returns their
-    /// names.
+    /// Creates all definitions first, because their number is part of the test. Returns the names
+    /// of those that were created.
     fn define(&mut self, documents: &[Document]) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for document in documents {
@@ -195,8 +195,8 @@ impl Session<'_> {
         }
     }
 
-    /// Records the kinds of a definition. Its conversion webhook does not run here, so it is
-    /// removed.
+    /// Records the kinds of a definition. Its conversion webhook does not run here, so the webhook
+    /// is removed from the definition.
     fn learn(&mut self, name: &str, definition: &Value) -> Result<()> {
         if text(definition, "/spec/conversion/strategy") == "Webhook" {
             let alone = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
@@ -276,7 +276,8 @@ impl Session<'_> {
         Ok(Some((resources, document)))
     }
 
-    /// Creates an object if its kind is known, checks that no field is lost, and breaks it.
+    /// Creates an object if its kind is known, and checks that no field is lost and that broken
+    /// copies are refused.
     fn try_sample(&mut self, document: &Document) -> Result<()> {
         let Some((about, kind, object)) = self.understand(document) else { return Ok(()) };
         let (path, has_status, is_own) = (kind.path.clone(), kind.has_status, kind.is_own);
@@ -293,7 +294,7 @@ impl Session<'_> {
             self.remark(format!("{about}: {lost} was not kept"));
         }
         let name = text(&answer, "/metadata/name").to_owned();
-        // The broken copies may use the same node port.
+        // It is removed before, because the broken copies may use the same node port.
         self.remove(&format!("{path}/{name}"))?;
         self.refuse(&path, &about, broken, is_own)
     }

@@ -30,8 +30,8 @@ pub(crate) use histories::Histories;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a response may take in a comparison, where a missing response is a result, too.
 const TIMEOUT_OF_COMPARISON: Duration = Duration::from_secs(20);
-/// Scripts state times for an idle machine. Everything may take this many times as long, because
-/// machines can be busy. Only failures wait that long.
+/// Scripts state the times of `within` for an idle machine. A step may take this many times as
+/// long, because machines can be busy. Only failures wait that long.
 const SLACK: u32 = 6;
 /// How long a server may take to complete an object.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -71,8 +71,8 @@ pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<Ex
     exchanges
 }
 
-/// Sends requests one after the other, in their own namespace, `$ns`. After the create of an object
-/// to which the server itself writes, it waits for the `settled` state.
+/// Sends requests one after the other, in their own namespace, `$ns`. After each create, waits for
+/// the `settled` state of the object, because the server itself may write to it.
 pub(crate) fn ask(
     questions: &[(String, Request)],
     settled: &Value,

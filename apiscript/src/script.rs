@@ -115,7 +115,7 @@ pub struct Step {
     /// Variables to save: name, and path in the body or `header Name`.
     pub save: BTreeMap<String, String>,
 
-    /// Retry until the response is as expected, at most this long (`10s`).
+    /// Retry until the response is as expected, for this long on an idle machine (`10s`).
     pub within: Option<String>,
     /// Repeat the step this many times, `$i` counting from 1.
     pub times: Option<usize>,

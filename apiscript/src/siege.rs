@@ -272,7 +272,8 @@ impl Outcome {
 }
 
 impl Summary {
-    /// Waits until the server uses hardly more resources than before.
+    /// Waits until the server uses hardly more resources than before; complains if it does not
+    /// within `RECOVERY`.
     fn recover(&mut self, target: &Target, campaign: &Campaign) -> Result<()> {
         let end = Instant::now() + RECOVERY;
         loop {

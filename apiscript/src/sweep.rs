@@ -32,9 +32,10 @@ use meter::{Answer, Bystander, Meter, get};
 const BASES: &str = include_str!("../corpus/bases.yaml");
 /// The number of the slowest requests that are shown.
 const SLOWEST: usize = 40;
-/// A stored object may be as large as etcd's values, half of a request.
+/// The part of a request's size that a stored object has: etcd's limit of values is about half of
+/// the limit of requests.
 const STORED_SHARE: usize = 2;
-/// Groups whose objects affect all requests, so none is stored.
+/// Groups whose objects affect all requests, so no filled object of them is stored.
 const NEVER_STORED: [&str; 2] = ["admissionregistration.k8s.io", "apiregistration.k8s.io"];
 /// Texts that parsers of names, paths, patterns, addresses, quantities or expressions may scan more
 /// than once.
@@ -49,8 +50,8 @@ pub struct Campaign {
     pub processor_max: Duration,
     /// The longest that `/livez` may take meanwhile.
     pub livez_max: Duration,
-    /// Fills a field of a type wherever the type occurs, not only in the first field; fills texts
-    /// with every piece.
+    /// Fills a field of a type wherever the type occurs, not only at its first occurrence; fills
+    /// texts with every piece.
     pub everywhere: bool,
     /// Fills one field in so many; 1 for all.
     pub one_in: usize,
@@ -276,9 +277,9 @@ impl Sweep<'_> {
         Ok(Some(Subject { path: format!("{}/{name}", kind.collection), object }))
     }
 
-    /// Fills a field of a stored object by a PUT, and again by a PUT with half of the same items;
-    /// then by every kind of patch, as a dry run. Returns the object if it has not changed, and
-    /// otherwise deletes it.
+    /// Fills a field of a stored object by a PUT, and again by a PUT with items of which half are
+    /// the same; then by a strategic merge patch, a merge patch and an apply, as dry runs. Returns
+    /// the object if it has not changed, and otherwise deletes it.
     fn update(
         &mut self,
         kind: &Kind,

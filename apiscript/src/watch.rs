@@ -1,7 +1,7 @@
 //! A watch that runs in the background of a script.
 //!
-//! One thread reads the stream and hands over whole events; the script takes them with a deadline,
-//! so a script never sleeps and never waits for ever.
+//! One thread reads the stream and hands over whole events. The script takes them with a deadline,
+//! so it never waits for ever.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;

@@ -56,7 +56,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Creates it, with the account that pods need.
+    /// Creates the namespace, with the service account that pods need.
     pub async fn create(server: &Server, name: &str) -> Result<Self> {
         let object = format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
         server.ask("POST", "/api/v1/namespaces", &object, &[409]).await?;
@@ -106,7 +106,7 @@ impl Namespace {
         format!("/api/v1/namespaces/{}/{resource}", self.name)
     }
 
-    /// Deletes its objects, and the namespace.
+    /// Deletes its pods and config maps, and then the namespace.
     pub async fn delete(self) -> Result<()> {
         for resource in ["pods", "configmaps"] {
             let path = self.path(resource) + "?gracePeriodSeconds=0";

@@ -1,10 +1,12 @@
 //! The crash campaign: kills a server under load and restarts it on the same data.
 //!
-//! It checks after every round:
+//! After every round, it checks:
 //! - the server has every acknowledged write with its exact content;
 //! - a write that was in flight at the kill happened completely or not at all;
-//! - resource versions only grow, even across restarts;
-//! - watchers that resume from their last version see every change exactly once, in order.
+//! - resource versions only grow, even across restarts.
+//!
+//! After the last round, it checks that watchers, which resumed from their last version after each
+//! restart, saw every change exactly once, in order.
 
 mod history;
 mod watcher;

@@ -1,7 +1,7 @@
-//! Measures any Kubernetes API server over HTTPS, and runs the crash campaign.
+//! Measures any Kubernetes API server, and runs the crash campaign.
 //!
 //! Everything uses the public API, so the same run compares any servers on one machine. The load
-//! generator shares the cores with the server: it sends requests that were built before and reads
+//! generator shares the cores with the server: it sends requests that were built before and parses
 //! only the necessary part of a response. It knows nothing of Pintle's implementation.
 
 pub mod call;

@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::http2::Http2;
 use crate::server::{Answer, Connection, Server};
 
-/// The number of clients that share an HTTP/2 connection.
+/// The largest number of clients that share an HTTP/2 connection.
 const STREAMS: usize = 16;
 
 /// A client, over either protocol.
@@ -106,7 +106,8 @@ impl Figures {
     }
 }
 
-/// Runs the workers until the time is over or no work is left.
+/// Runs the workers until the time is over or no work is left. More refused than successful
+/// requests are an error.
 pub async fn run(workers: Vec<Worker>, limit: Duration) -> Result<Figures> {
     let start = Instant::now();
     let end = start + limit;

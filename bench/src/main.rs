@@ -96,7 +96,8 @@ async fn run_alternate(options: Alternate) -> Result<()> {
     compare_files(&files)
 }
 
-/// Fails if some sequence takes more instructions than recorded.
+/// Counts instructions; the program fails if some sequence takes noticeably more than recorded,
+/// unless the counts are recorded now.
 async fn run_instructions(options: &Instructions) -> Result<ExitCode> {
     let recorded = match std::fs::read(&options.recorded) {
         Ok(text) => serde_json::from_slice(&text).context("--recorded")?,

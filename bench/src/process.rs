@@ -1,4 +1,4 @@
-//! Starts and stops a server by a command, and reads its memory.
+//! Starts and stops a server by a command, and reads its memory and its processor time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ impl Running {
     }
 }
 
-/// What a process uses.
+/// The memory and the processor time of a process.
 #[derive(Clone, Copy, Default)]
 struct Usage {
     memory_bytes: u64,
@@ -117,7 +117,7 @@ struct Usage {
     ticks: u64,
 }
 
-/// What a process and its descendants use. Linux only.
+/// The memory and the processor time of a process and its descendants. Linux only.
 fn usage(root: u32) -> Result<Usage> {
     let mut processes = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").context("memory is read from /proc")? {

@@ -124,7 +124,7 @@ impl Server {
         Call::new(method, media_type, target.len(), head, body)
     }
 
-    /// The token's header for HTTP/2.
+    /// The value of the header `Authorization`, for HTTP/2.
     pub(crate) fn authorization(&self) -> Option<String> {
         self.token.as_ref().map(|token| format!("Bearer {token}"))
     }

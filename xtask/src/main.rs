@@ -1,4 +1,4 @@
-//! The maintainer's tasks: code generation and house checks. `cargo xtask` lists them.
+//! The maintainer's tasks: code generation, packages and house checks. `cargo xtask` lists them.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 

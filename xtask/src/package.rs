@@ -42,7 +42,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 struct Architecture {
     /// The name that Debian and OCI use.
     name: &'static str,
-    /// The name that the machine's own compiler uses.
+    /// Rust's name, as in `std::env::consts::ARCH`.
     machine: &'static str,
     /// The target of rustc.
     triple: &'static str,
@@ -79,10 +79,10 @@ const ARCHITECTURES: [Architecture; 2] = [
     },
 ];
 
-/// What every package is made from.
+/// The inputs from which every package is made.
 struct Sources {
     root: PathBuf,
-    /// Where packages go.
+    /// The directory to which packages are written.
     out: PathBuf,
     architecture: &'static Architecture,
     /// The program, if `--program` names it.

@@ -1,5 +1,5 @@
 //! `cargo xtask tidy`: checks the house rules that a program can check. Each check reports all
-//! offences with path and line in one pass.
+//! offences in one pass, with the path and often the line.
 
 mod circles;
 mod code;
@@ -43,7 +43,8 @@ fn check(root: &Path) -> Result<Vec<String>> {
     Ok(offences)
 }
 
-/// Returns the files below `root` with an extension, as sorted paths relative to `root`.
+/// Returns the files below `root` with an extension, as sorted paths relative to `root`. Skips
+/// hidden folders, `target` and `node_modules`.
 fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut due = vec![root.to_path_buf()];

@@ -10,12 +10,12 @@ use crate::http::Request;
 use crate::random::Random;
 use crate::schemas::{Schemas, Step, parts, type_of};
 
-/// How deep fields are searched.
+/// The depth of the deepest parents whose fields are searched.
 const DEPTH_MAX: usize = 9;
-/// Fields up to this depth are tried in every kind; deeper ones only in the first kind with their
-/// type.
+/// Fields whose parents are at most this deep are tried in every kind; deeper ones only in the
+/// first kind with their type.
 const EVERY_KIND_DEPTH: usize = 3;
-/// The number of items of a list that are changed.
+/// The largest number of items of a list that are changed.
 const ITEMS: usize = 3;
 
 /// The length to which a request's name is cut.
@@ -91,8 +91,8 @@ pub(super) fn updates(kind: &Kind) -> Vec<Question> {
 /// A value to insert at a path.
 pub(super) type Graft = (FieldPath, Value);
 
-/// Every field of a schema with valid and invalid values for its type. Fields that are deeper than
-/// `EVERY_KIND_DEPTH` are included only if `seen` lacks them.
+/// Every field of a schema with valid and invalid values for its type. Fields whose parents are
+/// deeper than `EVERY_KIND_DEPTH` are included only if `seen` lacks them.
 pub(super) fn grafts(schemas: &Schemas, schema: &Value, seen: &mut BTreeSet<String>) -> Vec<Graft> {
     let mut grafts = Vec::new();
     walk(schemas, schema, &mut Vec::new(), &mut Vec::new(), seen, &mut grafts);
@@ -213,7 +213,7 @@ fn wrong(value: &Value) -> Vec<Value> {
     values.as_array().cloned().unwrap_or_default()
 }
 
-/// Other valid values.
+/// Other values of the same type, or null.
 fn others(value: &Value) -> Vec<Value> {
     let values = match value {
         Value::Bool(is_true) => json!([!is_true]),

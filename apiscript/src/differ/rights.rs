@@ -77,7 +77,7 @@ impl World<'_> {
         rule
     }
 
-    /// A resource as rules name it: alone, with a subresource, or with all subresources.
+    /// A resource as rules name it: alone, with one or all subresources, or `*`.
     fn resource(&mut self) -> String {
         let resource = *self.random.pick(RESOURCES);
         let part = *self.random.pick(PARTS);

@@ -193,7 +193,7 @@ impl Documents<'_> {
         serde_json::from_slice(&response.body).with_context(|| path.to_owned())
     }
 
-    /// The versions in which a kind is served.
+    /// The versions in which a kind is served; none for the core group, which has only one.
     fn versions(&self, kind: &Written) -> Result<Vec<String>> {
         let Some((group, _)) = kind.kind.split_once('/') else { return Ok(Vec::new()) };
         let group = self.read(&format!("/apis/{group}"))?;

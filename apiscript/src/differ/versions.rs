@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::kinds::Kind;
 use super::mutants::{Question, request};
 
-/// Requests that create an object in each version, and read, change and apply it in every other.
+/// Requests that create an object in each version, and read, change and apply it in all of them.
 pub(super) fn versions(kind: &Kind, versions: &[String]) -> Vec<Question> {
     let named = |(number, version): (usize, &String)| {
         let name = format!("{}-{number}", kind.name);

@@ -74,7 +74,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
     bytes.splice(at..at, piece.iter().copied());
 }
 
-/// Replaces a few nodes of a tree by values that do not belong there.
+/// Replaces a few nodes of a tree by values that do not belong there, or removes or repeats some.
 pub(super) fn disturb(tree: &mut Value, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let depth = random.below(6);

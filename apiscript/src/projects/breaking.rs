@@ -109,7 +109,7 @@ impl Breaker<'_> {
         }
     }
 
-    /// Removes a required member that has no default.
+    /// Makes copies that each lack a required member without a default.
     fn required(&mut self, schema: &Value, value: &Value, at: &str) {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             let has_default = schema["properties"][name].get("default").is_some();
@@ -136,9 +136,9 @@ fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The first sent value that is missing in the stored object. Built-in kinds have types, so
-/// quantities have a canonical form and empty values are omitted; lists may grow, as those of
-/// volumes and tolerations do.
+/// The path of the first sent value that is missing or different in the stored object. Built-in
+/// kinds have types, so quantities have a canonical form and empty values are omitted; lists may
+/// grow, as those of volumes and tolerations do.
 pub(super) fn lost(sent: &Value, got: &Value, has_status: bool, is_own: bool) -> Option<String> {
     let members = sent.as_object()?;
     members.iter().find_map(|(name, value)| match name.as_str() {

@@ -13,7 +13,7 @@ pub(super) struct Document {
     pub(super) tree: Value,
 }
 
-/// Every object in the named files and folders, in order of their names.
+/// Every object in the named files and folders, in their order; in a folder, in order of names.
 pub(super) fn read(root: &Path, sources: &[String]) -> Result<Vec<Document>> {
     let mut files = Vec::new();
     for source in sources {
@@ -42,7 +42,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         return paths.iter().try_for_each(|path| collect(path, files));
     }
     if !path.exists() {
-        return Ok(()); // a link out of the repository
+        return Ok(()); // a dangling link
     }
     let is_text = |ending: &str| ["yaml", "yml", "json"].contains(&ending);
     if path.extension().and_then(|ending| ending.to_str()).is_some_and(is_text) {

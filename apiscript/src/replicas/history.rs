@@ -62,8 +62,8 @@ pub(super) struct Answer {
 /// The result of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
-    /// The object is in the state that the request `writer` wrote, at a revision; `is_write` if
-    /// this request is the writer.
+    /// At a revision, the object is in the state that the request `writer` wrote; `is_write` if the
+    /// answered request itself is a write.
     State { revision: u64, writer: String, uid: String, is_write: bool },
     /// The request deleted the object with this uid.
     Deleted { uid: String },
@@ -217,9 +217,7 @@ impl History {
                 wrong.push(format!("{writer} was written {count} times"));
             }
             if !allowed.contains_key(writer) && *writer != super::LAST {
-                wrong.push(format!(
-                    "{writer} was written, and the client was reported that it was not"
-                ));
+                wrong.push(format!("{writer} was written, but its client received no success"));
             }
         }
         wrong

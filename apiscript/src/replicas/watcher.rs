@@ -15,7 +15,8 @@ const STAY: usize = 25;
 
 pub(super) struct Watcher<'a> {
     world: &'a World<'a>,
-    /// The number of the server to watch. If there is no such server, it watches all in turn.
+    /// The number of the server to watch. If there is no such server, it watches all in turn. If
+    /// requests may fail, it changes to the next server after each watch.
     number: usize,
     since: u64,
 }

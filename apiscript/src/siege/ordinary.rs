@@ -13,8 +13,8 @@ use crate::request;
 
 /// The lifetime of the campaign's tokens.
 const TOKEN_SECONDS: u64 = 6 * 3600;
-/// The number of objects in the campaign's namespace, and their size, which is more than socket
-/// buffers hold.
+/// The number of large objects in the campaign's namespace, and their size, which is more than
+/// socket buffers hold.
 const OBJECTS: usize = 12;
 const OBJECT_BYTES: usize = 900 * 1000;
 /// The pause between two requests of one client, so that the user stays an ordinary one.

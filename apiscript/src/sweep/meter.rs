@@ -14,14 +14,14 @@ use parking_lot::Mutex;
 use crate::Target;
 use crate::http::{Connection, Request, Response};
 
-/// How often `/livez` is requested.
+/// The pause between two requests of `/livez`.
 const PERIOD: Duration = Duration::from_millis(20);
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A response.
 pub(super) struct Answer {
-    /// 0 if the connection was closed without a response.
+    /// 0 if the request had no response.
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
     /// The server's processor time, on all processors.

@@ -3,7 +3,7 @@
 //! hour. The time is scaled: at a speed of 10, all of this happens ten times as often, which is the
 //! load of ten times as many nodes.
 //!
-//! Requests are sent when they are due, even if earlier ones had late responses. Delays count from
+//! A request is sent when it is due, or later if all senders wait for responses. Delays count from
 //! the time at which a request was due.
 
 use std::sync::Arc;
@@ -176,7 +176,7 @@ fn pod_status() -> String {
     .to_string()
 }
 
-/// What kubelets send.
+/// The requests that kubelets send.
 #[derive(Clone)]
 struct Traffic {
     server: Server,

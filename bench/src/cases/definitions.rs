@@ -62,7 +62,8 @@ impl Model {
     }
 }
 
-/// Measures with `count` copies of the models, in turn. The server must be empty.
+/// Measures with `count` definitions, which are copies of the models in turn. The server must be
+/// empty.
 pub async fn measure(
     program: &Program,
     models: &[impl AsRef<Path>],

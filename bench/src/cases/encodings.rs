@@ -1,5 +1,5 @@
-//! Lists and watches in each encoding: the first time and repeated, in bytes, time and the server's
-//! processor time.
+//! Lists and watches in each encoding: the size of a list, the time of the first list and of
+//! repeated ones, the delay of events, and the server's processor time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

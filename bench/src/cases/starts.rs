@@ -58,7 +58,7 @@ pub async fn measure_restart(
     let (_, list) = running.server.ask("GET", &format!("{path}?limit=1"), "", &[]).await?;
     let list: serde_json::Value = serde_json::from_slice(&list)?;
     if list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) + 1 < extent.objects as u64 {
-        report.note("what a restart takes: the server keeps nothing");
+        report.note("memory after a restart: the server keeps no objects");
     } else if extent.objects >= LEAST {
         tokio::time::sleep(REST).await;
         let grown = running.memory_bytes()?.saturating_sub(before);

@@ -33,8 +33,8 @@ const RENEWAL: Duration = Duration::from_secs(2);
 /// How often the server's memory is read.
 const SAMPLING: Duration = Duration::from_millis(200);
 
-/// Measures the other tenant's gets alone, and beside the largest number of mean clients. What it
-/// creates for them is deleted at the end, also after an error.
+/// Measures the other tenant's gets alone, and beside the largest number of clients that list. The
+/// lease, the role and its binding are deleted at the end, also after an error.
 pub async fn measure(
     namespace: &Namespace,
     running: Option<&Running>,
@@ -136,7 +136,7 @@ fn by(user: &str) -> String {
     format!("Impersonate-User: {user}\r\n")
 }
 
-/// Lists without a pause; returns the numbers of lists and of refusals.
+/// Lists without a pause; returns the numbers of lists, and of refusals and failures.
 async fn list_all(server: Server, path: String, over: Arc<AtomicBool>) -> Result<(u32, u32)> {
     let call = server.call_with("GET", &path, "", &by(GREEDY), "");
     let (mut answered, mut refused) = (0, 0);
@@ -197,7 +197,7 @@ fn reader(server: &Server, path: &str, time: Duration) -> Result<Thread<Figures>
     })
 }
 
-/// Renews a lease as a controller does; returns the longest time between two renewals.
+/// Renews a lease as a controller does; returns the longest time without a renewal.
 fn renewals(server: &Server, time: Duration) -> Result<Thread<Duration>> {
     let server = server.clone();
     thread(async move {

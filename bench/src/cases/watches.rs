@@ -26,7 +26,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 const TIME_DIGITS: usize = 12;
 /// More watchers than this read in small pieces, which take less memory.
 const LEAN_FROM: usize = 1000;
-/// How long a watcher waits for the next event before it counts the rest as lost.
+/// How long a watcher waits for the next event before it ends without the rest.
 const DELAY_MAX: Duration = Duration::from_secs(20);
 
 /// How often a watcher without events checks whether it has received all of them.
@@ -106,7 +106,8 @@ pub async fn measure_nodes(
     Ok(())
 }
 
-/// Opens watchers, writes for a time, and returns when all events have arrived.
+/// Opens watchers, writes for a time, and returns when all events have arrived, or when a watcher
+/// has waited `DELAY_MAX` for one.
 pub async fn deliveries(
     namespace: &Namespace,
     sample: &Sample,
@@ -145,7 +146,8 @@ pub(super) async fn newest(namespace: &Namespace, sample: &Sample) -> Result<Str
     Ok(list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Opens a watch of each path. Each ends when it has received the expected number of events.
+/// Opens a watch of each path. Each ends when it has received the expected number of events, or
+/// none for `DELAY_MAX`.
 pub(super) async fn open(
     namespace: &Namespace,
     paths: Vec<String>,

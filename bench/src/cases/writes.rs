@@ -105,8 +105,8 @@ async fn on_one(
     Ok(Worker { client, call, next: Box::new(next) })
 }
 
-/// Makes the gap in an object that the server returned; without a resource version, so the last
-/// write wins.
+/// Prepares an object that the server returned for updates: makes the gap, and removes the resource
+/// version, so that the last write wins.
 fn changing(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");

@@ -46,7 +46,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The last change of an object, if it exists.
+    /// The last change of an object, if the object exists.
     pub(super) fn existing(&self, name: &str) -> Option<Change> {
         let last = self.changes.get(name)?.last()?;
         (last.verb != Verb::Delete).then_some(*last)

@@ -108,7 +108,7 @@ impl Writer {
         }
     }
 
-    /// Compares the server's objects, listed at a revision, with the acknowledged writes.
+    /// Compares the server's objects, listed at `version`, with the acknowledged writes.
     pub(super) fn compare(&mut self, objects: &BTreeMap<&str, &Value>, version: u64) -> Result<()> {
         let highest = self.history.highest();
         require(version >= highest, || {
@@ -133,7 +133,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Determines whether the write in flight was committed.
+    /// Adds the write in flight to the history if it was committed.
     fn resolve(&mut self, in_flight: &Uncertain, object: Option<&Value>) {
         let Uncertain { name, change } = in_flight;
         let has_it = object.is_some_and(|object| sequence(object) == Some(change.sequence));

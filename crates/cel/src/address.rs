@@ -81,7 +81,7 @@ fn parse_zoned(text: &str) -> Result<Parsed, ParseError<'_>> {
     Ok(Parsed { ip, zone })
 }
 
-/// Parses eight fields; `::` stands for zero fields.
+/// Parses eight fields; `::` stands for one or more fields of zeros.
 fn parse_v6(text: &str) -> Result<[u8; 16], ParseError<'_>> {
     let wrong = |message, at| Err(ParseError { message, at });
     let mut bytes = [0_u8; 16];

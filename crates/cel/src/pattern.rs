@@ -360,8 +360,8 @@ fn character(text: &str) -> Result<(u32, usize), String> {
     Ok((code, len))
 }
 
-/// Reads up to three octal digits after a backslash; a single one would be a backreference, which
-/// Go lacks.
+/// Reads up to three octal digits after a backslash. A single one, except 0, would be a
+/// backreference, which Go lacks.
 fn octal(text: &str) -> Result<(u32, usize), String> {
     let digits = text[1..].bytes().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
     let len = 1 + digits;

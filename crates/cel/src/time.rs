@@ -175,7 +175,8 @@ pub(crate) fn parse_date(text: &str) -> Option<Timestamp> {
     parse_timestamp(&format!("{text}T00:00:00Z")).ok().filter(|_| text.len() == 10)
 }
 
-/// Parses OpenAPI's `date-time`: RFC 3339, with or without offset.
+/// Parses OpenAPI's `date-time`: RFC 3339, with or without offset; an empty text is the beginning
+/// of 1970.
 pub(crate) fn parse_open_api_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return from_seconds(0);

@@ -19,7 +19,7 @@ pub struct Url {
     path_written: Option<String>,
     query: Option<String>,
     fragment: Option<String>,
-    /// Whether there was no `//` before the path.
+    /// Whether a path follows the scheme without `//`.
     without_host: bool,
 }
 

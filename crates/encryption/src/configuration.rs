@@ -40,7 +40,7 @@ impl Configuration {
     /// providers must be unique.
     ///
     /// # Errors
-    /// All invalid fields.
+    /// A file that is too long, is not YAML, or has another kind; otherwise, all invalid fields.
     pub fn read(text: &[u8], reloaded: bool) -> Result<Self, Error> {
         let refuse = |why: String| Err(Error::Configuration(why));
         if text.len() > FILE_BYTES_MAX {

@@ -175,7 +175,8 @@ impl Envelope {
         Ok(())
     }
 
-    /// Returns the value, and whether a write would now use another key of the plugin.
+    /// Returns the value, and whether it is stale: a write would now use another key of the plugin,
+    /// or a seed instead of a key of the value alone.
     pub(crate) fn decrypt(&self, stored: &[u8], path: &[u8]) -> Result<(Vec<u8>, bool), Error> {
         let object = EncryptedObject::decode(stored)?;
         let (data, sealed, kind) = object.split();

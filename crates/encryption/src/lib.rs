@@ -29,17 +29,17 @@ pub use resource::GroupResource;
 /// Why a configuration or a value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The configuration is invalid; the text is upstream's.
+    /// The configuration is invalid; the text is upstream's, if upstream has one.
     #[error("{0}")]
     Configuration(String),
-    /// The value cannot be decrypted; the text is upstream's.
+    /// The value cannot be decrypted; the text is upstream's, if upstream has one.
     #[error("{0}")]
     Undecryptable(&'static str),
     /// The value cannot be encrypted.
     #[error("{0}")]
     Unencryptable(&'static str),
     /// A KMS plugin failed, returned invalid data, or was given data that is not its own; the text
-    /// is upstream's.
+    /// is upstream's, if upstream has one.
     #[error("{0}")]
     KeyService(String),
 }

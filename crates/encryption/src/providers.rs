@@ -46,7 +46,8 @@ impl Providers {
     /// Creates the providers of a configuration.
     ///
     /// # Errors
-    /// A rule that an earlier one masks, or a provider that does not exist.
+    /// A rule that an earlier one masks, a key of an invalid length, version 1 of the KMS API, or
+    /// an error of `envelopes`.
     pub fn new(configuration: &Configuration, envelopes: Envelopes<'_>) -> Result<Self, Error> {
         let mut by_resource: BTreeMap<GroupResource, Chain> = BTreeMap::new();
         let mut hash = Sha256::new();

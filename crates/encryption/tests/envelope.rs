@@ -85,7 +85,7 @@ fn values_of_old_releases_are_read() {
     assert_eq!(LEGACY.lines().count(), 2);
 }
 
-/// Seals by inverting each bit; counts the calls.
+/// Unseals by inverting each bit; counts the calls.
 #[derive(Debug, Default)]
 struct Plugin(AtomicUsize);
 

@@ -11,8 +11,8 @@ use pintle_encryption::{Configuration, Envelope, Error, Kms, Providers};
 use pintle_store::{Key, TransformError, Transformed, Transformer};
 use pintle_value::{Value, json};
 
-/// Secrets as kube-apiserver v1.36.3 stored them with the 32-byte key `k`, one per line: the path,
-/// the stored bytes in base64, and a part of the value.
+/// Secrets as kube-apiserver v1.36.3 stored them with a key of 32 letters `k`, one per line: the
+/// path, the stored bytes in base64, and a part of the value.
 const STORED: &str = include_str!("stored.jsonl");
 
 const SECRET: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";

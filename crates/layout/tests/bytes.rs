@@ -45,8 +45,7 @@ fn key(collection: &str, item: &str) -> Key {
     Key { collection: collection.into(), item: item.into() }
 }
 
-/// Checks that bytes decode to this object, which is given without the members that name its
-/// location.
+/// Checks that bytes decode to this object, which is given without its resource version.
 #[track_caller]
 fn check(collection: &str, stored: &[u8], expected: &str) {
     let decoded = layout().decode(&key(collection, "a"), stored, Revision(7));

@@ -15,7 +15,7 @@ pub(crate) mod kube_apiserver;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The program whose name Pintle was called by.
+/// The program by whose name Pintle was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     KubeApiserver,

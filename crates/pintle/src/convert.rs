@@ -28,9 +28,9 @@ use live::Server;
 /// Input files contain JSON, YAML (one or more documents) or the Protobuf of the Kubernetes API,
 /// which is recognised by its first bytes. No defaults of a server are added. If two versions of a
 /// kind have different defaults, the defaults of the old version are written out, so that the
-/// object keeps its meaning. A document that does not change keeps its text with its comments.
-/// Fields that the new version lacks, and reasons why a server would refuse the object, are
-/// reported on standard error; the exit status is then 2.
+/// object keeps its meaning. With --to or --output-version, a YAML document that does not change
+/// keeps its text with its comments. Fields that the new version lacks, and reasons why a server
+/// would refuse the object, are reported on standard error; the exit status is then 2.
 ///
 /// With --check nothing is converted. A line is printed for each object in a version that a release
 /// has removed or deprecated. The checked versions are the object's own, that of its last applied
@@ -119,7 +119,7 @@ enum Validate {
 
 /// The limit of an input file.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// The limit of nested directories.
+/// The limit of nested directories; deeper ones are not read.
 const DIRECTORY_DEPTH_MAX: usize = 64;
 /// The extensions of the files in a directory that are read.
 const EXTENSIONS: [&str; 4] = ["json", "yaml", "yml", "pb"];
@@ -167,7 +167,7 @@ impl Convert {
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(NOT_WHOLE) })
     }
 
-    /// Reports objects that a release does not serve.
+    /// Reports objects in versions that a release has removed or deprecated.
     fn check(&self) -> Result<ExitCode> {
         let mut check = Check::new(release(&self.release)?, std::io::stdout().lock());
         for path in paths(&self.check, self.recursive)? {

@@ -89,7 +89,7 @@ enum Output {
 enum Severity {
     /// Nothing is wrong.
     Ok,
-    /// A server works, and may stop working.
+    /// A server works, but may stop working, or is not secure.
     Warning,
     /// A server does not start, or does not work.
     Error,

@@ -41,7 +41,7 @@ pub(crate) fn start(options: LogOptions) {
     }
 }
 
-/// The levels of a verbosity. Of libraries only warnings are logged.
+/// The levels of a verbosity. Libraries log only warnings and errors.
 fn of_verbosity(verbosity: u8) -> Targets {
     let (ours, requests) = match verbosity {
         0..=2 => (LevelFilter::INFO, LevelFilter::INFO),
@@ -63,7 +63,7 @@ fn verbosity_of(metadata: &Metadata<'_>) -> u8 {
     }
 }
 
-/// The variable's targets, with warnings of all others.
+/// The variable's targets, with warnings and errors of all others.
 fn completed(targets: Targets) -> Targets {
     match targets.default_level() {
         Some(_) => targets,

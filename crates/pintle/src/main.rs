@@ -1,4 +1,4 @@
-//! The program: parses flags, and runs a server until a signal or a command that needs no server.
+//! The program: parses flags, and runs either a server, until a signal, or another command.
 
 mod certificates;
 mod command_line;

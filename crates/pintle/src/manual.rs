@@ -139,7 +139,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
 }
 
 /// The notes of a command's help as sections. A line without indentation that ends with a colon is
-/// a heading; indented lines keep their line breaks.
+/// a heading; lines that are indented by four spaces or more keep their line breaks.
 fn sections(notes: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut roff = Roff::new();
     for line in notes.lines() {

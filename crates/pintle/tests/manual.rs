@@ -23,8 +23,8 @@ fn pintle(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Runs a program with an input; its standard output and error. `None`, with a note, if the program
-/// is not installed.
+/// Runs a program with an input; returns its standard output and error, or `None`, with a note, if
+/// the program is not installed.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(String, String)> {
     let spawned = Command::new(program)
         .args(arguments)

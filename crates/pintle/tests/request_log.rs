@@ -1,5 +1,6 @@
-//! The log of requests: a line for each from `-v 3` on, with the time in each layer from `-v 5` on,
-//! or as `RUST_LOG` says; none otherwise, and none that a client can forge. As text or as JSON.
+//! The log of requests, as text or as JSON: a line for each from `-v 3` on, with the time in each
+//! layer from `-v 5` on, or as `RUST_LOG` says; otherwise only for slow requests. No client can
+//! forge a line.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;

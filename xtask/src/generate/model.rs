@@ -89,7 +89,7 @@ pub(crate) struct Model {
 /// One type, named or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Type {
-    /// The OpenAPI name; empty for scalars, lists and maps of fields.
+    /// The OpenAPI name; empty for a plain scalar, a list and a map.
     pub(crate) name: String,
     /// Whether it is the named type itself, not a variant of it.
     pub(crate) canonical: bool,
@@ -280,7 +280,8 @@ impl Model {
         self.field(sources, f, ty, required, patch_of_definition(&definition))
     }
 
-    /// The identifier of the type of a field, an item or a value; creates the type if it is new.
+    /// The identifier of the type of a field, an item or a value; creates the type if it is new and
+    /// has no name.
     fn reference(&mut self, d: &Definition) -> Result<String> {
         if let Some(name) = &d.reference {
             let id = identifier(name);

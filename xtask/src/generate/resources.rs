@@ -175,7 +175,7 @@ fn render_resource(out: &mut String, r: &Resource) {
     let _ = writeln!(out, "    }},");
 }
 
-/// Whether a version is stable: upstream enables only those.
+/// Whether a version is stable: upstream enables only stable versions by default.
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|v| v.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -8,7 +8,8 @@ use super::sources::{Member, Sources};
 pub(crate) fn of(sources: &Sources, package: &str, member: &Member) -> Vec<Rule> {
     let mut rules: Vec<Rule> = enum_values(sources, package, &member.go).into_iter().collect();
     for marker in &member.tags {
-        // Handwritten code already enforces a rule of an early stage in the same way.
+        // Upstream's handwritten validation already enforces a rule that is alpha or beta, so such
+        // a rule counts like any other.
         let staged = marker.strip_prefix("k8s:alpha(").or(marker.strip_prefix("k8s:beta("));
         let marker = match staged {
             Some(staged) => staged.split_once(")=+").map_or("", |(_, rule)| rule),

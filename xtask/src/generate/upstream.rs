@@ -58,8 +58,8 @@ pub(crate) fn read_modules(dir: &Path) -> Result<Sources> {
     Ok(sources)
 }
 
-/// Reads a folder and those below it. Only versioned packages (`core/v1`), and the few packages
-/// that hold the special scalars, have API types.
+/// Reads a folder and those below it. Only versioned packages (`core/v1`) and `pkg/version` have
+/// API types.
 fn read_folder(folder: &Path, import: &str, sources: &mut Sources) -> Result<()> {
     let mut package = Package::default();
     for path in entries(folder)? {

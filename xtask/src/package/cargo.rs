@@ -75,7 +75,7 @@ impl Metadata {
 }
 
 /// The names and versions of the crates whose code the program `pintle` contains on a target: with
-/// the features that it enables, without what only runs during the build.
+/// the features that it enables, without crates that only run during the build.
 pub(super) fn crates_of_program(root: &Path, triple: &str) -> Result<BTreeSet<(String, String)>> {
     let arguments = [
         "tree",

@@ -52,7 +52,7 @@ const LIBRARIES: [Library; 3] = [
 pub(super) struct Components {
     root: PathBuf,
     packages: Vec<Package>,
-    /// What each of them depends on, by id.
+    /// The dependencies of each crate, by id.
     dependencies: BTreeMap<String, BTreeSet<String>>,
 }
 

@@ -53,7 +53,7 @@ fn root(sources: &Sources) -> Result<Tree> {
     Ok(tree)
 }
 
-/// The image's configuration: what is executed, and as whom.
+/// The image's configuration, such as the command and its user.
 fn config(sources: &Sources, diff_id: &str) -> Value {
     let created =
         jiff::Timestamp::from_second(sources.epoch_seconds.try_into().unwrap_or_default())

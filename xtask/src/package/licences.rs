@@ -28,7 +28,7 @@ const ALLOWED: [&str; 12] = [
 /// The only registry that crates of others may come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// What is wrong with the crates of others that are built on this machine, those of tests included.
+/// Returns the offences of the crates of others that are built on this machine, also for tests.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let packages = Metadata::read(root, &host_triple()?)?.packages;
     Ok(packages.iter().filter(|package| package.source.is_some()).filter_map(offence).collect())

@@ -15,7 +15,7 @@ pub(super) const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "usr/share/fish/vendor_completions.d/pintle.fish"),
 ];
 
-/// What the program prints about its command line, which is the same on all architectures.
+/// The texts that the program prints about its command line, the same on all architectures.
 pub(super) struct Pages {
     /// The name of each manual page, with its text.
     pub(super) manual: Vec<(String, Vec<u8>)>,

@@ -50,8 +50,8 @@ pub(crate) fn without_tests(code: &str) -> String {
     out
 }
 
-/// The lines that contain `word`, from 1. If the word begins or ends with a letter, its neighbour
-/// must not be one.
+/// The lines that contain `word`, from 1. If the word begins or ends with a letter, a digit or an
+/// underscore, its neighbour there must be none of these.
 pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
     let stands = |line: &str| {
         line.match_indices(word).any(|(at, _)| {

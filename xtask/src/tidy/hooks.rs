@@ -14,7 +14,7 @@ const TRAIT: &str = "Admission for ";
 /// Plugins that only call the hooks of other plugins.
 const WRAPPERS: [&str; 2] = ["Chain", "Measured"];
 
-/// Returns the plugins whose `hooks` is not what they implement.
+/// Returns the plugins whose `hooks` differs from the hooks that they implement.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = Vec::new();
     for path in super::files(root, "rs")? {

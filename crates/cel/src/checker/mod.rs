@@ -420,7 +420,7 @@ impl Checker<'_> {
     }
 
     /// The type of a field of a constructed value. The fields of a JSON patch are known; an object
-    /// has any.
+    /// may have any field.
     fn made_field(&mut self, at: u32, made: &str, field: &str) -> Type {
         match made::field_type(made, field) {
             Some(found) => found,

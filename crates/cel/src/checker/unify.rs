@@ -132,7 +132,7 @@ impl Unifier {
     }
 }
 
-/// Types to which upstream assigns null, from before wrapper types existed.
+/// Whether null is assignable to a type. Upstream's rule is from before wrapper types existed.
 fn is_nullable(t: &Type) -> bool {
     matches!(
         t,

@@ -10,7 +10,7 @@ use crate::value::{Text, Val};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Actual {
     Fixed(u64),
-    /// A traversal of the first argument, times a factor.
+    /// The size of the first argument times a factor.
     First(f64),
     /// A traversal of the first argument, or of the value that it holds if it is an optional.
     /// Functions of the language itself do this.
@@ -47,14 +47,14 @@ pub(crate) enum Actual {
     Made,
     /// A list of the first argument's size, times the depth.
     Flatten,
-    /// Each pair of items of an argument.
+    /// Each pair of items of the argument with this index.
     SelfCompare(usize),
 }
 
 /// Fixed costs.
 pub(super) fn fixed(name: &str, overload: &str) -> Option<u64> {
     match name {
-        // An expression can have two authorization checks.
+        // The limit of one evaluation allows two authorization checks.
         "check" => Some(350_000),
         "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
         | "allowed" | "reason" | "error" | "errored" => Some(1),

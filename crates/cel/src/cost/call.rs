@@ -30,7 +30,7 @@ impl CallEstimate {
 /// pattern of `uri` is longer.
 const FORMAT_PATTERN: f64 = 128.0;
 
-/// The length of the longest name of a format.
+/// The length that the estimate assumes for the longest name of a format, as upstream's.
 const FORMAT_NAME: u64 = 64;
 
 const ONE: Estimate = Estimate::fixed(1);

@@ -140,7 +140,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ),
 ];
 
-/// Adds two lists: a concatenation, or a merge if the first is a set or has keys.
+/// Adds two lists: a concatenation, or a merge if the first list is a set or has keys.
 pub(super) fn add<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Eval<'a> {
     let merge = a.merge();
     if *merge == Merge::Atomic {
@@ -302,7 +302,7 @@ fn distinct<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::list(out))
 }
 
-/// Incomparable values are unequal.
+/// Treats values whose comparison fails as unequal, unless the evaluation was cancelled.
 fn not_cancelled(error: EvalError) -> Result<bool, EvalError> {
     if error.is_cancelled() { Err(error) } else { Ok(false) }
 }

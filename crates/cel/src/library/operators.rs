@@ -380,7 +380,8 @@ fn is_in<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }
 }
 
-/// Whether the list contains `item`. Incomparable items are unequal.
+/// Whether the list contains `item`. Items whose comparison fails are unequal; in a list of data,
+/// they are an error if no item is equal.
 pub(crate) fn contains<'a>(
     list: &List<'a>,
     item: &Val<'a>,

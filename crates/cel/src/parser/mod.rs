@@ -193,7 +193,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses what follows a dot.
+    /// Parses the part after a dot: a field or a method call.
     fn select(&mut self, operand: Expr, at: u32) -> Parse<Expr> {
         let optional = self.take("?").is_some();
         let name = self.field_name(optional)?;

@@ -123,7 +123,7 @@ pub(super) fn push<'a>(slot: usize, item: &'a Node, frame: &mut Frame<'a, '_>) -
     }
 }
 
-/// Adds an entry (key and value), or those of a map, to the accumulator.
+/// Adds an entry (key and value), or the entries of a map, to the accumulator.
 pub(super) fn insert<'a>(slot: usize, entry: &'a [Node], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     frame.context.charge(1)?;
     let entry: Result<Vec<Val<'a>>, EvalError> = entry.iter().map(|e| e.eval(frame)).collect();

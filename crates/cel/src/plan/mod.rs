@@ -61,7 +61,7 @@ pub(crate) enum Node {
         slot: usize,
         item: Box<Node>,
     },
-    /// Adds an entry, or those of a map, to the accumulator of a loop.
+    /// Adds an entry, or the entries of a map, to the accumulator of a loop.
     Insert {
         slot: usize,
         entry: Box<[Node]>,

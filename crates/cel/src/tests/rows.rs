@@ -10,7 +10,7 @@ use super::show::show;
 use crate::context::Context;
 use crate::{Bindings, CompileError, Environment};
 
-/// The outcome of a row, expected or actual, in comparable lines.
+/// The expected outcome of a row, in comparable lines.
 fn outcome_of_row(row: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     for key in ["issues", "type", "min", "max", "value", "error", "cost"] {

@@ -162,7 +162,7 @@ impl Object {
         self.field(identifier).filter(|field| field.identifier == identifier)
     }
 
-    /// The index of that field, for access without searching.
+    /// The index of the field for `identifier`, for access without searching.
     pub(crate) fn field_index(&self, identifier: &str) -> Option<usize> {
         let find =
             |name: &str| self.fields.binary_search_by(|f| f.identifier.as_str().cmp(name)).ok();

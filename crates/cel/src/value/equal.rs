@@ -1,4 +1,5 @@
 //! Equality of values. Values of different types are unequal, except for numbers with equal values.
+//! To compare data, or values of Kubernetes' own types, with other types is an error.
 
 use std::collections::HashMap;
 
@@ -29,7 +30,7 @@ impl<'a> Val<'a> {
             (Self::Type(a), Self::Type(b)) => a == b,
             (Self::List(a), Self::List(b)) => return lists(a, b, context),
             (Self::Map(a), Self::Map(b)) => return maps(a, b, context),
-            // Data cannot be compared with values of other types.
+            // Data cannot be compared with values of other types, except null.
             (Self::List(list), other) if list.is_of_data() && !matches!(other, Self::Null) => {
                 return Err(EvalError::no_such_overload());
             }

@@ -43,8 +43,8 @@ impl<'a> List<'a> {
         self.len() == 0 && !self.is_of_data()
     }
 
-    /// Whether the list is one of data, or a concatenation that begins with one; upstream treats
-    /// such lists differently from those that an expression constructs.
+    /// Whether the list is one of data, a merge of such lists, or a concatenation that begins with
+    /// one. Upstream treats these lists differently from those that an expression constructs.
     pub(crate) fn is_of_data(&self) -> bool {
         match self {
             Self::Tree { .. } => true,

@@ -157,8 +157,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The size in the cost model: the length of text in characters, of bytes, lists and maps; one
-    /// for all else.
+    /// The size in the cost model: the length of text in characters, of bytes, lists and maps; the
+    /// bytes of an address or of a range's prefix; one for all else.
     pub(crate) fn size(&self) -> u64 {
         match self {
             Self::String(text) => text.chars_count() as u64,
@@ -170,7 +170,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The size of the value that an optional holds.
+    /// The size of the value, or of the value that it holds if it is an optional.
     pub(crate) fn inner_size(&self) -> u64 {
         match self {
             Self::Optional(Some(inner)) => inner.inner_size(),

@@ -144,8 +144,9 @@ pub(crate) enum Backend {
     Etcd,
 }
 
-/// Asks an `etcd` whether it is Pintle's, and for the directory of its store. Waits until it
-/// listens, because a harness may start it last.
+/// Asks an `etcd` whether it is Pintle's, and for the directory of its store. Waits up to
+/// `START_MAX` until it listens, because a harness may start it last. An `https` URL is always a
+/// real etcd's, because Pintle's `etcd` has no TLS.
 pub(super) async fn ask(url: &str) -> anyhow::Result<Backend> {
     if url.trim().starts_with("https://") {
         return Ok(Backend::Etcd);

@@ -1,8 +1,8 @@
 //! Runs as `kube-apiserver`: translates its command line to that of `pintle serve`.
 //!
-//! Flags that `pintle serve` has are passed on. A flag that it lacks is ignored with a warning,
-//! under this name only, because a harness cannot be changed. A missing flag that protects data or
-//! access is an error.
+//! Flags that `pintle serve` has are passed on. A flag of kube-apiserver that `pintle serve` lacks
+//! is ignored with a warning, under this name only, because a harness cannot be changed. It is an
+//! error if it protects data or access. An unknown flag is an error, too.
 
 mod absent;
 mod deprecated;
@@ -107,7 +107,8 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     Ok(translation)
 }
 
-/// The store's directory for an etcd prefix: servers with different prefixes have different stores.
+/// The name of the store's subdirectory for an etcd prefix: servers with different prefixes have
+/// different stores, unless the prefixes differ only in punctuation.
 fn subdirectory(flags: &[Flag]) -> String {
     let prefix = value(flags, "etcd-prefix").unwrap_or("/registry").trim_matches('/');
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };

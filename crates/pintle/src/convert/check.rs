@@ -23,7 +23,7 @@ pub(super) const NEWEST: u32 = pintle_kinds::NEWEST_MINOR;
 /// The worst finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// The release serves all objects.
+    /// The release serves the versions of all objects, and deprecates none.
     #[default]
     Fine,
     /// Some are deprecated.
@@ -94,7 +94,7 @@ impl<W: Write> Check<W> {
         self.manifest(&source, tree)
     }
 
-    /// Checks every object of a server.
+    /// Checks the objects of a server; of its secrets, only those with Helm releases.
     pub(super) fn server(&mut self, server: &Server) -> Result<()> {
         let origin = Origin { name: "server", has_chosen_version: false };
         for collection in server.collections()? {

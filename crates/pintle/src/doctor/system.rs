@@ -17,7 +17,7 @@ const MEMORY_ERROR: u64 = 32 << 20;
 const MEMORY_WARNING: u64 = 256 << 20;
 /// The tolerated difference to the clock of another machine that wrote the files.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// 2025-01-01: a clock before it was never set.
+/// 2025-01-01: a clock before that day was never set.
 const CLOCK_MIN_SECONDS: u64 = 1_735_689_600;
 
 pub(super) fn check(config: &Config) -> Vec<Finding> {
@@ -64,7 +64,7 @@ fn available(text: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Compares the clock with the newest file of the data directory.
+/// Compares the clock with the newest file of the store and the certificates.
 fn clock(config: &Config) -> Finding {
     let now = SystemTime::now();
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

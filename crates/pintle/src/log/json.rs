@@ -89,7 +89,7 @@ impl Members {
     /// A number or a Boolean.
     fn raw(&mut self, name: &str, value: impl fmt::Display) {
         self.key(name);
-        let _ = write!(self.json, "{value}"); // a String takes everything
+        let _ = write!(self.json, "{value}"); // writing to a String cannot fail
     }
 }
 

@@ -1,5 +1,5 @@
 //! Configurations of admission plugins, and errors in each. A kube-apiserver v1.36.3 was started
-//! with each content, and refuses the same ones.
+//! with each content, and refused the same ones.
 
 use super::rows::Content::{self, Text};
 use super::rows::{ROW, Row};

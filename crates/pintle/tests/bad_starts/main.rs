@@ -1,5 +1,6 @@
-//! Starts that must fail. Each ends at once with an error that names the flag, the file and, if the
-//! file has them, the line or the field; no error shows a secret of a file.
+//! Starts that must fail. Each ends at once with an error that names the flag and, if it is about a
+//! file, the file, and mostly the line or the field; no error shows a secret of a file. With good
+//! files, the server starts.
 //!
 //! `rows` and `admission` have the files that flags name, `values` the values of flags,
 //! `directories` the data directories.

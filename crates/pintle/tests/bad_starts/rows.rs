@@ -13,8 +13,8 @@ pub(crate) enum Content {
 
 /// A file that a flag names.
 pub(crate) struct Row {
-    /// The flag that an error names, and the flags that it needs. `{file}` is the file, `{outer}` a
-    /// file that names `{file}`.
+    /// The flag that an error names, and the flags that it needs. `{file}` is the file, `{outer}`
+    /// another one, which in most rows names `{file}`.
     pub(crate) flags: &'static str,
     /// The content of `{outer}`.
     pub(crate) outer: Option<&'static str>,

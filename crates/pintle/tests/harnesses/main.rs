@@ -15,8 +15,7 @@ use command_lines::{HARNESSES, Harness};
 use plane::{Plane, Program};
 use serde_json::json;
 
-/// Far more than a start takes, also with seven other starts on two slow and busy cores; less than
-/// harnesses wait.
+/// Far more than a start takes, also with seven other starts on two slow and busy cores.
 const START_MAX: Duration = Duration::from_secs(60);
 
 fn everywhere(test: impl Fn(&Harness, &mut Plane)) {

@@ -10,7 +10,7 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
 };
 
-/// The file of kwokctl's `--tracing-config-file`. No collector listens there.
+/// The file of kwokctl's `--tracing-config-file`. No collector listens at its endpoint.
 const TRACING: &str = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: TracingConfiguration\n\
                        endpoint: 127.0.0.1:9\nsamplingRatePerMillion: 0\n";
 

@@ -49,7 +49,7 @@ pub(crate) fn copy_certificates(from: &Path, to: &Path) {
 }
 
 /// Checks that every object of the snapshot is unchanged, unless the restored server has written it
-/// since.
+/// since; events and leases may be gone.
 pub(crate) fn compare(
     before: &BTreeMap<String, Value>,
     after: &BTreeMap<String, Value>,

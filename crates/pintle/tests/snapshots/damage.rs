@@ -13,7 +13,8 @@ fn entries(path: &Path) -> Vec<String> {
     names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
-/// SNAP-03: every thousandth byte is flipped, and the file is cut there. Neither is restored.
+/// SNAP-03: a bit of every thousandth byte is flipped, or the file is cut there. Neither is
+/// restored.
 #[test]
 fn a_damaged_snapshot_is_refused_by_name_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -83,7 +83,8 @@ fn the_objects_of_an_embedded_store_move_to_an_etcd() {
     }
 }
 
-/// Checks that every object is unchanged, except for resource versions: of several objects of one
+/// Checks that no object but leases is lost, and that every one is unchanged, unless the restored
+/// server has written it since. Most resource versions are unchanged too: of several objects of one
 /// revision, only one keeps it.
 fn compare(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>, revision: u64) {
     let mut same = 0;

@@ -14,7 +14,7 @@ pub(crate) fn program() -> Command {
     Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pintle").into()))
 }
 
-/// Runs `pintle snapshot` with these words.
+/// Runs `pintle snapshot` with these words and paths.
 pub(crate) fn snapshot(words: &[&str], paths: &[&Path]) -> Output {
     let mut command = program();
     command.arg("snapshot").args(words).args(paths).stdin(Stdio::null());
@@ -71,7 +71,7 @@ impl Server {
         Client(Connection::open(&cluster, &tls).unwrap())
     }
 
-    /// Stops the server as a signal does.
+    /// Stops the server with SIGTERM, and checks that it ends with success.
     pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());

@@ -7,10 +7,10 @@ use crate::generate::sources::{Member, Message, MessageField, Sources, definitio
 /// A Go member at its position in JSON, with embedded structs inlined.
 pub(super) struct Flat<'a> {
     pub(super) member: &'a Member,
-    /// The package that contains the member's type.
+    /// The package that contains the member's struct.
     pub(super) package: &'a str,
     pub(super) tag: u32,
-    /// The Protobuf type, if there is one.
+    /// The Protobuf field and the definition whose message has it, if there is one.
     pub(super) message: Option<(&'a MessageField, String)>,
     pub(super) inside: Vec<u32>,
     /// The embedded structs that contain the member, outermost first.

@@ -90,7 +90,7 @@ fn constant(line: &str) -> Option<(&str, Option<&str>, &str)> {
     Some((name, kind.or(cast), &value[..value.find('"')?]))
 }
 
-/// A struct's line with a JSON tag.
+/// Parses a struct's line with a JSON tag; `None` for other lines.
 fn member(line: &str, markers: Vec<String>) -> Option<Member> {
     let (left, rest) = line.split_once('`')?;
     let tags = &rest[..rest.find('`')?];

@@ -36,7 +36,7 @@ pub(super) fn absence(Flag { name, value }: &Flag) -> Absence {
     }
 }
 
-/// Flags about authentication, authorization, audit and the storage of secrets.
+/// Flags that protect data or access, whatever their value.
 const PROTECTING: &[&str] = &[
     // The signing key stays in another process.
     "service-account-signing-endpoint",
