@@ -83,13 +83,13 @@ impl Literals<'_> {
 }
 
 fn list(items: &[Item], checked: &Checked, issues: &mut Issues) {
-    let mut used_values = None;
+    let mut first = None;
     for item in items {
         let found = inner(checked.type_of(&item.value), item.optional);
-        match used_values {
-            None => used_values = Some(found),
-            Some(used_values) if !used_values.is_exactly(found) => {
-                mismatch(&item.value, used_values, found, issues);
+        match first {
+            None => first = Some(found),
+            Some(first) if !first.is_exactly(found) => {
+                mismatch(&item.value, first, found, issues);
                 return;
             }
             Some(_) => {}
@@ -98,12 +98,12 @@ fn list(items: &[Item], checked: &Checked, issues: &mut Issues) {
 }
 
 fn map(entries: &[Entry], checked: &Checked, issues: &mut Issues) {
-    let mut used_values: Option<(&Type, &Type)> = None;
+    let mut first: Option<(&Type, &Type)> = None;
     for entry in entries {
         let key = checked.type_of(&entry.key);
         let value = inner(checked.type_of(&entry.value), entry.optional);
-        let Some((keys, values)) = used_values else {
-            used_values = Some((key, value));
+        let Some((keys, values)) = first else {
+            first = Some((key, value));
             continue;
         };
         if !keys.is_exactly(key) {

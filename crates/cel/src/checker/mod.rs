@@ -282,8 +282,8 @@ impl Checker<'_> {
             if overload.is_member != target.is_some() {
                 continue;
             }
-            let (used_values, returned) = overload.instantiate(|| self.unifier.fresh());
-            if !self.unifier.all_assignable(&given, &used_values) {
+            let (params, returned) = overload.instantiate(|| self.unifier.fresh());
+            if !self.unifier.all_assignable(&given, &params) {
                 continue;
             }
             fitting.push(overload);
@@ -408,12 +408,12 @@ impl Checker<'_> {
     /// Checks the value of a field in a struct literal.
     fn init(&mut self, made: &str, field: &Field) {
         self.check(&field.value);
-        let used_values = self.made_field(field.at, made, &field.name);
+        let expected = self.made_field(field.at, made, &field.name);
         let found = self.entry_type(&field.value, field.optional);
-        if !self.unifier.assignable(&found, &used_values) {
+        if !self.unifier.assignable(&found, &expected) {
             let name = &field.name;
             let message = format!(
-                "expected type of field '{name}' is '{used_values}' but provided type is '{found}'"
+                "expected type of field '{name}' is '{expected}' but provided type is '{found}'"
             );
             self.wrong(field.at, message);
         }

@@ -106,12 +106,12 @@ fn out_of_range<T>(index: i64) -> Result<T, EvalError> {
 
 /// The byte offset of a character; the end for the index after the last.
 fn byte_of(text: &str, index: i64) -> Result<usize, EvalError> {
-    let Ok(used_values) = usize::try_from(index) else { return out_of_range(index) };
+    let Ok(number) = usize::try_from(index) else { return out_of_range(index) };
     if text.is_ascii() {
-        return if used_values <= text.len() { Ok(used_values) } else { out_of_range(index) };
+        return if number <= text.len() { Ok(number) } else { out_of_range(index) };
     }
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    starts.nth(used_values).map_or_else(|| out_of_range(index), Ok)
+    starts.nth(number).map_or_else(|| out_of_range(index), Ok)
 }
 
 fn char_at<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {

@@ -13,8 +13,8 @@ use crate::types::declaration::Declaration;
 
 /// Reads a node of a tree by its declaration. Data that does not match is an error when it is used.
 pub(crate) fn lift<'a>(value: &'a Value, declaration: &'a Declaration) -> Eval<'a> {
-    let wrong = |used_values: &str, value: &Value| {
-        Err(EvalError::new(format!("invalid data, expected {used_values}, got {}", go_type(value))))
+    let wrong = |expected: &str, value: &Value| {
+        Err(EvalError::new(format!("invalid data, expected {expected}, got {}", go_type(value))))
     };
     Ok(match (declaration, value) {
         (Declaration::Dyn { .. }, value) => any(value),

@@ -26,7 +26,7 @@ pub(super) fn verify(
     algorithms: &WebPkiSupportedAlgorithms,
     now: UnixTime,
 ) -> Result<(), Error> {
-    super::is_of(certificate.validity(), now)?;
+    super::check_validity(certificate.validity(), now)?;
     let issuer = certificate.issuer().as_raw();
     let (signed, signature) =
         (certificate.tbs_certificate.as_ref(), &*certificate.signature_value.data);
