@@ -299,7 +299,7 @@ impl Cluster {
 pub(crate) async fn next(watch: &mut Watch) -> Vec<Event> {
     tokio::time::timeout(TIMEOUT, watch.next())
         .await
-        .expect("nothing happened")
+        .expect("something happens in time")
         .expect("the watch continues")
 }
 
@@ -331,6 +331,6 @@ impl Running {
     pub(crate) async fn stop(self) {
         self.stop.send(()).expect("it still works");
         let ended = tokio::time::timeout(TIMEOUT, self.task).await;
-        ended.expect("it does not stop").expect("it does not fail");
+        ended.expect("it stops in time").expect("it does not fail");
     }
 }

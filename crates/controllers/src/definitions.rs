@@ -52,7 +52,7 @@ pub struct Definitions {
 /// The result of an evaluation.
 type Outcome = Result<Progress, Status>;
 
-/// How many writes are under way at once.
+/// The most writes that are under way at once.
 const IN_PROGRESS_MAX: usize = 64;
 
 /// A name in the queue.
@@ -290,7 +290,8 @@ impl Definitions {
         }
     }
 
-    /// Updates the served resources, and returns the write of the definition's new status.
+    /// Updates the served resources. Returns the write of the definition's new status, or else the
+    /// cleanup of a deleted definition; `None` if neither is due.
     fn update_resources(
         &mut self,
         crds: &Arc<Resource>,

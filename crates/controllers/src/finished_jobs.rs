@@ -78,8 +78,8 @@ impl Jobs<'_> {
     }
 }
 
-/// Returns when a job has to be deleted, in microseconds since 1970; `None` while it is unfinished
-/// or if it has no TTL.
+/// Returns when a job has to be deleted, in microseconds since 1970; `None` while it is unfinished,
+/// or if it has no TTL or is being deleted.
 fn deadline(job: &Value) -> Option<i64> {
     if object::is_terminating(job) {
         return None;

@@ -121,7 +121,7 @@ struct Collector<'e> {
     number: Option<u64>,
     resources: Arc<[Arc<Resource>]>,
     /// Built from the set on the first evaluation: there may be thousands of definitions, and few
-    /// own objects.
+    /// have objects that own others.
     kinds: OnceCell<Kinds>,
     feeds: HashMap<Arc<str>, Feed>,
     /// Every change up to here has been observed.

@@ -41,7 +41,7 @@ pub struct Identity {
     pub holder: Str,
     /// The host name of the machine.
     pub hostname: Str,
-    /// The address and port at which other servers reach it.
+    /// The address and port at which other servers reach this one.
     pub address: Str,
     /// A digest of the authorities and keys by which it authenticates clients, if other servers
     /// need the same.

@@ -2,8 +2,8 @@
 //! client-go's `leaderelection` with a Lease).
 //!
 //! Invariants:
-//! - A server that leads stops its controllers `RENEWAL_DEADLINE` after its last renewal at the
-//!   latest.
+//! - A server that leads stops its controllers at most `RENEWAL_DEADLINE` and `RETRY` after its
+//!   last renewal, which is before its lease ends.
 //! - A server takes a lease that another server holds only when it has seen no renewal for the
 //!   lease's duration by its own clock. Clocks of different servers are never compared.
 

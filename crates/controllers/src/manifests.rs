@@ -1,8 +1,9 @@
 //! Manifests: objects that are applied at start, as `kubectl apply --server-side` would do it.
 //!
 //! An object whose kind or namespace is defined by another manifest is retried, so order does not
-//! matter. An error that no retry can resolve is returned at once. [`apply`] returns after the
-//! resources of all CustomResourceDefinitions among them are served.
+//! matter. An error that no retry can resolve is returned as soon as a round applies no object.
+//! [`apply`] returns after the resources of all CustomResourceDefinitions among them are served, or
+//! after a timeout.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 use crate::{Environment, SERVER, body, target};
 
 const MANAGER: Str = Str::const_new("pintle");
-/// How long failing objects are retried, or a definition is awaited, without any progress.
+/// How long failing objects are retried without any progress, and how long definitions are awaited.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 

@@ -20,7 +20,7 @@ use pintle_value::Str;
 use crate::retry::{DELAY_MAX, Queue};
 use crate::{Environment, target};
 
-/// How many names are reconciled at the same time.
+/// The most names that are reconciled at the same time.
 const IN_PROGRESS_MAX: usize = 16;
 /// The pause after a watch that could not be started.
 const WATCH_DELAY: Duration = Duration::from_secs(1);

@@ -213,7 +213,8 @@ impl Migrator<'_> {
     }
 
     /// Ends a migration that succeeded or failed. After a success, the definition of a custom
-    /// resource lists only the current version as stored.
+    /// resource lists only the current version as stored, unless the definition has changed since
+    /// the migration began.
     async fn finish(&self, resource: &str, mut migration: Value) -> Result<Progress, Status> {
         if let Some(definition) = self.definition(resource)? {
             let is_success = is_true(&migration, "Succeeded");

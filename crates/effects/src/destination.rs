@@ -57,7 +57,8 @@ impl Kubelet {
 const KUBELET_PORT: u16 = 10250;
 
 /// Finds the destination of a request for a connecting subresource. `container` is the name that
-/// the client sent, or empty. A node is reached at its first address of the first preferred type.
+/// the client sent, or empty. A node is reached at its first address of the first preferred type
+/// that it has.
 pub fn destination(
     registry: &Registry,
     target: &Target,

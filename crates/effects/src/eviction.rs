@@ -91,8 +91,8 @@ impl Eviction<'_> {
         };
         let name = object::name(guard);
         if budget::verdict(guard, &pod) == Verdict::Unhealthy {
-            // Its deletion costs no disruption, provided that the pod has not changed since it was
-            // read.
+            // The deletion of an unhealthy pod costs no disruption, provided that the pod has not
+            // changed since it was read.
             let deleted = self.delete(Some(&pod)).await;
             return deleted.map_err(|status| {
                 let conflicts = status.code == 409 && self.options.resource_version.is_none();

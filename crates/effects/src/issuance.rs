@@ -1,5 +1,5 @@
-//! Counts issued certificates, and those that are valid for about as long as requested (upstream:
-//! `countCSRDurationMetric`).
+//! Counts the certificates whose requests name a validity, and those of them that are valid for
+//! about as long as requested (upstream: `countCSRDurationMetric`).
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::translation::revision;
 /// Which messages of a watch advance its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Events, and requested progress.
+    /// Events, and progress messages, which the store requests while a reader waits.
     Requested,
     /// Events only. etcd before 3.4.31, and 3.5 before 3.5.13, reports progress ahead of events
     /// that it has not sent yet (etcd issues 15220, 17507). All keys are watched, so that each

@@ -32,7 +32,7 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// Whether a call may be repeated after its answer was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// The call changes nothing.
+    /// The call changes nothing, or a repetition of its change does no harm.
     Read,
     /// The call may have changed something.
     Never,

@@ -27,7 +27,7 @@ const WATCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requests of the store to etcd.
 pub(crate) trait Etcd: Send + Sync + 'static {
-    /// Reads the keys of a range; linearizably, unless a revision is given.
+    /// Reads the keys of a range, at the given revision or else, linearizably, at the newest.
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, Error>>;
 
     /// Executes a transaction.

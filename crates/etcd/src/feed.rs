@@ -80,7 +80,7 @@ enum EndReason {
     Interrupted(String),
     /// The next revisions of the watch are compacted.
     Compacted,
-    /// The store is closed.
+    /// The publisher has ended, because the store is dropped.
     Closed,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn jobs() -> (mpsc::Sender<Job>, mpsc::Receiver<Job>) {
 }
 
 impl Feed {
-    /// Runs until the store is closed. Followers have everything up to the header's revision.
+    /// Runs until the store is dropped. Followers have everything up to the revision of `history`.
     pub(crate) async fn run(self, mut history: ResponseHeader) {
         let mut assembly = self.assembly(self.horizon.head());
         let (mut retry, mut silence_max) = (RETRY_FIRST, SILENCE_MAX);
@@ -220,7 +220,8 @@ async fn pause(retry: &mut Duration) {
     *retry = (*retry * 2).min(RETRY_LAST);
 }
 
-/// Starts a watch of all keys from the assembly's next revision.
+/// Starts a watch from the assembly's next revision: of all keys of the store if progress can be
+/// requested, else of all keys of the database.
 pub(crate) async fn begin(
     reading: &Reading,
     assembly: &Assembly,

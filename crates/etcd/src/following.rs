@@ -84,7 +84,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// How many records of a state a follower gets in one call.
+/// About how many records of a state a follower gets in one call. There are more if several records
+/// have the revision of the last.
 const STATE_RECORDS: usize = 256;
 
 /// Gives a follower the state at a revision, ordered by revision, with the records of one revision

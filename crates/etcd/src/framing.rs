@@ -10,8 +10,8 @@ use crate::error::Error;
 /// The length of the frame header.
 const PREFIX_BYTES: usize = 5;
 
-/// The longest accepted message: etcd limits a request to 2 MiB, but a page of a range, or the
-/// events of many transactions, arrive in one message.
+/// The longest accepted message: etcd's default limit of a request is 2 MiB with gRPC's overhead,
+/// but a page of a range, or the events of many transactions, arrive in one message.
 const MESSAGE_BYTES_MAX: usize = 512 << 20;
 
 /// Encodes a message with its frame header.

@@ -51,8 +51,8 @@ impl Health {
         Self { check_timeout, ready_timeout, state, history_lost }
     }
 
-    /// Returns an error with the reason if the last read of etcd failed, or if the current read
-    /// takes too long.
+    /// Returns an error with the reason if the store is closed, if the last read of etcd failed, or
+    /// if the current read takes too long.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.answers_in(self.check_timeout)
     }
@@ -120,7 +120,7 @@ pub(crate) fn waiters() -> (mpsc::Sender<Waiter>, mpsc::Receiver<Waiter>) {
 }
 
 /// Makes a linearizable read whenever there are waiters, one for all that registered before it
-/// starts, and otherwise regularly, to check etcd's health. Runs until the store is closed.
+/// starts, and otherwise regularly, to check etcd's health. Runs until the store is dropped.
 pub(crate) async fn run(
     reading: Reading,
     horizon: Arc<Horizon>,
@@ -181,7 +181,7 @@ fn answer(
     left
 }
 
-/// Reads the size of the database at every interval, for ever.
+/// Reads the size of the database at every interval, until the task is aborted.
 pub(crate) async fn measure(reading: Reading, health: Arc<Health>, interval: Duration) {
     loop {
         if let Ok(status) = reading.etcd.status().await {

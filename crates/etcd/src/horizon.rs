@@ -94,8 +94,8 @@ impl Horizon {
 
     /// Makes revisions before `floor` unreadable.
     pub(crate) fn raise_floor(&self, floor: Revision) {
-        // Another process, whose head is newer, may compact beyond this head; its followers catch
-        // up with it.
+        // Another process, whose head is newer, may compact beyond this head. The followers of this
+        // process will reach that revision, too.
         let _ = self.readable.raise_floor(floor.min(self.head()));
     }
 

@@ -69,7 +69,7 @@ pub enum Method {
 pub struct Calls {
     /// The number of started calls.
     pub started: Counter,
-    /// The number of sent messages.
+    /// The number of sent messages, without a watch's requests for progress.
     pub sent: Counter,
     /// The number of received messages.
     pub received: Counter,

@@ -191,7 +191,8 @@ pub(crate) fn read_error(error: Error, at: Option<Revision>, horizon: &Horizon) 
     }
 }
 
-/// Returns the revision for etcd, or an error if it is compacted or does not exist yet.
+/// Returns the revision for etcd, or an error if it is compacted or no database can have it. etcd
+/// itself refuses other revisions that do not exist yet.
 pub(crate) fn readable_number(at: Revision, horizon: &Horizon) -> Result<i64, StoreError> {
     let floor = horizon.floor();
     if at < floor {

@@ -51,7 +51,7 @@ pub struct Options {
     /// The interval of compactions, each of which one server of the database does; `None` for
     /// never.
     pub compaction_interval: Option<Duration>,
-    /// How long new writes join an existing lease.
+    /// The longest time for which new writes join an existing lease.
     pub lease_reuse: Duration,
     /// How long etcd may take to answer before [`Store::check`] fails.
     pub health_timeout: Duration,

@@ -6,8 +6,8 @@
 //! - A write is acknowledged when its transaction was answered and followers have it. The wait for
 //!   the followers is bounded, because the write has happened.
 //! - A transaction whose outcome is unknown is not sent again. It is reported as
-//!   [`Error::Unknown`], unless the events show that it was committed, or that it can never be
-//!   committed.
+//!   [`Error::Unknown`], unless the events or a read of the key show that it was committed, or that
+//!   it can never be committed.
 
 use std::collections::HashMap;
 use std::sync::Arc;

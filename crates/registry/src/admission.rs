@@ -30,7 +30,8 @@ pub struct Attributes<'a> {
     /// The kind of the written object, if it is not the resource's own: a Scale, or the object of
     /// an action.
     pub kind: Option<&'a GroupVersionKind>,
-    /// The new object in its stored form; `None` in deletions.
+    /// The new object in its stored form, or a Scale, the object of an action, or the options of a
+    /// connection; `None` in deletions and in [`Admission::mutate`].
     pub object: Option<&'a Value>,
     /// The stored object, in updates and deletions.
     pub old: Option<&'a Value>,
@@ -268,7 +269,8 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: it calls each hook of those members that implement the hook, in order. Only
+/// The admission chain: each hook calls the members that implement it, in order. The exception is
+/// [`Admission::mutate_registered`]: the write calls it for each of [`Admission::mutators`]. Only
 /// one member may wait in [`Admission::await_prerequisite`], and one in
 /// [`Admission::after_mutation`].
 pub struct Chain {

@@ -66,7 +66,8 @@ pub(crate) struct Posting {
     pub(crate) post: Post,
 }
 
-/// Changes an object's state. The state is not used unless the result is [`Posted::Changed`].
+/// Changes an object's state. It must leave the state as it is unless it returns
+/// [`Posted::Changed`], because the next posting of the batch gets the same state.
 pub type Post = Box<dyn Fn(&mut Value) -> Result<Posted, Status> + Send>;
 
 /// The result of a posting.

@@ -111,7 +111,8 @@ pub struct ResourceDefinition {
     pub allocator: Option<Arc<dyn Allocator>>,
     /// Learns of committed changes.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Performs an object that is posted to a virtual resource, if the engine does so.
+    /// Performs the action of an object that is posted to a virtual resource; `None` if the engine
+    /// has no action for it.
     pub action: Option<Arc<dyn Action>>,
     /// The deprecation warning, if the version is deprecated (DEP-12).
     pub deprecation: Option<Deprecation>,
@@ -201,7 +202,8 @@ impl ResourceDefinition {
         self.strategy.default(tree);
     }
 
-    /// Returns the verbs that discovery shows: no writing verb while the strategy refuses creates.
+    /// Returns the verbs that discovery shows: without create, patch and update while the strategy
+    /// refuses creates.
     pub fn shown_verbs(&self) -> impl Iterator<Item = Verb> + '_ {
         let all = self.strategy.refuse_create().is_none();
         let writes = |verb: &Verb| matches!(verb, Verb::Create | Verb::Patch | Verb::Update);

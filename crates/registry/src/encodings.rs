@@ -91,8 +91,8 @@ impl Encoded {
         self.content.bytes.slice(self.content.document.clone())
     }
 
-    /// Returns the object as an item of a list, in encodings where the item begins as the document
-    /// does: Protobuf messages.
+    /// Returns the object as an item of a list, in encodings where the item is one slice of the
+    /// document, as in Protobuf. In others, [`Encoded::write_item`] writes the item.
     pub fn item(&self) -> Bytes {
         self.content.bytes.slice(self.content.item.clone())
     }
@@ -109,8 +109,8 @@ impl Encoded {
         table::write_at(&self.content.bytes, &self.content.ages, now, out);
     }
 
-    /// Returns the watch frame of the write that made this version, if it has the event type
-    /// `kind`.
+    /// Returns the watch frame of the write that made this version, if the write has the event type
+    /// `kind` and watches can be in this encoding.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
         let frame = || self.content.bytes.slice(..self.content.frame);
         (kind == self.kind && self.extra.is_watched()).then(frame)

@@ -31,7 +31,7 @@ pub struct Reads {
     pub initial_events: Counter,
     /// Watches that ended because the log was trimmed past them, or dropped as a whole.
     pub lagged: Counter,
-    /// Objects that could not be decoded or decrypted.
+    /// How often an object could not be decoded or decrypted.
     pub unreadable: Counter,
     /// How long readers waited for a revision.
     pub waits: Distribution,
@@ -68,7 +68,7 @@ pub struct Stored {
     pub name: Arc<str>,
     /// The number of objects.
     pub objects: usize,
-    /// The size of their JSON in bytes.
+    /// The size of the objects in bytes: their JSON with its watch frames.
     pub bytes: usize,
     /// The revision of the newest change.
     pub revision: Revision,

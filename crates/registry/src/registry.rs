@@ -432,7 +432,8 @@ impl Registry {
         })
     }
 
-    /// Handles DELETE of a collection; returns the deleted objects (STRAT-06).
+    /// Handles DELETE of a collection; returns the selected objects as they were before their
+    /// deletion (STRAT-06).
     pub fn delete_collection<'a>(
         &'a self,
         target: &'a Target,

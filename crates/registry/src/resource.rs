@@ -55,7 +55,7 @@ impl Deref for Resource {
 pub struct Extent {
     /// The number of objects.
     pub objects: usize,
-    /// The size of their JSON in bytes.
+    /// The size of the objects in bytes: their JSON with its watch frames.
     pub bytes: usize,
 }
 

@@ -118,8 +118,8 @@ impl Selection {
             && names.all(|test| test.passes(object, &self.resource))
     }
 
-    /// Whether an object is selected. An unreadable object matches all labels and fields, so that
-    /// the list or watch fails instead of omitting it.
+    /// Whether an object is selected. An unreadable object matches all labels, and all fields other
+    /// than name and namespace, so that the list or watch fails instead of omitting the object.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         (self.namespace.is_empty() || object.namespace() == self.namespace)
             && self.fields.iter().all(|test| test.passes(object, &self.resource))

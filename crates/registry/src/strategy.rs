@@ -363,7 +363,7 @@ pub type Paths = &'static [&'static [&'static str]];
 pub enum FieldText {
     /// By a function of an object that has at least the members at these paths.
     By(fn(&Value) -> Str, Paths),
-    /// From the member at this path: numbers and booleans as text.
+    /// From the member at this path: integers and booleans as text.
     At(Vec<Str>),
 }
 
@@ -385,7 +385,8 @@ impl FieldText {
     }
 }
 
-/// Returns the text at a path as selectors see it: numbers and booleans as text, `""` if absent.
+/// Returns the text at a path as selectors see it: integers and booleans as text, `""` if the
+/// member is absent or of another type.
 pub fn text_at<S: AsRef<str>>(object: &Value, path: &[S]) -> Str {
     match object.at(path) {
         Some(Value::String(text)) => text.clone(),

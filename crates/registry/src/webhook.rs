@@ -23,7 +23,7 @@ pub struct Endpoint {
     pub ca_bundle: Vec<u8>,
 }
 
-/// The body of a response with status 200, or the error.
+/// The body of a successful response (status 200 to 206), or the error.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, Unanswered>> + Send + 'a>>;
 
 /// Why a webhook gave no usable response.
@@ -34,7 +34,7 @@ pub struct Unanswered {
     pub why: String,
     /// The status code of the webhook's response, or 503 if there was none.
     pub code: u16,
-    /// Whether the server says that a retry may succeed.
+    /// Whether the webhook's server says that a retry may succeed.
     pub is_transient: bool,
 }
 

@@ -15,7 +15,7 @@ use generated::types::{NAMES, T, TYPES};
 
 static BUILTIN: Schema = Schema::new(Cow::Borrowed(&TYPES), Cow::Borrowed(&NAMES));
 
-/// The types of the built-in API. Cloning it copies two pointers.
+/// The types of the built-in API. A clone shares the types.
 pub fn builtin() -> &'static Schema {
     &BUILTIN
 }

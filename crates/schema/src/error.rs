@@ -1,6 +1,6 @@
 //! The errors of decoding.
 
-/// Why decoding fails. The messages are those of Go's `encoding/json`.
+/// Why decoding fails. The messages are upstream's, many of them from Go's `encoding/json`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text is not JSON or YAML.

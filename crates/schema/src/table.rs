@@ -246,7 +246,7 @@ pub enum Default {
 /// A declared validation rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// The text is one of these (upstream's `+enum` types). For a list, each item is.
+    /// The text is empty or one of these (upstream's `+enum` types). For a list, each item is.
     Enum(Cow<'static, [Cow<'static, str>]>),
     /// The number is at least this.
     Minimum(i64),
@@ -258,11 +258,11 @@ pub enum Rule {
     MaxLength(u32),
     /// The text has at most this number of bytes.
     MaxBytes(u32),
-    /// The list has at most this number of items.
+    /// The list or map has at most this number of items.
     MaxItems(u32),
     /// The text has a named format (upstream's `+k8s:format`).
     Format(Cow<'static, str>),
-    /// The value cannot change once it is set (upstream's `+k8s:immutable`).
+    /// An update cannot set, change or remove the value (upstream's `+k8s:immutable`).
     Immutable,
 }
 

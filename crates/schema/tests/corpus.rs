@@ -25,7 +25,8 @@ fn protobuf() {
     corpus("protobuf").iter().for_each(|bytes| bodies::protobuf(bytes));
 }
 
-/// Messages with one or two bytes changed, or truncated: the first mutations of a fuzzer.
+/// Messages with one or two bytes changed, some of them truncated, too: the first mutations of a
+/// fuzzer.
 #[test]
 fn damaged_messages() {
     let mut state = 1_u64;

@@ -23,7 +23,7 @@ use super::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 /// The pauses between requests to a failed server (upstream: the reflector's).
 const DELAY_MIN: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(30);
-/// The most objects of a resource; one with more is not followed.
+/// The most objects of a resource; a resource with more objects is not followed.
 const OBJECTS_MAX: usize = 200_000;
 /// The bound on unread updates.
 const UPDATES_MAX: usize = 32;
@@ -153,7 +153,8 @@ impl Source {
         }
     }
 
-    /// Sends all objects, then changes, until an error or until the server requests a new list.
+    /// Sends all objects, then changes, until an error, until the server requests a new list, or
+    /// until a watch ends within [`DELAY_MIN`].
     async fn list_and_watch(&self) -> Result<(), Status> {
         let mut version = self.list().await?;
         loop {

@@ -177,7 +177,8 @@ impl Evaluator<'_> {
         Ok(Decision { operation, unresolved: false, unobserved })
     }
 
-    /// Deletes an object without remaining owners; in the foreground if an owner waits for it.
+    /// Deletes an object without remaining owners; in the foreground if an owner waits for it and
+    /// it has dependents of its own.
     fn collect(
         &self,
         key: &ObjectKey,

@@ -25,7 +25,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Whether nothing remains and nothing failed.
+    /// Whether nothing remains, nothing failed, and every server answered.
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.failures.is_empty() && self.silent.is_empty()
     }

@@ -1,5 +1,5 @@
 //! Approval of nodes' requests for client certificates, if the requester may `create`
-//! `certificatesigningrequests/selfnodeclient`, or `nodeclient` for another node.
+//! `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a certificate of its own name.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -68,7 +68,8 @@ impl Cleaner<'_> {
     }
 }
 
-/// Returns when a request has to be deleted, in microseconds since 1970.
+/// Returns when a request has to be deleted, in microseconds since 1970; `None` if no rule applies,
+/// for instance to an approved request that is not signed.
 pub(super) fn deadline(request: &Value) -> Option<i64> {
     let after = |text: Option<&str>, hours: i64| {
         time::parse(text.unwrap_or_default()).ok().map(|start| start.saturating_add(hours * HOUR))

@@ -98,7 +98,8 @@ impl Pool<'_> {
         }
     }
 
-    /// Finds an available address; in a dry run, the own address of the first range.
+    /// Finds an available address of a family; in a dry run, returns the network's own address of
+    /// the family's first range.
     fn next(&self, family: Family) -> Result<String, Status> {
         let networks = self.networks()?;
         let mut networks = networks.iter().filter(|network| network.family == family);

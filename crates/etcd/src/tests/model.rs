@@ -288,7 +288,7 @@ impl Etcd for Access {
             let restorations = self.0.restorations();
             self.0.lag(5).await;
             if self.0.restorations() > restorations {
-                return lost(); // etcd was stopped: it never executes it
+                return lost(); // etcd was stopped and never executes the transaction
             }
             if self.0.fails(30) {
                 return Err(Error::Unreachable("the model is unreachable".to_owned()));

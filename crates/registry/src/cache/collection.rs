@@ -34,14 +34,14 @@ pub(crate) struct Collection {
     pub(super) topics: Mutex<Topics>,
     /// Counters of reads.
     pub(crate) reads: Arc<Reads>,
-    /// The newest of the reconstructed past states. Pages of one list share a state.
+    /// The past states that were reconstructed last. Pages of one list share a state.
     recalled: Mutex<VecDeque<(Revision, Objects)>>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
-    /// The size of the live objects' JSON in bytes.
+    /// The size of the live objects in bytes: their JSON with its watch frames.
     live_bytes: usize,
     /// The keys of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
@@ -52,7 +52,7 @@ pub(super) struct State {
     /// The number of the log's first change. A cursor holds the number of the change that it reads
     /// next.
     pub(super) first: u64,
-    /// The newest revision that was dropped from the log. Earlier states cannot be reconstructed.
+    /// The oldest revision whose state the log can reconstruct: the log has every later change.
     pub(super) floor: Revision,
     /// The revision of the newest change.
     pub(super) last: Revision,
@@ -297,7 +297,8 @@ impl State {
     }
 }
 
-/// Returns the objects of a namespace (`""` for all), from a key on. A key is `namespace/name`.
+/// Returns the objects of a namespace (`""` for all), from a key on. A key is `namespace/name`, or
+/// `name` for a cluster-scoped object.
 pub(crate) fn within<'a>(
     objects: &'a Objects,
     namespace: &str,

@@ -1,5 +1,5 @@
-//! Cursors: positions in a collection's log. A watch is a cursor with a [`Scope`]; the cache holds
-//! no other state for a watch.
+//! Cursors: positions in a collection's log. A watch is a cursor with a [`Scope`]; besides, the
+//! cache holds only the topic of the scope, which all watches of the scope share.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub(crate) struct Cursor {
 #[derive(Debug)]
 pub(crate) struct Lagged;
 
-/// How many changes one call returns. The bound keeps the time short for which a lagging watcher
-/// holds the lock.
+/// The most changes that one call returns. The bound keeps the time short for which a lagging
+/// watcher holds the lock.
 const BATCH_MAX: usize = 512;
 
 impl Cursor {

@@ -44,8 +44,9 @@ pub(crate) struct Cache {
     floor: AtomicU64,
     /// The bound on each collection's log, in bytes of memory.
     log_bytes_max: usize,
-    /// The collections that were ever written to, each with the head of its newest change. The lock
-    /// is held while changes are applied, so that they are applied one batch after the other.
+    /// The collections, each with the head of its newest change or of the last reset. A collection
+    /// that was never written to may be absent. The lock is held while changes are applied, so that
+    /// they are applied one batch after the other.
     by_newest: Mutex<BTreeSet<(Head, Arc<str>)>>,
 }
 
@@ -89,8 +90,8 @@ impl Cache {
         *self.visible.borrow()
     }
 
-    /// Returns the collections that changed after a head, in the order of their newest changes. The
-    /// collection of every visible change is among them.
+    /// Returns the collections that changed after a head, in the order of their newest changes. No
+    /// collection with a visible change after the head is missing.
     pub(crate) fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
         let by_newest = self.by_newest.lock();
         let newest_first = by_newest.iter().rev();

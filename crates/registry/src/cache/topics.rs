@@ -23,7 +23,7 @@ use super::cursor::Lagged;
 use super::{Change, Collection};
 use crate::{Object, Resource};
 
-/// The number of changes that are appended under one lock. Reading the fields of an object may take
+/// The most changes that are appended under one lock. Reading the fields of an object may take
 /// 10 us.
 const BATCH_MAX: usize = 256;
 
@@ -53,7 +53,8 @@ pub(super) struct Subscription {
     scope: Scope,
     /// `None` for [`Scope::Collection`], whose watches read the log itself.
     pub(super) topic: Option<Arc<Topic>>,
-    /// The number of the first change that the topic has; earlier ones are read from the log.
+    /// The number of the change from which on this subscription reads the topic; earlier changes
+    /// are read from the log.
     pub(super) since: u64,
 }
 
@@ -223,8 +224,8 @@ impl FieldTopics {
 }
 
 impl Topic {
-    /// Appends a change, once. Returns true if the topic's watches must be woken for it. Drops the
-    /// numbers of changes before the log's first.
+    /// Appends a change, once. Returns true if the caller must wake the topic's watches, and false
+    /// if they are about to be woken already. Drops the numbers of changes before the log's first.
     fn append(&self, number: u64, log_first: u64) -> bool {
         let mut numbers = self.numbers.lock();
         if numbers.of_changes.back() == Some(&number) {

@@ -43,7 +43,8 @@ impl EncodingCache {
         Self { bytes_max, entries: Mutex::default() }
     }
 
-    /// Counts a new encoding of an object, and evicts others while the bound is exceeded.
+    /// Counts a new encoding of an object, and evicts random encodings, perhaps the new one, while
+    /// the bound is exceeded.
     pub(super) fn insert(&self, object: &Arc<Object>, encoded: &Arc<Encoded>) {
         let entry = Entry {
             object: Arc::downgrade(object),
@@ -69,7 +70,7 @@ impl Entries {
     /// not accumulate.
     const CHECKED: usize = 2;
 
-    /// Adds an entry; returns the entries that are evicted for it.
+    /// Adds an entry; returns the entries that are evicted for it. The new one may be among them.
     fn add(&mut self, entry: Entry, bytes_max: usize) -> Vec<Entry> {
         for _ in 0..Self::CHECKED {
             let at = self.choose_random();

@@ -106,8 +106,8 @@ impl Resource {
     }
 
     /// Returns the objects in this definition's version. One call of the converter converts all
-    /// objects whose bytes are not known to be in that version. An object that the conversion
-    /// changes is encoded again.
+    /// objects whose bytes are not known to be in that version. A new object replaces an object
+    /// whose bytes the conversion changes.
     pub(crate) async fn in_own_version(
         &self,
         mut objects: Vec<Arc<Object>>,

@@ -41,7 +41,7 @@ impl Write<'_> {
         self.mutate_by_plugins(operation, name, object, before)
     }
 
-    /// Runs the plugins' `mutate` on the object.
+    /// Runs the plugins' `mutate` on the object, unless admission sees a Scale in its place.
     pub(super) fn mutate_by_plugins(
         &self,
         operation: Operation,
@@ -68,7 +68,7 @@ impl Write<'_> {
         self.registry.admission.before_commit(&attributes, self.registry)
     }
 
-    /// Runs the validating phase on an object that passed the kind's validation.
+    /// Runs the validating phase. A stored kind's object has passed the kind's validation before.
     pub(super) async fn call_validating(
         &self,
         operation: Operation,

@@ -23,7 +23,8 @@ enum Attempt {
 
 impl Registry {
     /// Applies `change` to an object in its stored form and returns the new state. `change` gets
-    /// the current state and may refuse. It runs again after a conflict.
+    /// the current state and may refuse. It runs again after a conflict, and on a fresh state if it
+    /// refuses a stale state or leaves it as it is.
     pub async fn amend(
         &self,
         target: &Target,

@@ -72,8 +72,8 @@ impl Write<'_> {
         }
     }
 
-    /// Reports duplicate keys of a configuration. Other field problems are errors of its types
-    /// (FV-04).
+    /// Reports duplicate keys of a configuration. The merge has refused all other field problems,
+    /// such as unknown fields, whatever `fieldValidation` says (FV-04).
     pub(super) fn check_duplicates(&self, configuration: &Configuration) -> Result<(), Status> {
         self.report_field_problems(configuration.duplicates.iter().cloned(), || {
             let error = configuration.strict_error().unwrap_or_default();

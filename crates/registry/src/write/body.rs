@@ -82,7 +82,8 @@ impl Write<'_> {
 }
 
 impl Write<'_> {
-    /// Checks the kind in a body that cannot be decoded: a wrong kind may be the cause.
+    /// Checks the kind in a body that cannot be decoded, if it is one of [`META_KINDS`]: the wrong
+    /// kind may be the cause.
     fn check_kind(&self, body: &Body, kind: &str, api_version: &str) -> Result<(), Status> {
         let tree = match body.encoding {
             Encoding::Json => json::parse(&body.bytes),

@@ -1,4 +1,5 @@
-//! Kind, version, name and namespace in an object: they must match the URL, or be absent.
+//! Kind, version, name and namespace in an object: they must match the URL. The kind of object and
+//! the verb decide which of them may be absent.
 
 use std::collections::BTreeSet;
 

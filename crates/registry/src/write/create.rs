@@ -18,7 +18,7 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 /// How many retries after an allocation conflict: another object took the assigned value.
 const ALLOCATION_CONFLICTS_MAX: usize = 100;
 
-/// How many retries while other writers change what the write depends on: its namespace, its
+/// How many attempts while other writers change what the write depends on: its namespace, its
 /// resource's definition, its quotas.
 const COMPANION_CONFLICTS_MAX: usize = 1000;
 
@@ -28,7 +28,8 @@ enum Attempt {
     Done(Answer),
     /// The name exists already.
     Taken,
-    /// Another object took a value that was assigned to this one.
+    /// Another object took a value that was assigned to this one, or another companion of an object
+    /// with assigned values conflicted.
     AllocationConflict,
 }
 

@@ -376,7 +376,7 @@ fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> 
     }
 }
 
-/// Returns the grace period: the client's, or else the kind's.
+/// Returns the grace period: 0 for a kind without one, else the client's or the kind's default.
 const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     match period {
         GracePeriod::None | GracePeriod::Zero => 0,
@@ -398,7 +398,7 @@ const fn at_least_a_second(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Refuses options that contradict each other (KCM-01).
+/// Refuses `propagationPolicy` together with `orphanDependents` (KCM-01).
 fn check(options: &DeleteOptions) -> Result<(), Status> {
     if options.propagation.is_none() || options.orphan_dependents.is_none() {
         return Ok(());

@@ -118,7 +118,7 @@ pub(super) fn deduplicate_owners(tree: &mut Value) -> Option<String> {
     Some(warning)
 }
 
-/// Marks an object as deleted, with a grace period if its kind has one.
+/// Marks an object as deleted, with a grace period unless `grace_seconds` is `None`.
 pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds: Option<i64>) {
     let metadata = metadata_mut(tree);
     metadata.insert("deletionTimestamp", time::format(at_unix_micros));

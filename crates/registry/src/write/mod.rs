@@ -91,7 +91,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Sets the declared defaults and the kind's own defaults, then converts to the stored form.
+    /// Drops nulls that the schema does not accept, unless in an apply; sets the declared defaults
+    /// and the kind's own defaults; then converts to the stored form.
     fn store_form(&self, tree: &mut Value, is_apply: bool) {
         let resource = &self.target.resource;
         if !is_apply {

@@ -39,8 +39,8 @@ impl Write<'_> {
         }
     }
 
-    /// Runs the mutating phase on an object that grants no rights; `read` decodes the results of
-    /// webhooks and policies.
+    /// Runs the mutating phase without the check of rights that the object grants; `read` decodes
+    /// the results of webhooks and policies.
     pub(super) async fn mutate_with(
         &self,
         operation: Operation,

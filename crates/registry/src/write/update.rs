@@ -17,7 +17,7 @@ use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
 use crate::{Generation, Object, Owned, revision, work};
 
-/// How often an unconditional update is retried after a conflict. Each conflict means that another
+/// How often an unconditional update is tried while it conflicts. Each conflict means that another
 /// write was committed, so there is progress; this is only a safety limit.
 pub(super) const ATTEMPTS_MAX: usize = 100;
 

@@ -44,8 +44,8 @@ pub enum Format {
 pub struct Decoded {
     /// The object, normalized as upstream's typed round trip does.
     pub value: Value,
-    /// Unknown and duplicate fields in upstream's order (see [`decode`]), each once and at most
-    /// [`PROBLEMS_MAX`] of them.
+    /// Unknown and duplicate fields in upstream's order (see [`decode`]), each once. There are at
+    /// most [`PROBLEMS_MAX`] of the text, of the object, and of the metadata of embedded objects.
     pub problems: Vec<Problem>,
 }
 

@@ -24,7 +24,7 @@ pub fn write_pretty(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8
 }
 
 /// Writes compact JSON with `""` as `metadata.resourceVersion`. Returns the offset in `out` between
-/// these quotes; `None` if the type has no such member.
+/// these quotes. If the type has no such member, writes nothing and returns `None`.
 pub fn write_object(
     schema: &Schema,
     ty: TypeId,

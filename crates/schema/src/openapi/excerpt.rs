@@ -60,8 +60,9 @@ pub(super) struct Addition {
 }
 
 impl Addition {
-    /// Merges excerpts. A part that exists with the same name and content is not added again. One
-    /// that differs, or refers to one that differs, is renamed (as upstream's merge does).
+    /// Merges excerpts. A part that exists with the same name and content is not added again. A
+    /// part whose name exists is renamed if its content differs, or if it refers to a renamed part
+    /// (as upstream's merge does).
     pub(super) fn of<'a>(
         excerpts: impl IntoIterator<Item = &'a Excerpt>,
         own: impl Fn(&str) -> Option<Value>,

@@ -172,9 +172,9 @@ impl Descriptions for NoDescriptions {
 /// The version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Swagger 2.0: no defaults, references without siblings.
+    /// Swagger 2.0: no defaults; a reference can have siblings.
     V2,
-    /// OpenAPI 3.0.
+    /// OpenAPI 3.0: a reference with siblings is an `allOf`.
     V3,
 }
 

@@ -44,7 +44,8 @@ impl<'a> Schemas<'a> {
         self
     }
 
-    /// The names of all types reachable from `names`, including those.
+    /// The names of all types reachable from `names` and from the self-described types, both
+    /// included.
     pub(crate) fn closure<'s>(&'s self, names: &BTreeSet<&'s str>) -> BTreeSet<&'s str> {
         let mut all = BTreeSet::new();
         let mut due: Vec<TypeId> = names.iter().filter_map(|n| self.schema.find(n)).collect();

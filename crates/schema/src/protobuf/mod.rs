@@ -46,8 +46,8 @@ mod unknown {
 const TYPE_META: [(u32, &str); 2] = [(1, "apiVersion"), (2, "kind")];
 
 /// Decodes an object of the type `ty`, normalized as by [`decode`](crate::decode()). The result has
-/// the `kind` and `apiVersion` that the bytes name. If that kind is not the type's, it has no other
-/// members, because the message would be misinterpreted.
+/// the `kind` and `apiVersion` that the bytes name. If that kind is not the type's, the message is
+/// not read, because it would be misinterpreted: the other members are those of the zero value.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error> {
     if bytes.is_empty() {
         return Err(Error::Protobuf("empty data".into()));

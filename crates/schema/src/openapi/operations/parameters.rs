@@ -65,7 +65,8 @@ pub(super) fn queries(
     options.iter().map(|(name, kind)| query(name, kind, documented_in)).collect()
 }
 
-/// The query parameters of an options type of the core group: its scalar members.
+/// The query parameters of an options type of the core group: its members that are booleans,
+/// integers, strings, or lists of these.
 pub(super) fn options(schema: &Schema, kind: &str) -> Vec<Parameter> {
     let id = schema.find(&format!("io.k8s.api.core.v1.{kind}"));
     let Some(Shape::Struct { fields, .. }) = id.map(|id| &schema.get(id).shape) else {
