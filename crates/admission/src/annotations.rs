@@ -8,11 +8,12 @@ use pintle_value::{Str, Value, json};
 
 /// The longest value of a policy's expression; longer ones are truncated.
 const VALUE_BYTES_MAX: usize = 10 * 1024;
-/// The total size of one policy's values; a value that would exceed the limit is dropped.
+/// The maximum total size of one policy's values; a value that would exceed it is dropped.
 const VALUES_BYTES_MAX: usize = 256 * 1024;
 
-/// Annotates the audit events of a write, if it is audited. A key that is not a qualified name with
-/// a prefix is ignored, as in upstream: users choose some keys.
+/// Annotates the audit events of a write, if it is audited. As in upstream, an annotation whose key
+/// is not a qualified name with a prefix is dropped with a warning in the log: users choose some
+/// keys.
 pub(crate) fn annotate(write: &Attributes<'_>, key: &str, value: impl FnOnce() -> String) {
     let Some(recorder) = write.recorder else { return };
     if key.contains('/') && qualified_name(key).is_empty() {

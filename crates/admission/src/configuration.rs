@@ -39,7 +39,7 @@ const FORMAT: Format = &[
     ("plugins[].configuration", MemberType::Other),
 ];
 
-/// The plugins that have a configuration, each with its kind and versions.
+/// The plugins whose configuration has an effect here, each with its kind and versions.
 const KINDS: [(&str, &str, &[&str]); 6] = [
     (
         "PodSecurity",

@@ -61,8 +61,9 @@ impl Admission for ExpressionValidation {
     }
 }
 
-/// True if upstream does not check an expression because of another error: the expression is
-/// missing, or the patch type of its mutation is wrong.
+/// True if upstream does not check an expression because of another error: the error is about the
+/// expression itself (it is missing), about a member that contains it, or about the patch type of
+/// its mutation.
 fn hides(error: &Error, problem: &Error) -> bool {
     let mutation = || error.field.strip_suffix(".patchType");
     let below = problem.field.strip_prefix(error.field.as_str());

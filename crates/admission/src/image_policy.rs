@@ -19,7 +19,7 @@ use crate::pods::items;
 
 /// The prefix of audit annotations.
 const ANNOTATION_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
-/// The annotation of pods that pass because the webhook failed.
+/// The key of the audit annotation for a pod that passes because the webhook failed.
 const FAILED_OPEN: &str = "failed-open";
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";

@@ -22,7 +22,7 @@ pub(crate) struct Known<T> {
 }
 
 struct State<T> {
-    /// `None` before the first query.
+    /// `None` until a query finds that the resource is served.
     feed: Option<Feed>,
     /// An undecodable object is an error and never counts as absent.
     namespaces: BTreeMap<Str, BTreeMap<Str, Result<Arc<T>, Unreadable>>>,
@@ -80,7 +80,7 @@ impl<T> Known<T> {
                 objects
             }
             Some(Ok(FeedUpdate::Changes(objects))) => objects,
-            // If the resource is not served, there are no objects.
+            // A resource that is not served, or that is virtual, has no stored objects.
             Some(Err(_)) | None => return,
         };
         for object in objects {

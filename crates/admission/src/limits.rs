@@ -185,7 +185,7 @@ fn check_pod(pod: &Value, range: &[Limit]) -> Vec<String> {
     errors
 }
 
-/// The violations of a range by a claim. A claim has requests and no limits.
+/// The violations of a range by a claim. Only the requests of a claim are checked.
 fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
     let requests = amounts(claim.at(&["spec", "resources", "requests"]));
     let mut errors = Vec::new();

@@ -17,7 +17,7 @@ pub(crate) struct Matching {
     /// `None` matches every write.
     rules: Option<Vec<Rule>>,
     excluded: Vec<Rule>,
-    /// `None` for an invalid selector, which matches nothing.
+    /// `None` for an invalid selector, which selects nothing.
     namespaces: Option<Selector>,
     objects: Option<Selector>,
 }

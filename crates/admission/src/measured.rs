@@ -64,9 +64,9 @@ impl Measured {
         Self { inner, hooks, phases, measures: measures.clone() }
     }
 
-    /// Returns the meter of a hook; `None` if its calls are not measured. A write that does not
-    /// concern the plugin counts with a duration of zero, because reading the clock takes longer
-    /// than the call.
+    /// Returns the meter of a hook's call. Returns `None` if calls of the hook are not measured, or
+    /// if this one is already counted: a write that does not concern the plugin counts with a
+    /// duration of zero, because reading the clock takes longer than the call.
     fn meter(&self, hook: Hook, write: &Attributes<'_>) -> Option<Meter<'_>> {
         let phase = match hook {
             Hook::BeforeMutation | Hook::Mutate | Hook::MutateRegistered => Phase::Admit,

@@ -1,4 +1,5 @@
-//! Measures of webhooks, match conditions and policies. Labels are sorted by name, as upstream's.
+//! Measures of webhooks, match conditions, policies, Pod Security and the durations of plugins.
+//! Labels are sorted by name, as upstream's.
 
 use std::time::Duration;
 

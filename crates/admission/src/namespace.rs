@@ -19,7 +19,7 @@ pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"]
 pub(crate) enum State {
     /// It does not exist.
     Missing,
-    /// It exists.
+    /// It exists, and is not being deleted.
     Active,
     /// It is being deleted.
     Terminating,

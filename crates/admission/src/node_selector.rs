@@ -31,7 +31,7 @@ impl Admission for PodNodeSelector {
         let required = required_selector(write, registry)?;
         check(write, pod, &required)?;
         if required.is_empty() {
-            return Ok(()); // an empty map would make the next update a change
+            return Ok(()); // An empty `nodeSelector` would make the next update change the pod.
         }
         let selector = pod.object_entry("spec").entry_object("nodeSelector");
         for (key, value) in required {

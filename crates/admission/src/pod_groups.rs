@@ -12,7 +12,8 @@ use crate::{creates, forbidden, is_of};
 pub(crate) const GROUP: &str = "scheduling.k8s.io";
 const VERSION: &str = "v1alpha2";
 
-/// PodGroupWorkloadExists: refuses a group that its workload does not define.
+/// PodGroupWorkloadExists: refuses a new group whose workload does not exist, is being deleted, or
+/// does not have the group's template.
 pub(crate) struct WorkloadExists;
 
 impl Admission for WorkloadExists {
@@ -76,7 +77,8 @@ impl Admission for JobValidation {
 }
 
 /// Returns the name of the group that schedules all pods of a job at once: the group that the job's
-/// template names, or else a group that the job controls.
+/// template names or, if the template names none, a group that the job controls. Returns `None` if
+/// there is no such group, or it does not schedule its pods at once.
 fn gang(registry: &Registry, namespace: &str, job: &Value) -> Result<Option<String>, Status> {
     let is_gang = |group: &Value| group.at(&["spec", "schedulingPolicy", "gang"]).is_some();
     let named = ["spec", "template", "spec", "schedulingGroup", "podGroupName"];

@@ -225,8 +225,8 @@ impl PodSecurity {
         })
     }
 
-    /// Refuses new invalid labels, and warns about existing pods that a stricter policy would
-    /// refuse.
+    /// Refuses new invalid labels. If an update makes the enforced policy stricter or changes its
+    /// version, warns about the existing pods that the new policy would refuse.
     fn check_namespace(
         &self,
         write: &Attributes<'_>,

@@ -86,7 +86,8 @@ impl ResourceQuota {
         Err(format!("insufficient quota to consume: {}", names.join(",")))
     }
 
-    /// Refuses an object in a limited scope if no quota has this scope and matches the object.
+    /// Refuses an object in a limited scope if no quota has this scope and matches the object,
+    /// unless the write leaves the usage unchanged.
     fn require_scopes(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
         let amounts = |held: &'_ ObjectUsage<'_>| held.as_ref().map(|(_, amounts)| amounts.clone());
         let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
@@ -221,8 +222,8 @@ impl Quota {
         usage::in_scope(resource, &self.tree, object)
     }
 
-    /// Refuses an object that lacks a member which this quota counts, or whose usage the quota
-    /// controller has not counted yet.
+    /// Refuses an object that lacks a member which this quota counts. Also refuses the object if
+    /// the quota limits its resource and the quota controller has not counted the usage yet.
     fn require(&self, charge: &Charge<'_>) -> Result<(), String> {
         let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
             return Ok(());
@@ -242,7 +243,8 @@ impl Quota {
         Ok(())
     }
 
-    /// Returns the posting of a write; `None` if the quota does not count the object.
+    /// Returns the posting of a write; `None` if the quota does not count the object, or if the
+    /// write does not change the usage and need not touch the quota.
     fn posting(self: &Arc<Self>, charge: &Charge<'_>) -> Option<Posting> {
         let resource = &charge.resource;
         let within = |held: &'_ ObjectUsage<'_>| -> Option<Amounts> {

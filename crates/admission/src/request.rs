@@ -144,7 +144,7 @@ pub(crate) async fn to_version(
     Ok(object)
 }
 
-/// Converts an object from a version to the stored form.
+/// Converts an object from `version` to the form that the write path works on.
 pub(crate) async fn to_stored_form(
     mut object: Value,
     write: &Attributes<'_>,

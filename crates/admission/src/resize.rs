@@ -1,5 +1,5 @@
-//! PodResizeValidator: refuses a resize that does not fit the pod's node (upstream:
-//! `PodResizeValidator`).
+//! PodResizeValidator: refuses a resize that does not fit the pod's node, or whose node does not
+//! run Linux (upstream: `PodResizeValidator`).
 //!
 //! Autoscalers recognize by the cause in the Status that a resize can never fit, and create
 //! another pod instead.
@@ -37,8 +37,8 @@ impl Admission for PodResize {
     }
 }
 
-/// Returns an error that lists the resources of which the pod requests more than the node has
-/// allocatable.
+/// Returns an error that lists which of CPU and memory the pod requests more of than the node has
+/// allocatable; `None` if the pod fits.
 fn excess(pod: &Value, node: &Value) -> Option<String> {
     let mut requested = total(pod, "requests");
     add(&mut requested, &amounts(pod.at(&["spec", "overhead"])));

@@ -92,13 +92,13 @@ impl Row {
         Self { resources, ..self }
     }
 
-    /// Whether it may do something when this resource is written.
+    /// Whether the plugin may do something when this resource is written.
     pub(crate) fn concerns(&self, of: &GroupVersionResource) -> bool {
         let is = |(group, resource): &(&str, &str)| of.resource == *resource && of.group == *group;
         self.resources.is_empty() || self.resources.iter().any(is)
     }
 
-    /// Its index in upstream's order.
+    /// The plugin's index in upstream's order.
     pub(crate) fn index(&self) -> usize {
         ALL.iter().position(|row| row.name == self.name).unwrap_or_default()
     }

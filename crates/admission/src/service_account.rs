@@ -22,7 +22,7 @@ use crate::{creates, find, forbidden};
 const DEFAULT: &str = "default";
 
 /// How long the create of a pod waits for the default service account of its namespace, which a
-/// controller creates. Upstream looks ten times, every 100 ms.
+/// controller creates. Upstream looks ten times, every 100 to 200 ms.
 const ACCOUNT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 const VOLUME: &str = "kube-api-access";
@@ -125,7 +125,8 @@ fn concerns(write: &Attributes<'_>) -> bool {
     adds && of.group.is_empty() && of.resource == "pods"
 }
 
-/// Refuses a pod that uses secrets which its account does not reference.
+/// Refuses a new mirror pod that uses an account, secrets or tokens, any other pod without an
+/// existing account, and a pod that uses secrets which its account does not let it use.
 fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(), Status> {
     let is_new = write.operation == Operation::Create;
     if is_new && is_mirror(pod) {

@@ -1,4 +1,5 @@
-//! Admission webhooks change objects before validation and refuse them after it (WH-01 … WH-05).
+//! Admission webhooks: mutating ones change or refuse writes before validation, and validating ones
+//! refuse writes after it (WH-01 … WH-05).
 //!
 //! Finds the webhooks that match a write, calls them, and checks their responses. Mutating
 //! webhooks are called one after the other, validating webhooks concurrently. Must not know how
@@ -66,7 +67,7 @@ pub struct Callers {
 /// The current webhooks of all configurations of a kind.
 struct Configurations {
     resource: &'static str,
-    /// Follows the configurations; `None` before the first use.
+    /// Follows the configurations; `None` until they have been read.
     known: Mutex<Option<(Feed, Arc<[Webhook]>)>>,
 }
 
@@ -191,8 +192,8 @@ impl Webhooks {
         })
     }
 
-    /// Calls a mutating webhook for an object of the stored form, and annotates the audit event.
-    /// Returns true if the webhook changed the object.
+    /// Calls a mutating webhook for an object in the form that the write path works on, and
+    /// annotates the audit event. Returns true if the webhook changed the object.
     async fn mutate_by(
         &self,
         write: &Attributes<'_>,

@@ -69,7 +69,8 @@ impl Aggregation {
         }
     }
 
-    /// The generation of the extension API servers' discovery: it grows with each change.
+    /// The generation of the APIServices and of their servers' discovery: it grows with each
+    /// change.
     pub(crate) fn number(&self) -> u64 {
         self.services.current().number() + self.discovered.number()
     }

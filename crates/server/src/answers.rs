@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// A cache of answers by question. When it is full, the oldest answer is evicted.
+/// A cache of answers by question. When it is full, the answer to the question that was cached
+/// first is evicted.
 pub(crate) struct Answers<A> {
     answers_max: usize,
     cached: Mutex<Cached<A>>,

@@ -1,10 +1,10 @@
 //! The API: the state that requests share, and the steps of a request.
 //!
 //! The steps, in order: timeout (400), authentication (401), impersonation (403), authorization
-//! (403), priority and fairness or the in-flight limits (429), then the handler (400, 404 and
-//! others) or the extension API server that serves the path; finally compression, headers and
-//! metrics. Upstream takes a seat before it authorizes; here a request that is refused takes no
-//! seat.
+//! (403), the lookup of the resource (404, 405) unless an extension API server serves the path,
+//! priority and fairness or the in-flight limits (429), then the handler (400, 404 and others) or
+//! the extension API server; finally compression, headers and metrics. Upstream takes a seat before
+//! it authorizes; here a request that is refused takes no seat.
 //!
 //! The future of a request is moved at each step, so large futures of rare steps are boxed.
 

@@ -1,9 +1,10 @@
 //! Audit: records who requested what, and with what result, as a policy says.
 //!
-//! A [`Record`] collects the facts of a request while the request is handled. At each stage it makes an
-//! event, and the [`queue`] of each backend stores the event's text. Each backend writes events on its own
-//! thread, so neither large objects nor a disk nor another server blocks a thread that serves connections.
-//! Without a policy or a backend there are no records, and requests have no audit costs.
+//! A [`Record`] collects the facts of a request while the request is handled. At each stage it
+//! makes an event, and the [`queue`] of each backend stores the event's text. Each backend writes
+//! events on its own thread, so neither large objects nor a disk nor another server blocks a thread
+//! that serves connections. Without a policy or a backend there are no records, and requests have
+//! no audit costs.
 
 mod backend;
 mod batch;
@@ -64,7 +65,8 @@ struct Cells {
 struct Outcomes(Vec<Outcome>);
 
 impl Audit {
-    /// Reads the policy and opens the backends. Returns `None` without a policy or without a backend.
+    /// Reads the policy and opens the backends. Returns `None` without a policy or without a
+    /// backend.
     ///
     /// # Errors
     /// `Error::Flag` names the flag whose file is invalid or cannot be used.
@@ -96,8 +98,8 @@ impl Audit {
         Ok(Some(Arc::new(Self { policy, backends, measures })))
     }
 
-    /// Returns a new record of a request, unless the policy's level for it is `None`. `user` is `None` if
-    /// authentication failed.
+    /// Returns a new record of a request, unless the policy's level for it is `None`. `user` is
+    /// `None` if the request was refused before or by authentication.
     pub(crate) fn begin(
         self: &Arc<Self>,
         received: &Received<'_>,
@@ -137,7 +139,8 @@ impl Audit {
         self.backends.iter().any(Backend::blocks)
     }
 
-    /// Closes the backends, and returns when they have written all queued events or their deadline has passed.
+    /// Closes the backends, and returns when they have written all queued events or their deadline
+    /// has passed.
     pub(crate) async fn close(&self) {
         join_all(self.backends.iter().map(Backend::close)).await;
     }

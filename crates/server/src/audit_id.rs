@@ -1,5 +1,5 @@
-//! Audit ids of requests: UUIDs from a generator with a random seed. They are unique, not secret, so making one
-//! needs no call to the operating system.
+//! Audit ids of requests: UUIDs from a generator with a random seed. They are unique, not secret,
+//! so making one needs no call to the operating system.
 
 use http::HeaderValue;
 use pintle_trace::Ids;

@@ -1,5 +1,6 @@
-//! Audit annotations of code that has no access to the request's record, such as connections to webhooks.
-//! The notes belong to the request that the current task handles (upstream: the audit context).
+//! Audit annotations of code that has no access to the request's record, such as connections to
+//! webhooks. The notes belong to the request that the current task handles (upstream: the audit
+//! context).
 
 use std::cell::RefCell;
 

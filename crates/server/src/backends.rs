@@ -112,8 +112,8 @@ impl Drop for Answer {
     }
 }
 
-/// Appends the first bytes of a body to `text`, until it has `bytes_max` bytes or the body ends. The
-/// text has the bytes that arrived even if the body fails or the future is dropped.
+/// Appends the first bytes of a body to `text`, until it has `bytes_max` bytes or the body ends.
+/// The text has the bytes that arrived even if the body fails or the future is dropped.
 pub(crate) async fn read_start<B>(
     mut body: B,
     text: &mut Vec<u8>,

@@ -18,7 +18,7 @@ use crate::compute::Lane;
 
 /// The largest request body, in bytes: upstream's 3 MiB (OAS-11).
 pub(crate) const REQUEST_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// A larger body is read and discarded up to this size.
+/// A request body above [`REQUEST_BYTES_MAX`] is read and discarded up to this size.
 const REQUEST_BYTES_DISCARDED_MAX: usize = 4 * REQUEST_BYTES_MAX;
 /// An unread body is drained up to this size (Go's value) and for this time.
 const UNWANTED_BYTES_MAX: usize = 256 * 1024;
@@ -26,8 +26,8 @@ const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time within which a request body must arrive: upstream's for a write. It is independent of
 /// the request's timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(34);
-/// The smallest piece of a streamed body, so that frames and TLS records are full. It is also the
-/// size above which a body is compressed (CMP-03).
+/// A piece of a streamed body is sent once it has this size, so that frames and TLS records are
+/// full. It is also the size above which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The number of pieces that a fast reader gets before other connections are polled.

@@ -1,14 +1,16 @@
 //! Runs long computations on separate threads, so that they do not delay other connections.
 //!
-//! Nothing interrupts a future while it is polled, and the runtime has about as many threads as there are
-//! processors: a few long polls would stall every connection. So requests run on those threads while
-//! their work is small, and polls with [much work ahead](pintle_registry::work) run on a separate thread: another
-//! thread takes over the other tasks of the one that computes ([`tokio::task::block_in_place`]). The operating
-//! system then shares the processors between the two.
+//! Nothing interrupts a future while it is polled, and the runtime has about as many threads as
+//! there are processors: a few long polls would stall every connection. So requests run on those
+//! threads while their work is small, and polls with [much work ahead](pintle_registry::work) run
+//! on a separate thread: another thread takes over the other tasks of the one that computes
+//! ([`tokio::task::block_in_place`]). The operating system then shares the processors between the
+//! two.
 //!
 //! Invariants:
 //! - At most as many such polls run at a time as there are slots.
-//! - Slots are given to users in round robin: between two polls of one user, each other user who waits has one.
+//! - Slots are given to users in round robin: between two polls of one user, each other user who
+//!   waits has one.
 //! - A slot is held for one poll, never while a request waits for anything but the processor.
 
 use std::collections::{HashMap, VecDeque};
@@ -24,7 +26,8 @@ use pintle_registry::work::{self, Thread};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
-/// A request continues on a separate thread after one poll that took longer, whatever work it announced.
+/// A request continues on a separate thread after one poll that took longer, whatever work it
+/// announced.
 const SHARED_TIME_MAX: Duration = Duration::from_millis(4);
 
 /// Runs polls on separate threads.
@@ -108,7 +111,8 @@ impl Lane {
             };
             let received = ready!(Pin::new(receiver).poll(context));
             self.receiver = None;
-            // A sender is always used before it is dropped; if one were not, the poll would wait again.
+            // A sender is always used before it is dropped; if one were not, the poll would wait
+            // again.
             if let Ok(slot) = received {
                 return Poll::Ready(slot);
             }

@@ -261,7 +261,8 @@ impl Config {
         self.runtime_config.clone().with(self.feature_gates.of_kinds()).emulating(emulation)
     }
 
-    /// Refuses flags about the release that contradict each other, and warns of features that stay enabled.
+    /// Refuses flags about the release that contradict each other, and warns of features that stay
+    /// enabled.
     pub(crate) fn check_release(&self) -> Result<(), Error> {
         let refuse = |flag, reason| Err(Error::Flag { flag, reason });
         if !self.effective_version.is_emulation() {

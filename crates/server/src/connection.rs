@@ -51,7 +51,7 @@ pub(crate) use state::ConnectionState;
 /// The response to a request without TLS.
 const PLAIN_HTTP: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// The pause after a failed accept (no more file descriptors).
+/// The pause after a failed accept, which fails for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The state that all connections share.

@@ -228,8 +228,8 @@ fn add<'a>(groups: &mut Vec<Group<'a>>, extension: &'a Extension) {
         .sort_by(|a, b| priority(b).cmp(&priority(a)).then_with(|| version::cmp(a.name, b.name)));
 }
 
-/// The group and version of a subresource's kind, empty if they are the resource's. Those of a Scale are
-/// always shown.
+/// The group and version of a subresource's kind, empty if they are the resource's. Those of a
+/// Scale are always shown.
 fn foreign<'a>(resource: &Resource, kind: &'a GroupVersionKind) -> (&'a str, &'a str) {
     let own = &resource.resource;
     if own.group == kind.group && own.version == kind.version && kind.kind != "Scale" {

@@ -115,7 +115,8 @@ impl Release {
         (self.major.to_string(), self.minor.to_string())
     }
 
-    /// Parses a version as upstream does: `v1.35`, `1.35` or `1.35.0`. Returns it and the patch number.
+    /// Parses a version as upstream does: `v1.35`, `1.35` or `1.35.0`. Returns it and the patch
+    /// number.
     fn parse(text: &str) -> Option<(Self, u32)> {
         let text = text.trim();
         let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.').map(number);

@@ -1,7 +1,8 @@
 //! Encryption at rest: reads `--encryption-provider-config` at the start and, if
 //! `--encryption-provider-config-automatic-reload` is set, whenever the file changes.
 //!
-//! Invariant: a changed file that is invalid changes nothing; the last valid configuration stays in use.
+//! Invariant: a changed file that is invalid changes nothing; the last valid configuration stays in
+//! use.
 
 mod client;
 mod measures;
@@ -89,8 +90,8 @@ impl Encryption {
         self.current.clone()
     }
 
-    /// Reloads the file when it changes, if automatic reload is on, and tries again to decrypt values that could
-    /// not be decrypted.
+    /// Reloads the file when it changes, if automatic reload is on, and tries again to decrypt
+    /// values that could not be decrypted.
     pub(crate) async fn run(self, registry: Arc<Registry>) {
         let current = self.current();
         tokio::join!(self.follow_file(), retry_undecryptable(&current, &registry));
@@ -119,8 +120,8 @@ impl Encryption {
     }
 }
 
-/// Tries again to decrypt values that could not be decrypted: at once when the configuration changes, and
-/// periodically, because a plugin may have been unreachable.
+/// Tries again to decrypt values that could not be decrypted: at once when the configuration
+/// changes, and periodically, because a plugin may have been unreachable.
 async fn retry_undecryptable(current: &Current, registry: &Registry) {
     for round in 0.. {
         let changed = tokio::time::timeout(RETRY_PERIOD, current.changed.notified()).await;
@@ -173,7 +174,8 @@ struct Configured {
 }
 
 impl Configured {
-    /// Starts to poll the status of the plugins. Waits until all are healthy, or returns an error after `timeout`.
+    /// Starts to poll the status of the plugins. Waits until all are healthy, or returns an error
+    /// after `timeout`.
     async fn start(&self, timeout: Duration) -> Result<(), String> {
         let began = Instant::now();
         for plugin in &self.plugins {
@@ -248,8 +250,8 @@ impl Transformer for Current {
     }
 }
 
-/// The thread that calls plugins, started with the first plugin. It is separate because a thread that decrypts
-/// blocks until the plugin has responded.
+/// The thread that calls plugins, started with the first plugin. It is separate because a thread
+/// that decrypts blocks until the plugin has responded.
 #[derive(Default)]
 struct PluginThread(OnceLock<(Handle, oneshot::Sender<()>)>);
 

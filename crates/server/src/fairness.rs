@@ -136,7 +136,8 @@ impl Fairness {
         state.class_of(asked)
     }
 
-    /// Waits for seats, at most a quarter of the request's timeout.
+    /// Waits for seats until a quarter of the request's timeout, but at most [`WAIT_MAX`], has
+    /// passed since the request was received.
     pub(crate) async fn admit(&self, seat_request: SeatRequest<'_>) -> Result<Seat, Rejected> {
         let SeatRequest { class, user, info, began, timeout, .. } = seat_request;
         let estimate = self.estimate(&seat_request);

@@ -118,8 +118,9 @@ impl FeatureGates {
         all.filter(|feature| self.has(Feature::Kinds(*feature))).collect()
     }
 
-    /// Every gate of the release, by name: upstream's word for its stage, and whether it is on. Includes a
-    /// gate that the release does not have yet if the server has the feature nevertheless.
+    /// Every gate of the release, by name: upstream's word for its stage, and whether it is on.
+    /// Includes a gate that the release does not have yet if the server has the feature
+    /// nevertheless.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str, bool)> {
         let of_one = GATES.iter().filter_map(|gate| {
             let on = self.is_on(gate);
@@ -157,8 +158,8 @@ impl FeatureGates {
         }
     }
 
-    /// The stage and the default of a gate in the emulated release; `None` if that release has no such
-    /// gate.
+    /// The stage and the default of a gate in the emulated release; `None` if that release has no
+    /// such gate.
     fn spec(&self, gate: &Gate) -> Option<(Stage, bool)> {
         let release = self.version.emulated_minor();
         let first = EARLIER.partition_point(|row| row.name < gate.name);
@@ -172,9 +173,9 @@ impl FeatureGates {
         Self::parse_for(EffectiveVersion::default(), flags)
     }
 
-    /// Parses the flag's values, each `Name=true,Other=false`. The last setting of a gate wins. An unknown
-    /// gate is an error (DEP-22), as is a value that a gate cannot have (DEP-23). The emulated
-    /// release determines which gates exist and their defaults.
+    /// Parses the flag's values, each `Name=true,Other=false`. The last setting of a gate wins. An
+    /// unknown gate is an error (DEP-22), as is a value that a gate cannot have (DEP-23). The
+    /// emulated release determines which gates exist and their defaults.
     pub fn parse_for<'a>(
         version: EffectiveVersion,
         flags: impl IntoIterator<Item = &'a str>,

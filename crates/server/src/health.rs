@@ -20,7 +20,8 @@ pub(crate) struct Health<'a> {
     pub(crate) lifecycle: &'a Lifecycle,
     /// In this time after the start, unfinished hooks do not fail `/livez` (HLT-07).
     pub(crate) livez_grace_period: Duration,
-    /// Receives the endpoint, the name and the outcome of each check.
+    /// Receives the endpoint, the name and the outcome of each check that runs for a request which
+    /// names no single check.
     pub(crate) observe: &'a (dyn Fn(&str, &str, bool) + Sync),
 }
 

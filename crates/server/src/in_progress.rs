@@ -39,7 +39,8 @@ pub(crate) struct InProgress {
     pub(crate) record: Option<Arc<Record>>,
     /// The request's log line, if requests are logged.
     pub(crate) log: Option<Box<RequestLog>>,
-    /// Given back when the handler returns; with a long response, when it has been sent.
+    /// Given back when the handler returns; with a long response when the response has been sent,
+    /// and with a session when the session ends.
     pub(crate) permit: Option<Permit>,
     /// The flow schema and priority level, where priority and fairness are on.
     pub(crate) class: Option<Arc<Class>>,

@@ -34,8 +34,8 @@ pub(crate) fn check_target(path: &Path) -> Result<(), Error> {
     Err(Error::Flag { flag: "kubeconfig", reason })
 }
 
-/// True if the kubeconfig has only this program's cluster and user, and contexts of them, which
-/// kubectl may have added.
+/// True if the kubeconfig is empty, or has only this program's cluster and user, and contexts of
+/// them, which kubectl may have added.
 fn is_own(text: &str) -> bool {
     if text.trim().is_empty() {
         return true;

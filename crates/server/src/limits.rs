@@ -1,7 +1,8 @@
 //! Limits on requests in flight and on sessions, in total and per user. Watches do not count.
 //!
-//! A user gets another permit while more permits are free than the user holds. So one user alone can hold half of
-//! all permits, and a second user half of the rest. All requests without credentials count as those of one user.
+//! A user gets another permit while more permits are free than the user holds. So one user alone
+//! can hold half of all permits, and a second user half of the rest. All requests without
+//! credentials count as those of one user.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -50,8 +51,8 @@ impl Limits {
         }
     }
 
-    /// A permit for a request, or 429. Members of `system:masters` have no limit, so that an administrator can
-    /// repair an overloaded server.
+    /// A permit for a request, or 429. Members of `system:masters` have no limit, so that an
+    /// administrator can repair an overloaded server.
     pub(crate) fn enter(&self, read_only: bool, user: &Arc<User>) -> Result<Permit, Status> {
         if read_only { self.read_only.enter(user) } else { self.mutating.enter(user) }
     }

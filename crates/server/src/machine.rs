@@ -59,7 +59,7 @@ pub(crate) fn hostname() -> String {
 }
 
 /// The rules of the local time zone, as in a file of the time zone database, found as Go finds them
-/// (`initLocal` of `time`); `None` for UTC.
+/// (`initLocal` of `time`); `None` for UTC, or if there is no such file.
 pub(crate) fn time_zone() -> Option<Vec<u8>> {
     const FOLDERS: [&str; 4] =
         ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo"];

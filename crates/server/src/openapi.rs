@@ -330,8 +330,8 @@ fn unpacked(gzip: Bytes) -> impl Iterator<Item = Bytes> + Send {
     })
 }
 
-/// Builds a document and compresses it while it is written. The uncompressed document is in memory
-/// as a whole only if it is converted to a Protobuf message.
+/// Builds a document and compresses it while it is written. The document of version 2, which is the
+/// longest, is in memory uncompressed only if it is converted to a Protobuf message.
 fn build(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -358,7 +358,7 @@ fn build(
     Ok((packed.into(), wanted.media_type(format)))
 }
 
-/// Writes a document as JSON, piece by piece.
+/// Writes a document as JSON: that of version 2 piece by piece, any other as a whole.
 fn write(
     call: &Call<'_>,
     wanted: &Wanted,

@@ -109,7 +109,7 @@ impl RequestLog {
         }))
     }
 
-    /// Writes the line when the response has been sent or aborted.
+    /// Writes the lines that are enabled, when the response has been sent or aborted.
     pub(crate) fn write(&self, code: u16, took: Duration, timing: &Timing) {
         let is_slow = self.slow.is_some_and(|slow| took > slow);
         let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);

@@ -25,8 +25,9 @@ pub(crate) fn resource(registry: &Registry, info: &ResourceInfo) -> Option<Arc<R
     registry.resource(&name)
 }
 
-/// Finds the target of a request: 404 if the resource does not exist in that scope (PATH-08), 405
-/// if it does not support the verb.
+/// Finds the target of a request: 404 if the resource does not exist in that scope (PATH-08) or has
+/// no such subresource, 405 if it does not support the verb, 501 if the subresource is not served,
+/// 400 if the name is invalid.
 pub(crate) fn find(
     resource: Option<Arc<Resource>>,
     info: &ResourceInfo,
@@ -145,7 +146,8 @@ fn check_verb(
     if verb == Some(Verb::Watch) && !resource.verbs.contains(&Verb::Watch) && info.watch_prefix {
         return Err(Status::no_such_path());
     }
-    // The verbs on one object need a name in the path, and all others forbid it.
+    // The verbs on one object and the create of a subresource need a name in the path. The verbs on
+    // a collection and the create of an object forbid a name.
     let needs_name = match verb {
         Some(Verb::Get | Verb::Update | Verb::Patch | Verb::Delete) => Some(true),
         // A custom resource can be created at the path of an object, whose name is ignored.

@@ -11,7 +11,7 @@ pub(crate) const MINOR: &str = "36";
 /// The version for clients' skew checks, with this program's version as a suffix.
 pub const GIT_VERSION: &str = concat!("v1.36.0+pintle-", env!("CARGO_PKG_VERSION"));
 
-/// The Go version of the build.
+/// The Go version of the build: this program is not built with Go.
 pub(crate) const GO_VERSION: &str = "none";
 
 /// Upstream's version information.
@@ -34,7 +34,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// The version of this program, acting as a release.
+    /// The version of this program when it emulates a release.
     pub(crate) fn of(effective: EffectiveVersion) -> Self {
         let (emulation_major, emulation_minor) = effective.emulation_numbers();
         let (min_compatibility_major, min_compatibility_minor) =

@@ -29,7 +29,7 @@ pub(crate) use users::{Users, WithUsers};
 use crate::backends::{self, Backend, Connections, Dialers, Failure, Services};
 use crate::traces::context_headers;
 
-/// The largest response: a page of converted objects.
+/// The largest response in bytes: a page of converted objects.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 /// The number of redirects at which a call fails, as in Go.
 const REDIRECTIONS_MAX: usize = 10;

@@ -68,7 +68,7 @@ impl Handshake {
     }
 
     /// Chooses the first offered subprotocol that is known; `""` if none is offered and `""` is
-    /// known.
+    /// known. Otherwise the request is refused with 403.
     pub(crate) fn choose(&self, known: &[&'static str]) -> Result<&'static str, Status> {
         let find = |name: &str| known.iter().find(|known| **known == name).copied();
         let chosen = match self.offered.as_slice() {
@@ -176,7 +176,8 @@ pub(crate) async fn send_messages(
     let _ = to.shutdown().await;
 }
 
-/// Replies to received frames; returns the code of a close.
+/// Replies to received frames. Returns a code if the session must be closed: the client closes it,
+/// or violates the protocol.
 fn answer(reader: &mut Reader, incoming: &mut BytesMut, out: &mut BytesMut) -> Option<u16> {
     loop {
         match reader.read(incoming) {

@@ -1,4 +1,4 @@
-//! `/statusz` and `/flagz`: the server's state and its command line, as text and as objects of
+//! `/statusz` and `/flagz`: the server's state and its flags, as text and as objects of
 //! `config.k8s.io` (OAS-07).
 
 use std::collections::BTreeMap;

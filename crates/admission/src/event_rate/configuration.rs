@@ -4,7 +4,7 @@
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};
 
-/// The default number of buckets of a limit.
+/// The default maximum number of buckets of a limit.
 const CACHE_SIZE: usize = 4096;
 
 /// A limit.
@@ -16,7 +16,7 @@ pub struct EventLimit {
     pub qps: i32,
     /// The events that a full bucket allows.
     pub burst: i32,
-    /// The most buckets; the least recently used one is evicted first.
+    /// The maximum number of buckets; the least recently used bucket is evicted first.
     pub cache_size: usize,
 }
 
@@ -51,7 +51,7 @@ impl EventLimit {
     /// Reads the limits of a `Configuration`.
     ///
     /// # Errors
-    /// The errors, with upstream's texts.
+    /// All errors in one text, in upstream's words except for a number that is no int32.
     pub(crate) fn all(configuration: &Value) -> Result<Vec<Self>, String> {
         let mut errors = Errors::new();
         let path = Path::new("limits");

@@ -7,7 +7,8 @@ use pintle_value::{Str, Value};
 
 use crate::pods::items;
 
-/// The containers that violate a check, and the forbidden values that they set.
+/// Whether the pod itself violates a check, the containers that do, and the forbidden values that
+/// they set.
 #[derive(Default)]
 pub(super) struct Offenders<'a> {
     pub(super) pod: bool,

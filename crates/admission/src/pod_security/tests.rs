@@ -9,7 +9,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
 }
 
-/// The newest release in the rows.
+/// The minor version of the newest release that is compared.
 const NEWEST: i64 = 36;
 
 /// The expected results, each with its level and the minor release since which it holds.

@@ -31,7 +31,7 @@ pub(super) struct PolicyInput {
 }
 
 impl PolicyInput {
-    /// Returns the input for a write of `object`, which has the stored form.
+    /// Returns the input for a write of `object`, which has the form that the write path works on.
     pub(super) async fn of(
         write: &Attributes<'_>,
         object: Option<&Value>,

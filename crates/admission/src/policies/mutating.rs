@@ -59,7 +59,8 @@ enum Outcome {
 #[derive(Default)]
 struct Failures {
     messages: Vec<String>,
-    /// The reason of the first failure; `None` if a policy or binding could not be configured.
+    /// The reason of the first failure; `None` if this failure is a policy or binding that could
+    /// not be configured.
     reason: Option<Reason>,
 }
 
@@ -110,7 +111,8 @@ impl Mutating {
         let mut failures = Failures::default();
         work::ahead_of_expressions().await;
         let invocations = invocations(write, registry, matched, &mut failures);
-        // The object in the stored form, without the changes of the last policy.
+        // The object in the form that the write path works on, without the changes of the last
+        // policies that have the same version.
         let mut object: Option<Value> = None;
         let mut is_applied = false;
         let mut last: Option<(PolicyInput, bool)> = None;

@@ -31,7 +31,8 @@ pub(super) fn resource(
 }
 
 /// Returns the parameters of a binding, each for one evaluation; one `null` if the policy has no
-/// parameter kind or the binding no `paramRef`.
+/// parameter kind or the binding no `paramRef`. It is an error if there are no parameters and the
+/// binding requires some.
 pub(super) fn collect(
     kind: Option<&Resource>,
     binding: &Binding,

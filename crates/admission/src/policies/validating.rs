@@ -139,8 +139,8 @@ impl Validating {
     }
 }
 
-/// Annotates audit events with a policy's failures, if a binding wants it (upstream:
-/// `publishValidationFailureAnnotation`). The first failure is used.
+/// Annotates audit events with the first of a policy's failures that follows the actions of the
+/// binding, if the binding audits failures (upstream: `publishValidationFailureAnnotation`).
 fn audit((policy, binding): (&Policy, &Binding), found: &[PolicyFailure], write: &Attributes<'_>) {
     let first = found.iter().find(|failure| failure.effect == Effect::BindingActions);
     if let Some(PolicyFailure { index, message, .. }) = first.filter(|_| binding.audits) {

@@ -25,8 +25,8 @@ pub(super) struct Posting {
 
 impl Posting {
     /// Applies the change to the current state of the quota, or returns why the write is refused.
-    /// If the quota was replaced, or its limits changed since, the change is outdated and must be
-    /// computed again.
+    /// If the quota was replaced, or its spec or limits changed since, the change is outdated and
+    /// must be computed again.
     pub(super) fn post(&self, quota: &mut Value) -> Result<Posted, String> {
         const BASIS: [&[&str]; 3] = [&["metadata", "uid"], &["spec"], &["status", "hard"]];
         if BASIS.iter().any(|path| quota.at(path) != self.quota.tree.at(path)) {

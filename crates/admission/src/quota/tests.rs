@@ -165,8 +165,8 @@ fn names_of_limits_count_resources() {
     }
 }
 
-/// Rows after upstream's tests of the plugin: a quota's limits and usage, the object before and
-/// after, and the usage after the write or the refusal.
+/// Rows modelled on upstream's tests of the plugin: a quota's limits and usage, the object before
+/// and after, and the usage after the write or the refusal.
 #[test]
 fn writes_change_usage_by_the_difference_of_their_objects() {
     const POD: &str = r#"{"spec":{"containers":[{"name":"c","resources":{

@@ -16,7 +16,8 @@ const REQUIRED: [&str; 6] =
 const STORAGE: [&str; 3] =
     ["ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"];
 
-/// The resources that are counted under their own name, besides `count/…`.
+/// The core resources whose objects are counted under the resource's name, besides `count/…`, and
+/// of which nothing else is counted.
 const COUNTED: [&str; 4] = ["configmaps", "secrets", "resourcequotas", "replicationcontrollers"];
 
 const CLASS: &str = ".storageclass.storage.k8s.io/";
@@ -189,8 +190,8 @@ fn devices(requested: &Value) -> Quantity {
     }
 }
 
-/// Returns the required members that containers of a pod lack, as `cpu for: a,b; memory for: a`. A
-/// pod with pod-level resources needs none.
+/// Returns the required names that containers of a pod do not set, with the containers:
+/// `cpu for: a,b; memory for: a`. A pod with pod-level resources needs none.
 pub fn missing(resource: &GroupResource, names: &[&String], pod: &Value) -> Option<String> {
     let is_pod = resource.group.is_empty() && resource.resource == "pods";
     if !is_pod || ["requests", "limits"].iter().any(|part| !pod_level(pod, part).is_empty()) {

@@ -32,7 +32,7 @@ fn the_token_is_mounted_unless_a_container_mounts_its_path() {
             format!(r#"{{"containers":[{{"name":"a","volumeMounts":[{own}]}}]}}"#),
             format!(r#"{{"containers":[{{"name":"a","volumeMounts":[{own}]}}]}}"#),
         ),
-        // A volume with the prefix of the name is used.
+        // A volume whose name starts with `kube-api-access-` is used, and none is added.
         (
             r#"{"containers":[{"name":"a"}],"volumes":[{"name":"kube-api-access-abcde"}]}"#
                 .to_owned(),

@@ -60,7 +60,7 @@ const SLICE: Strategy = Strategy {
 const HOST: &str = "kubernetes.io/hostname";
 
 /// Drops `deprecatedTopology`, which this version ignores on writes. A host that v1beta1 stored
-/// there becomes the node name.
+/// there becomes the node name of an endpoint without one.
 fn drop_topology(slice: &mut Value, hosts: &BTreeSet<String>) {
     let endpoints = slice.make_object().get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {

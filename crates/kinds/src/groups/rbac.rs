@@ -1,4 +1,4 @@
-//! `rbac.authorization.k8s.io/v1`. The authorizer checks who may grant what.
+//! `rbac.authorization.k8s.io/v1`. `pintle-server` checks who may grant what.
 
 use pintle_meta::{labels::Selector, names, validation};
 use pintle_registry::NameRule;

@@ -16,9 +16,10 @@ type Amounts = BTreeMap<String, Quantity>;
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Sets defaults of pod-level resources: limits of huge pages are the sum of the containers'
-/// limits; if there are limits, requests are the sum of the containers' requests, or else the
-/// limits (upstream: `defaultHugePagePodLimits`, `defaultPodRequests`).
+/// Sets defaults of pod-level resources, if the pod has any: limits of huge pages are the sum of
+/// the containers' limits; if there are limits, requests of CPU and memory are the sum of the
+/// containers' requests, and requests that are still absent equal the limits (upstream:
+/// `defaultHugePagePodLimits`, `defaultPodRequests`).
 pub(super) fn set_defaults(spec: &mut Map) {
     let is_partial =
         |resources: &Map| ["limits", "requests"].iter().any(|l| is_filled(resources, l));

@@ -1,4 +1,5 @@
-//! Passes an authorized request to its handler, or to the extension API server that serves its path.
+//! Passes an authorized request to its handler, or to the extension API server that serves its
+//! path.
 
 use std::future::Future;
 use std::pin::pin;
@@ -182,8 +183,8 @@ async fn within<T>(
     }
 }
 
-/// Looks up the resource and subresource of a request, or returns 404 or 405; `None` for a path
-/// that names no resource.
+/// Looks up the resource and subresource of a request, or returns 404, 405 or another error of
+/// [`target::find`]; `None` for a path that names no resource.
 fn destination(
     resource: Option<Arc<Resource>>,
     info: &RequestInfo,

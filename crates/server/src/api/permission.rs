@@ -145,8 +145,8 @@ impl Api {
         Ok(acting)
     }
 
-    /// Begins the audit record, if the policy wants one. `user` is `None` where authentication
-    /// failed.
+    /// Begins the audit record, if the policy wants one. `user` is `None` where the timeout is
+    /// invalid or authentication failed.
     fn record(
         &self,
         incoming: &Incoming<'_>,

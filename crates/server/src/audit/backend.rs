@@ -14,7 +14,7 @@ use super::queue::{Encoder, Inlet, Queue, queue};
 use crate::Error;
 use crate::config::{AuditDelivery, AuditMode};
 
-/// The number of events that may wait in a blocking backend.
+/// The maximum number of events that wait in a blocking backend.
 const BLOCKING_EVENTS_MAX: usize = 100_000;
 /// The time in which a backend must write the queued events when the server stops.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
@@ -92,7 +92,8 @@ impl Backend {
         self.inlet.put(moment, None, &self.encoder);
     }
 
-    /// Stops accepting events, and returns when the queued ones have been written or the deadline has passed.
+    /// Stops accepting events, and returns when the queued ones have been written or the deadline
+    /// has passed.
     pub(super) async fn close(&self) {
         self.closing.send_replace(true);
         let Some(closed) = self.closed.lock().take() else { return };

@@ -27,7 +27,8 @@ pub(crate) struct Received<'a> {
     pub(crate) timing: &'a Arc<Timing>,
 }
 
-/// The recorded parts of a request's head. They share the connection's buffer instead of copying it.
+/// The recorded parts of a request's head. They share the connection's buffer instead of copying
+/// it.
 pub(super) struct Head {
     pub(super) audit_id: HeaderValue,
     uri: Option<PathAndQuery>,

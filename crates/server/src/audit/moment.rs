@@ -95,8 +95,8 @@ impl Moment {
 }
 
 impl Facts {
-    /// Adds an annotation, unless the key has one. Over the size limit, marks the annotations as truncated
-    /// instead.
+    /// Adds an annotation, unless the key has one. Over the size limit, marks the annotations as
+    /// truncated instead.
     pub(super) fn annotate(&mut self, key: Cow<'static, str>, value: Cow<'static, str>) {
         let bytes = self.annotations_bytes + key.len() + value.len();
         if self.annotations.contains_key(&key) {

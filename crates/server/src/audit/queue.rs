@@ -1,9 +1,9 @@
 //! The queue of a backend: events that wait, mostly as encoded text.
 //!
-//! A request's thread encodes its event and appends the text to one buffer, and the backend takes the
-//! buffer as a whole. Passing the event itself to another thread, which reads and frees it, would cost
-//! several times as much. Only an event with objects is passed as it is, because its encoding may take
-//! long.
+//! A request's thread encodes its event and appends the text to one buffer, and the backend takes
+//! the buffer as a whole. Passing the event itself to another thread, which reads and frees it,
+//! would cost several times as much. Only an event with objects is passed as it is, because its
+//! encoding may take long.
 
 use std::cell::RefCell;
 use std::mem;
@@ -24,8 +24,8 @@ use crate::config::{AuditDelivery, AuditMode};
 
 /// The memory in bytes that queued events may take.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// The time for which events gather before a non-blocking backend takes them. Waking its thread for each
-/// event would cost several times as much as the event.
+/// The shortest time for which events gather before a non-blocking backend takes a batch that is
+/// not full. Waking its thread for each event would cost several times as much as the event.
 const GATHERING_TIME: Duration = Duration::from_millis(20);
 /// The capacity in bytes up to which an empty buffer is reused.
 const IDLE_BUFFER_BYTES: usize = 1024 * 1024;
@@ -94,9 +94,9 @@ impl Inlet {
         self.load.events.load(Ordering::Relaxed)
     }
 
-    /// Appends an event to the queue; `waiter` receives whether it was recorded. Returns false if the event
-    /// is lost because the queue is full or closed. An event that is too large for the backend counts as
-    /// recorded for its request, as in upstream.
+    /// Appends an event to the queue; `waiter` receives whether it was recorded. Returns false if
+    /// the event is lost because the queue is full or closed. An event that is too large for the
+    /// backend counts as recorded for its request, as in upstream.
     pub(super) fn put(
         &self,
         moment: &Arc<Moment>,
@@ -215,7 +215,8 @@ impl Queue {
 }
 
 impl Encoder {
-    /// Appends the text of an event. Returns false, and counts the event as lost, if it is too large.
+    /// Appends the text of an event. Returns false, and counts the event as lost, if it is too
+    /// large.
     pub(super) fn encode(&self, moment: &Moment, text: &mut Vec<u8>) -> bool {
         let is_encoded =
             moment.with_event(|event| event.write(&self.form, self.event_bytes_max, text));

@@ -71,8 +71,8 @@ impl Record {
         }
     }
 
-    /// Records the stage `RequestReceived`. Returns false if the request must be refused because the event
-    /// cannot be recorded.
+    /// Records the stage `RequestReceived`. Returns false if the request must be refused because
+    /// the event cannot be recorded.
     pub(crate) async fn received(self: &Arc<Self>) -> bool {
         if self.user.is_none() || self.recording.omits(Stage::RequestReceived) {
             return true;
@@ -147,8 +147,8 @@ impl Record {
         }
     }
 
-    /// Records the response's head. Returns the response with a body that records itself while it is sent,
-    /// if the level is `RequestResponse`.
+    /// Records the response's head. Returns the response with a body that records itself while it
+    /// is sent, if the level is `RequestResponse`.
     pub(crate) fn answered(self: &Arc<Self>, mut answer: respond::Response) -> respond::Response {
         self.add_notes();
         let code = answer.status().as_u16();
@@ -195,14 +195,16 @@ impl Record {
         }
     }
 
-    /// Records the last stage after the response was sent, unless [`Self::completed`] has recorded it.
+    /// Records the last stage after the response was sent, unless [`Self::completed`] has recorded
+    /// it.
     pub(crate) fn ended(self: &Arc<Self>) {
         if let Some(moment) = self.last() {
             self.audit.enqueue(moment);
         }
     }
 
-    /// The last moment of the request; `None` after the first call.
+    /// The last moment of the request; `None` after the first call, or if the policy omits the
+    /// stage.
     fn last(self: &Arc<Self>) -> Option<Moment> {
         if self.has_ended.swap(true, Ordering::Relaxed) {
             return None;
@@ -303,7 +305,8 @@ impl Pieces for Recorded {
     }
 }
 
-/// True if a response is an object in an encoding that is converted to JSON when the event is encoded.
+/// True if a response is an object in an encoding that is converted to JSON when the event is
+/// encoded.
 fn is_encoding(content_type: &HeaderValue) -> bool {
     const ENCODINGS: [&[u8]; 4] = [
         b"application/json",

@@ -1,6 +1,6 @@
-//! Rotation of the log: replaces the file at its maximum size and removes old files. The names and rules are
-//! those of lumberjack, which upstream uses: `audit-2006-01-02T15-04-05.000.log`, and with `.gz` at the end
-//! after compression.
+//! Rotation of the log: replaces the file at its maximum size and removes old files. The names and
+//! rules are those of lumberjack, which upstream uses: `audit-2006-01-02T15-04-05.000.log`, and
+//! with `.gz` at the end after compression.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -220,7 +220,7 @@ fn around_time(path: &Path) -> (String, String) {
     (format!("{}-", text(path.file_stem())), suffix)
 }
 
-/// A name with the current time that no file has.
+/// A name that no file has, with the current time or the first later millisecond that is free.
 fn free_name(path: &Path) -> PathBuf {
     let (prefix, suffix) = around_time(path);
     let name = |micros| path.with_file_name(format!("{prefix}{}{suffix}", format_time(micros)));

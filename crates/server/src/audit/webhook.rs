@@ -16,13 +16,13 @@ use crate::config::{AuditMode, AuditWebhook};
 use crate::machine::random;
 use crate::webhooks::Remote;
 
-/// The number of attempts to post a list.
+/// The maximum number of attempts to post a list.
 const ATTEMPTS_MAX: u32 = 5;
 /// The timeout of an attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of concurrent posts. Further events wait in the queue.
+/// The maximum number of concurrent posts. Further events wait in the queue.
 const LISTS_MAX: usize = 16;
-/// The number of events in a list of a blocking backend.
+/// The maximum number of events in a list of a blocking backend.
 const BLOCKING_EVENTS_MAX: usize = 400;
 
 /// The server to which events are posted.
@@ -77,7 +77,8 @@ impl Webhook {
         let _ = lists.acquire_many(LISTS_MAX as u32).await;
     }
 
-    /// Splits a batch into parts whose size is within the options' bound.
+    /// Splits a batch into parts whose size is within the options' bound. A larger event is a part
+    /// of its own.
     fn parts(&self, mut batch: Batch) -> Vec<Batch> {
         let bytes_max = self.options.truncation.map_or(usize::MAX, |limits| limits.batch_bytes_max);
         let mut parts = Vec::new();

@@ -34,7 +34,7 @@ use webhook::Webhook;
 
 /// The time for which a verified token is cached; upstream's.
 const TTL: Duration = Duration::from_secs(10);
-/// The number of cached tokens.
+/// The maximum number of cached tokens.
 const TOKENS_MAX: usize = 32 * 1024;
 /// The time that the providers of a new configuration have to become ready; after that the
 /// configuration is rejected.
@@ -141,10 +141,10 @@ impl External {
     }
 
     /// Authenticates a token that is for at least one of these audiences; `None` if no
-    /// authenticator knows it.
+    /// authenticator accepts the token for them and none fails.
     ///
     /// # Errors
-    /// The reasons why a provider rejected the token and why the webhook did not answer.
+    /// The reasons why a provider rejected the token, why the webhook did not answer, or both.
     pub(crate) async fn authenticate(
         &self,
         token: &str,

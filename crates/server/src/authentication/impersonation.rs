@@ -1,8 +1,8 @@
 //! Impersonation: a user with the permission acts as another user (AUTHN-04).
 //!
-//! There are several modes (upstream: constrained impersonation, KEP-5284). The legacy mode authorizes
-//! each attribute of the impersonated user. A constrained mode first authorizes the request itself,
-//! under a verb that names the mode.
+//! There are several modes (upstream: constrained impersonation, KEP-5284). The legacy mode
+//! authorizes each attribute of the impersonated user. A constrained mode first authorizes the
+//! request itself, under a verb that names the mode.
 
 mod measures;
 mod modes;

@@ -93,8 +93,9 @@ const FEBRUARY: i64 = JANUARY + 40 * 86_400;
 const MAY: i64 = JANUARY + 140 * 86_400;
 const JUNE: i64 = JANUARY + 160 * 86_400;
 
-/// A verifier for an authority, and a chain of a leaf and an intermediate certificate that it trusts. All are valid
-/// from the start of 2001: the leaf until June, the intermediate until the month `until`.
+/// A verifier for an authority, and a chain of a leaf and an intermediate certificate that it
+/// trusts. All are valid from the start of 2001: the leaf until June, the intermediate until the
+/// month `until`.
 fn chain(name: &str, until: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>) {
     let params = |name: &str, is_ca: bool, end: u8| {
         let mut params = rcgen::CertificateParams::default();
@@ -124,7 +125,8 @@ fn chain(name: &str, until: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>)
     )
 }
 
-/// Authenticates a request at a time, over a connection with a certificate chain, and returns the user's name.
+/// Authenticates a request at the time `seconds`, over a connection with this certificate chain, if
+/// any, and returns the user's name.
 async fn authenticate(
     authentication: &Authentication,
     chain: Option<&[CertificateDer<'_>]>,

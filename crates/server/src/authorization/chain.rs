@@ -29,7 +29,7 @@ pub(crate) struct Authorization {
     current: Arc<Current>,
     parts: Parts,
     pub(crate) measures: Arc<Measures>,
-    /// The configuration file and its last contents.
+    /// The configuration file and its contents at the start.
     file: Option<(PathBuf, Vec<u8>)>,
     /// The modes at the start, without webhooks. A new configuration must have all of them.
     modes: Vec<Mode>,

@@ -71,7 +71,7 @@ impl<I: Index> State<I> {
                     objects
                 }
                 Ok(FeedUpdate::Changes(objects)) => objects,
-                Err(_) => continue, // the last readable version of the object stays in the index
+                Err(_) => continue, // a virtual resource has no stored objects
             };
             objects.iter().for_each(|object| index.take(*kind, object));
         }

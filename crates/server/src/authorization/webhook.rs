@@ -21,9 +21,9 @@ use crate::webhooks::{Remote, retry};
 
 /// The timeout of a review with all attempts.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The number of concurrent reviews; others wait.
+/// The maximum number of concurrent reviews; others wait.
 const QUESTIONS_MAX: usize = 512;
-/// The number of cached rulings.
+/// The maximum number of cached rulings.
 const ANSWERS_MAX: usize = 8192;
 /// A ruling is cached only if the client's part of the review has fewer bytes.
 const REMEMBERED_MAX: usize = 10_000;

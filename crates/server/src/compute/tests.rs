@@ -10,7 +10,7 @@ fn user(name: &str) -> Arc<User> {
     Arc::new(User { name: name.to_owned(), ..User::default() })
 }
 
-/// Runs `work` once on a compute thread, in the lane of a user.
+/// Runs `work` on a separate thread, in the lane of a user.
 async fn compute_in_lane<T>(compute: &Compute, name: &str, work: impl Fn() -> T) -> T {
     let mut lane = compute.lane(&user(name));
     poll_fn(|context| lane.poll_separately(context, |_| work())).await
@@ -34,7 +34,8 @@ fn long_computations_do_not_block_small_requests() {
             runtime.spawn(async move {
                 let request = async {
                     work::ahead(usize::MAX).await;
-                    // This stands for a long computation: it blocks its thread until small requests are served.
+                    // This stands for a long computation: it blocks its thread until small requests
+                    // are served.
                     gate.lock().recv().expect("the test releases it")
                 };
                 compute.run(&user(&format!("user-{number}")), request).await;

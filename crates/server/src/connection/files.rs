@@ -4,7 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::ConnectionLimits;
 
-/// File descriptors reserved for everything else: the store, certificates, webhooks.
+/// File descriptors reserved for everything else (the store, certificates, webhooks), but at most
+/// half of all.
 const FILES_RESERVED: u64 = 256;
 
 /// Raises the process's soft limit of open files to the hard limit, as Go's programs do. Returns

@@ -33,7 +33,7 @@ const HTTP2_ERROR_RESETS_MAX: usize = 1024;
 /// The receive window of a stream (upstream's value).
 const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
-/// HTTP/2's minimum of the largest frame that a client may send.
+/// The largest frame that a client may send: the smallest limit that HTTP/2 allows.
 const HTTP2_FRAME_BYTES_MAX: u32 = 16 * 1024;
 /// The send buffer of a stream.
 const HTTP2_SEND_BUFFER: usize = 512 * 1024;

@@ -22,7 +22,7 @@ use crate::config::ConnectionLimits;
 
 /// The longest interval of scans.
 const SCAN_INTERVAL_MAX: Duration = Duration::from_secs(5);
-/// The number of scans in the shortest idle timeout.
+/// The smallest number of scans in the shortest idle timeout.
 const SCANS_PER_IDLE_TIME: u32 = 4;
 /// The divisor of the share of connections that may lack an authenticated request.
 const UNAUTHENTICATED_SHARE: usize = 4;

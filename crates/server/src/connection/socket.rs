@@ -36,7 +36,7 @@ pub(super) struct Socket {
     connection: Arc<ConnectionState>,
     /// The timer of a blocked write. Most writes do not block and need none.
     stall: Option<Stall>,
-    /// True if the kernel's timeout is off, because the peer may pause.
+    /// True if the kernel's default timeout applies, because the peer may pause.
     may_pause: bool,
 }
 
@@ -70,8 +70,8 @@ impl Socket {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Sets the kernel's default timeout during sessions: the short one would end a connection whose peer is
-    /// alive but does not read.
+    /// Sets the kernel's default timeout during sessions: the short one would end a connection
+    /// whose peer is alive but does not read.
     fn update_user_timeout(&mut self) {
         let may_pause = self.connection.may_pause();
         if may_pause == self.may_pause {

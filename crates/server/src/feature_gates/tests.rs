@@ -68,7 +68,8 @@ fn feature_gates_are_parsed_or_refused() {
             &[COMPRESSION, IMPERSONATION, CLAIMS, LIST],
         ),
         ("ConstrainedImpersonation=false", &[COMPRESSION, FLAGZ, STATUSZ, CLAIMS, LIST]),
-        // A gate without effect here accepts both values; a fixed one accepts the value that it has.
+        // A gate without effect here accepts both values; a fixed one accepts the value that it
+        // has.
         ("GangScheduling=false,KubeletCrashLoopBackOffMax=false", &default),
         ("EnvFiles=true,HPAScaleToZero=false", &default),
         ("RetryGenerateName=true", &default), // DEP-25
@@ -120,7 +121,8 @@ fn gates_are_sorted_and_dependencies_and_features_exist() {
     }
 }
 
-/// The rows are from `kubernetes_feature_enabled` of a kube-apiserver v1.36.3 with `--emulated-version`.
+/// All rows but that of `EnvFiles` are from `kubernetes_feature_enabled` of a kube-apiserver
+/// v1.36.3 with `--emulated-version`.
 #[test]
 fn gates_have_the_stage_and_default_of_the_emulated_release() {
     let of = |release: &str, flag: &str| {

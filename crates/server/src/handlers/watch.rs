@@ -1,5 +1,5 @@
-//! Watches. The response is one JSON document a line, and each batch of events is one frame; on a
-//! WebSocket each event is a message (WS-08).
+//! Watches. The response in JSON is one document a line, and each batch of events is one frame; on
+//! a WebSocket each event is a message (WS-08).
 //!
 //! All watches of a change send the same bytes: if an object has a cached frame in the watch's
 //! encoding and form, nothing is encoded or copied here.

@@ -1,6 +1,7 @@
 use super::*;
 
-/// A kubeconfig as earlier versions wrote it. The tests change it as `kubectl config set-context --current` does.
+/// A kubeconfig as earlier versions wrote it. In one row a test adds a namespace to it, as
+/// `kubectl config set-context --current` does.
 const OLDER: &str = "\
 apiVersion: v1
 kind: Config

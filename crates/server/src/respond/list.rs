@@ -207,7 +207,8 @@ impl ItemWriter {
         Self { rendering, encoding, cached, type_members }
     }
 
-    /// True if writing the item only copies bytes.
+    /// True if writing the item only copies bytes. An object that is not stored counts as such,
+    /// because these objects are few and short.
     fn is_preencoded(&self, item: &Item) -> bool {
         let Item::Stored(object) = item else { return true };
         let resource = &self.rendering.resource;

@@ -96,7 +96,7 @@ async fn stable(response: Response) -> String {
 async fn a_list_in_json_contains_the_stored_bytes() {
     let cluster = Cluster::with(&["a", "b"], "v").await;
     let list = text(cluster.list(Form::Object, IncludeObject::Metadata, JSON).await).await;
-    // LIST-01 … LIST-03: items have no `kind`, because it is the list's
+    // LIST-01 … LIST-03: items have no `kind`, because the list's `kind` implies it
     let head = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"2"},"items":[{"metadata":{"name":"a","#;
     assert!(list.starts_with(head), "{list}");
     assert!(list.ends_with("\"data\":{\"k\":\"v\"}}]}\n"), "{list}");

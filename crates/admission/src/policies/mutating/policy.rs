@@ -12,8 +12,8 @@ use crate::policies::head::{Head, items, problem, text};
 pub(crate) struct Policy {
     pub(super) head: Head,
     pub(super) mutations: Vec<Mutation>,
-    /// True if the policy is evaluated again when a later policy or webhook changes the object
-    /// (`reinvocationPolicy: IfNeeded`).
+    /// True if the policy is evaluated again when a policy was applied or a webhook changed the
+    /// object (`reinvocationPolicy: IfNeeded`).
     pub(super) wants_reinvocation: bool,
 }
 

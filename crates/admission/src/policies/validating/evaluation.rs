@@ -13,7 +13,8 @@ use crate::expressions::{Evaluation, Failure, Inputs};
 use crate::measures::Measures;
 use crate::policies::input::is_matched;
 
-/// The cost limit of one evaluation (upstream: `RuntimeCELCostBudget`).
+/// The cost limit of all validations of an evaluation, and again of all its audit annotations
+/// (upstream: `RuntimeCELCostBudget`).
 const COST_MAX: u64 = 10_000_000;
 /// The longest message of a message expression; longer ones are not used.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
@@ -48,9 +49,9 @@ impl PolicyFailure {
     }
 }
 
-/// Evaluates all validations and audit annotations of a policy. Returns the failures, and the
-/// values of the audit annotations. An error of the policy is a failure; its effect depends on the
-/// failure policy.
+/// Evaluates all validations and audit annotations of a policy if its match conditions match, until
+/// the cost limit is reached. Returns the failures, and the values of the audit annotations. An
+/// error of the policy is a failure; its effect depends on the failure policy.
 pub(super) fn failures<'a>(
     policy: &'a Policy,
     inputs: Inputs<'a>,
@@ -117,7 +118,8 @@ fn message<'a>(
     }
 }
 
-/// Evaluates the audit annotations and adds their values; returns their errors.
+/// Evaluates the audit annotations and adds their values. Returns their errors, unless the policy
+/// ignores failures.
 fn annotations<'a>(
     policy: &'a Policy,
     evaluation: &Evaluation<'a>,

@@ -13,8 +13,8 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
 }
 
-/// Returns the failures of a policy with this spec, for the create of an object `a` with two
-/// replicas by `jane`, with the parameters `{"max": 1}`.
+/// Returns the failures of a policy with this spec, without ignored ones, when `jane` creates an
+/// object `a` with two replicas. The parameters are `{"max": 1}` if the spec has a `paramKind`.
 fn failures(spec: &str) -> Vec<(String, Reason)> {
     let policy = Policy::read(&tree(&format!(r#"{{"metadata":{{"name":"p"}},"spec":{spec}}}"#)));
     let params = tree(r#"{"max":1}"#);

@@ -21,7 +21,7 @@ const TYPES_MAX: usize = 10;
 pub struct ExpressionWarning {
     /// The path to the expression.
     pub field: String,
-    /// The errors, one line per type.
+    /// The errors, one paragraph per type.
     pub warning: String,
 }
 
@@ -80,8 +80,8 @@ fn params(spec: &Value, registry: &Registry) -> Option<pintle_cel::Declaration> 
     Some(known.unwrap_or(ANYTHING))
 }
 
-/// Returns the resources that a policy names without wildcards, by the text that warnings use for
-/// them.
+/// Returns at most [`TYPES_MAX`] of the resources that a policy names without wildcards, by the
+/// text that warnings use for them.
 fn types(spec: &Value, registry: &Registry) -> BTreeMap<String, std::sync::Arc<Resource>> {
     let mut found = BTreeMap::new();
     let rules = spec.at(&["matchConstraints", "resourceRules"]);

@@ -167,7 +167,8 @@ fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A template that was stored with errors may keep them, except in its metadata.
+/// Checks the template. If the stored template has errors, only the metadata of the new one and the
+/// rules for pods that run forever are checked.
 fn check_template(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let selector = spec.get("selector");
     let Ok(labels) = Selector::from_label_selector(selector.some()) else {

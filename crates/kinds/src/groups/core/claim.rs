@@ -128,7 +128,7 @@ fn check_changes(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     let has = old_claim.at(&["status", "capacity", "storage"]);
     // An absent amount counts as 0.
     let amount = |field: &Field<'_>| amounts::parse(field).unwrap_or(Quantity::ZERO);
-    // After a failed expansion the request may be reduced, but not below the capacity.
+    // After a failed expansion the request may be reduced, but must stay above the capacity.
     if amount(&size) < amount(&old_size) && amount(&size) <= amount(&has) {
         errors.push(size.forbidden("field can not be less than status.capacity"));
     }

@@ -134,7 +134,7 @@ fn check_keys(data: &Map, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// Checks the keys that each type of secret requires.
+/// Checks the keys or the annotation that a secret's type requires.
 fn check_type(secret: &Value, errors: &mut Errors) {
     let data = members(secret, &["data"]);
     let path = |key: &str| Path::new("data").key(key);

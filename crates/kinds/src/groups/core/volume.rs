@@ -66,7 +66,7 @@ pub(super) fn pending(object: &mut Value) {
     object.object_entry("status").insert("phase", "Pending");
 }
 
-/// Sets the time of a volume's phase if its writer omits it.
+/// Sets the time of the last change of a volume's phase if the writer does not set it.
 fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
     const MEMBER: &str = "lastPhaseTransitionTime";
     let at = |object: &Value, member: &str| {

@@ -31,7 +31,7 @@ pub(super) fn validate(spec: &Field<'_>) -> Errors {
     errors
 }
 
-/// Validates the spec of a new template: the metadata and the spec of a claim.
+/// Validates the spec of a template: the metadata and the spec of a claim.
 pub(super) fn validate_template(spec: &Field<'_>) -> Errors {
     let metadata = spec.get("metadata");
     let at = |member| metadata.get(member).path();

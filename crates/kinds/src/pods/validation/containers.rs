@@ -45,8 +45,8 @@ pub(super) fn check_containers(spec: &Spec<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks `initContainers`. Those that always restart are sidecars, and may have the members of
-/// containers.
+/// Checks `initContainers`. Those that always restart are sidecars, and only sidecars may have
+/// probes and lifecycle handlers.
 pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
     let mut names: BTreeSet<&str> =
         spec.field.items("containers").map(|container| container.str("name")).collect();

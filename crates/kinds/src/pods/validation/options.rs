@@ -28,9 +28,9 @@ pub(crate) struct Options {
     pub(super) any_host_parameters: bool,
     /// Block devices in pods with their own user namespace.
     pub(super) devices_with_own_users: bool,
-    /// Deletion costs that are not numbers.
+    /// Deletion costs that are not 32-bit integers.
     pub(super) any_deletion_cost: bool,
-    /// SELinux change policies other than `Recursive`.
+    /// The SELinux change policy `MountOption`.
     pub(super) any_selinux_policy: bool,
 }
 

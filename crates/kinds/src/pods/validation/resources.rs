@@ -143,7 +143,7 @@ impl Kinds {
     }
 }
 
-/// Checks that a container refers to claims of its pod.
+/// Checks that a container refers only to claims of its pod, and to each at most once.
 fn check_claims(spec: &Spec<'_>, resources: &Field<'_>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     // How many requests of a claim were named.

@@ -34,7 +34,7 @@ pub(super) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
     }
     sysctls::check_sysctls(spec, &context, errors);
     check(&context, POD_CONTEXT, errors);
-    // SELinuxMount is off, so only a pod whose stored form uses another policy may have
+    // SELinuxMount is off, so only a pod whose stored form has a policy already may have
     // `MountOption`.
     let policy = context.get("seLinuxChangePolicy");
     let is_new = !spec.options.any_selinux_policy;

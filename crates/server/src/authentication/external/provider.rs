@@ -28,7 +28,7 @@ pub(crate) static JWT_BOUNDS: [u64; 12] =
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The shortest interval between two fetches of keys.
 const FETCH_INTERVAL: Duration = Duration::from_secs(1);
-/// The number of requests that may wait for a fetch.
+/// The maximum number of requests that fetch keys or wait for a fetch.
 const WAITING_MAX: usize = 64;
 
 /// An OpenID provider.

@@ -17,9 +17,9 @@ use crate::webhooks::{Remote, retry};
 /// The timeout of one attempt, and of all attempts together.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The number of concurrent reviews; others wait.
+/// The maximum number of concurrent reviews; others wait.
 const QUESTIONS_MAX: usize = 512;
-/// The number of cached valid tokens, and of cached invalid ones.
+/// The maximum number of cached valid tokens, and of cached invalid tokens.
 const TOKENS_MAX: usize = 8192;
 
 /// The webhook.

@@ -1,5 +1,5 @@
-//! Nodes: a node may write itself, but not the labels and taints that steer pods to it, nor its
-//! owners.
+//! Nodes: a node may write itself, but not the labels that steer pods to it. An update may change
+//! neither its taints nor its owners.
 
 use std::collections::BTreeSet;
 

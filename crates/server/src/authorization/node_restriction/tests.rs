@@ -7,7 +7,8 @@ use pintle_value::{Value, yaml};
 
 use super::{Refusal, Restricted, World, node};
 
-/// The stored objects, and the audience, namespace and service account for which tokens are allowed.
+/// The stored objects, and the audience, namespace and service account for which tokens are
+/// allowed.
 struct Fixture<'a> {
     stored: Vec<&'a Value>,
     may: Vec<&'a str>,
@@ -37,7 +38,8 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
     list.iter().filter_map(Value::as_str).collect()
 }
 
-/// The message of the refusal in a case; empty if the write is allowed.
+/// The message of the refusal in a case; empty if the write is allowed. All writes of users that
+/// are not nodes are.
 fn refusal(case: &Value, objects: &Value, stores: &Value) -> String {
     let text = |member: &str| case.str_at(&[member]).unwrap_or_default();
     let user = User {

@@ -22,7 +22,7 @@ use crate::target::Found;
 use crate::websocket::{self, Handshake, Opcode};
 use options::LogOptions;
 
-/// The bytes of a kubelet's error response that are read (upstream's bound).
+/// The maximum number of bytes that are read of a kubelet's error response (upstream's bound).
 const REFUSAL_BYTES_MAX: usize = 50_000;
 /// The subprotocols in which a log is sent over a WebSocket.
 const SUBPROTOCOLS: &[&str] = &["", "binary.k8s.io", BASE64];

@@ -91,7 +91,7 @@ const HTTP: Action = (
 const PROBE_HANDLERS: &[Action] = &[EXEC, HTTP, TCP, GRPC];
 const LIFECYCLE_HANDLERS: &[Action] = &[EXEC, HTTP, TCP, SLEEP];
 
-/// Checks that a handler has exactly one action.
+/// Checks that a handler has exactly one action, and the rules of the first one.
 fn check_handler(spec: &Spec<'_>, handler: &Field<'_>, actions: &[Action], errors: &mut Errors) {
     let mut is_found = false;
     for (member, rules) in actions {
@@ -111,7 +111,7 @@ fn check_handler(spec: &Spec<'_>, handler: &Field<'_>, actions: &[Action], error
     }
 }
 
-/// Checks that `sleep` is not longer than the pod's grace period.
+/// Checks that `sleep` is not negative and not longer than the pod's grace period, if there is one.
 fn check_sleep(spec: &Spec<'_>, sleep: &Field<'_>, errors: &mut Errors) {
     let seconds = sleep.get("seconds").int().unwrap_or(0);
     if let Some(most) = spec.grace_period

@@ -41,8 +41,8 @@ const DATA_SOURCE: Rules = &[
     Formatted("apiGroup", names::dns1123_subdomain),
 ];
 
-/// The data source has two members, which must be equal, unless the source is in another namespace.
-/// The value in upstream's error is empty.
+/// The data source has two members. If both are set, they must be equal, and the new one must not
+/// name a namespace. The value in upstream's error is empty.
 fn same_sources(spec: &Field<'_>, errors: &mut Errors) {
     let (old, new) = (spec.get("dataSource"), spec.get("dataSourceRef"));
     if !old.is_set() || !new.is_set() {

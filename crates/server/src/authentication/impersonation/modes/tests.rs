@@ -6,7 +6,8 @@ use super::*;
 use crate::authentication::impersonation::Measures;
 use crate::query::Query;
 
-/// An authorizer that allows the listed requests: `verb group/resource namespace/name`.
+/// An authorizer that allows only the listed requests: `verb path`, or
+/// `verb group/resource/subresource namespace/name`.
 struct Allows<'a>(&'a [&'a str]);
 
 impl Authorizer for Allows<'_> {
@@ -41,7 +42,8 @@ fn wanted(user: &str, groups: &[&str], extra: &[(&str, &[&str])]) -> Wanted {
     Wanted { user: user.to_owned(), groups: texts(groups), extra, ..Wanted::default() }
 }
 
-/// Lists the pods in namespace `t` with impersonation. Returns the group that the mode adds, or the refusal.
+/// Asks whether a user may impersonate for a list of the pods in namespace `t`. Returns the group
+/// that the mode adds, if any, or the message of the refusal.
 fn list_pods(
     user: &User,
     wanted: &Wanted,

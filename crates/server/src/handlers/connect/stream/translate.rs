@@ -36,7 +36,7 @@ const VERSIONS: [&str; 5] =
 const FIRST_WITH_RESIZE: u8 = 3;
 /// The first version whose error stream carries a Status.
 const FIRST_WITH_STATUS: u8 = 4;
-/// The bytes of a kubelet's error response that are read.
+/// The maximum number of bytes that are read of a kubelet's error response.
 const REFUSAL_BYTES_MAX: usize = 50_000;
 
 /// True if the client offers the subprotocol that is translated.
@@ -135,8 +135,8 @@ async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
     Ok((TokioIo::new(backend), version))
 }
 
-/// Returns the error of a kubelet that did not switch protocols: the message of its Status, or its
-/// text.
+/// Returns the error of a kubelet that did not switch protocols: the member `message` or `error` of
+/// its response, or the response's text.
 async fn refusal(answer: backends::Response) -> String {
     let mut bytes = Vec::new();
     let _cut = backends::read_start(answer.into_body(), &mut bytes, REFUSAL_BYTES_MAX).await;
