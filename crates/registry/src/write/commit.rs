@@ -135,14 +135,16 @@ pub(crate) fn encode(
     kind: Kind,
 ) -> Result<pintle_store::Write, Status> {
     let key = resource.key(namespace, name)?;
-    // A deleted object was stored before, perhaps by a release with another bound.
-    if kind != Kind::Deleted && !json::nests_within(tree, OBJECT_DEPTH_MAX) {
+    // A deleted object was stored before, perhaps by a release with other bounds.
+    let is_bounded = kind != Kind::Deleted;
+    if is_bounded && !json::nests_within(tree, OBJECT_DEPTH_MAX) {
         return Err(Status::bad_request(format!(
             "the object is nested more than {OBJECT_DEPTH_MAX} levels deep, its managed fields included"
         )));
     }
     let template = template(&resource.definition, tree, kind);
-    if template.len() > OBJECT_BYTES_MAX && message_len(resource, tree) > OBJECT_BYTES_MAX {
+    let is_long = is_bounded && template.len() > OBJECT_BYTES_MAX;
+    if is_long && message_len(resource, tree) > OBJECT_BYTES_MAX {
         return Err(Status::failure(Reason::Unknown, too_large(&template, resource, tree)));
     }
     let change = match kind {
