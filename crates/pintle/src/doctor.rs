@@ -25,8 +25,9 @@ use: the data directory and its store, certificates, the address and the port, l
 the clock, and the administrator's kubeconfig. Nothing is changed. The records of a store are read only
 if no server has it open.
 
-The exit status is 0 if there are no problems, 2 if there are warnings, 3 if a server would not work, and
-1 if the flags are invalid.
+The exit status is 0 if there are no problems, 2 if there are warnings, and 3 if a server would not
+work. It is 1 if the flags contradict each other or --config cannot be read, and 2 if a flag cannot be
+parsed.
 
 Examples:
 
