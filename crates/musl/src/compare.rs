@@ -8,7 +8,7 @@ use core::ffi::c_int;
 /// `len` bytes from `left` and from `right` can be read.
 #[cfg(target_env = "musl")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, len: usize) -> c_int {
+pub(crate) unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, len: usize) -> c_int {
     // SAFETY: the caller promises the same.
     unsafe { compare(left, right, len) }
 }
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, len: usize) -
 /// `len` bytes from `left` and from `right` can be read.
 #[cfg(target_env = "musl")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, len: usize) -> c_int {
+pub(crate) unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, len: usize) -> c_int {
     // SAFETY: the caller promises the same.
     unsafe { compare(left, right, len) }
 }

@@ -13,7 +13,7 @@ use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
 /// `len` bytes can be read from `from` and written to `to`.
 #[cfg(target_env = "musl")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
+pub(crate) unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
     // SAFETY: the caller promises the same.
     unsafe { copy(to, from, len) };
     to
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mu
 /// `len` bytes can be read from `from` and written to `to`.
 #[cfg(target_env = "musl")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
+pub(crate) unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
     // SAFETY: the caller promises the same.
     unsafe { copy(to, from, len) };
     to
