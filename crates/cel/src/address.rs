@@ -158,7 +158,7 @@ pub(crate) fn is_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-/// Formats an address as Go does.
+/// Formats an address as Go does, except an IPv4-mapped one, which this crate refuses.
 pub(crate) fn text(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::to_string(&ip),

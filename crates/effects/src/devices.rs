@@ -1,5 +1,5 @@
-//! Administrative access to devices, which includes devices in use. Claims get this access only in
-//! namespaces that permit it (upstream: `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
+//! Administrative access to devices, even to those that other claims use. Claims get this access
+//! only in namespaces that permit it (upstream: `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
 
 use pintle_meta::field::Error;
 use pintle_meta::{GroupKind, Status, object};

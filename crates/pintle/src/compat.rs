@@ -5,7 +5,8 @@
 //! Called as `kubectl-convert`, it is kubectl's plugin of that name: `pintle convert`.
 //!
 //! Pintle's `etcd` owns the directory with the store of the `kube-apiserver` that connects to it,
-//! so each of the two can be restarted without the other. They do not speak etcd's protocol.
+//! so each of the two can be restarted without the other. The two do not speak etcd's protocol with
+//! each other; `kube-apiserver` does with a real etcd.
 
 pub(crate) mod arguments;
 pub(crate) mod assets;
@@ -24,7 +25,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// The program that the first argument names.
+    /// The program that `argv[0]` stands for, the name by which Pintle was called.
     pub(crate) fn of(program: &OsStr) -> Option<Self> {
         match Path::new(program).file_stem()?.to_str()? {
             "kube-apiserver" => Some(Self::KubeApiserver),

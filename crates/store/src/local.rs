@@ -3,7 +3,7 @@
 //! It has the logic that memory and disk share. Writes go through the committer's queue. Reads use
 //! the index and then the medium.
 //!
-//! It must not know which medium it is.
+//! It must not know which medium the engine stores on.
 //!
 //! Invariants: the queue is bounded in count and bytes; reads do not wait for the disk's
 //! synchronisation; the committer's thread ends with the store.

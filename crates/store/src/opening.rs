@@ -3,7 +3,7 @@
 //! Every record is checked and decoded. The same pass rebuilds the index and feeds the first
 //! follower, because reading dominates the start with many objects.
 //!
-//! It must not know which medium it is or what followers do with records.
+//! It must not know which medium the engine stores on, or what followers do with records.
 //!
 //! Invariants:
 //! - Above the floor the log has every revision: a log with a missing or damaged one is refused.

@@ -1,7 +1,8 @@
 //! The state of a store at one revision, as it is stored: the content of a backup.
 //!
-//! Values stay in the form in which the medium has them. Encrypted values are never decrypted for a
-//! backup, and no key is needed to make one.
+//! An embedded store's values stay in the form in which its medium has them: none is decrypted for
+//! a backup, and no key is needed to make one. The state of an etcd (crate `etcd`) decrypts values
+//! and encrypts them again, and needs the keys.
 //!
 //! It must not know the format of backups.
 //!
@@ -32,7 +33,7 @@ pub trait StoredState: Send {
     fn revision(&self) -> Revision;
 
     /// Returns the next records, whose values are in the form of the embedded store; none at the
-    /// end. Cancel safe: it may return the same records again after it was cancelled.
+    /// end. Cancel safe: a cancelled call loses no records; the next call returns them.
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 }
 

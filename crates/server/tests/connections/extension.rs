@@ -1,4 +1,5 @@
-//! An extension API server for `a.io/v1` that records the requests that it received.
+//! An extension API server for `a.io/v1` that counts its connections and records the deletions of
+//! its things.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(crate) struct Extension {
     state: Arc<State>,
 }
 
-/// The objects of the extension API server and the requests that it received.
+/// The objects of the extension API server, the deletions of its things, and how it responds.
 #[derive(Default)]
 struct State {
     /// The status code of all responses; 0 for the proper ones.

@@ -91,7 +91,7 @@ impl Storage {
         storage
     }
 
-    /// Returns the number of changes and synchronisations so far.
+    /// Returns the number of changes and synchronisations since the last `fail` or exit.
     pub(super) fn operations(&self) -> u64 {
         self.0.lock().operations
     }
@@ -176,7 +176,8 @@ impl Storage {
             Err(Fault::PowerFailure { .. }) => Err(gone()),
             Err(_) => {
                 let mut random = state.random.clone().unwrap_or_else(|| Random::new(0));
-                // Lengths are in the file system's journal, which stops after a failure.
+                // No change of length is lost: it is in the file system's journal, and if that
+                // could not be written, the file system would stop.
                 of(&mut state).write_some(&mut random, |_, _| true);
                 state.random = state.random.is_some().then_some(random);
                 Err(full())
