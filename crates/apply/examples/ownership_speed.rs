@@ -133,8 +133,8 @@ fn written(schema: &Schema, ty: TypeId, object: &Value) -> Vec<u8> {
     out
 }
 
-/// Runs for 400 ms and prints the best round. The creation of inputs and the drop of outputs are
-/// not measured.
+/// Runs for 400 ms and prints the mean time of an operation in the best round. The creation of
+/// inputs and the drop of outputs are not measured.
 fn report<I, O>(what: &str, mut before: impl FnMut() -> I, mut run: impl FnMut(I) -> O) {
     const ROUND: usize = 10;
     let mut best = Duration::MAX;

@@ -2,7 +2,8 @@
 
 use pintle_meta::{Reason, Status, status::Cause};
 
-/// Why a patch or an applied configuration is rejected. The messages are upstream's.
+/// Why a patch or an applied configuration is rejected. The messages are upstream's, except those
+/// about limits that only this server has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The body is not a patch of its type.

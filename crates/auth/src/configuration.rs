@@ -18,9 +18,9 @@ const VERSIONS: [&str; 3] = [
     "apiserver.config.k8s.io/v1alpha1",
 ];
 const KIND: &str = "AuthorizationConfiguration";
-/// The largest timeout of a webhook.
+/// The maximum timeout of a webhook.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
-/// The most match conditions of a webhook.
+/// The maximum number of match conditions of a webhook.
 const CONDITIONS_MAX: usize = 64;
 /// The default cache time of allow decisions.
 pub const AUTHORIZED_TTL: Duration = Duration::from_secs(300);

@@ -117,7 +117,8 @@ fn is_printable(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?*&".contains(byte)
 }
 
-/// Decodes two bytes for each character, without surrogates and noncharacters.
+/// Decodes two bytes for each character and drops a final NUL; `None` if there is a surrogate, a
+/// noncharacter or an odd byte.
 fn two_bytes_each(bytes: &[u8]) -> Option<String> {
     let (pairs, []) = bytes.as_chunks::<2>() else { return None };
     let pairs = pairs.strip_suffix(&[[0, 0]]).unwrap_or(pairs);

@@ -69,7 +69,7 @@ pub enum Error {
     /// A policy of the ABAC file is invalid.
     #[error("{0}")]
     Abac(String),
-    /// The configured authorizers are invalid.
+    /// The configured authorizers or token issuers are invalid.
     #[error("{0}")]
     Mode(String),
 }

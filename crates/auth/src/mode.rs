@@ -18,7 +18,7 @@ pub enum Mode {
     /// Allows no request. Upstream's has no opinion rather than denying, so a later authorizer may
     /// allow a request.
     AlwaysDeny,
-    /// What kubelets need for their pods: [`crate::node`].
+    /// Allows kubelets the requests that they need for their pods: [`crate::node`].
     Node,
     /// By roles and bindings: [`crate::rbac`].
     Rbac,

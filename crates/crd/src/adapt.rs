@@ -13,8 +13,9 @@ const DEPTH_MAX: usize = 100;
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Adapts a definition that was converted to v1. If it preserves unknown fields, each of its
-/// schemas gets `x-kubernetes-preserve-unknown-fields`.
+/// Adapts a definition that was converted to v1. If it preserves unknown fields, each schema of an
+/// object without `additionalProperties`, and each schema whose type cannot be derived, gets
+/// `x-kubernetes-preserve-unknown-fields`.
 pub fn adapt_to_v1(definition: &mut Value) {
     approve(definition);
     let spec = definition.object_entry("spec");
@@ -119,9 +120,9 @@ impl Adapter {
         }
     }
 
-    /// Adapts a schema under `allOf`, `anyOf`, `oneOf` or `not` of a structure: removes members
-    /// that the structure has itself, and, if undeclared fields are kept, declares the schema's
-    /// properties in the structure.
+    /// Adapts a schema under `allOf`, `anyOf`, `oneOf` or `not` of a structure: removes its
+    /// description, its title, and a type that the structure has, too; and, if undeclared fields
+    /// are kept, declares the schema's properties in the structure.
     fn nested(&self, nested: &mut Value, structure: &mut Map, depth: usize) {
         let Some(nested) = nested.as_object_mut().filter(|_| depth <= DEPTH_MAX) else { return };
         if text(nested, "type") == text(structure, "type") {

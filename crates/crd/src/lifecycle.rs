@@ -141,7 +141,7 @@ fn put_condition(
 /// The accepted names.
 struct AcceptedNames {
     accepted_map: Map,
-    /// The last conflict with another definition, as a reason and a message.
+    /// The last conflict, as a reason and a message; one of short names only if there is no other.
     conflict: Option<(&'static str, String)>,
 }
 

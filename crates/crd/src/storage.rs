@@ -21,7 +21,7 @@ pub(crate) enum Conversion {
     Webhook(Webhook),
 }
 
-/// Converts objects of one served version to the storage version and back.
+/// Converts objects of one version to the storage version and back.
 pub(crate) struct VersionConverter {
     pub(crate) version: Str,
     pub(crate) storage_version: Str,

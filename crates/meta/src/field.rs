@@ -349,7 +349,8 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Joins names with commas, truncated to the size limit.
+/// Joins names with commas. Cuts each name at the size limit, and the list after the name with
+/// which it exceeds the limit.
 pub fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     let mut text = String::new();
     for name in names {
@@ -370,7 +371,7 @@ pub fn truncated(text: &str) -> Cow<'_, str> {
     cut(text, SHOWN_BYTES_MAX)
 }
 
-/// Truncates a text to `bytes_max`.
+/// Truncates a text that is longer than `bytes_max` bytes, and appends `...`.
 fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
     match text.len() > bytes_max {
         true => format!("{}...", &text[..text.floor_char_boundary(bytes_max)]).into(),

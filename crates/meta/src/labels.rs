@@ -34,7 +34,8 @@ pub enum Operator {
     LessThan,
 }
 
-/// A requirement on one label. Its key and values are valid.
+/// A requirement on one label. Its key and values are valid, except in a selector from
+/// [`Selector::from_map`], which does not validate them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     key: Str,
@@ -135,7 +136,8 @@ impl Selector {
         self.requirements.as_deref().unwrap_or_default()
     }
 
-    /// The value that the label `key` must have, if exactly one is possible.
+    /// The value that the label `key` must have, if the first requirement on the key allows exactly
+    /// one.
     pub fn exact_match(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements().iter().find(|r| r.key == key)?;
         match (requirement.operator, requirement.values.as_slice()) {

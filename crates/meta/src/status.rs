@@ -49,7 +49,7 @@ pub struct Status {
     pub success: bool,
     /// The human-readable message.
     pub message: String,
-    /// The reason of the failure; `None` for a success.
+    /// The reason of the failure; `None` for a success, and for [`Status::without_reason`].
     pub reason: Option<Reason>,
     /// The object or resource that the status refers to.
     pub details: Option<Box<Details>>,

@@ -34,7 +34,8 @@ impl User {
         Self { name: ANONYMOUS.to_owned(), groups, ..Self::default() }
     }
 
-    /// Adds the group of authenticated users.
+    /// Adds the group of authenticated users, unless the user is in the group of unauthenticated
+    /// ones.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {

@@ -1,7 +1,7 @@
 //! The errors of the readers.
 
-/// Why input is not a value. The messages are those of Go's `encoding/json` and of upstream's YAML
-/// and CBOR readers, since clients see them.
+/// Why input is not a value. The messages are those of Go's `encoding/json` and, with a few
+/// exceptions, of upstream's YAML and CBOR readers, since clients see them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text ends inside a value.

@@ -59,7 +59,8 @@ pub trait Tokens {
         TreeBuilder::default().tree(self, path)
     }
 
-    /// Reads the next value as compact JSON, its members in their original order.
+    /// Reads the next value as compact JSON. A reader of JSON text keeps the order of members; the
+    /// readers of YAML and of trees order them by key.
     fn json(&mut self) -> Result<Box<str>, Error>;
 
     /// Skips the next value.

@@ -11,7 +11,8 @@ use crate::Error;
 pub struct Configuration {
     /// The configuration.
     pub value: Value,
-    /// An error text for each duplicate key, as go-yaml words it. The last value of a key counts.
+    /// An error text for each of the first [`PROBLEMS_MAX`] duplicate keys, as go-yaml words it.
+    /// The last value of a key counts.
     pub duplicates: Vec<String>,
 }
 

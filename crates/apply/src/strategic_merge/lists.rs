@@ -25,8 +25,8 @@ pub(super) enum ItemKind {
 }
 
 impl Merger<'_> {
-    /// Merges `patch` into a list with items of the type `item`. With `deletes`, removes the items
-    /// that are in `patch`.
+    /// Merges `patch` into a list with items of the type `item`. With `deletes`, removes the scalar
+    /// items that are in `patch`; objects are merged nevertheless.
     pub(super) fn lists(
         self,
         original: Vec<Value>,

@@ -21,7 +21,7 @@ const VERSIONS: [&str; 3] = [
     "apiserver.config.k8s.io/v1alpha1",
 ];
 const KIND: &str = "AuthenticationConfiguration";
-/// The most issuers.
+/// The maximum number of issuers.
 const ISSUERS_MAX: usize = 64;
 
 /// The issuers, and the settings of anonymous requests.

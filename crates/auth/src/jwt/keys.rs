@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pintle_value::{Value, json};
 
-/// The most keys of a provider.
+/// The maximum number of keys of a provider.
 const KEYS_MAX: usize = 256;
 
 /// An allowed signature algorithm.

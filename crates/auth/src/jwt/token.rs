@@ -8,7 +8,7 @@ use pintle_value::{Map, Value, json};
 
 use super::keys::{Algorithm, KeySet};
 
-/// The largest token, in bytes.
+/// The maximum size of a token in bytes.
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 /// The leeway of `nbf` in seconds, since clocks differ.
 const NOT_BEFORE_LEEWAY_SECONDS: i64 = 60;
@@ -49,7 +49,8 @@ pub struct Signing {
 }
 
 impl<'t> WebToken<'t> {
-    /// Parses a token; `None` if it is no JSON Web Token.
+    /// Parses a token; `None` if it is no JSON Web Token, is too large, or has one of the claims
+    /// [`REGISTERED`] twice.
     pub fn parse(token: &'t str) -> Option<Self> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;

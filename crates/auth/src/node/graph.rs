@@ -2,9 +2,10 @@
 //!
 //! A node reads the objects that its pods refer to, the volumes bound to its pods' claims, the
 //! secrets of these volumes, and objects that name the node (attachments, resource slices, pod
-//! certificate requests). Each node has a table of the objects that it may read, with the number of
-//! the node's objects that refer to each. So a query is a look-up however many nodes share a
-//! secret, and a permission ends with the last pod that gave it.
+//! certificate requests). Each node has a table of its objects and of the objects that they refer
+//! to, with the number of the node's objects that refer to each. A volume and its secrets are not
+//! in the table: they are found by the volume's claim, which is. So a query is a look-up however
+//! many nodes share a secret, and a permission ends with the last object that gave it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -113,8 +114,8 @@ pub struct Graph {
     objects: Objects,
     /// The objects on nodes.
     scheduled: HashMap<Id, Scheduled>,
-    /// The objects that each node may read, with the number of the node's objects that refer to
-    /// each.
+    /// The objects that each node may read, except volumes and their secrets, with the number of
+    /// the node's objects that refer to each.
     nodes: HashMap<Id, HashMap<Id, u32>>,
     /// The bound volumes.
     bound: HashMap<Id, Bound>,

@@ -14,7 +14,7 @@ use pintle_value::Str;
 
 use super::Rule;
 
-/// The most missing permissions that are listed for one wanted rule.
+/// The maximum number of missing permissions that are listed for one wanted rule.
 const FOUND_MAX: usize = 1000;
 /// The work limit of a comparison, in words of rule sets: a fraction of a second.
 const WORK_MAX: usize = 1 << 28;

@@ -189,8 +189,10 @@ impl Policy {
         rules
     }
 
-    /// The rules of the role that a binding in `namespace` (`""`: of the cluster) refers to, or
-    /// 404.
+    /// The rules of the role that a binding in `namespace` (`""`: of the cluster) refers to.
+    ///
+    /// # Errors
+    /// 404 for a missing role, or the error for a `kind` that is no role.
     pub fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<&[Rule], Status> {
         let (scope, singular) = match kind {
             "Role" => (self.namespaces.get(namespace), "role"),

@@ -165,7 +165,7 @@ impl LegacyClaims {
         json::to_string(&Value::from(claims))
     }
 
-    /// Decodes claims; the error names a missing one.
+    /// Decodes claims; the error names a missing claim, or `sub` if it names another account.
     pub(super) fn read(claims: &Value) -> Result<Self, String> {
         let need = |member: &str, name: &str| {
             let found = text(claims, member);

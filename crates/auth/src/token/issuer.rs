@@ -145,7 +145,8 @@ impl AccountTokens {
     }
 
     /// Returns the user of a valid token; `None` if the token does not claim to be a service
-    /// account's. The token must be for at least one of `audiences`.
+    /// account's. The token must be for at least one of `audiences`, unless the API server has no
+    /// audiences.
     pub fn authenticate(
         &self,
         token: &str,

@@ -21,13 +21,13 @@ pub struct Measures {
     pub refused: Counter,
     /// Tokens that are being verified.
     pub verifying: Gauge,
-    /// Uses of legacy tokens, which are in secrets.
+    /// Accepted uses of legacy tokens, which are in secrets.
     pub legacy: Counter,
-    /// Uses of legacy tokens whose service account names the secret.
+    /// Accepted uses of legacy tokens whose service account names the secret.
     pub legacy_automatic: Counter,
-    /// Uses of legacy tokens in other secrets.
+    /// Accepted uses of legacy tokens in other secrets.
     pub legacy_manual: Counter,
-    /// Uses of legacy tokens in secrets that are marked invalid.
+    /// Refused uses of legacy tokens in secrets that are marked invalid.
     pub legacy_invalidated: Counter,
     /// Uses of tokens with an extended lifetime before they are stale.
     pub valid: Counter,

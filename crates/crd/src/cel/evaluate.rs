@@ -93,7 +93,8 @@ impl Evaluator {
                         continue;
                     };
                     let old = old.and_then(|old| old.get(name));
-                    // These two cannot change in an update.
+                    // These two cannot change in an update, so with a ratchet all failures of their
+                    // rules would be warnings.
                     let changes =
                         !(path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind"));
                     let ratchet = ratchet.filter(|_| changes);

@@ -117,8 +117,8 @@ fn message_expressions_match_upstream() {
     }
 }
 
-/// Upstream compiles such a message like the rule, whose `oldSelf` is optional, but passes a value
-/// that is not.
+/// If `oldSelf` is optional, upstream compiles the message expression with an optional value, like
+/// the rule, but passes a plain value.
 #[test]
 fn messages_get_the_plain_old_value() {
     for (expression, old, expected) in [
@@ -201,7 +201,7 @@ fn unchanged_parts_are_ratcheted() {
             vec![wrong(0), wrong(1)],
             vec![],
         ),
-        // Undeclared fields cannot be compared.
+        // An item with an undeclared field counts as changed.
         (
             schema(keyed, unknown),
             r#"{"l":[{"k":"a","v":5,"x":1}]}"#,
@@ -285,7 +285,7 @@ fn estimated_costs_are_limited_per_rule_and_in_total() {
             named(""),
             &["s.x-kubernetes-validations[0].rule", "s.x-kubernetes-validations[0].rule", "s"],
         ),
-        // The members of every object are declared by the schema if it has all of them.
+        // A schema that declares all members that every object has replaces their usual declaration.
         (
             named(
                 r#","properties":{"kind":{"type":"string"},"apiVersion":{"type":"string"},

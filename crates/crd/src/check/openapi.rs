@@ -41,7 +41,7 @@ const AT_ROOT: &[(&str, &str)] = &[
 ];
 
 /// Validates a schema; `old` is the previous schema of the version. An unchanged schema is not
-/// checked against the limits of cost and memory.
+/// checked against the limits of a single rule's cost and of the patterns' memory.
 pub(super) fn validate(
     schema: &Value,
     old: Option<&Value>,
@@ -96,7 +96,7 @@ pub(super) fn validate(
     errors
 }
 
-/// Keywords that the first version of schemas supported and this one does not.
+/// Keywords that upstream's type of schemas has and its validation forbids.
 const UNSUPPORTED: &[&str] =
     &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 

@@ -13,7 +13,7 @@ fn crd(plural: &str, kind: &str, short: &str) -> Value {
     json::parse(text.as_bytes()).expect("JSON")
 }
 
-/// The schema of a definition without one.
+/// Reads the schema of a definition that has none.
 fn no_schema(_: &str) -> Option<Value> {
     None
 }

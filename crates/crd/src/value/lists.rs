@@ -112,7 +112,7 @@ pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
                 && members.iter().all(|(name, member)| {
                     let Some(old) = olds.get(name) else { return false };
                     let below = schema.member(name);
-                    // Undeclared fields cannot be compared.
+                    // An undeclared field counts as changed, because it cannot be correlated.
                     below.is_some_and(|below| is_same(below, member, old))
                 })
         }

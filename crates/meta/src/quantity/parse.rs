@@ -20,7 +20,7 @@ pub(super) const DECIMAL: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// Digits below 10⁻⁹ are rounded away.
+/// A number with digits below 10⁻⁹ is rounded, away from zero.
 const EXPONENT_MIN: i32 = -9;
 /// Up to this number of digits upstream takes its fast path, which may keep the text.
 const FAST_DIGITS_MAX: usize = 18;

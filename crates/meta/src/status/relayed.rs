@@ -36,8 +36,8 @@ const WORDS: &[(u16, Reason, Option<&str>)] = &[
 ];
 
 impl Status {
-    /// The failure of another server's request about an object (upstream:
-    /// `NewGenericServerResponse`).
+    /// The failure of a request about an object that another server answered with `code` and `body`
+    /// (upstream: `NewGenericServerResponse`).
     pub fn relayed(code: u16, resource: &GroupResource, name: &str, body: &str) -> Self {
         let known = WORDS.iter().find(|(known, ..)| *known == code);
         let (reason, words) = match known {

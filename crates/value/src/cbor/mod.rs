@@ -1,10 +1,10 @@
 //! Reads and writes CBOR (RFC 8949) as upstream's serializer does.
 //!
 //! A document begins with the tag of self-described CBOR, which identifies it. The encoding is
-//! deterministic: the shortest form of numbers, keys ordered by their bytes (except that an
-//! object's kind and API version may come first, and a list's items last), and texts as byte
-//! strings. The reader accepts only values that JSON can express: of the simple values `true`,
-//! `false` and `null`, and no tags that stand for a number or a numeric time.
+//! deterministic: the shortest form of numbers, keys ordered by their encoded bytes (except that
+//! an object's kind and API version may come first, and a list's items last), and texts as byte
+//! strings. The reader accepts only values that JSON can express: of the simple values only `true`,
+//! `false` and `null`, and neither numeric times nor big integers (tags 1 to 3).
 //!
 //! Invariant: declared lengths are not trusted, and nothing is nested deeper than
 //! [`DEPTH_MAX`](crate::DEPTH_MAX).

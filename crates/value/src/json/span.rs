@@ -110,7 +110,8 @@ pub fn items(json: &[u8]) -> impl Iterator<Item = Range<usize>> {
 /// Returns the JSON with `null` as the value of every member `key`, at any depth. `json` is as for
 /// [`member`].
 pub fn with_nulls(json: &[u8], key: &str) -> Vec<u8> {
-    // This text cannot occur within a string, where quotes are escaped.
+    // No string value contains this text, because quotes in strings are escaped and no colon
+    // follows a string value. No other name ends in it, because names have no escapes.
     let name = format!("\"{key}\":");
     let finder = memmem::Finder::new(&name);
     let (mut rest, mut out) = (json, Vec::new());

@@ -84,8 +84,8 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     write_as(value, &mut Compact, out);
 }
 
-/// Like [`write()`], but cuts the output off with `...` after `bytes_max` bytes. The cost is
-/// bounded likewise.
+/// Like [`write()`], but cuts longer output off after at most `bytes_max` bytes, between two
+/// characters, and appends `...`. The cost is bounded likewise.
 pub fn write_bounded(value: &Value, bytes_max: usize, out: &mut Vec<u8>) {
     let end = out.len() + bytes_max;
     write_until(value, end, out);
@@ -97,7 +97,8 @@ pub fn write_bounded(value: &Value, bytes_max: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a value, stopping a few bytes after `end`.
+/// Writes a value until the output is longer than `end`. Escapes in the last string, its quotes, a
+/// number and the ends of open lists and objects may follow.
 fn write_until(value: &Value, end: usize, out: &mut Vec<u8>) {
     let start =
         |text: &str, out: &[u8]| text.floor_char_boundary((end + 1).saturating_sub(out.len()));

@@ -1,6 +1,6 @@
 //! Reads YAML as the tokens of the equivalent JSON, and writes values as YAML.
 //!
-//! The behaviour is that of `sigs.k8s.io/yaml` over go-yaml v2: YAML 1.1's scalars (`yes`, `0o17`),
+//! The behaviour is that of `sigs.k8s.io/yaml` over go-yaml v2: YAML 1.1's scalars (`yes`, `017`),
 //! keys that become strings, block style with lines folded after 80 columns. The grammar is parsed
 //! by granit-parser.
 

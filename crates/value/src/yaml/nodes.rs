@@ -32,7 +32,7 @@ pub(super) enum Node<'a> {
 pub(super) enum Tag {
     /// No tag, plain style: the text decides.
     None,
-    /// Text: quoted, or with a tag that is not one of YAML's own.
+    /// Text: not in plain style, or with a tag other than those below.
     Text,
     Null,
     Bool,

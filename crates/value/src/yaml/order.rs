@@ -60,7 +60,7 @@ pub(super) fn compare(a: &str, b: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // A zero inside a number is significant: 100 comes after 99.
+    // A zero inside a number is significant: 1001 comes after 12.
     let inside_number = (x == '0' || y == '0') && ends_in_number(&a[..common]);
     let (number_a, digits_a) = number(rest_a, inside_number);
     let (number_b, digits_b) = number(rest_b, inside_number);

@@ -44,7 +44,8 @@ impl FieldSet {
         find(Search::All, self, false, &mut Reader::new(text)).is_ok_and(|found| found.all)
     }
 
-    /// Whether FieldsV1 contains a path of the set or a prefix of one; `true` for invalid FieldsV1.
+    /// Whether FieldsV1 contains a path of the set or a path below one; `true` for invalid
+    /// FieldsV1.
     pub(crate) fn may_intersect(&self, text: &str) -> bool {
         find(Search::Any, self, false, &mut Reader::new(text)).map_or(true, |found| found.all)
     }
@@ -123,7 +124,7 @@ fn read(text: &mut Reader<'_>) -> Result<(bool, FieldSet), String> {
 enum Search {
     /// FieldsV1 contains every path of the set.
     All,
-    /// FieldsV1 contains a path of the set or a prefix of one.
+    /// FieldsV1 contains a path of the set or a path below one.
     Any,
 }
 

@@ -97,8 +97,8 @@ impl Owned {
         }
     }
 
-    /// Whether a path of the set may be among these fields, or a prefix of one. If not, the manager
-    /// owns nothing of the set, also after the fields are adapted to a changed schema.
+    /// Whether a path of the set, or a path below one, may be among these fields. If not, the
+    /// manager owns nothing of the set, also after the fields are adapted to a changed schema.
     pub(crate) fn may_intersect(&self, set: &FieldSet) -> bool {
         match (self.fields.get(), self.encoded.get()) {
             (None, Some(encoded)) => set.may_intersect(encoded),

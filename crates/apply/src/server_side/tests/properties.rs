@@ -208,8 +208,9 @@ fn absent(ty: Typing<'_>, object: &Value, fields: &FieldSet) -> FieldSet {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// After any writes: objects match their type, every owned field exists, no manager owns an
-    /// empty set, applied fields exist, and repeating an apply changes nothing.
+    /// After any writes: a failed write changed nothing, the object matches its type, the leaves that
+    /// others than an applier own exist, no manager owns an empty set, an applier owns the fields
+    /// that it applied, and repeating an apply without empty values changes nothing.
     #[test]
     fn ownership_invariants_hold((root, steps) in histories()) {
         let mut world = World::new(&root);
@@ -250,7 +251,8 @@ proptest! {
         }
     }
 
-    /// A merge has every field of both objects and no other; fields of both have the applied value.
+    /// A merge reports its changes and has only fields of the two objects. Its value differs from
+    /// the applied value only at fields of the live object. A merge with itself changes nothing.
     #[test]
     fn a_merge_has_only_fields_of_both_objects((root, steps) in histories()) {
         let world = World::new(&root);

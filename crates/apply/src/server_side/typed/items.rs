@@ -153,7 +153,8 @@ impl<'v> Index<'v> {
         }
     }
 
-    /// Calls `each` with the items of two lists that have the same element.
+    /// Calls `each` with each element of either list, and with the items of this list and of
+    /// `other` that have the element.
     pub(super) fn zip(
         &self,
         other: &Self,

@@ -36,7 +36,7 @@ pub(crate) use walk::{field_set, with_named_fields};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Typing<'s> {
     schema: &'s Schema,
-    /// `None` below a value of arbitrary type.
+    /// `None` for a member that the schema does not declare, and below a value of arbitrary type.
     known: Option<(TypeId, &'s Shape)>,
 }
 
@@ -58,9 +58,10 @@ pub(crate) enum View<'s> {
 pub(crate) enum Role {
     /// A declared field.
     Field,
-    /// An entry of a map. The entry can be owned independently of its content.
+    /// An entry of a map, or a member that the type keeps without declaring it. Such a member can
+    /// be owned independently of its content.
     Entry,
-    /// A member that the type does not declare.
+    /// A member that the type neither declares nor keeps.
     Unknown,
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn remove(ty: Typing<'_>, value: &mut Value, fields: &FieldSet) {
             }
             !fields.has_member(&element)
         }),
-        // Content of an atomic value is removed with it; a scalar has no content.
+        // If a field below an atomic value is removed, the whole value is; a scalar has no content.
         (_, value @ (Value::Array(_) | Value::Object(_))) => *value = Value::Null,
         _ => {}
     }
