@@ -163,7 +163,7 @@ pub struct Rules {
     pub error: String,
 }
 
-/// Verbs on resources; `*` matches all.
+/// Verbs on resources; `*` matches every text, except among the resource names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
     pub verbs: Vec<String>,

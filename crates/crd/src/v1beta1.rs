@@ -167,8 +167,8 @@ fn read(definition: &mut Value) {
 
 /// Converts a definition from v1beta1 to v1. Members that v1 cannot express ([`UNEXPRESSED`]) stay
 /// in the spec, where validation finds them: `version`, if it does not name the first of
-/// `versions`; a setting for all versions, if versions have their own; and null in its place, if all
-/// versions have the same setting of their own.
+/// `versions`; a setting for all versions, if versions have their own; and null in its place, if
+/// all versions have the same setting of their own.
 pub fn to_v1(definition: &mut Value) {
     let members = definition.make_object();
     members.insert("apiVersion", "apiextensions.k8s.io/v1");

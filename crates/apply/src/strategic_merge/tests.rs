@@ -94,8 +94,8 @@ fn errors_match_upstream() {
     }
 }
 
-/// Members that the type has, with values of the right shape; with `directives`, also directives and
-/// nulls.
+/// Members that the type has, with values of the right shape; with `directives`, also directives
+/// and nulls.
 fn item(directives: bool) -> BoxedStrategy<Value> {
     let text = || "[abc]".prop_map(Value::from);
     let numbers = || {

@@ -49,8 +49,8 @@ pub struct Signing {
 }
 
 impl<'t> WebToken<'t> {
-    /// Parses a token; `None` if it is no JSON Web Token, is too large, or has one of the claims
-    /// [`REGISTERED`] twice.
+    /// Parses a token; `None` if it is no JSON Web Token, is too large, or has a registered claim
+    /// twice.
     pub fn parse(token: &'t str) -> Option<Self> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;

@@ -4,7 +4,8 @@ use pintle_value::{Str, Value};
 
 use crate::{Attributes, Objects, Subject};
 
-/// A rule of a role (upstream: `PolicyRule`). `*` matches all.
+/// A rule of a role (upstream: `PolicyRule`). `*` matches every text, except among the resource
+/// names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub verbs: Vec<Str>,

@@ -285,7 +285,8 @@ fn estimated_costs_are_limited_per_rule_and_in_total() {
             named(""),
             &["s.x-kubernetes-validations[0].rule", "s.x-kubernetes-validations[0].rule", "s"],
         ),
-        // A schema that declares all members that every object has replaces their usual declaration.
+        // If a schema declares all members that every object has, its declarations hold instead of
+        // the usual ones.
         (
             named(
                 r#","properties":{"kind":{"type":"string"},"apiVersion":{"type":"string"},

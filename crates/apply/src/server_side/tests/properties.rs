@@ -208,9 +208,9 @@ fn absent(ty: Typing<'_>, object: &Value, fields: &FieldSet) -> FieldSet {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// After any writes: a failed write changed nothing, the object matches its type, the leaves that
-    /// others than an applier own exist, no manager owns an empty set, an applier owns the fields
-    /// that it applied, and repeating an apply without empty values changes nothing.
+    /// After any writes: a failed write changed nothing, the object matches its type, the leaves
+    /// that managers other than an applier own exist, no manager owns an empty set, an applier owns
+    /// the fields that it applied, and repeating an apply without empty values changes nothing.
     #[test]
     fn ownership_invariants_hold((root, steps) in histories()) {
         let mut world = World::new(&root);
