@@ -111,12 +111,18 @@ pub fn items(json: &[u8]) -> impl Iterator<Item = Range<usize>> {
 /// [`member`].
 pub fn with_nulls(json: &[u8], key: &str) -> Vec<u8> {
     // No string value contains this text, because quotes in strings are escaped and no colon
-    // follows a string value. No other name ends in it, because names have no escapes.
+    // follows a string value.
     let name = format!("\"{key}\":");
     let finder = memmem::Finder::new(&name);
     let (mut rest, mut out) = (json, Vec::new());
     while let Some(at) = finder.find(rest) {
         let value = at + name.len();
+        // The end of a longer name, in which the quote is escaped.
+        if rest[..at].ends_with(b"\\") {
+            out.extend_from_slice(&rest[..value]);
+            rest = &rest[value..];
+            continue;
+        }
         let Some(end) = value_end(rest, value) else { break };
         out.extend_from_slice(&rest[..value]);
         out.extend_from_slice(b"null");
@@ -252,6 +258,7 @@ mod tests {
             ),
             (r#"{"a":{"a":1,"b":"\"a\":2"}}"#, r#"{"a":null}"#),
             (r#"{"b":"\"a\":2","aa":1}"#, r#"{"b":"\"a\":2","aa":1}"#),
+            (r#"{"x\"a":1,"a":2}"#, r#"{"x\"a":1,"a":null}"#),
             ("{}", "{}"),
         ] {
             let out = with_nulls(json.as_bytes(), "a");

@@ -57,7 +57,7 @@ fn values_and_errors_match_go() {
 #[test]
 fn truncated_output_is_a_prefix() {
     use crate::json;
-    let text = r#"{"a":[1,2,{"é":"é\"é"}],"b":null,"c":[],"d":{},"e":"ééé"}"#;
+    let text = r#"{"a":[1,2,{"é":"é\"é"}],"b":null,"c":[],"d":{},"e":"ééé😀","😀":["a😀",1]}"#;
     let value = json::parse(text.as_bytes()).unwrap();
     let whole = json::to_string(&value);
     for bytes_max in 0..whole.len() + 2 {

@@ -100,8 +100,9 @@ pub fn write_bounded(value: &Value, bytes_max: usize, out: &mut Vec<u8>) {
 /// Writes a value until the output is longer than `end`. Escapes in the last string, its quotes, a
 /// number and the ends of open lists and objects may follow.
 fn write_until(value: &Value, end: usize, out: &mut Vec<u8>) {
+    // A character that the end lies in is written, so that the output is longer than `end`.
     let start =
-        |text: &str, out: &[u8]| text.floor_char_boundary((end + 1).saturating_sub(out.len()));
+        |text: &str, out: &[u8]| text.ceil_char_boundary((end + 1).saturating_sub(out.len()));
     match value {
         Value::String(text) => string(&text[..start(text, out)], out),
         Value::Raw(json) => out.extend_from_slice(&json.as_bytes()[..start(json, out)]),
