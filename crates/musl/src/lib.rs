@@ -4,10 +4,8 @@
 //! Without musl the crate is empty, because glibc has vectors for this.
 //! docs/decisions/0013-musl.md says why.
 //!
-//! Must not know which bytes are compared or copied.
+//! Must not know which bytes are compared.
 
 #![no_builtins] // the compiler must not turn the loops into calls of these functions
 
 mod compare;
-#[cfg(target_arch = "x86_64")]
-mod copy;
