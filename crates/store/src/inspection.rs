@@ -32,7 +32,7 @@ pub fn inspect(
 ) -> Result<Inspection, Error> {
     damage::guard(|| {
         check_directory(directory)?;
-        let engine = DiskEngine::at(ReadOnly::new(directory), transformer)?;
+        let engine = DiskEngine::at(ReadOnly::new(directory)?, transformer)?;
         let floor = engine.floor()?;
         let (mut records, mut newest) = (0, floor);
         engine.scan(Revision(0), &mut |record| {

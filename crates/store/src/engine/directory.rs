@@ -362,7 +362,7 @@ fn check_format(directory: &Path, name: &str) -> Result<u32, Error> {
 }
 
 /// Whether a directory has a file; a dangling link counts.
-fn has(directory: &Path, name: &str) -> Result<bool, Failure> {
+pub(super) fn has(directory: &Path, name: &str) -> Result<bool, Failure> {
     let path = directory.join(name);
     match fs::symlink_metadata(&path) {
         Ok(_) => Ok(true),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use redb::StorageBackend;
 
-use super::directory::{DATABASE, JOURNAL};
+use super::directory::{DATABASE, JOURNAL, has};
 use super::rewrite::Medium;
 use super::{Failure, Location};
 
@@ -28,12 +28,14 @@ const PAGES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     database: PathBuf,
-    journal: PathBuf,
+    /// `None` for a store of an earlier version, which has none.
+    journal: Option<PathBuf>,
 }
 
 impl ReadOnly {
-    pub(crate) fn new(directory: &Path) -> Self {
-        Self { database: directory.join(DATABASE), journal: directory.join(JOURNAL) }
+    pub(crate) fn new(directory: &Path) -> Result<Self, Failure> {
+        let journal = has(directory, JOURNAL)?.then(|| directory.join(JOURNAL));
+        Ok(Self { database: directory.join(DATABASE), journal })
     }
 }
 
@@ -47,9 +49,7 @@ impl Location for ReadOnly {
     }
 
     fn journal(&self) -> Result<Box<dyn Medium>, Failure> {
-        // Stores of earlier versions have no journal.
-        let path = if self.journal.exists() { &self.journal } else { Path::new("/dev/null") };
-        Ok(Box::new(Overlay::of(path)?))
+        Ok(Box::new(Overlay::of(self.journal.as_deref().unwrap_or(Path::new("/dev/null")))?))
     }
 
     fn mark_complete(&self) -> Result<(), Failure> {
@@ -86,7 +86,8 @@ impl Location for ReadOnly {
 
     fn size(&self) -> Result<u64, Failure> {
         let size = fs::metadata(&self.database).map_err(|error| failure(&self.database, error))?;
-        Ok(size.len() + fs::metadata(&self.journal).map_or(0, |file| file.len()))
+        let Some(journal) = &self.journal else { return Ok(size.len()) };
+        Ok(size.len() + fs::metadata(journal).map_err(|error| failure(journal, error))?.len())
     }
 }
 

@@ -61,13 +61,19 @@ impl Journal {
         is_on_disk: bool,
         applied: u64,
     ) -> Result<(Self, Found), Failure> {
+        let length = medium.len().map_err(failure)?;
+        if length > LENGTH_MAX {
+            return Err(failure(format!(
+                "it has {length} bytes, and at most {LENGTH_MAX} are ours"
+            )));
+        }
         if !is_on_disk {
             rewrite(&*medium).map_err(failure)?;
         }
-        let mut bytes = vec![0; medium.len().map_err(failure)? as usize];
+        let mut bytes = vec![0; length as usize];
         medium.read(0, &mut bytes).map_err(failure)?;
         let found = sectors::read(&bytes, applied)?;
-        let (length, last) = (bytes.len() as u64, found.last);
+        let last = found.last;
         // The end is not known, because a torn entry may follow the last whole one: the journal
         // counts as full.
         Ok((Self { medium, length, end: LENGTH_MAX, last, has_failed: false }, found))

@@ -6,12 +6,17 @@ use super::*;
 use crate::conformance::CommitOne as _;
 use crate::inspect;
 
-/// The names, contents and modification times of a directory's files.
+/// The names, contents and modification times of a directory's files. A link that leads nowhere has
+/// no content.
 fn state(directory: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
     let entry = |entry: std::io::Result<fs::DirEntry>| {
         let entry = entry.unwrap();
         let changed = entry.metadata().unwrap().modified().unwrap();
-        (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap(), changed)
+        let content = match entry.file_type().unwrap().is_symlink() {
+            true => Vec::new(),
+            false => fs::read(entry.path()).unwrap(),
+        };
+        (entry.file_name().into_string().unwrap(), content, changed)
     };
     let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(entry).collect();
     files.sort();
@@ -43,7 +48,14 @@ async fn an_inspection_reads_every_record_and_changes_nothing() {
 #[tokio::test]
 async fn an_inspection_finds_what_is_damaged_or_missing() {
     type Spoil = fn(&Path);
-    let rows: [(&str, Spoil); 5] = [
+    let rows: [(&str, Spoil); 7] = [
+        ("store.journal: No such file", |dir| {
+            fs::remove_file(dir.join("store.journal")).unwrap();
+            std::os::unix::fs::symlink("/nowhere", dir.join("store.journal")).unwrap();
+        }),
+        ("its journal: it has 5000000 bytes", |dir| {
+            fs::File::create(dir.join("store.journal")).unwrap().set_len(5_000_000).unwrap();
+        }),
         ("store.journal, is missing", |dir| fs::remove_file(dir.join("store.journal")).unwrap()),
         ("`format` is missing", |dir| fs::remove_file(dir.join("format")).unwrap()),
         ("`format` is damaged", |dir| fs::write(dir.join("format"), "").unwrap()),
