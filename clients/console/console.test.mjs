@@ -201,6 +201,15 @@ test("what a user types stays, and only the last comparison is shown", async () 
   await (await answered).finished();
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   assert.equal(await owner.count(), 1);
+
+  // A comparison that failed is tried again by Enter.
+  await from.fill(String(Number(oldest) + 200_000));
+  for (const key of ["Enter", "Enter"]) {
+    const failed = page.waitForResponse((response) => response.status() === 504);
+    await from.press(key);
+    await (await failed).finished();
+    await page.locator(".difference .notice").waitFor();
+  }
   await leave(page);
 });
 

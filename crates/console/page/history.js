@@ -11,6 +11,7 @@ export class HistoryTab {
   #versions = [];
   #from = "";
   #to = "";
+  #comparing = false;
   #stop = new AbortController();
   #known = new Map();
 
@@ -44,6 +45,8 @@ export class HistoryTab {
           this.inputs[0],
           h("span", {}, "→"),
           this.inputs[1],
+          // Without a button, Enter submits no form of two inputs.
+          h("button", { type: "submit", hidden: true }, "Compare"),
         ),
         this.list,
       ),
@@ -118,10 +121,10 @@ export class HistoryTab {
     this.#choose(Math.max(0, Math.min(this.#versions.length - 1, at + step)));
   }
 
-  /** Enter in a changed input is a change and a submission: the second finds the pair compared already. */
+  /** Enter in a changed input is a change and a submission, which compare the pair once. */
   #typed() {
     const [from, to] = this.inputs.map((input) => input.value.trim());
-    if (from === this.#from && to === this.#to) return;
+    if (this.#comparing && from === this.#from && to === this.#to) return;
     [this.#from, this.#to] = [from, to];
     this.#draw();
     this.#compare();
@@ -166,9 +169,11 @@ export class HistoryTab {
     const [from, to] = [this.#from, this.#to];
     const isCurrent = () => from === this.#from && to === this.#to; // the user has not chosen others since
     if (from === "" && this.#versions.find(({ version }) => version === to)?.type === "FIRST") {
+      this.#comparing = false;
       fill(this.diff, notice("No earlier version", "The server's history begins with this one."));
       return;
     }
+    this.#comparing = true;
     try {
       const [before, after] = await Promise.all([this.#at(from), this.#at(to)]);
       if (!isCurrent()) return;
@@ -185,6 +190,8 @@ export class HistoryTab {
             )
           : failure(error),
       );
+    } finally {
+      if (isCurrent()) this.#comparing = false;
     }
   }
 

@@ -17,9 +17,9 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const GATHERED_WRITERS_MIN: usize = 4;
 
 /// The shortest and the longest time for which a batch waits. It waits as long as the last commit
-/// took, but not at all if that was less than the shortest time. A commit costs a tenth of a millisecond
-/// of processor time whether it has few records or many, so on busy processors larger batches leave
-/// more time for requests.
+/// took, but not at all if that was less than the shortest time. A commit has a cost that its
+/// records share: a create takes 160 µs of processor time with one writer and 21 µs with 64
+/// (decision 14). So on busy processors larger batches leave more time for requests.
 const GATHERING_TIMES: RangeInclusive<Duration> =
     Duration::from_micros(100)..=Duration::from_micros(500);
 
