@@ -17,6 +17,8 @@ usage: cargo xtask <task>
   generate --upstream DIR      write them from a release's own files
   generate --supplement FACTS_DIR UPSTREAM_DIR
                                write down what the extracted facts lack
+  generate --removed FACTS_DIR UPSTREAM_DIR…
+                               write the tables of versions that are no longer served
   package WHAT                 make a package of the program; without WHAT, list them
   tidy                         check the house rules
 ";

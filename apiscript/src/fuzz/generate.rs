@@ -73,8 +73,9 @@ impl<'a> Generator<'a> {
     fn path(&self, random: &mut Random) -> Request {
         let path = spoil(&self.line(PATHS, random), random);
         let mut method = *random.pick(&METHODS);
-        if path.windows(10).all(|part| part != self.namespace.as_bytes()) && method == "DELETE" {
-            method = "GET"; // never delete other clients' objects
+        let within = format!("/{}/", self.namespace);
+        if method == "DELETE" && !path.windows(within.len()).any(|part| part == within.as_bytes()) {
+            method = "GET"; // never delete other clients' objects, or the campaign's namespace
         }
         request(method, target(&path))
     }

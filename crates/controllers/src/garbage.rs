@@ -43,6 +43,7 @@ use pintle_store::{Kind, Revision};
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
 use crate::extensions::ObjectUpdate;
 use crate::retry::Queue;
@@ -54,6 +55,9 @@ use kinds::Kinds;
 use perform::{ServedBy, perform};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+/// The shortest time between two observations while objects only change: waking this thread for
+/// each of a writer's commits would cost more than observing them.
+const OBSERVATION_INTERVAL: Duration = Duration::from_millis(10);
 /// The most concurrent writes. They share the store's batches.
 const IN_PROGRESS_MAX: usize = 64;
 /// The most concurrent writes to extension API servers, so that unresponsive servers do not delay
@@ -145,6 +149,16 @@ struct Collector<'e> {
     deferred: BTreeSet<ObjectKey>,
 }
 
+/// Waits for a new head, and until the interval since the last observation has passed.
+async fn next_head(
+    heads: &mut watch::Receiver<Head>,
+    observed: Instant,
+) -> Result<(), watch::error::RecvError> {
+    heads.changed().await?;
+    sleep_until(observed + OBSERVATION_INTERVAL).await;
+    Ok(())
+}
+
 /// A feed's position is older than the oldest change in the log: deletions may have been missed.
 struct FellBehind;
 
@@ -184,6 +198,7 @@ impl<'e> Collector<'e> {
         let mut in_progress = JoinSet::new();
         loop {
             let ready = self.ready(IN_PROGRESS_MAX.saturating_sub(in_progress.len()));
+            let observed = Instant::now();
             if let Err(fell_behind) = self.observe_changes().await {
                 return fell_behind;
             }
@@ -205,7 +220,7 @@ impl<'e> Collector<'e> {
                 continue;
             }
             tokio::select! {
-                changed = self.heads.changed() => {
+                changed = next_head(&mut self.heads, observed) => {
                     if changed.is_err() {
                         return std::future::pending().await; // the server stops
                     }

@@ -56,7 +56,8 @@ impl Leases {
             return Ok(lease.id);
         }
         let id = etcd.grant(ttl_seconds).await?.id;
-        let until = now + self.reuse.min(lifetime / 20);
+        // The TTL is in whole seconds, so less than the 5 % may be left for others to join.
+        let until = now + Duration::from_secs(ttl_seconds.unsigned_abs()).saturating_sub(lifetime);
         by_ttl.insert(ttl_seconds, Lease { id, until, writes: 1 });
         Ok(id)
     }

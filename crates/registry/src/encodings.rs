@@ -10,9 +10,10 @@
 pub(crate) mod cache;
 mod content;
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 use pintle_store::Kind;
 use pintle_value::Value;
@@ -150,9 +151,9 @@ pub const fn event_type(kind: Kind) -> &'static str {
 }
 
 /// The cached encodings of one object. Most objects have no further encoding, so the list is
-/// allocated for the first one.
+/// allocated for the first one, and its cell is one word.
 #[derive(Debug, Default)]
-pub(crate) struct Encodings(OnceLock<Box<Mutex<Vec<Arc<Encoded>>>>>);
+pub(crate) struct Encodings(OnceBox<Mutex<Vec<Arc<Encoded>>>>);
 
 impl Encodings {
     /// Returns the cached encoding, or a new one that `make` makes; true if it is new. Concurrent

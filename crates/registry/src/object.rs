@@ -41,6 +41,9 @@ pub struct Object {
     pub(crate) encodings: Encodings,
 }
 
+/// Every object of the cluster has one: with its reference counts it takes 112 bytes.
+const _: () = assert!(size_of::<Object>() <= 96);
+
 /// The error of a stored object whose bytes are not valid JSON, or whose value could not be
 /// decrypted. An unreadable object is never treated as an empty one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 /// slowest kind of work.
 pub const SHARED_BYTES_MAX: usize = 32 * 1024;
 
-/// After how many bytes long work yields: about 10 ms of the slowest kind of work.
+/// After how many bytes long work yields: about 16 ms of the slowest kind of work.
 pub const YIELD_BYTES: usize = 128 * 1024;
 
 /// The thread of a poll.

@@ -1,26 +1,28 @@
-//! The committer: the only thread that changes the store.
+//! The committer: all changes of the store, one batch after the other.
 //!
-//! It does group commit. Writers queue; the committer takes all queued writes, checks each in turn,
-//! commits the accepted ones to the medium in one batch, passes them to the followers, and replies.
-//! Meanwhile the queue fills again. If a batch has several writers already, the committer waits a
-//! short time for more. Each batch carries a bounded step of compaction.
+//! It does group commit. Writers queue; the committer's thread takes all queued writes, checks each
+//! in turn, commits the accepted ones to the medium in one batch, passes them to the followers, and
+//! replies. Meanwhile the queue fills again. If a batch has several writers already, the thread
+//! waits a short time for more. Each batch carries a bounded step of compaction. A writer that is
+//! alone commits on its own thread, without the queue.
 //!
 //! It must not know how writers wait or where the log is stored.
 //!
 //! Invariants:
+//! - Only the holder of the committer's lock changes the store.
 //! - Durable, then visible, then acknowledged: medium, index, followers, head, replies, in this
 //!   order.
 //! - After the medium failed, every write is refused, and nothing is committed until the medium was
 //!   reopened and its state is known: with the failed batch or without it.
 //! - Nothing that a pinned reader can see is removed.
 
-mod gathering;
+mod alone;
+mod queue;
 mod reopening;
 
 use std::collections::HashMap;
 use std::iter;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -31,6 +33,8 @@ use crate::history::History;
 use crate::index::Version;
 use crate::shared::{Reply, Shared};
 use crate::{Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Write, encoding};
+pub(crate) use alone::commit_alone;
+pub(crate) use queue::Queue;
 use reopening::Failed;
 
 /// How long compaction waits before it checks again whether a reader released its pin.
@@ -57,7 +61,9 @@ pub(crate) enum Job {
     Compact {
         reply: Reply<()>,
     },
-    /// Stops taking writes, closes the medium and ends the committer.
+    /// Other work became due: a writer that committed alone wakes the committer's thread.
+    OtherWork,
+    /// Stops taking writes, closes the medium and ends the committer's thread.
     Close {
         reply: Reply<()>,
     },
@@ -105,14 +111,17 @@ pub(crate) struct Log {
 /// The committer's state.
 pub(crate) struct Committer {
     shared: Arc<Shared>,
-    jobs: Receiver<Job>,
     followers: Vec<Arc<dyn Follower>>,
     compaction: Compaction,
     history: History,
     /// The size of all records on the medium in bytes.
     record_bytes: u64,
+    /// How many groups the last batch had.
+    last_groups: usize,
     /// How long the medium's last commit took.
     last_commit: Duration,
+    /// When the medium's last commit ended.
+    committed: Instant,
     /// Whether the medium may have work that it puts off until the store is idle.
     is_unsettled: bool,
     /// Whether records were removed since the medium last freed space.
@@ -143,23 +152,19 @@ enum Conflict {
 
 impl Committer {
     /// Makes a committer for a newly opened store whose followers have the whole log.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        jobs: Receiver<Job>,
-        log: Log,
-        followers: Vec<Arc<dyn Follower>>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, log: Log, followers: Vec<Arc<dyn Follower>>) -> Self {
         let Log { leftover, record_bytes, history, .. } = log;
         let floor = shared.index.read().base();
         let compaction = Compaction::new(shared.clone(), floor, leftover);
         Self {
             shared,
-            jobs,
             followers,
             compaction,
             history,
             record_bytes,
+            last_groups: 0,
             last_commit: Duration::ZERO,
+            committed: Instant::now(),
             is_unsettled: false,
             trim_due: false,
             failed: None,
@@ -167,56 +172,26 @@ impl Committer {
         }
     }
 
-    /// Runs until the store is closed or dropped.
-    pub(crate) fn run(mut self) {
-        let _guard = Guard(self.shared.clone());
-        while let Ok(first) = self.next() {
-            self.reopen_if_due();
-            let (writes, other) = self.gather(first);
-            self.process(writes);
-            match other {
-                Some(Job::Follow { follower, after, reply }) => {
-                    let _ = reply.send(self.add_follower(follower, after));
-                }
-                Some(Job::Compact { reply }) => self.compaction.wait(reply),
-                Some(Job::Close { reply }) => {
-                    self.shared.close();
-                    self.compaction.reply_if_done();
-                    self.shared.engine.close();
-                    let _ = reply.send(Ok(()));
-                    return;
-                }
-                Some(Job::Write(_)) | None => {}
-            }
-        }
-    }
-
-    /// Waits for a job; returns `None` if other work is due first.
-    fn next(&mut self) -> Result<Option<Job>, RecvError> {
+    /// Returns the time until other work than writes is due; `None` if there is none.
+    fn due_in(&self) -> Option<Duration> {
         if let Some(failed) = &self.failed {
-            return self.next_within(failed.due_in());
+            return Some(failed.due_in());
         }
         match self.compaction.state() {
-            State::Due => match self.jobs.try_recv() {
-                Err(TryRecvError::Disconnected) => Err(RecvError),
-                job => Ok(job.ok()),
-            },
-            State::Pinned => self.next_within(PIN_RETRY),
+            State::Due => Some(Duration::ZERO),
+            State::Pinned => Some(PIN_RETRY),
             State::Done if self.is_unsettled || self.trim_due => {
-                let job = self.next_within(IDLE)?;
-                if job.is_none() {
-                    self.settle();
-                }
-                Ok(job)
+                Some(IDLE.saturating_sub(self.committed.elapsed()))
             }
-            State::Done => self.jobs.recv().map(Some),
+            State::Done => None,
         }
     }
 
-    fn next_within(&self, time: Duration) -> Result<Option<Job>, RecvError> {
-        match self.jobs.recv_timeout(time) {
-            Err(RecvTimeoutError::Disconnected) => Err(RecvError),
-            job => Ok(job.ok()),
+    /// Lets the medium finish what it put off if the store has been idle.
+    fn settle_if_idle(&mut self) {
+        let is_due = self.is_unsettled || self.trim_due;
+        if is_due && self.committed.elapsed() >= IDLE && self.compaction.state() == State::Done {
+            self.settle();
         }
     }
 
@@ -240,6 +215,9 @@ impl Committer {
 
     /// Commits a batch of writes and one step of compaction, and replies to those that are done.
     fn process(&mut self, writes: Vec<QueuedGroup>) {
+        if !writes.is_empty() {
+            self.last_groups = writes.len();
+        }
         match self.shared.writable() {
             Ok(()) => self.commit(writes),
             Err(error) => fail_all(writes.into_iter().map(|queued| queued.writer), &error),
@@ -256,7 +234,8 @@ impl Committer {
             match self.shared.engine.commit(&batch) {
                 Ok(moved) => {
                     let measures = &self.shared.measures;
-                    self.last_commit = began.elapsed();
+                    self.committed = Instant::now();
+                    self.last_commit = self.committed - began;
                     measures.commits.took(self.last_commit);
                     measures.batches.observe(batch.records.len() as u64);
                     self.is_unsettled = true;
@@ -279,6 +258,14 @@ impl Committer {
         for (writer, conflict) in conflicting {
             writer.reply(Err(self.error(conflict)));
         }
+    }
+
+    /// Stops taking writes and closes the medium. Returns the followers.
+    fn close(&mut self) -> Vec<Arc<dyn Follower>> {
+        self.shared.close();
+        self.compaction.reply_if_done();
+        self.shared.engine.close();
+        std::mem::take(&mut self.followers)
     }
 
     /// Updates the counters after a committed batch.
@@ -418,14 +405,5 @@ fn kind_of(expect: Expect, change: &Change, newest: Option<Version>) -> Option<K
             })
         }
         _ => None,
-    }
-}
-
-/// Fails all waiting writers when the committer ends, even by a panic.
-struct Guard(Arc<Shared>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.stopped();
     }
 }

@@ -169,6 +169,10 @@ impl Index {
                 }
             }
         }
+        // A burst of writes leaves a long queue that is empty later.
+        if self.history.len() < self.history.capacity() / 4 {
+            self.history.shrink_to(self.history.len() * 2);
+        }
         garbage
     }
 

@@ -1,7 +1,7 @@
 //! The store in this process: [`Store`] over an [`Engine`].
 //!
-//! It has the logic that memory and disk share. Writes go through the committer's queue. Reads use
-//! the index and then the medium.
+//! It has the logic that memory and disk share. Writes go to the committer. Reads use the index and
+//! then the medium.
 //!
 //! It must not know which medium the engine stores on.
 //!
@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::committer::{Committer, Job, Log, QueuedGroup, Writer};
+use crate::committer::{Committer, Job, Log, Queue, QueuedGroup, Writer, commit_alone};
 use crate::engine::Engine;
 use crate::index::Index;
 use crate::measures::Measures;
@@ -40,7 +41,9 @@ pub(crate) struct Local {
     shared: Arc<Shared>,
     jobs: Sender<Job>,
     permits: Arc<Semaphore>,
-    committer: Option<JoinHandle<()>>,
+    committer: Arc<Mutex<Committer>>,
+    /// The committer's thread; `None` once it was joined.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Local {
@@ -53,20 +56,21 @@ impl Local {
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared::new(engine, index));
         shared.horizon.raise_floor(log.floor)?;
-        let (jobs, queue) = mpsc::channel();
-        let committer = Committer::new(shared.clone(), queue, log, followers);
-        let committer = spawn("store-committer", move || committer.run())?;
+        let (jobs, queued) = mpsc::channel();
+        let committer = Arc::new(Mutex::new(Committer::new(shared.clone(), log, followers)));
+        let queue = Queue::new(queued, committer.clone());
+        let thread = Some(spawn("store-committer", move || queue.run())?);
         let permits = Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize));
-        Ok(Self { shared, jobs, permits, committer: Some(committer) })
+        Ok(Self { shared, jobs, permits, committer, thread })
     }
 
-    /// Sends a job to the committer and waits for the reply.
+    /// Sends a job to the committer's thread and waits for the reply.
     async fn send_job<T>(
         &self,
         job: Job,
         answer: oneshot::Receiver<Result<T, Error>>,
     ) -> Result<T, Error> {
-        // If the committer ended, the job and its reply channel are dropped here.
+        // If the thread ended, the job and its reply channel are dropped here.
         let _ = self.jobs.send(job);
         answer.await.unwrap_or_else(|_| Err(self.shared.stopped()))
     }
@@ -94,8 +98,11 @@ impl Store for Local {
             let permit = self.permits.clone().acquire_many_owned(kib.min(QUEUE_KIB_MAX)).await;
             let permit = permit.map_err(|_| self.shared.stopped())?;
             let (reply, answer) = oneshot::channel();
-            let writer = Writer { reply, _permit: permit };
-            self.send_job(Job::Write(QueuedGroup { group, writer }), answer).await
+            let queued = QueuedGroup { group, writer: Writer { reply, _permit: permit } };
+            if let Some(queued) = commit_alone(&self.committer, &self.jobs, queued) {
+                let _ = self.jobs.send(Job::Write(queued)); // dropped if the thread ended
+            }
+            answer.await.unwrap_or_else(|_| Err(self.shared.stopped()))
         })
     }
 
@@ -176,10 +183,10 @@ impl Drop for Local {
     fn drop(&mut self) {
         let (reply, _) = oneshot::channel();
         let _ = self.jobs.send(Job::Close { reply });
-        let Some(committer) = self.committer.take() else { return };
+        let Some(thread) = self.thread.take() else { return };
         // If a follower holds the last handle, the store is dropped on the committer's own thread.
-        if committer.thread().id() != thread::current().id() {
-            let _ = committer.join();
+        if thread.thread().id() != thread::current().id() {
+            let _ = thread.join();
         }
     }
 }

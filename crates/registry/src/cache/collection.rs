@@ -227,6 +227,11 @@ impl Collection {
         while state.log.front().is_some_and(|change| change.object.revision <= floor) {
             state.forget_first();
         }
+        // A burst of writes leaves a long queue that is empty later.
+        if state.log.len() < state.log.capacity() / 4 {
+            let capacity = state.log.len() * 2;
+            state.log.shrink_to(capacity);
+        }
         state.floor = state.floor.max(floor);
     }
 }

@@ -1,9 +1,10 @@
 //! The dispatcher: wakes the watches whose scope has a change, and only those.
 //!
 //! An update of one pod wakes the watch of its kubelet, not the watches of 5,000 other kubelets.
-//! The store's thread does none of this work: [`run`] follows the cache's head on the runtime. It
-//! dispatches a collection at intervals that grow with the number of watches that it wakes. So a
-//! frame carries several events when writes are faster than frames can be sent to every watch.
+//! A commit does none of this work: [`run`] follows the cache's head on the runtime. It dispatches a
+//! collection at intervals that grow with the number of watches that it wakes, and grow further
+//! while each of them gets several events. So a frame carries several events when writes are faster
+//! than frames can be sent to every watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,12 +13,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::topics::Appended;
 use super::{Cache, Collection, Head};
 
 /// The outcome of [`Collection::dispatch`].
 pub(super) struct Dispatched {
     /// The approximate number of watches that were woken.
     woken: usize,
+    /// The approximate number of events that they will send.
+    events: usize,
     /// Whether the log has changes that are in no topic yet.
     pub(super) is_behind: bool,
 }
@@ -30,13 +34,24 @@ const FRAME_COST: Duration = Duration::from_micros(10);
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// The longest time by which an event is delayed so that later events join its frame.
 const INTERVAL_MAX: Duration = Duration::from_millis(40);
+/// While each frame has several events, the interval doubles up to this multiple: sending frames
+/// then takes most of the processors' time, and events that wait longer cost less.
+const STRETCH_MAX: u32 = 4;
+
+/// The interval of a collection that was dispatched.
+struct Interval {
+    end: Instant,
+    /// Whether the collection has changed in it.
+    changed: bool,
+    /// Its multiple of the time that the frames cost, 1 to [`STRETCH_MAX`].
+    stretch: u32,
+}
 
 /// Dispatches the changes of all collections after `seen`, until the cache is dropped.
 pub(super) async fn run(cache: Weak<Cache>, mut heads: watch::Receiver<Head>, mut seen: Head) {
-    // Collections within their interval: when it ends, and whether they have changed in it.
-    let mut paced: HashMap<Arc<str>, (Instant, bool)> = HashMap::new();
+    let mut intervals: HashMap<Arc<str>, Interval> = HashMap::new();
     loop {
-        let due = paced.values().map(|(at, _)| *at).min();
+        let due = intervals.values().map(|interval| interval.end).min();
         tokio::select! {
             changed = heads.changed() => if changed.is_err() { return },
             () = until(due) => {}
@@ -44,35 +59,45 @@ pub(super) async fn run(cache: Weak<Cache>, mut heads: watch::Receiver<Head>, mu
         let Some(cache) = cache.upgrade() else { return };
         let head = *heads.borrow_and_update();
         for name in cache.changed_since(seen) {
-            match paced.get_mut(&name) {
-                Some((_, changed)) => *changed = true,
-                None => dispatch(&cache, name, &mut paced).await,
+            match intervals.get_mut(&name) {
+                Some(interval) => interval.changed = true,
+                None => dispatch(&cache, name, 1, &mut intervals).await,
             }
         }
         seen = head;
         let now = Instant::now();
-        let due: Vec<_> = paced.extract_if(|_, (at, _)| *at <= now).collect();
-        for (name, (_, changed)) in due {
-            if changed {
-                dispatch(&cache, name, &mut paced).await;
-            }
+        let due: Vec<_> = intervals.extract_if(|_, interval| interval.end <= now).collect();
+        for (name, Interval { stretch, .. }) in due.into_iter().filter(|(_, it)| it.changed) {
+            dispatch(&cache, name, stretch, &mut intervals).await;
         }
     }
 }
 
-/// Dispatches the changes of one collection and records when it may be dispatched again.
-async fn dispatch(cache: &Cache, name: Arc<str>, paced: &mut HashMap<Arc<str>, (Instant, bool)>) {
+/// Dispatches the changes of one collection, and begins its next interval. `stretch` is that of the
+/// interval before.
+async fn dispatch(
+    cache: &Cache,
+    name: Arc<str>,
+    stretch: u32,
+    intervals: &mut HashMap<Arc<str>, Interval>,
+) {
     let collection = cache.collection(&name);
-    let woken = loop {
-        let Dispatched { woken, is_behind } = collection.dispatch();
-        if !is_behind {
-            break woken;
+    let (mut woken, mut events) = (0, 0);
+    loop {
+        let dispatched = collection.dispatch();
+        woken = dispatched.woken.max(woken);
+        events += dispatched.events;
+        if !dispatched.is_behind {
+            break;
         }
         tokio::task::yield_now().await;
-    };
-    let interval = FRAME_COST.saturating_mul(u32::try_from(woken).unwrap_or(u32::MAX));
-    if interval >= INTERVAL_MIN {
-        paced.insert(name, (Instant::now() + interval.min(INTERVAL_MAX), false));
+    }
+    let are_several = events >= woken.saturating_mul(2);
+    let stretch = if are_several { (stretch * 2).min(STRETCH_MAX) } else { (stretch / 2).max(1) };
+    let cost = FRAME_COST.saturating_mul(u32::try_from(woken).unwrap_or(u32::MAX));
+    if cost >= INTERVAL_MIN {
+        let end = Instant::now() + cost.saturating_mul(stretch).min(INTERVAL_MAX);
+        intervals.insert(name, Interval { end, changed: false, stretch });
     }
 }
 
@@ -88,13 +113,18 @@ impl Collection {
     /// Appends new changes to the topics that they concern, and wakes the topics' watches.
     pub(super) fn dispatch(&self) -> Dispatched {
         let mut topics = self.topics.lock();
-        let (concerned, is_behind) = topics.append_new(&self.state);
+        let Appended { concerned, changes, is_behind } = topics.append_new(&self.state);
         let of_collection = topics.of_collection;
         drop(topics);
         self.changed.notify_waiters();
-        concerned.iter().for_each(|topic| topic.wake());
-        // A topic is held by the map, by `concerned` and by its subscriptions.
-        let of_topics = concerned.iter().map(|topic| Arc::strong_count(topic).saturating_sub(2));
-        Dispatched { woken: of_collection + of_topics.sum::<usize>(), is_behind }
+        let (mut woken, mut events) = (of_collection, of_collection * changes);
+        for (topic, appended) in concerned {
+            topic.wake();
+            // A topic is held by the map, by `concerned` and by its subscriptions.
+            let watches = Arc::strong_count(&topic).saturating_sub(2);
+            woken += watches;
+            events += watches * appended;
+        }
+        Dispatched { woken, events, is_behind }
     }
 }

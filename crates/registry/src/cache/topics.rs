@@ -94,6 +94,18 @@ struct FieldTopics {
     by_value: HashMap<Str, Arc<Topic>>,
 }
 
+/// The outcome of [`Topics::append_new`].
+#[derive(Default)]
+pub(super) struct Appended {
+    /// The topics that received changes and whose watches must be woken, with the number of changes
+    /// that each of them received.
+    pub(super) concerned: Vec<(Arc<Topic>, usize)>,
+    /// The number of changes.
+    pub(super) changes: usize,
+    /// Whether the log has more.
+    pub(super) is_behind: bool,
+}
+
 impl Collection {
     /// Registers a watch for the changes of a scope.
     pub(super) fn subscribe(self: &Arc<Self>, scope: Scope) -> Subscription {
@@ -104,9 +116,8 @@ impl Collection {
 }
 
 impl Topics {
-    /// Appends the next changes of the log to the topics. Returns the topics that received some,
-    /// and whether the log has more.
-    pub(super) fn append_new(&mut self, state: &RwLock<State>) -> (Vec<Arc<Topic>>, bool) {
+    /// Appends the next changes of the log to the topics.
+    pub(super) fn append_new(&mut self, state: &RwLock<State>) -> Appended {
         let (first, from, changes, is_behind) = {
             let state = state.read();
             if self.next < state.first {
@@ -116,8 +127,8 @@ impl Topics {
             }
             let from = self.next;
             if self.is_empty() {
-                self.next = state.end();
-                return (Vec::new(), false);
+                let changes = (state.end() - std::mem::replace(&mut self.next, state.end())) as usize;
+                return Appended { changes, ..Appended::default() };
             }
             let new = state.log.range((from - state.first) as usize..);
             let changes: Vec<_> = new.take(BATCH_MAX).cloned().collect();
@@ -132,7 +143,12 @@ impl Topics {
                 }
             });
         }
-        (concerned, is_behind)
+        let with_count = |topic: Arc<Topic>| {
+            let appended = topic.count_from(from);
+            (topic, appended)
+        };
+        let concerned = concerned.into_iter().map(with_count).collect();
+        Appended { concerned, changes: changes.len(), is_behind }
     }
 
     /// Calls `visit` with each topic that a change concerns; with some topics twice.
@@ -249,6 +265,12 @@ impl Topic {
         numbers.floor = log_first;
         drop(numbers);
         self.changed.notify_waiters();
+    }
+
+    /// Returns how many changes from a number on the topic has.
+    fn count_from(&self, number: u64) -> usize {
+        let numbers = self.numbers.lock();
+        numbers.of_changes.iter().rev().take_while(|at| **at >= number).count()
     }
 
     /// Returns the numbers of the first `count_max` changes from `next` on.

@@ -8,11 +8,13 @@
 //!   synchronisations.
 //! - `encrypted`: the same failures while a store is encrypted in place and changes its key.
 //! - `crash`: a process that is killed while 64 threads write.
+//! - `alone`: on which thread a lone writer commits.
 //! - `backup`: states as they are stored, and stores that are made of them.
 //! - `directory`: who may open a directory.
 //! - `inspection`: checks of a store that is only read.
 //! - `storage`: the failing storage in memory of `faults`, `power` and `encrypted`.
 
+mod alone;
 mod backup;
 mod crash;
 mod directory;
