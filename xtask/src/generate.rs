@@ -42,7 +42,9 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
             let text = serde_json::to_string_pretty(&supplement)? + "\n";
             return write(&supplement_path(), &text);
         }
-        _ => bail!("generate wants --facts, --upstream, --supplement or --removed: see `cargo xtask`"),
+        _ => bail!(
+            "generate wants --facts, --upstream, --supplement or --removed: see `cargo xtask`"
+        ),
     };
     for (path, text) in files(&sources)? {
         write(&path, &text)?;

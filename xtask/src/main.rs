@@ -19,6 +19,7 @@ usage: cargo xtask <task>
                                write down what the extracted facts lack
   generate --removed FACTS_DIR UPSTREAM_DIR…
                                write the tables of versions that are no longer served
+  profile                      measure the program for its compiler: packaging/profiles/
   package WHAT                 make a package of the program; without WHAT, list them
   tidy                         check the house rules
 ";
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["generate", rest @ ..] => generate::run(rest),
         ["package", rest @ ..] => package::run(rest),
+        ["profile"] => package::make_profile(),
         ["tidy"] => tidy::run(),
         _ => Err(anyhow!(USAGE)),
     };

@@ -8,6 +8,7 @@ mod debian;
 mod image;
 mod licences;
 mod pages;
+mod profile;
 mod program;
 
 use std::fs;
@@ -17,6 +18,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
 pub(crate) use licences::check as check_licences;
+pub(crate) use profile::make as make_profile;
 
 use crate::generate::root;
 use components::Components;

@@ -17,6 +17,7 @@
 //! - Nothing that a pinned reader can see is removed.
 
 mod alone;
+mod precondition;
 mod queue;
 mod reopening;
 
@@ -32,8 +33,9 @@ use crate::engine::{Batch, Moved};
 use crate::history::History;
 use crate::index::Version;
 use crate::shared::{Reply, Shared};
-use crate::{Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Write, encoding};
+use crate::{Error, Follower, Group, Key, Kind, Record, Revision, Write, encoding};
 pub(crate) use alone::commit_alone;
+use precondition::{Conflict, kinds};
 pub(crate) use queue::Queue;
 use reopening::Failed;
 
@@ -142,14 +144,6 @@ struct Decided {
     conflicting: Vec<(Writer, Conflict)>,
 }
 
-/// Why a group is not committed.
-enum Conflict {
-    /// The main key is not at the expected revision; this is its newest version.
-    First(Option<Version>),
-    /// This companion key is not at the expected revision.
-    Rest(Key),
-}
-
 impl Committer {
     /// Makes a committer for a newly opened store whose followers have the whole log.
     pub(crate) fn new(shared: Arc<Shared>, log: Log, followers: Vec<Arc<dyn Follower>>) -> Self {
@@ -180,26 +174,29 @@ impl Committer {
         match self.compaction.state() {
             State::Due => Some(Duration::ZERO),
             State::Pinned => Some(PIN_RETRY),
-            State::Done if self.is_unsettled || self.trim_due => {
+            State::Done if self.is_to_settle() => {
                 Some(IDLE.saturating_sub(self.committed.elapsed()))
             }
             State::Done => None,
         }
     }
 
+    /// Whether the medium has work for the time when the store is idle. A store that takes no
+    /// writes leaves it.
+    fn is_to_settle(&self) -> bool {
+        (self.is_unsettled || self.trim_due) && self.shared.writable().is_ok()
+    }
+
     /// Lets the medium finish what it put off if the store has been idle.
     fn settle_if_idle(&mut self) {
-        let is_due = self.is_unsettled || self.trim_due;
-        if is_due && self.committed.elapsed() >= IDLE && self.compaction.state() == State::Done {
+        let is_idle = self.committed.elapsed() >= IDLE && self.compaction.state() == State::Done;
+        if is_idle && self.is_to_settle() {
             self.settle();
         }
     }
 
     /// Lets the medium finish what it put off, and free space.
     fn settle(&mut self) {
-        if self.shared.writable().is_err() {
-            return;
-        }
         let mut settled = self.shared.engine.settle();
         if let Ok(moved) = settled {
             self.count(moved);
@@ -358,52 +355,28 @@ fn fail_all(writers: impl IntoIterator<Item = Writer>, error: &Error) {
     }
 }
 
-/// Returns the kind of change of each write in a group, or the conflict.
-fn kinds(
-    group: &Group,
-    newest: impl Fn(&Key) -> Option<Version>,
-) -> Result<(Kind, Vec<Kind>), Conflict> {
-    let kind = |write: &Write, newest| kind_of(write.expect, &write.change, newest);
-    let current = newest(&group.first.key);
-    let first = kind(&group.first, current).ok_or(Conflict::First(current))?;
-    let rest = group.rest.iter().zip(group.writes()).map(|(write, before)| {
-        let kind = match write.expect {
-            Expect::AfterPrevious => kind_after(write, before),
-            Expect::Absent | Expect::At(_) => kind(write, newest(&write.key)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::MemoryEngine;
+    use crate::index::Index;
+
+    /// Otherwise the committer's thread would try it again and again.
+    #[test]
+    fn a_store_that_takes_no_writes_settles_nothing() {
+        let index = Index::new(Revision(0));
+        let shared = Arc::new(Shared::new(Box::new(MemoryEngine::default()), index));
+        let log = Log {
+            leftover: Vec::new(),
+            record_bytes: 0,
+            history: History::new(u64::MAX),
+            floor: Revision(0),
         };
-        kind.ok_or_else(|| Conflict::Rest(write.key.clone()))
-    });
-    let rest = rest.collect::<Result<_, _>>()?;
-    let changed = group
-        .unchanged
-        .iter()
-        .find(|(key, revision)| newest(key).is_none_or(|version| version.revision() != *revision));
-    match changed {
-        Some((key, _)) => Err(Conflict::Rest(key.clone())),
-        None => Ok((first, rest)),
-    }
-}
-
-/// Returns the kind of a write to the key that the previous write put; `None` if the previous write
-/// is of another key, or a deletion.
-fn kind_after(write: &Write, before: &Write) -> Option<Kind> {
-    let is_left = before.key == write.key && matches!(before.change, Change::Put(_));
-    is_left.then_some(match write.change {
-        Change::Put(_) => Kind::Updated,
-        Change::Delete(_) => Kind::Deleted,
-    })
-}
-
-/// Returns the kind of a write to a key with this newest version; `None` if the precondition fails.
-fn kind_of(expect: Expect, change: &Change, newest: Option<Version>) -> Option<Kind> {
-    match (expect, change, newest) {
-        (Expect::Absent, Change::Put(_), None) => Some(Kind::Created),
-        (Expect::At(revision), change, Some(version)) if version.revision() == revision => {
-            Some(match change {
-                Change::Put(_) => Kind::Updated,
-                Change::Delete(_) => Kind::Deleted,
-            })
-        }
-        _ => None,
+        let mut committer = Committer::new(shared.clone(), log, Vec::new());
+        assert_eq!(committer.due_in(), None);
+        committer.is_unsettled = true;
+        assert!(committer.due_in().is_some());
+        shared.stopped();
+        assert_eq!(committer.due_in(), None);
     }
 }

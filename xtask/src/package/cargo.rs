@@ -99,10 +99,27 @@ pub(super) fn crates_of_program(root: &Path, triple: &str) -> Result<BTreeSet<(S
 
 /// The target that this machine's own programs are built for.
 pub(super) fn host_triple() -> Result<String> {
+    rustc_says("host: ")
+}
+
+/// The release of rustc, for example `1.95.0`.
+pub(super) fn rustc_release() -> Result<String> {
+    rustc_says("release: ")
+}
+
+/// The path of a tool that comes with rustc, whether it is installed or not.
+pub(super) fn sysroot_tool(name: &str) -> Result<PathBuf> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc")?;
+    let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim_end());
+    Ok(sysroot.join("lib/rustlib").join(host_triple()?).join("bin").join(name))
+}
+
+/// A line of `rustc -vV`, after its beginning.
+fn rustc_says(beginning: &str) -> Result<String> {
     let rustc = Command::new("rustc").arg("-vV").output().context("rustc")?;
     let text = String::from_utf8(rustc.stdout)?;
-    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(line.context("rustc names no host")?.to_owned())
+    let line = text.lines().find_map(|line| line.strip_prefix(beginning));
+    Ok(line.with_context(|| format!("rustc prints no {beginning}"))?.to_owned())
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<Vec<u8>> {

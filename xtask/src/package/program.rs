@@ -1,15 +1,27 @@
 //! The program without shared libraries, with the same bytes from every checkout.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::Sources;
+use super::{Sources, profile};
 
-/// Builds the program for the architecture.
+/// Builds the program for the architecture, with the stored profile.
 pub(super) fn build(sources: &Sources) -> Result<PathBuf> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or(sources.root.join("target"), PathBuf::from);
+    let built = compile(sources, &profile::flags(sources)?, &target)?;
+    let program = sources.out.join(format!("pintle-{}", sources.architecture.name));
+    fs::copy(built, &program)?;
+    Ok(program)
+}
+
+/// Compiles the program with further flags of rustc; returns its path in the target directory. With
+/// a profile, all crates are optimised for speed, because the compiler then makes only that code
+/// large which runs often.
+pub(super) fn compile(sources: &Sources, flags: &str, target: &Path) -> Result<PathBuf> {
     let architecture = sources.architecture;
     let triple = architecture.triple;
     let variable = |name: &str| format!("{name}_{}", triple.replace('-', "_"));
@@ -19,13 +31,16 @@ pub(super) fn build(sources: &Sources) -> Result<PathBuf> {
     let root = sources.root.display();
     let registry = cargo_home()?;
     let registry = registry.display();
-    let rust = format!("--remap-path-prefix={root}=/pintle --remap-path-prefix={registry}=/cargo");
+    let rust =
+        format!("--remap-path-prefix={root}=/pintle --remap-path-prefix={registry}=/cargo{flags}");
     let c = format!("-ffile-prefix-map={root}=/pintle -ffile-prefix-map={registry}=/cargo");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "-p", "pintle", "--target", triple])
         .args(sources.also.iter().flat_map(|name| ["-p", name]))
         .current_dir(&sources.root)
         .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_TARGET_DIR", target)
+        .envs((!flags.is_empty()).then_some(("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")))
         .env("RUSTFLAGS", rust)
         .env(variable("CC"), architecture.c_compiler)
         .env(variable("CFLAGS"), c)
@@ -40,11 +55,7 @@ pub(super) fn build(sources: &Sources) -> Result<PathBuf> {
         "the program is not built; it needs `rustup target add {triple}` and Debian's {}",
         architecture.needs
     );
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or(sources.root.join("target"), PathBuf::from);
-    let program = sources.out.join(format!("pintle-{}", architecture.name));
-    fs::copy(target.join(triple).join("release/pintle"), &program)?;
-    Ok(program)
+    Ok(target.join(triple).join("release/pintle"))
 }
 
 /// Where cargo keeps the sources of other crates.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use pintle_meta::quote::quote;
 use pintle_meta::time;
 use pintle_meta::user::{service_account, service_account_groups};
@@ -56,6 +56,10 @@ pub struct StoredObject {
 pub trait Objects {
     /// Returns an object, if it exists. Nodes have no namespace.
     fn find(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<StoredObject>;
+
+    /// Returns the revision of an object's last change, if the object exists. It must cost little:
+    /// validation compares it before it reads the object.
+    fn revision(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<u64>;
 
     /// Records that the token in a secret was used today.
     fn used(&self, namespace: &str, secret: &str);
@@ -117,9 +121,22 @@ pub struct AccountTokens {
 /// The claims of a token with a verified signature, and its user.
 #[derive(Debug)]
 enum Verified {
-    Bound { claims: Claims, user: Arc<User> },
-    Legacy { claims: LegacyClaims, user: Arc<User> },
+    Bound {
+        claims: Box<Claims>,
+        user: Arc<User>,
+        /// The revisions of the objects of the token when they were last found valid, and none of
+        /// them was being deleted. While they are the same, the objects are not read again: the pod
+        /// of a token may be large.
+        valid_at: Mutex<Option<Revisions>>,
+    },
+    Legacy {
+        claims: LegacyClaims,
+        user: Arc<User>,
+    },
 }
+
+/// The revisions of a token's service account, and of the object that the token is bound to.
+type Revisions = [Option<u64>; 2];
 
 impl AccountTokens {
     /// Accepts tokens that one of `keys` signed for one of `issuers`. `audiences` are those of the
@@ -156,7 +173,7 @@ impl AccountTokens {
     ) -> Result<Option<Authenticated>, Error> {
         let Some(verified) = self.verified(token)? else { return Ok(None) };
         let (own, user) = match &*verified {
-            Verified::Bound { claims, user } if !claims.audiences.is_empty() => {
+            Verified::Bound { claims, user, .. } if !claims.audiences.is_empty() => {
                 (&claims.audiences, user)
             }
             Verified::Bound { user, .. } | Verified::Legacy { user, .. } => (&self.audiences, user),
@@ -171,7 +188,9 @@ impl AccountTokens {
             )));
         }
         let validated = match &*verified {
-            Verified::Bound { claims, .. } => self.check(claims, now_seconds, objects),
+            Verified::Bound { claims, valid_at, .. } => {
+                self.check(claims, valid_at, now_seconds, objects)
+            }
             Verified::Legacy { claims, .. } => {
                 self.check_legacy(claims, token, now_seconds, objects).map(|()| None)
             }
@@ -184,10 +203,17 @@ impl AccountTokens {
     fn check(
         &self,
         claims: &Claims,
+        valid_at: &Mutex<Option<Revisions>>,
         now: i64,
         objects: &dyn Objects,
     ) -> Result<Option<i64>, String> {
-        check(claims, now, objects)?;
+        check_time(claims, now)?;
+        // Read before the objects: a change in between is noticed at the next request.
+        let revisions = revisions(claims, objects);
+        if *valid_at.lock() != Some(revisions) {
+            let are_lasting = check_objects(claims, now, objects)?;
+            *valid_at.lock() = are_lasting.then_some(revisions);
+        }
         // As upstream, this counts only tokens with an extended lifetime.
         let Some(second) = claims.warn_after.filter(|second| *second != 0) else { return Ok(None) };
         let stale_seconds = (now > second).then(|| now - second);
@@ -267,7 +293,7 @@ impl AccountTokens {
         } else {
             let Some(claims) = Claims::read(&claims) else { return Ok(None) };
             let user = user(&claims.namespace, &claims.account, extra(&claims));
-            Verified::Bound { claims, user }
+            Verified::Bound { claims: Box::new(claims), user, valid_at: Mutex::default() }
         };
         let verified = Arc::new(verified);
         let mut cache = self.verified.write();
@@ -327,9 +353,9 @@ fn extra(claims: &Claims) -> Vec<(String, Vec<String>)> {
     extra
 }
 
-/// Checks that a token is valid at the current time and that the objects that it is bound to exist.
-fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String> {
-    let leeway = i64::try_from(LEEWAY.as_secs()).unwrap_or(0);
+/// Checks that a token is valid at the current time.
+fn check_time(claims: &Claims, now: i64) -> Result<(), String> {
+    let leeway = leeway();
     if claims.not_before.is_some_and(|second| now + leeway < second) {
         return Err("service account token is not valid yet".to_owned());
     }
@@ -339,8 +365,41 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
     if claims.issued.is_some_and(|second| now + leeway < second) {
         return Err("service account token is issued in the future".to_owned());
     }
+    Ok(())
+}
+
+fn leeway() -> i64 {
+    i64::try_from(LEEWAY.as_secs()).unwrap_or(0)
+}
+
+/// The object that a token is bound to besides its account: its kind, its namespace, its reference,
+/// and upstream's words for it.
+fn bound(claims: &Claims) -> Option<(StoredKind, &str, &Reference, [&'static str; 2])> {
+    let namespace = &*claims.namespace;
+    match &claims.binding {
+        Binding::Account => None,
+        Binding::Pod { pod, .. } => Some((StoredKind::Pod, namespace, pod, ["pod", "pod ref"])),
+        Binding::Secret(secret) => {
+            Some((StoredKind::Secret, namespace, secret, ["secret", "secret ref"]))
+        }
+        Binding::Node(node) => Some((StoredKind::Node, "", node, ["node", "node ref"])),
+    }
+}
+
+fn revisions(claims: &Claims, objects: &dyn Objects) -> Revisions {
+    let account = (StoredKind::ServiceAccount, &*claims.namespace, &claims.account);
+    let bound = bound(claims).map(|(kind, namespace, reference, _)| (kind, namespace, reference));
+    [Some(account), bound].map(|object| {
+        let (kind, namespace, reference) = object?;
+        objects.revision(kind, namespace, &reference.name)
+    })
+}
+
+/// Checks that the account and the object that a token is bound to exist. Returns whether the result
+/// lasts until one of them changes: a deletion in progress invalidates the token some time later.
+fn check_objects(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<bool, String> {
     let (namespace, account) = (&claims.namespace, &claims.account);
-    let gone = |object: &StoredObject| object.deleted.is_some_and(|second| second < now - leeway);
+    let gone = |object: &StoredObject| object.deleted.is_some_and(|at| at < now - leeway());
     let found = objects.find(StoredKind::ServiceAccount, namespace, &account.name);
     let found =
         found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
@@ -351,13 +410,9 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
     if gone(&found) {
         return Err(format!("service account {namespace}/{} has been deleted", account.name));
     }
-    let (kind, namespace, reference, title, what) = match &claims.binding {
-        Binding::Account => return Ok(()),
-        Binding::Pod { pod, .. } => (StoredKind::Pod, &**namespace, pod, "pod", "pod ref"),
-        Binding::Secret(secret) => {
-            (StoredKind::Secret, &**namespace, secret, "secret", "secret ref")
-        }
-        Binding::Node(node) => (StoredKind::Node, "", node, "node", "node ref"),
+    let is_lasting = found.deleted.is_none();
+    let Some((kind, namespace, reference, [title, what])) = bound(claims) else {
+        return Ok(is_lasting);
     };
     let invalidated = || "service account token has been invalidated".to_owned();
     let found = objects.find(kind, namespace, &reference.name).ok_or_else(invalidated)?;
@@ -367,7 +422,7 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
             "{title} UID ({found}) does not match service account {what} claim ({claimed})"
         ));
     }
-    if gone(&found) { Err(invalidated()) } else { Ok(()) }
+    if gone(&found) { Err(invalidated()) } else { Ok(is_lasting && found.deleted.is_none()) }
 }
 
 /// True if a secret's label has today or, because servers' clocks differ, tomorrow as the day of

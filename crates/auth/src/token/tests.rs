@@ -1,3 +1,5 @@
+use std::cell::Cell;
+
 use super::*;
 use crate::Error;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
@@ -30,6 +32,30 @@ impl Objects for World {
             is_invalidated,
             ..StoredObject::default()
         })
+    }
+
+    fn revision(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<u64> {
+        self.find(kind, namespace, name).map(|_| 1)
+    }
+
+    fn used(&self, _: &str, _: &str) {}
+}
+
+/// A world whose objects have all changed at a revision, and how many objects were read.
+struct Counted<'a> {
+    world: &'a World,
+    revision: u64,
+    reads: Cell<usize>,
+}
+
+impl Objects for Counted<'_> {
+    fn find(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<StoredObject> {
+        self.reads.set(self.reads.get() + 1);
+        self.world.find(kind, namespace, name)
+    }
+
+    fn revision(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<u64> {
+        self.world.find(kind, namespace, name).map(|_| self.revision)
     }
 
     fn used(&self, _: &str, _: &str) {}
@@ -116,6 +142,37 @@ fn a_token_is_invalid_after_its_bound_object_is_deleted() {
     check(Binding::Secret(reference("x")), &without(StoredKind::Secret), 1000, "api", invalidated);
     check(Binding::Node(reference("x")), &WHOLE, 1000, "api", Ok(()));
     check(Binding::Node(reference("x")), &without(StoredKind::Node), 1000, "api", invalidated);
+}
+
+/// The objects of a token are read when one of them has changed, and not at each request.
+#[test]
+fn the_objects_of_a_token_are_read_after_a_change() {
+    let (issuer, tokens) = issuer();
+    let token = issuer.sign(&claims(Binding::Pod { pod: reference("x"), node: None })).unwrap();
+    let reads = |world: &World, revision| {
+        let objects = Counted { world, revision, reads: Cell::default() };
+        let found = tokens.authenticate(&token, &texts(&["api"]), 1_000, &objects);
+        (found.is_ok_and(|user| user.is_some()), objects.reads.get())
+    };
+    let deleting = World { deleted: Some(1_000), ..WHOLE };
+    let other = World { uid: "2", ..WHOLE };
+    let without = World { without: Some(StoredKind::Pod), ..WHOLE };
+    let steps = [
+        (&WHOLE, 1, (true, 2)),
+        (&WHOLE, 1, (true, 0)),
+        (&WHOLE, 2, (true, 2)),
+        (&without, 2, (false, 2)),
+        (&WHOLE, 2, (true, 0)),
+        (&deleting, 3, (true, 2)),
+        (&deleting, 3, (true, 2)),
+        (&other, 4, (false, 1)),
+        (&other, 4, (false, 1)),
+        (&WHOLE, 5, (true, 2)),
+        (&WHOLE, 5, (true, 0)),
+    ];
+    for (at, (world, revision, expected)) in steps.into_iter().enumerate() {
+        assert_eq!(reads(world, revision), expected, "step {at}");
+    }
 }
 
 #[test]

@@ -127,7 +127,8 @@ impl Topics {
             }
             let from = self.next;
             if self.is_empty() {
-                let changes = (state.end() - std::mem::replace(&mut self.next, state.end())) as usize;
+                let changes =
+                    (state.end() - std::mem::replace(&mut self.next, state.end())) as usize;
                 return Appended { changes, ..Appended::default() };
             }
             let new = state.log.range((from - state.first) as usize..);

@@ -156,9 +156,6 @@ impl External {
             return Ok(None);
         }
         let key = self.cache_key(token, audiences);
-        if let Some(found) = self.verified.get(&key) {
-            return Ok(Some(found));
-        }
         let mut refusal = None;
         match of_a_provider(&providers, token, now).await {
             Some(Ok(user)) => {
@@ -179,6 +176,14 @@ impl External {
             }
         }
         refusal.map_or(Ok(None), |why| Err(Error::External(why)))
+    }
+
+    /// The user of a provider's token that was verified a short time ago.
+    pub(super) fn cached(&self, token: &str, audiences: &[String]) -> Option<Authenticated> {
+        if self.providers.load().is_empty() {
+            return None;
+        }
+        self.verified.get(&self.cache_key(token, audiences))
     }
 
     /// The keyed hash of a token and its requested audiences.

@@ -11,8 +11,8 @@ use pintle_auth::token::{
 use pintle_auth::{Error, User};
 use pintle_controllers::legacy_tokens::Uses;
 use pintle_meta::{GroupVersionResource, object, time};
-use pintle_registry::Registry;
 use pintle_registry::request::Now;
+use pintle_registry::{Object, Registry};
 use pintle_value::{Str, Value};
 
 use super::external::External;
@@ -46,6 +46,12 @@ impl Tokens {
         now: Now,
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
+        // These were refused by this server's own authenticators when they were verified.
+        if let Some(external) = &self.external
+            && let Some(found) = external.cached(token, audiences)
+        {
+            return Ok(found);
+        }
         let refusal = match self.own(token, audiences, now, registry) {
             Ok(found) => return Ok(found),
             Err(why) => why,
@@ -103,9 +109,7 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// The object's tree, if it exists. An object that cannot be decoded counts as missing, so its
-    /// tokens are invalid.
-    pub(crate) fn tree(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<Value> {
+    fn object(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let resource = match kind {
             StoredKind::ServiceAccount => "serviceaccounts",
             StoredKind::Pod => "pods",
@@ -113,7 +117,13 @@ impl Stored<'_> {
             StoredKind::Node => "nodes",
         };
         let resource = self.registry.resource(&GroupVersionResource::new("", "v1", resource))?;
-        let read = self.registry.peek(&resource, namespace, name)?.tree();
+        self.registry.peek(&resource, namespace, name)
+    }
+
+    /// The object's tree, if it exists. An object that cannot be decoded counts as missing, so its
+    /// tokens are invalid.
+    pub(crate) fn tree(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<Value> {
+        let read = self.object(kind, namespace, name)?.tree();
         read.inspect_err(|why| {
             tracing::error!("cannot read a stored object, so its tokens are invalid: {why}")
         })
@@ -138,6 +148,10 @@ impl Objects for Stored<'_> {
             last_used: if is_secret { label(LEGACY_LAST_USED).into() } else { Str::default() },
             secrets: secrets.iter().filter_map(|one| Some(one.str_at(&["name"])?.into())).collect(),
         })
+    }
+
+    fn revision(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<u64> {
+        Some(self.object(kind, namespace, name)?.revision.0)
     }
 
     fn used(&self, namespace: &str, secret: &str) {
