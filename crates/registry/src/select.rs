@@ -92,7 +92,7 @@ impl Selection {
         };
         if let Some(test) = equal(|field| matches!(field, Field::Name)) {
             match (self.resource.namespaced(), namespace.is_empty()) {
-                (true, true) => {}
+                (true, true) => return Scope::Name(test.wanted.clone()),
                 (true, false) => return Scope::Item(format!("{namespace}/{}", test.wanted).into()),
                 (false, _) => return Scope::Item(test.wanted.as_str().into()),
             }

@@ -147,8 +147,9 @@ enum Followed {
     Write(u8, bool),
     Trim(u64),
     Dispatch,
-    /// Opens a watch of a namespace, or of an item in it, from a number of revisions ago.
-    Open(u8, Option<u8>, u64),
+    /// Opens a watch of a namespace, of a name, of both or of everything, from a number of revisions
+    /// ago.
+    Open(Option<u8>, Option<u8>, u64),
     /// Lets one of the watches read.
     Read(usize),
     /// Closes one of the watches.
@@ -160,7 +161,7 @@ fn followed() -> impl Strategy<Value = Followed> {
         8 => (0u8..12, any::<bool>()).prop_map(|(item, delete)| Followed::Write(item, delete)),
         1 => (0u64..20).prop_map(Followed::Trim),
         3 => Just(Followed::Dispatch),
-        3 => (0u8..3, prop::option::of(0u8..12), 0u64..10)
+        3 => (prop::option::of(0u8..3), prop::option::of(0u8..12), 0u64..10)
             .prop_map(|(namespace, item, back)| Followed::Open(namespace, item, back)),
         4 => any::<usize>().prop_map(Followed::Read),
         1 => any::<usize>().prop_map(Followed::Close),
@@ -170,7 +171,7 @@ fn followed() -> impl Strategy<Value = Followed> {
 /// A watch of a scope, and the revisions that it has read.
 struct Follow {
     cursor: ScopedCursor,
-    prefix: String,
+    scope: Scope,
     begin: u64,
     read: Vec<u64>,
     lagged: bool,
@@ -179,7 +180,14 @@ struct Follow {
 impl Follow {
     /// Whether an item is in the scope.
     fn concerns(&self, item: &str) -> bool {
-        item == self.prefix || self.prefix.ends_with('/') && item.starts_with(&self.prefix)
+        let (namespace, name) = item.split_once('/').expect("all items have a namespace");
+        match &self.scope {
+            Scope::Collection => true,
+            Scope::Namespace(wanted) => namespace == wanted,
+            Scope::Name(wanted) => name == wanted,
+            Scope::Item(wanted) => item == &**wanted,
+            Scope::Field { .. } => unreachable!("no watch is opened for a field"),
+        }
     }
 
     fn read(&mut self) {
@@ -221,18 +229,16 @@ proptest! {
                 Followed::Open(namespace, item, back) => {
                     let begin = model.head().saturating_sub(back).max(model.floor);
                     let cursor = Cursor::after(collection.clone(), Revision(begin)).expect("the log has it");
-                    let (scope, prefix) = match item {
-                        Some(item) => {
-                            let item = format!("ns{namespace}/x{item}");
-                            (Scope::Item(item.as_str().into()), item)
-                        }
-                        None => {
-                            let namespace = format!("ns{namespace}");
-                            (Scope::Namespace(namespace.as_str().into()), namespace + "/")
-                        }
+                    let namespace = namespace.map(|namespace| format!("ns{namespace}"));
+                    let name = item.map(|item| format!("x{item}"));
+                    let scope = match (namespace, name) {
+                        (Some(namespace), Some(name)) => Scope::Item(format!("{namespace}/{name}").into()),
+                        (Some(namespace), None) => Scope::Namespace(namespace.as_str().into()),
+                        (None, Some(name)) => Scope::Name(name.as_str().into()),
+                        (None, None) => Scope::Collection,
                     };
-                    let cursor = ScopedCursor::new(cursor, scope);
-                    follows.push(Follow { cursor, prefix, begin, read: vec![], lagged: false });
+                    let cursor = ScopedCursor::new(cursor, scope.clone());
+                    follows.push(Follow { cursor, scope, begin, read: vec![], lagged: false });
                 }
                 Followed::Read(at) => one(at).into_iter().for_each(|at| follows[at].read()),
                 Followed::Close(at) => _ = one(at).map(|at| follows.swap_remove(at)),

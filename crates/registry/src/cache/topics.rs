@@ -34,6 +34,8 @@ pub(crate) enum Scope {
     Collection,
     /// Changes of objects in a namespace.
     Namespace(Str),
+    /// Changes of the objects with this name, in all namespaces.
+    Name(Str),
     /// Changes of the object with this key, `namespace/name` or `name`.
     Item(Arc<str>),
     /// Changes of objects that have a value in a selectable field before or after the change.
@@ -83,6 +85,7 @@ pub(super) struct Topics {
     /// The number of watches that read the log itself.
     pub(super) of_collection: usize,
     namespaces: HashMap<Str, Arc<Topic>>,
+    names: HashMap<Str, Arc<Topic>>,
     items: HashMap<Arc<str>, Arc<Topic>>,
     fields: Vec<FieldTopics>,
 }
@@ -156,6 +159,7 @@ impl Topics {
     fn concerned(&self, change: &Change, visit: &mut impl FnMut(&Arc<Topic>)) {
         let object = &change.object;
         self.namespaces.get(object.namespace()).into_iter().for_each(&mut *visit);
+        self.names.get(object.name()).into_iter().for_each(&mut *visit);
         self.items.get(&object.item).into_iter().for_each(&mut *visit);
         for field in &self.fields {
             let states = [Some(object), change.previous.as_ref()];
@@ -164,13 +168,17 @@ impl Topics {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.namespaces.is_empty() && self.items.is_empty() && self.fields.is_empty()
+        self.namespaces.is_empty()
+            && self.names.is_empty()
+            && self.items.is_empty()
+            && self.fields.is_empty()
     }
 
     /// Calls `visit` with every topic.
     fn each(&self, visit: impl FnMut(&Arc<Topic>)) {
         let of_fields = self.fields.iter().flat_map(|field| field.by_value.values());
-        self.namespaces.values().chain(self.items.values()).chain(of_fields).for_each(visit);
+        let by_key = self.namespaces.values().chain(self.names.values()).chain(self.items.values());
+        by_key.chain(of_fields).for_each(visit);
     }
 
     /// Returns the topic of a scope, after creating it if there is none; `None` for the collection
@@ -182,6 +190,7 @@ impl Topics {
                 return None;
             }
             Scope::Namespace(namespace) => self.namespaces.entry(namespace.clone()).or_default(),
+            Scope::Name(name) => self.names.entry(name.clone()).or_default(),
             Scope::Item(item) => self.items.entry(item.clone()).or_default(),
             Scope::Field { resource, position, value } => {
                 let of_field = self.fields.iter().position(|field| field.is(resource, *position));
@@ -210,6 +219,7 @@ impl Topics {
         match scope {
             Scope::Collection => {}
             Scope::Namespace(namespace) => _ = self.namespaces.remove(namespace),
+            Scope::Name(name) => _ = self.names.remove(name),
             Scope::Item(item) => _ = self.items.remove(item),
             Scope::Field { resource, position, value } => {
                 if let Some(at) = self.fields.iter().position(|f| f.is(resource, *position)) {
