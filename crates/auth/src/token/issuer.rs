@@ -256,6 +256,11 @@ impl AccountTokens {
         Ok(())
     }
 
+    /// Whether a token's signature was verified some time ago.
+    pub fn has_verified(&self, token: &str) -> bool {
+        self.verified.read().contains_key(token)
+    }
+
     /// Verifies a token's signature, or takes the result from the cache.
     fn verified(&self, token: &str) -> Result<Option<Arc<Verified>>, Error> {
         let began = Instant::now();

@@ -46,8 +46,9 @@ impl Tokens {
         now: Now,
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
-        // These were refused by this server's own authenticators when they were verified.
+        // This server's own authenticators refused these when they were verified.
         if let Some(external) = &self.external
+            && !self.accounts.has_verified(token)
             && let Some(found) = external.cached(token, audiences)
         {
             return Ok(found);
