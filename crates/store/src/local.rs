@@ -99,7 +99,7 @@ impl Store for Local {
             let permit = permit.map_err(|_| self.shared.stopped())?;
             let (reply, answer) = oneshot::channel();
             let queued = QueuedGroup { group, writer: Writer { reply, _permit: permit } };
-            if let Some(queued) = commit_alone(&self.committer, &self.jobs, queued) {
+            if let Some(queued) = commit_alone(&self.committer, &self.jobs, queued, kib) {
                 let _ = self.jobs.send(Job::Write(queued)); // dropped if the thread ended
             }
             answer.await.unwrap_or_else(|_| Err(self.shared.stopped()))

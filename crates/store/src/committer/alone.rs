@@ -2,7 +2,7 @@
 //!
 //! With one writer at a time, waking the committer's thread and then the writer's would take longer
 //! than the commit. The writer's thread serves connections, so this is done only while commits are
-//! quick, and by one thread at a time.
+//! quick, for small groups, and by one thread at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -17,13 +17,20 @@ use crate::compaction::State;
 /// thread serves wait for it.
 const COMMIT_MAX: Duration = Duration::from_micros(500);
 
-/// Commits a group on this thread. Returns the group, to be queued, if other writers are at work
-/// or the medium is slow.
+/// The most bytes of values that a writer commits on its own thread, in KiB.
+const GROUP_KIB_MAX: u32 = 64;
+
+/// Commits a group of `kib` KiB on this thread. Returns the group, to be queued, if it is large,
+/// if other writers are at work, or if the medium is slow.
 pub(crate) fn commit_alone(
     committer: &Mutex<Committer>,
     jobs: &Sender<Job>,
     queued: QueuedGroup,
+    kib: u32,
 ) -> Option<QueuedGroup> {
+    if kib > GROUP_KIB_MAX {
+        return Some(queued);
+    }
     let Some(mut committer) = committer.try_lock() else { return Some(queued) };
     if !committer.serves_alone() {
         return Some(queued);

@@ -63,14 +63,15 @@ impl Follower for Threads {
     }
 }
 
-/// Makes commits of one writer, each of which takes `time`; returns their threads.
-async fn threads_of_commits(time: Duration) -> Vec<ThreadId> {
+/// Makes commits of one writer, each of which has `bytes` bytes and takes `time`; returns their
+/// threads.
+async fn threads_of_commits(bytes: usize, time: Duration) -> Vec<ThreadId> {
     let medium = Arc::new(MemoryEngine::default());
     let store = LocalOpening::of(Paced { medium, time }, u64::MAX).unwrap().read().unwrap();
     let threads = Arc::new(Threads::default());
     store.follow(threads.clone()).await.unwrap();
     for n in 0..50 {
-        store.commit_one(create(&n.to_string(), "x")).await.unwrap();
+        store.commit_one(create(&n.to_string(), &"x".repeat(bytes))).await.unwrap();
     }
     let threads = threads.0.lock();
     assert_eq!(threads.len(), 50);
@@ -79,11 +80,14 @@ async fn threads_of_commits(time: Duration) -> Vec<ThreadId> {
 
 #[tokio::test]
 async fn a_lone_writer_commits_on_its_own_thread_while_the_medium_is_quick() {
-    let quick = threads_of_commits(Duration::ZERO).await;
-    assert!(quick.contains(&thread::current().id()));
-    let slow = threads_of_commits(Duration::from_millis(1)).await;
-    assert_eq!(slow[0], thread::current().id(), "nothing is known of the medium yet");
-    assert!(!slow[1..].contains(&thread::current().id()), "its connections would wait");
+    let own = thread::current().id();
+    let quick = threads_of_commits(1, Duration::ZERO).await;
+    assert!(quick.contains(&own));
+    let slow = threads_of_commits(1, Duration::from_millis(1)).await;
+    assert_eq!(slow[0], own, "nothing is known of the medium yet");
+    assert!(!slow[1..].contains(&own), "its connections would wait");
+    let large = threads_of_commits(100_000, Duration::ZERO).await;
+    assert!(!large.contains(&own), "a large group takes a while");
 }
 
 /// The commit that exceeds the bound on history is the last one: it wakes the committer's thread.
