@@ -59,7 +59,7 @@ const WORK: [Work; 4] = [
     Work { name: "scripts", server: "", client: &["apiscript", "scripts"], weight: 200 },
 ];
 
-/// How long a server may take to write the kubeconfig, and to stop.
+/// How long a server may take to write the kubeconfig.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The profile of an architecture for this release of rustc.
@@ -101,7 +101,11 @@ pub(crate) fn make() -> Result<()> {
     let flags = format!(" -Cprofile-generate={}", directory.join("counts").display());
     let program = program::compile(&sources, &flags, &directory)?;
     let cargo = ["build", "--locked", "-p", "pintle-bench", "-p", "apiscript"];
-    let built = Command::new(env!("CARGO")).args(cargo).current_dir(&sources.root).status()?;
+    let built = Command::new(env!("CARGO"))
+        .args(cargo)
+        .current_dir(&sources.root)
+        .env("CARGO_TARGET_DIR", sources.root.join("target"))
+        .status()?;
     ensure!(built.success(), "the clients are not built");
     eprintln!("2/3: measuring");
     let mut inputs = Vec::new();

@@ -1,52 +1,20 @@
 //! A writer that is alone commits on its own thread, unless the medium is slow.
 
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::faults::{End, Faulty};
 use super::*;
 use crate::conformance::CommitOne as _;
-use crate::engine::{Batch, Engine, Failure, MemoryEngine, Moved, Visitor};
+use crate::engine::{Engine as _, MemoryEngine};
 
-/// A medium in memory whose commits take some time.
-struct Paced {
-    medium: Arc<MemoryEngine>,
-    time: Duration,
-}
-
-impl Engine for Paced {
-    fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
-        let end = Instant::now() + self.time;
-        while Instant::now() < end {
-            std::hint::spin_loop();
-        }
-        self.medium.commit(batch)
-    }
-
-    fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {
-        self.medium.read(revision)
-    }
-
-    fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
-        self.medium.scan(after, visitor)
-    }
-
-    fn scan_stored(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
-        self.medium.scan_stored(after, visitor)
-    }
-
-    fn floor(&self) -> Result<Revision, Failure> {
-        self.medium.floor()
-    }
-
-    fn trim(&self, _: u64) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn reopen(&self) -> Result<(), Failure> {
-        Ok(())
-    }
+/// A medium in memory that never fails and whose commits take some time.
+fn taking(time: Duration, medium: &Arc<MemoryEngine>) -> Faulty {
+    let mut engine = Faulty::new(medium, u64::MAX, End::Refuse);
+    engine.time = time;
+    engine
 }
 
 /// A follower that records which thread each commit was on.
@@ -66,8 +34,8 @@ impl Follower for Threads {
 /// Makes commits of one writer, each of which has `bytes` bytes and takes `time`; returns their
 /// threads.
 async fn threads_of_commits(bytes: usize, time: Duration) -> Vec<ThreadId> {
-    let medium = Arc::new(MemoryEngine::default());
-    let store = LocalOpening::of(Paced { medium, time }, u64::MAX).unwrap().read().unwrap();
+    let engine = taking(time, &Arc::default());
+    let store = LocalOpening::of(engine, u64::MAX).unwrap().read().unwrap();
     let threads = Arc::new(Threads::default());
     store.follow(threads.clone()).await.unwrap();
     for n in 0..50 {
@@ -94,7 +62,7 @@ async fn a_lone_writer_commits_on_its_own_thread_while_the_medium_is_quick() {
 #[tokio::test]
 async fn the_history_of_a_lone_writer_is_compacted() {
     let medium = Arc::new(MemoryEngine::default());
-    let engine = Paced { medium: medium.clone(), time: Duration::ZERO };
+    let engine = taking(Duration::ZERO, &medium);
     let store = LocalOpening::of(engine, 1000).unwrap().read().unwrap();
     let mut head = store.commit_one(create("a", "0")).await.unwrap().revision;
     while store.floor() == Revision(0) {

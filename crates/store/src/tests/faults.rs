@@ -3,7 +3,7 @@
 //! after the medium recovered, and after a restart.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::storage::{Fault, Storage};
 use super::*;
@@ -13,7 +13,7 @@ use crate::engine::{Batch, DiskEngine, Engine, Failure, MemoryEngine, Moved, Vis
 
 /// How a medium behaves at the commit that fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+pub(super) enum End {
     /// It does nothing and reports the failure.
     Refuse,
     /// It commits everything and reports a failure.
@@ -22,24 +22,29 @@ enum End {
     Panic,
 }
 
-/// A medium that fails at one commit.
-struct Faulty {
+/// A medium that fails at one commit, and whose commits take some time.
+pub(super) struct Faulty {
     medium: Arc<MemoryEngine>,
     commits_left: AtomicU64,
     end: End,
     /// Whether it can be reopened.
     is_well: Arc<AtomicBool>,
+    pub(super) time: Duration,
 }
 
 impl Faulty {
-    fn new(medium: &Arc<MemoryEngine>, commits_left: u64, end: End) -> Self {
+    pub(super) fn new(medium: &Arc<MemoryEngine>, commits_left: u64, end: End) -> Self {
         let (medium, commits_left) = (medium.clone(), AtomicU64::new(commits_left));
-        Self { medium, commits_left, end, is_well: Arc::default() }
+        Self { medium, commits_left, end, is_well: Arc::default(), time: Duration::ZERO }
     }
 }
 
 impl Engine for Faulty {
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
+        let end = Instant::now() + self.time;
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
         match self.commits_left.fetch_sub(1, Ordering::Relaxed) {
             0 => panic!("no commit follows a failed one before the medium is reopened"),
             1 => match self.end {
