@@ -61,6 +61,9 @@ pub trait Objects {
     /// validation compares it before it reads the object.
     fn revision(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<u64>;
 
+    /// Returns how often the history of revisions was lost: a revision may occur again after that.
+    fn resets(&self) -> u64;
+
     /// Records that the token in a secret was used today.
     fn used(&self, namespace: &str, secret: &str);
 }
@@ -135,8 +138,9 @@ enum Verified {
     },
 }
 
-/// The revisions of a token's service account, and of the object that the token is bound to.
-type Revisions = [Option<u64>; 2];
+/// How often the history was lost, and the revisions of a token's service account and of the object
+/// that the token is bound to.
+type Revisions = (u64, [Option<u64>; 2]);
 
 impl AccountTokens {
     /// Accepts tokens that one of `keys` signed for one of `issuers`. `audiences` are those of the
@@ -394,10 +398,11 @@ fn bound(claims: &Claims) -> Option<(StoredKind, &str, &Reference, [&'static str
 fn revisions(claims: &Claims, objects: &dyn Objects) -> Revisions {
     let account = (StoredKind::ServiceAccount, &*claims.namespace, &claims.account);
     let bound = bound(claims).map(|(kind, namespace, reference, _)| (kind, namespace, reference));
-    [Some(account), bound].map(|object| {
+    let of_objects = [Some(account), bound].map(|object| {
         let (kind, namespace, reference) = object?;
         objects.revision(kind, namespace, &reference.name)
-    })
+    });
+    (objects.resets(), of_objects)
 }
 
 /// Checks that the account and the object that a token is bound to exist. Returns whether the result

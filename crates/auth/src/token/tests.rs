@@ -38,12 +38,17 @@ impl Objects for World {
         self.find(kind, namespace, name).map(|_| 1)
     }
 
+    fn resets(&self) -> u64 {
+        0
+    }
+
     fn used(&self, _: &str, _: &str) {}
 }
 
 /// A world whose objects have all changed at a revision, and how many objects were read.
 struct Counted<'a> {
     world: &'a World,
+    resets: u64,
     revision: u64,
     reads: Cell<usize>,
 }
@@ -56,6 +61,10 @@ impl Objects for Counted<'_> {
 
     fn revision(&self, kind: StoredKind, namespace: &str, name: &str) -> Option<u64> {
         self.world.find(kind, namespace, name).map(|_| self.revision)
+    }
+
+    fn resets(&self) -> u64 {
+        self.resets
     }
 
     fn used(&self, _: &str, _: &str) {}
@@ -149,8 +158,8 @@ fn a_token_is_invalid_after_its_bound_object_is_deleted() {
 fn the_objects_of_a_token_are_read_after_a_change() {
     let (issuer, tokens) = issuer();
     let token = issuer.sign(&claims(Binding::Pod { pod: reference("x"), node: None })).unwrap();
-    let reads = |world: &World, revision| {
-        let objects = Counted { world, revision, reads: Cell::default() };
+    let reads = |world: &World, [resets, revision]: [u64; 2]| {
+        let objects = Counted { world, resets, revision, reads: Cell::default() };
         let found = tokens.authenticate(&token, &texts(&["api"]), 1_000, &objects);
         (found.is_ok_and(|user| user.is_some()), objects.reads.get())
     };
@@ -158,17 +167,19 @@ fn the_objects_of_a_token_are_read_after_a_change() {
     let other = World { uid: "2", ..WHOLE };
     let without = World { without: Some(StoredKind::Pod), ..WHOLE };
     let steps = [
-        (&WHOLE, 1, (true, 2)),
-        (&WHOLE, 1, (true, 0)),
-        (&WHOLE, 2, (true, 2)),
-        (&without, 2, (false, 2)),
-        (&WHOLE, 2, (true, 0)),
-        (&deleting, 3, (true, 2)),
-        (&deleting, 3, (true, 2)),
-        (&other, 4, (false, 1)),
-        (&other, 4, (false, 1)),
-        (&WHOLE, 5, (true, 2)),
-        (&WHOLE, 5, (true, 0)),
+        (&WHOLE, [0, 1], (true, 2)),
+        (&WHOLE, [0, 1], (true, 0)),
+        (&WHOLE, [0, 2], (true, 2)),
+        (&without, [0, 2], (false, 2)),
+        (&WHOLE, [0, 2], (true, 0)),
+        (&deleting, [0, 3], (true, 2)),
+        (&deleting, [0, 3], (true, 2)),
+        (&other, [0, 4], (false, 1)),
+        (&other, [0, 4], (false, 1)),
+        (&WHOLE, [0, 5], (true, 2)),
+        (&WHOLE, [0, 5], (true, 0)),
+        (&WHOLE, [1, 5], (true, 2)),
+        (&other, [2, 5], (false, 1)),
     ];
     for (at, (world, revision, expected)) in steps.into_iter().enumerate() {
         assert_eq!(reads(world, revision), expected, "step {at}");

@@ -60,6 +60,14 @@ pub struct Head {
     pub revision: Revision,
 }
 
+impl Head {
+    /// Returns how often the history was lost. A revision identifies a state only while this is the
+    /// same: a database that was restored from a backup may use it again.
+    pub const fn resets(self) -> u64 {
+        self.resets
+    }
+}
+
 impl Cache {
     /// Makes an empty cache that will follow a store with this floor.
     pub(crate) fn new(floor: Revision, log_bytes_max: usize) -> Self {

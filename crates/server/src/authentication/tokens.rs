@@ -155,6 +155,10 @@ impl Objects for Stored<'_> {
         Some(self.object(kind, namespace, name)?.revision.0)
     }
 
+    fn resets(&self) -> u64 {
+        self.registry.head().resets()
+    }
+
     fn used(&self, namespace: &str, secret: &str) {
         self.uses.into_iter().for_each(|uses| uses.note(namespace, secret));
     }
