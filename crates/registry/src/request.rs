@@ -125,7 +125,7 @@ pub struct Body {
 }
 
 /// The encodings of whole objects in bodies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// `application/json`
     Json,

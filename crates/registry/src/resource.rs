@@ -87,6 +87,11 @@ impl Resource {
         }
     }
 
+    /// Returns a number that no other definition has had since the start.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Reads the index (labels and selectable fields) out of an object of the stored form.
     pub(crate) fn index(&self, object: &Value) -> Index {
         let fields_id = self.fields_id;

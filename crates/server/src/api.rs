@@ -48,7 +48,7 @@ use crate::paths;
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::request_log::RequestLog;
-use crate::respond::{self, Response, add_warnings};
+use crate::respond::{self, Response, Runs, add_warnings};
 use crate::snapshots::Snapshots;
 use crate::target;
 use crate::token_issuer::TokenIssuer;
@@ -68,6 +68,8 @@ pub(crate) struct Api {
     pub(crate) encryption: Option<Arc<encryption::Current>>,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
+    /// Compressed parts of lists.
+    pub(crate) runs: Arc<Runs>,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     /// Priority and fairness; `None` where only [`Self::limits`] bounds the requests in flight.

@@ -34,7 +34,7 @@ pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 const PIECES_IN_A_ROW: u8 = 4;
 
 /// The end of compact JSON, as upstream writes it.
-const NEWLINE: &[u8] = b"\n";
+pub(crate) const NEWLINE: &[u8] = b"\n";
 
 /// A response's body.
 pub(crate) struct Body {
@@ -68,6 +68,12 @@ pub(crate) trait Pieces: Send {
     /// True if the next piece takes more work than copying, so that it is encoded on a separate
     /// thread. A piece that is only copied may be prepared here.
     fn takes_work(&mut self) -> bool;
+
+    /// The same bytes in gzip, in place of these pieces, if they are compressed better than one
+    /// after the other. Called before any piece is taken.
+    fn compressed(&mut self) -> Option<Box<dyn Pieces>> {
+        None
+    }
 }
 
 /// The backend broke off its response, or the rest of a response cannot be made. This server breaks
@@ -163,6 +169,11 @@ impl Body {
                 Self::new(Source::Pieces(Box::new(Framed { before, pieces, behind: None })))
             }
         }
+    }
+
+    /// A body of more than [`CHUNK_BYTES`] that is encoded while it is sent.
+    pub(crate) fn long(pieces: impl Pieces + 'static) -> Self {
+        Self::new(Source::Pieces(Box::new(pieces)))
     }
 
     /// A body that lasts as long as there are frames.

@@ -209,7 +209,7 @@ impl Call<'_> {
         negotiated: Negotiated,
     ) -> Result<Response, Status> {
         let began = Instant::now();
-        let response = respond::list(list, rendering, negotiated).await;
+        let response = respond::list(list, rendering, negotiated, &self.api.runs).await;
         self.timing.spent(encoding_layer(negotiated), began);
         response
     }

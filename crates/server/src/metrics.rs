@@ -43,6 +43,7 @@ use crate::authorization::{self, GraphMeasures};
 use crate::encryption;
 use crate::fairness::Fairness;
 use crate::limits::Limits;
+use crate::respond::Runs;
 use crate::snapshots::Snapshots;
 use crate::traces;
 use crate::webhooks::Webhooks;
@@ -127,6 +128,8 @@ pub(crate) struct Live<'a> {
     /// `None` where priority and fairness are off.
     pub(crate) fairness: Option<&'a Fairness>,
     pub(crate) snapshots: &'a Snapshots,
+    /// Compressed parts of lists.
+    pub(crate) runs: &'a Runs,
     /// `None` where no traces are exported.
     pub(crate) traces: Option<&'a traces::Measures>,
     /// The release that the server acts as.
@@ -236,6 +239,7 @@ impl Metrics {
         live.fairness.iter().for_each(|fairness| fairness::write(fairness, &mut page));
         snapshots::write(live.snapshots, &mut page);
         stored::write(live.registry, self.sources.etcd.is_some(), &mut page);
+        page.single(&f::COMPRESSED_BYTES, live.runs.bytes());
         if let Some(measures) = &self.sources.etcd {
             etcd::write(measures, &mut page);
         }

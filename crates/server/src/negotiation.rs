@@ -100,7 +100,7 @@ impl Negotiated {
 }
 
 /// How objects are transformed before they are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// Unchanged.
     Object,
@@ -129,7 +129,7 @@ impl Form {
 }
 
 /// The versions of `meta.k8s.io`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MetaVersion {
     V1,
     V1Beta1,

@@ -232,6 +232,7 @@ fn metrics_page(call: &Call<'_>) -> String {
         traces: api.traces.as_ref().map(|traces| &**traces.measures()),
         fairness: api.fairness.as_deref(),
         snapshots: &api.snapshots,
+        runs: &api.runs,
         version: api.settings.version,
     })
 }

@@ -27,11 +27,11 @@ use pintle_registry::request::Encoding;
 use pintle_value::{Value, cbor, json, yaml};
 
 pub(crate) use gzip::is_accepted as takes_gzip;
-pub(crate) use list::{Item, collection, list};
+pub(crate) use list::{Item, Runs, collection, list};
 pub(crate) use rendering::{Rendering, Shown};
 pub(crate) use warning::add_warnings;
 
-use crate::body::Body;
+use crate::body::{Body, Pieces};
 use crate::negotiation::{Form, Negotiated, media_type};
 
 /// A response.
@@ -184,7 +184,11 @@ pub(crate) fn compress(response: Response, request_headers: &HeaderMap) -> Respo
     let (mut head, body) = response.into_parts();
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     head.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
-    HttpResponse::from_parts(head, body.map_pieces(gzip::compress))
+    HttpResponse::from_parts(head, body.map_pieces(compressed))
+}
+
+fn compressed(mut pieces: Box<dyn Pieces>) -> Box<dyn Pieces> {
+    pieces.compressed().unwrap_or_else(|| gzip::compress(pieces))
 }
 
 /// Sets `Cache-Control: no-cache, private`, unless the response has the header.

@@ -51,6 +51,7 @@ use crate::pki::{
     self, CertificateProblem, Credentials, Pki, Signer, Wanted, make_private_directory,
     write_private,
 };
+use crate::respond::Runs;
 use crate::snapshots::{self, Snapshots};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
@@ -437,6 +438,7 @@ fn api(
         authorizer: authorization.authorizer(),
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
+        runs: Arc::new(Runs::new()),
         encryption: sources.encryption.clone(),
         metrics: Metrics::new(now().unix_seconds(), sources),
         limits: Limits::new(

@@ -30,7 +30,7 @@ pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Sta
     }
     let all = join_all(COMPONENTS.map(|component| status(call, component))).await;
     let items = all.into_iter().map(Item::Made).collect();
-    respond::collection(b"{}", items, &rendering, negotiated).await
+    respond::collection(b"{}", items, &rendering, negotiated, &call.api.runs).await
 }
 
 async fn status(call: &Call<'_>, (name, port): (&str, Option<u16>)) -> Bytes {

@@ -1,4 +1,7 @@
-//! Compresses long responses piece by piece.
+//! Compresses long responses piece by piece, or from fragments that were compressed before.
+
+mod checksum;
+mod fragment;
 
 use std::io::Write;
 
@@ -8,11 +11,16 @@ use flate2::write::GzEncoder;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
+pub(super) use fragment::{Chain, Deflater, Fragment};
+
 use crate::body::{CHUNK_BYTES, Pieces};
 use crate::header_text;
 
 /// Upstream's level: most of the compression for a small part of the work.
 const LEVEL: u32 = 1;
+
+/// A compressed piece is sent once it has this size.
+pub(super) const PIECE_BYTES: usize = CHUNK_BYTES / 2;
 
 /// True if the client accepts gzip.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
@@ -26,7 +34,7 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses pieces; each compressed piece but the last has at least 64 KiB.
+/// Compresses pieces; each compressed piece but the last has at least [`PIECE_BYTES`].
 pub(super) fn compress(pieces: Box<dyn Pieces>) -> Box<dyn Pieces> {
     Box::new(Compressed { pieces, encoder: Some(encoder()) })
 }
@@ -54,7 +62,7 @@ impl Pieces for Compressed {
                 Some(piece) => encoder.write_all(&piece).ok()?,
                 None => return self.encoder.take()?.finish().ok().map(Bytes::from),
             }
-            if encoder.get_ref().len() >= CHUNK_BYTES / 2 {
+            if encoder.get_ref().len() >= PIECE_BYTES {
                 return Some(std::mem::take(encoder.get_mut()).into());
             }
         }

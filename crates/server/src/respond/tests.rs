@@ -12,6 +12,9 @@ use pintle_registry::request::{
 use pintle_registry::{Options, Registry, Resource};
 
 use super::*;
+
+mod compressed;
+
 use crate::negotiation::{Form, MetaVersion};
 use crate::options::IncludeObject;
 
@@ -21,6 +24,8 @@ const JSON: Negotiated = Negotiated { encoding: Encoding::Json, pretty: false, f
 struct Cluster {
     registry: Registry,
     target: Target,
+    runs: Arc<Runs>,
+    context: Context,
 }
 
 impl Cluster {
@@ -56,7 +61,7 @@ impl Cluster {
             let options = WriteOptions::default();
             registry.create(&target, &body, &options, &context).await.unwrap();
         }
-        Self { registry, target }
+        Self { registry, target, runs: Arc::new(Runs::new()), context }
     }
 
     fn rendering(&self, form: Form, include: IncludeObject) -> Rendering {
@@ -67,7 +72,7 @@ impl Cluster {
 
     async fn list(&self, form: Form, include: IncludeObject, negotiated: Negotiated) -> Response {
         let found = self.registry.list(&self.target, &ListOptions::default()).await.unwrap();
-        list(found, &self.rendering(form, include), negotiated).await.unwrap()
+        list(found, &self.rendering(form, include), negotiated, &self.runs).await.unwrap()
     }
 
     async fn get(&self, form: Form) -> Result<Response, Status> {
@@ -324,7 +329,8 @@ async fn cached_table_rows_show_the_current_age() {
         let form = Form::Table(MetaVersion::V1);
         let rendering = Rendering { now, ..cluster.rendering(form, IncludeObject::None) };
         let items = found.objects.iter().cloned().map(Item::Stored).collect();
-        let table = text(collection(b"{}", items, &rendering, JSON).await.unwrap()).await;
+        let table = collection(b"{}", items, &rendering, JSON, &cluster.runs);
+        let table = text(table.await.unwrap()).await;
         let row = format!(r#""rows":[{{"cells":["a",1,"{age}"],"object":null}}]"#);
         assert!(table.contains(&row), "{table}");
     }

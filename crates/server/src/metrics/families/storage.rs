@@ -103,6 +103,8 @@ families! {
         "Writes that the embedded store committed together.");
     ENCODING_BYTES = gauge("pintle_encoding_cache_bytes", Alpha, &[],
         "Memory of the encodings of objects that are kept besides their JSON.");
+    COMPRESSED_BYTES = gauge("pintle_compressed_list_bytes", Alpha, &[],
+        "Memory of the compressed parts of lists that are kept.");
     STORE_WRITABLE = gauge("pintle_store_writable", Alpha, &[],
         "1 if the store accepts writes; 0 after a failure of its disk until the disk works again.");
 }
