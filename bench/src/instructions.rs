@@ -33,7 +33,7 @@ pub type Counts = BTreeMap<String, u64>;
 
 /// Counts the instructions of each sequence. The profiles of callgrind are moved to a folder, if
 /// one is given, under the names of the sequences.
-pub async fn measure(binary: &Path, profiles: Option<&Path>) -> Result<Counts> {
+pub async fn measure(binary: &Path, pod: Option<&Path>, profiles: Option<&Path>) -> Result<Counts> {
     let dir = tempfile::tempdir()?;
     let policy = dir.path().join("policy.yaml");
     std::fs::write(&policy, POLICY)?;
@@ -45,7 +45,7 @@ pub async fn measure(binary: &Path, profiles: Option<&Path>) -> Result<Counts> {
     let mut counts = Counts::new();
     for (prefix, flags) in [("", ""), ("with audit: ", &*audit)] {
         let server = Counted::start(binary, dir.path(), flags, profiles).await?;
-        for sample in [objects::config_map(), objects::pod(None)?] {
+        for sample in [objects::config_map(), objects::pod(pod)?] {
             server.measure_sample(prefix, &sample, &mut counts).await?;
         }
         server.running.stop().await?;

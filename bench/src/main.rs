@@ -106,7 +106,8 @@ async fn run_instructions(options: &Instructions) -> Result<ExitCode> {
     };
     let profiles = options.profiles.as_deref();
     profiles.map(std::fs::create_dir_all).transpose()?;
-    let counted = instructions::measure(&options.server_binary, profiles).await?;
+    let counted =
+        instructions::measure(&options.server_binary, options.pod.as_deref(), profiles).await?;
     let changes = instructions::Changes { recorded: &recorded, counted: &counted };
     write!(std::io::stdout(), "{changes}")?;
     if options.record {

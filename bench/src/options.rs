@@ -131,6 +131,9 @@ pub(crate) struct Instructions {
     /// The recorded counts
     #[arg(long, value_name = "FILE", default_value = "bench/instructions.json")]
     pub(crate) recorded: PathBuf,
+    /// Counts another pod than the default one
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub(crate) pod: Option<PathBuf>,
     /// The folder for callgrind's profiles of the sequences, to be read with callgrind_annotate
     #[arg(long, value_name = "FOLDER")]
     pub(crate) profiles: Option<PathBuf>,

@@ -6,6 +6,7 @@
 //!
 //! [`ConnectionLimits::handshake`]: crate::ConnectionLimits::handshake
 
+mod again;
 mod answer;
 mod files;
 mod http;
@@ -42,6 +43,7 @@ use crate::authentication::Peer;
 use crate::body::UpgradedSession;
 use crate::config::ConnectionLimits;
 use crate::tls::Tls;
+use again::polled_again;
 use answer::Answer;
 pub(crate) use files::within_files;
 use register::{Entry, Register};
@@ -83,7 +85,8 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, from)) => register.admit(from.ip(), |entry| {
-                connections.spawn(serve_connection(stream, entry, from.ip(), shared.clone()))
+                let served = serve_connection(stream, entry, from.ip(), shared.clone());
+                connections.spawn(polled_again(served))
             }),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");

@@ -397,9 +397,14 @@ fn options(config: &Config, store: Box<dyn Opening>, admission: Chain) -> Option
 /// The traces, if they are exported.
 fn traces(config: &Config, dialer: Dialer) -> Option<Traces> {
     let tracing = config.tracing.as_ref()?;
+    Some(Traces::new(tracing, dialer, identity::own_name(), seed()))
+}
+
+/// A random number, from which identifiers are made.
+fn seed() -> u64 {
     let mut seed = [0; 8];
     random(&mut seed);
-    Some(Traces::new(tracing, dialer, identity::own_name(), u64::from_le_bytes(seed)))
+    u64::from_le_bytes(seed)
 }
 
 fn api(
@@ -410,8 +415,6 @@ fn api(
     sources: Sources,
     address: SocketAddr,
 ) -> Arc<Api> {
-    let mut seed = [0; 8];
-    random(&mut seed);
     let of_file = tokens.external.as_ref().and_then(|external| external.anonymous().cloned());
     let anonymous =
         of_file.unwrap_or_else(|| Anonymous { enabled: config.anonymous_auth, paths: Vec::new() });
@@ -450,7 +453,7 @@ fn api(
         snapshots: Arc::new(Snapshots::new(config)),
         lifecycle: Lifecycle::new(),
         audit,
-        audit_ids: AuditIds::new(u64::from_le_bytes(seed)),
+        audit_ids: AuditIds::new(seed()),
         traces,
         settings: Settings {
             request_timeout: config.request_timeout,

@@ -102,9 +102,9 @@ families! {
     STORE_BATCHES = whole("pintle_store_commit_batch_writes", Alpha, &[], &BATCH_BOUNDS,
         "Writes that the embedded store committed together.");
     ENCODING_BYTES = gauge("pintle_encoding_cache_bytes", Alpha, &[],
-        "Memory of the encodings of objects that are kept besides their JSON.");
+        "Memory of the encodings of objects that are cached besides their JSON.");
     COMPRESSED_BYTES = gauge("pintle_compressed_list_bytes", Alpha, &[],
-        "Memory of the compressed parts of lists that are kept.");
+        "Memory of the compressed parts of lists that are cached.");
     STORE_WRITABLE = gauge("pintle_store_writable", Alpha, &[],
         "1 if the store accepts writes; 0 after a failure of its disk until the disk works again.");
 }

@@ -41,16 +41,16 @@ impl CompressedList {
         Some(Self { around, items, written: 0, writer, writing, runs, deflater: None, chain })
     }
 
-    /// Adds runs until the piece is full or no item is left, and returns true. With `only_kept`,
+    /// Adds runs until the piece is full or no item is left, and returns true. With `only_cached`,
     /// returns false at the first run that must be compressed.
-    fn fill(&mut self, only_kept: bool) -> bool {
+    fn fill(&mut self, only_cached: bool) -> bool {
         while self.written < self.items.len() && self.chain.len() < PIECE_BYTES {
             let rest = &self.items[self.written..];
             let end = self.written + self.runs.first_run(rest);
             let run = &self.items[self.written..end];
             match self.runs.get(self.writing, run) {
-                Some(kept) => self.chain.push(&kept),
-                None if only_kept => return false,
+                Some(cached) => self.chain.push(&cached),
+                None if only_cached => return false,
                 None => self.compress(end),
             }
             self.written = end;
@@ -73,7 +73,7 @@ impl CompressedList {
         match self.deflater.get_or_insert_with(Deflater::new).fragment(&plain) {
             Some(fragment) => {
                 self.chain.push(&fragment);
-                self.runs.keep(self.writing, run, &fragment);
+                self.runs.cache(self.writing, run, &fragment);
             }
             None => self.chain.store(&plain),
         }

@@ -21,19 +21,19 @@ use super::Item;
 use crate::negotiation::Form;
 use crate::respond::gzip::Fragment;
 
-/// The memory of all kept runs, in bytes.
-const KEPT_BYTES_MAX: u64 = 64 << 20;
-/// The expected number of kept runs, from which the cache's first tables are made.
-const KEPT_EXPECTED: usize = 64;
+/// The memory of all cached runs, in bytes.
+const CACHED_BYTES_MAX: u64 = 64 << 20;
+/// The expected number of cached runs, from which the cache's first tables are made.
+const CACHED_EXPECTED: usize = 64;
 /// The bytes of JSON after which a run may end, those after which it ends on average, and those
 /// after which it always ends.
 const RUN_BYTES_MIN: usize = 16 << 10;
 const RUN_BYTES_MEAN: u64 = 64 << 10;
 const RUN_BYTES_MAX: usize = 256 << 10;
 
-/// The compressed runs that are kept.
+/// The compressed runs that are cached.
 pub(crate) struct Runs {
-    kept: Cache<Run, Fragment, Weight>,
+    cached: Cache<Run, Fragment, Weight>,
     /// Chooses the objects behind which runs end. Clients cannot know the choice.
     ends: RandomState,
 }
@@ -49,14 +49,14 @@ pub(super) struct Writing {
     pub(super) begins: bool,
 }
 
-/// The key of a kept run.
+/// The key of a cached run.
 #[derive(Debug)]
 struct Run {
     writing: Writing,
     objects: Box<[Weak<Object>]>,
 }
 
-/// A run that may be kept.
+/// A run that may be cached.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     writing: Writing,
@@ -66,19 +66,19 @@ struct Wanted<'a> {
 impl Runs {
     /// No runs yet.
     pub(crate) fn new() -> Self {
-        let kept = Cache::with_weighter(KEPT_EXPECTED, KEPT_BYTES_MAX, Weight);
-        Self { kept, ends: RandomState::new() }
+        let cached = Cache::with_weighter(CACHED_EXPECTED, CACHED_BYTES_MAX, Weight);
+        Self { cached, ends: RandomState::new() }
     }
 
-    /// The memory of the kept runs in bytes.
+    /// The memory of the cached runs in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.kept.weight()
+        self.cached.weight()
     }
 
-    /// The number of kept runs.
+    /// The number of cached runs.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.kept.len()
+        self.cached.len()
     }
 
     /// The number of items in the run that these items begin with.
@@ -99,16 +99,16 @@ impl Runs {
         chosen * RUN_BYTES_MEAN < (item.size() as u64) << 32
     }
 
-    /// The compressed run, if it is kept.
+    /// The compressed run, if it is cached.
     pub(super) fn get(&self, writing: Writing, items: &[Item]) -> Option<Fragment> {
-        self.kept.get(&Wanted { writing, items })
+        self.cached.get(&Wanted { writing, items })
     }
 
-    /// Keeps a compressed run of stored objects, if there is room for it.
-    pub(super) fn keep(&self, writing: Writing, items: &[Item], fragment: &Fragment) {
+    /// Caches a compressed run of stored objects, if there is room for it.
+    pub(super) fn cache(&self, writing: Writing, items: &[Item], fragment: &Fragment) {
         let objects = items.iter().map(|item| item.stored().map(Arc::downgrade)).collect();
         if let Some(objects) = objects {
-            self.kept.insert(Run { writing, objects }, fragment.clone());
+            self.cached.insert(Run { writing, objects }, fragment.clone());
         }
     }
 }
@@ -149,7 +149,7 @@ impl Equivalent<Run> for Wanted<'_> {
     }
 }
 
-/// Counts the memory of kept runs.
+/// Counts the memory of cached runs.
 #[derive(Clone)]
 struct Weight;
 

@@ -47,7 +47,7 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn lists_of_kept_runs_have_the_same_bytes_as_plain_lists() {
+async fn lists_of_cached_runs_have_the_same_bytes_as_plain_lists() {
     let cluster = cluster().await;
     for form in FORMS {
         for encoding in ENCODINGS {
@@ -56,9 +56,9 @@ async fn lists_of_kept_runs_have_the_same_bytes_as_plain_lists() {
             let packed = cluster.packed(negotiated).await;
             assert!(unpacked(&packed) == plain, "{negotiated:?}");
             assert!(packed.len() < plain.len() / 5, "{negotiated:?}");
-            let kept = cluster.runs.len();
+            let cached = cluster.runs.len();
             assert!(cluster.packed(negotiated).await == packed, "{negotiated:?}");
-            assert_eq!(cluster.runs.len(), kept, "a kept run was compressed again");
+            assert_eq!(cluster.runs.len(), cached, "a cached run was compressed again");
         }
     }
 }
