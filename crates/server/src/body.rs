@@ -30,7 +30,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(34);
 /// full. It is also the size above which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// The number of pieces that a fast reader gets before other connections are polled.
+/// The number of pieces that a fast reader gets before its body yields. A connection over HTTP/1.1
+/// that yielded is polled once more at once, so it sends twice as many before others are polled.
 const PIECES_IN_A_ROW: u8 = 4;
 
 /// The end of compact JSON, as upstream writes it.
@@ -69,8 +70,8 @@ pub(crate) trait Pieces: Send {
     /// thread. A piece that is only copied may be prepared here.
     fn takes_work(&mut self) -> bool;
 
-    /// The same bytes in gzip, in place of these pieces, if they are compressed better than one
-    /// after the other. Called before any piece is taken.
+    /// The same bytes in gzip, if these pieces have a better way than to be compressed one after the
+    /// other. They are empty then. Called before any piece is taken.
     fn compressed(&mut self) -> Option<Box<dyn Pieces>> {
         None
     }

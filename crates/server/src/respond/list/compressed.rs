@@ -11,6 +11,10 @@ use super::{Item, ListPieces};
 use crate::body::Pieces;
 use crate::respond::gzip::{Chain, Deflater, PIECE_BYTES};
 
+/// A piece ends after so many bytes were compressed for it, however small they became: a few
+/// milliseconds of work.
+const COMPRESSED_AT_ONCE: usize = 1 << 20;
+
 /// The pieces of a list in gzip.
 pub(super) struct CompressedList {
     /// `None` when everything has been written.
@@ -41,17 +45,21 @@ impl CompressedList {
         Some(Self { around, items, written: 0, writer, writing, runs, deflater: None, chain })
     }
 
-    /// Adds runs until the piece is full or no item is left, and returns true. With `only_cached`,
+    /// Adds runs until the piece is full, much was compressed or no item is left; returns true. With `only_cached`,
     /// returns false at the first run that must be compressed.
     fn fill(&mut self, only_cached: bool) -> bool {
-        while self.written < self.items.len() && self.chain.len() < PIECE_BYTES {
+        let mut compressed = 0;
+        while self.written < self.items.len()
+            && self.chain.len() < PIECE_BYTES
+            && compressed < COMPRESSED_AT_ONCE
+        {
             let rest = &self.items[self.written..];
             let end = self.written + self.runs.first_run(rest);
             let run = &self.items[self.written..end];
             match self.runs.get(self.writing, run) {
                 Some(cached) => self.chain.push(&cached),
                 None if only_cached => return false,
-                None => self.compress(end),
+                None => compressed += self.compress(end),
             }
             self.written = end;
             self.writing.begins = false;
@@ -59,8 +67,8 @@ impl CompressedList {
         true
     }
 
-    /// Compresses the run up to an item.
-    fn compress(&mut self, end: usize) {
+    /// Compresses the run up to an item, and returns its length.
+    fn compress(&mut self, end: usize) -> usize {
         let run = &self.items[self.written..end];
         let between = self.around.as_ref().map_or(&b""[..], |around| around.between);
         let mut plain = Vec::with_capacity(run.iter().map(Item::size).sum::<usize>() + run.len());
@@ -77,6 +85,7 @@ impl CompressedList {
             }
             None => self.chain.store(&plain),
         }
+        plain.len()
     }
 }
 

@@ -66,7 +66,12 @@ struct Wanted<'a> {
 impl Runs {
     /// No runs yet.
     pub(crate) fn new() -> Self {
-        let cached = Cache::with_weighter(CACHED_EXPECTED, CACHED_BYTES_MAX, Weight);
+        Self::of(CACHED_BYTES_MAX)
+    }
+
+    /// No runs yet, and room for as many as take `bytes_max` bytes.
+    pub(crate) fn of(bytes_max: u64) -> Self {
+        let cached = Cache::with_weighter(CACHED_EXPECTED, bytes_max, Weight);
         Self { cached, ends: RandomState::new() }
     }
 

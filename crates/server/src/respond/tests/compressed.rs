@@ -81,6 +81,21 @@ async fn a_change_compresses_only_its_own_run_again() {
 }
 
 #[tokio::test]
+async fn cached_runs_take_no_more_memory_than_allowed() {
+    const BYTES_MAX: u64 = 400_000;
+    let cluster = Cluster { runs: Arc::new(Runs::of(BYTES_MAX)), ..cluster().await };
+    for form in FORMS {
+        for encoding in ENCODINGS {
+            let negotiated = Negotiated { encoding, pretty: false, form };
+            let packed = cluster.packed(negotiated).await;
+            assert!(unpacked(&packed) == cluster.plain(negotiated).await, "{negotiated:?}");
+            let bytes = cluster.runs.bytes();
+            assert!((1..=BYTES_MAX).contains(&bytes), "{bytes} bytes after {negotiated:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn tables_are_compressed_anew_for_their_ages() {
     let cluster = cluster().await;
     let table = Negotiated { form: Form::Table(MetaVersion::V1), ..JSON };
