@@ -45,8 +45,8 @@ impl CompressedList {
         Some(Self { around, items, written: 0, writer, writing, runs, deflater: None, chain })
     }
 
-    /// Adds runs until the piece is full, much was compressed or no item is left; returns true. With `only_cached`,
-    /// returns false at the first run that must be compressed.
+    /// Adds runs until the piece is full, much was compressed or no item is left, and returns true.
+    /// With `only_cached`, returns false at the first run that must be compressed.
     fn fill(&mut self, only_cached: bool) -> bool {
         let mut compressed = 0;
         while self.written < self.items.len()
