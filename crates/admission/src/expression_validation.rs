@@ -48,7 +48,7 @@ impl Admission for ExpressionValidation {
         }
         let known = KINDS.iter().find(|(resource, ..)| *resource == of.resource);
         let (Some((_, member, problems)), Some(new)) = (known, write.object) else { return };
-        if write.old.is_some_and(|old| old.get(member) == new.get(member)) {
+        if write.old().is_some_and(|old| old.get(member) == new.get(member)) {
             return;
         }
         for problem in problems(new) {

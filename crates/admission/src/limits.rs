@@ -88,7 +88,7 @@ fn limits_pod(write: &Attributes<'_>) -> bool {
 }
 
 fn is_terminating(write: &Attributes<'_>) -> bool {
-    write.old.is_some_and(object::is_terminating)
+    write.old().is_some_and(object::is_terminating)
 }
 
 impl Limit {

@@ -86,7 +86,7 @@ impl Matching {
     fn selects_object(&self, write: &Attributes<'_>) -> bool {
         let Some(selector) = &self.objects else { return false };
         let selected = |object: &Value| selector.matches_map(object::labels(object));
-        selector.is_everything() || [write.object, write.old].into_iter().flatten().any(selected)
+        selector.is_everything() || [write.object, write.old()].into_iter().flatten().any(selected)
     }
 
     fn selects_namespace(
@@ -176,7 +176,7 @@ pub(crate) fn is_namespace(resource: &Resource) -> bool {
 fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Result<Value, Status> {
     let labels = |object: &Value| object::labels(object).cloned().unwrap_or_default();
     if is_namespace(write.resource) {
-        return Ok(write.object.or(write.old).map(labels).unwrap_or_default().into());
+        return Ok(write.object.or(write.old()).map(labels).unwrap_or_default().into());
     }
     let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
     let namespace = namespaces.and_then(|all| registry.peek(&all, "", write.namespace));

@@ -60,9 +60,8 @@ impl Admission for JobValidation {
 
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_it = is_of(write, "batch", "jobs") && write.operation == Operation::Update;
-        let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
-            return Ok(Vec::new());
-        };
+        let objects = write.object.filter(|_| is_it).and_then(|new| Some((new, write.old()?)));
+        let Some((new, old)) = objects else { return Ok(Vec::new()) };
         let count = |job: &Value| job.at(&["spec", "parallelism"]).and_then(Value::as_int);
         if count(new) == count(old) {
             return Ok(Vec::new());

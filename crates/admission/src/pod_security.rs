@@ -110,7 +110,7 @@ impl PodSecurity {
             annotate(write, ENFORCED, || PRIVILEGED.to_string());
             return Ok(Vec::new());
         }
-        if write.old.is_some_and(|old| !is_significant(pod, old)) {
+        if write.old().is_some_and(|old| !is_significant(pod, old)) {
             return Ok(Vec::new());
         }
         self.report_invalid_labels(write, &errors, &write_labels);
@@ -239,7 +239,7 @@ impl PodSecurity {
             Policies::of(self.configuration.usual, label)
         };
         let (new, errors) = labelled(namespace);
-        let before = write.old.map(labelled);
+        let before = write.old().map(labelled);
         let known = before.as_ref().is_some_and(|(_, before)| *before == errors);
         let name = object::name(namespace);
         if !errors.is_empty() && !known {

@@ -103,7 +103,7 @@ impl<'a> SpecChange<'a> {
             && of.resource == "pods"
             && of.group.is_empty()
             && subresources.contains(&write.subresource);
-        let (new, old) = (write.object.filter(|_| is_pod_update)?, write.old?);
+        let (new, old) = (write.object.filter(|_| is_pod_update)?, write.old()?);
         let node_name = new.str_at(&["spec", "nodeName"]).filter(|name| !name.is_empty())?;
         // Each change of the spec increments the generation.
         (object::generation(new) != object::generation(old)).then_some(Self {

@@ -39,7 +39,7 @@ impl Admission for Priority {
         if !is_of(write, "", "pods") {
             return Ok(());
         }
-        match (write.operation, write.old) {
+        match (write.operation, write.old()) {
             (Operation::Create, _) => set_priority(write, pod, &self.classes.within("", registry)?),
             (Operation::Update, Some(old)) => {
                 restore_priority(pod, old);

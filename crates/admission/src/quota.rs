@@ -150,7 +150,7 @@ impl<'a> Charge<'a> {
         let resource = write.resource.group_resource();
         let held =
             |object: Option<&'a Value>| object.map(|object| (object, usage::of(&resource, object)));
-        let (new, old) = (held(write.object), held(write.old));
+        let (new, old) = (held(write.object), held(write.old()));
         let is_limited = write.subresource != "status"
             && (write.operation == Operation::Create
                 || write.subresource == "resize"

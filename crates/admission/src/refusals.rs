@@ -35,7 +35,7 @@ pub(crate) const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
     let Some(service) = write.object.filter(|_| is_of(write, "", "services")) else {
         return Ok(());
     };
-    match adds_external_addresses(service, write.old) {
+    match adds_external_addresses(service, write.old()) {
         true => {
             Err(forbidden(write, service, "Use of external IPs is denied by admission control"))
         }

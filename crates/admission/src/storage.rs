@@ -60,9 +60,9 @@ impl Admission for ClaimResize {
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_claim_update =
             is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;
-        let (Some(new), Some(old)) = (write.object.filter(|_| is_claim_update), write.old) else {
-            return Ok(Vec::new());
-        };
+        let objects = write.object.filter(|_| is_claim_update);
+        let objects = objects.and_then(|new| Some((new, write.old()?)));
+        let Some((new, old)) = objects else { return Ok(Vec::new()) };
         if size(new) <= size(old) {
             return Ok(Vec::new());
         }

@@ -299,7 +299,7 @@ impl Webhooks {
             Some(object) => Some(to_version(object, write, &one.resource).await?),
             None => None,
         };
-        let old = match write.old {
+        let old = match write.old() {
             Some(old) => Some(to_version(old, write, &one.resource).await?),
             None => None,
         };

@@ -44,7 +44,7 @@ pub(crate) struct Strategy {
     pub dependents_warning: Option<&'static str>,
     pub refuse_delete: fn(&str) -> Option<&'static str>,
     /// `None` if the kind has no graceful deletion.
-    pub graceful: Option<fn(&Value) -> GracePeriod>,
+    pub graceful: Option<Graceful>,
     pub deletion: Deletion,
     pub terminating: fn(&mut Value),
     pub held: fn(&Value) -> bool,
@@ -63,6 +63,15 @@ pub(crate) struct Strategy {
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// The subresources with behaviour of their own.
     pub parts: &'static [Part],
+}
+
+/// The graceful deletion of a kind.
+#[derive(Clone, Copy)]
+pub(crate) struct Graceful {
+    /// The default grace period of an object.
+    pub period: fn(&Value) -> GracePeriod,
+    /// The members besides `metadata` that decide it.
+    pub reads: Members,
 }
 
 /// The behaviour of a subresource, as a row of data. Functions get the whole new object, which
@@ -269,7 +278,11 @@ impl registry::Strategy for Strategy {
     }
 
     fn grace_period(&self, object: &Value) -> GracePeriod {
-        self.graceful.map_or(GracePeriod::None, |period| period(object))
+        self.graceful.map_or(GracePeriod::None, |graceful| (graceful.period)(object))
+    }
+
+    fn grace_period_members(&self) -> Members {
+        self.graceful.map_or(&[], |graceful| graceful.reads)
     }
 
     fn deletion(&self) -> Deletion {

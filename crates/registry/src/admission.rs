@@ -33,8 +33,7 @@ pub struct Attributes<'a> {
     /// The new object in its stored form, or a Scale, the object of an action, or the options of a
     /// connection; `None` in deletions and in [`Admission::mutate`].
     pub object: Option<&'a Value>,
-    /// The stored object, in updates and deletions.
-    pub old: Option<&'a Value>,
+    pub(crate) old: Option<&'a dyn Stored>,
     /// The user who writes.
     pub user: &'a User,
     /// The verb of the request; `None` for the server's own writes.
@@ -49,6 +48,31 @@ pub struct Attributes<'a> {
     pub dry_run: bool,
     /// The options of the request.
     pub options: Options<'a>,
+}
+
+impl<'a> Attributes<'a> {
+    /// Returns the stored object, in updates and deletions. A deletion decodes it at the first call,
+    /// so code that does not need it should not ask for it.
+    pub fn old(&self) -> Option<&'a Value> {
+        self.old.map(Stored::tree)
+    }
+
+    /// Whether there is a stored object: in updates and deletions.
+    pub const fn has_old(&self) -> bool {
+        self.old.is_some()
+    }
+}
+
+/// A stored object that can be asked for its tree.
+pub(crate) trait Stored: Sync {
+    /// Returns all of the object.
+    fn tree(&self) -> &Value;
+}
+
+impl Stored for Value {
+    fn tree(&self) -> &Value {
+        self
+    }
 }
 
 /// The options of a write, as the client gave them.

@@ -8,7 +8,11 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_store::{Kind, Record, Revision, Template, why_undecryptable};
-use pintle_value::{Str, Value, json};
+use pintle_value::{
+    Map, Str, Value,
+    json::{self, Reader},
+    token::Tokens as _,
+};
 
 use crate::encodings::Encodings;
 use crate::{Resource, ResourceDefinition, SelectableField};
@@ -240,6 +244,16 @@ impl Object {
         parse(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
     }
 
+    /// Decodes only `apiVersion`, `metadata` and the members at `paths` of the stored form.
+    ///
+    /// # Errors
+    /// If the bytes are not valid.
+    pub(crate) fn head(&self, paths: &[&[&str]]) -> Result<Head, Unreadable> {
+        self.check()?;
+        let text = json::text(self.json_bytes());
+        read_head(&mut Reader::of_valid(&text), paths).map_err(|why| self.unreadable(why))
+    }
+
     /// Checks that the bytes are valid before a caller hands them out. The result is remembered.
     ///
     /// # Errors
@@ -250,11 +264,6 @@ impl Object {
             self.is_readable.store(true, Ordering::Relaxed);
         }
         Ok(())
-    }
-
-    fn unreadable(&self, why: pintle_value::Error) -> Unreadable {
-        let why = why_undecryptable(&self.bytes).map_or_else(|| why.to_string(), str::to_owned);
-        Unreadable { item: self.item.clone(), revision: self.revision, why }
     }
 
     /// Returns an object with only type, name, namespace and resource version, in place of an
@@ -279,6 +288,23 @@ impl Object {
     pub fn excerpt(&self, paths: &[&[&str]]) -> Result<Value, Unreadable> {
         self.check()?; // `json::excerpt` skips the rest unchecked
         json::excerpt(self.json_bytes(), paths).map_err(|why| self.unreadable(why))
+    }
+
+    /// Iterates over the members of the metadata, as [`json::member_starts`] does.
+    ///
+    /// # Errors
+    /// If the bytes are not valid.
+    pub fn metadata(&self) -> Result<impl Iterator<Item = (&[u8], &[u8])>, Unreadable> {
+        self.check()?;
+        let mut members = json::member_starts(self.json_bytes());
+        let metadata = members.find(|(name, _)| *name == b"metadata");
+        Ok(json::member_starts(metadata.map_or(&[], |(_, metadata)| metadata)))
+    }
+
+    /// Returns the error of a value that cannot be decoded.
+    pub fn unreadable(&self, why: pintle_value::Error) -> Unreadable {
+        let why = why_undecryptable(&self.bytes).map_or_else(|| why.to_string(), str::to_owned);
+        Unreadable { item: self.item.clone(), revision: self.revision, why }
     }
 
     /// Whether the index was read already.
@@ -332,12 +358,61 @@ impl Object {
         Ok(self.index.get_or_init(|| index))
     }
 
+    /// Returns the index, to attach it to a write that changes nothing that selectors read.
+    pub(crate) fn shared_index(&self, resource: &Resource) -> Result<Arc<Index>, Unreadable> {
+        let index = self.index(resource)?;
+        Ok(self.index.get().cloned().unwrap_or_else(|| Arc::new(index.clone())))
+    }
+
     /// Decodes the members that selectors read.
     pub(crate) fn selectable(&self, fields: &[SelectableField]) -> Result<Value, Unreadable> {
         let mut paths = vec![vec!["metadata", "labels"]];
         paths.extend(fields.iter().flat_map(|field| field.value.reads()));
         self.excerpt(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
+}
+
+/// A part of an object's stored form.
+pub(crate) struct Head {
+    /// Its `apiVersion`, `metadata` and some other members.
+    pub(crate) tree: Value,
+    /// Where the metadata is in the object's JSON; empty if there is none.
+    pub(crate) metadata: Range<usize>,
+}
+
+/// See [`Object::head`].
+fn read_head(reader: &mut Reader<'_>, paths: &[&[&str]]) -> Result<Head, pintle_value::Error> {
+    let (mut tree, mut metadata) = (Map::new(), 0..0);
+    let mut to_find = 2 + paths.len();
+    reader.value()?;
+    while to_find > 0
+        && let Some(name) = reader.key()?
+    {
+        let below: Vec<&[&str]> = paths
+            .iter()
+            .filter(|path| path.first() == Some(&name))
+            .map(|path| &path[1..])
+            .collect();
+        to_find = to_find.saturating_sub(below.len());
+        match name {
+            "apiVersion" => {
+                tree.insert("apiVersion", reader.tree()?);
+                to_find -= 1;
+            }
+            "metadata" => {
+                metadata.start = reader.offset();
+                tree.insert("metadata", reader.tree_with_raw(&OWNED_FIELDS[1..])?);
+                metadata.end = reader.offset();
+                to_find -= 1;
+            }
+            _ if below.is_empty() => reader.skip()?,
+            _ => {
+                let name = Str::from(name);
+                tree.insert(name, reader.excerpt(&below, false)?);
+            }
+        }
+    }
+    Ok(Head { tree: tree.into(), metadata })
 }
 
 /// The path of the members that [`Object::tree`] leaves as raw JSON.
@@ -367,6 +442,31 @@ pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Ki
     bytes.extend_from_slice(FRAME_TAIL);
     Template::framed(bytes, body, hole)
 }
+
+/// Encodes a stored object with the metadata of a [`Head`] for the store, within its watch frame.
+/// The other members are copied. `None` if the object has no metadata.
+pub(crate) fn template_with_metadata(
+    definition: &ResourceDefinition,
+    stored: &Object,
+    changed: &Head,
+    kind: Kind,
+) -> Option<Template> {
+    let (head, json) = (frame_head(kind), stored.json_bytes());
+    let old = changed.metadata.clone();
+    let metadata = changed.tree.get("metadata")?;
+    let mut bytes = Vec::with_capacity(head.len() + json.len() + LIKELY_GROWTH);
+    bytes.extend_from_slice(head);
+    bytes.extend_from_slice(&json[..old.start]);
+    let (schema, ty) = (&definition.schema, definition.stored_type());
+    let hole = pintle_schema::encode::write_metadata(schema, ty, metadata, &mut bytes)?;
+    bytes.extend_from_slice(&json[old.end..]);
+    let body = head.len()..bytes.len();
+    bytes.extend_from_slice(FRAME_TAIL);
+    Some(Template::framed(bytes, body, Some(hole)))
+}
+
+/// The room for members that a deletion adds to the metadata, and for the frame.
+const LIKELY_GROWTH: usize = 160;
 
 /// Returns the bytes of a watch frame before the object.
 pub const fn frame_head(kind: Kind) -> &'static [u8] {

@@ -94,13 +94,21 @@ pub trait Strategy: Send + Sync {
         Dependents::Collected
     }
 
-    /// The default grace period of a DELETE.
+    /// The default grace period of a DELETE. `object` may have only its `metadata` and the
+    /// [`grace_period_members`](Self::grace_period_members).
     fn grace_period(&self, object: &Value) -> GracePeriod {
         let _ = object;
         GracePeriod::None
     }
 
-    /// The changes, other than `deletionTimestamp`, when an object is marked as deleted.
+    /// The members besides `metadata` that `grace_period` reads.
+    fn grace_period_members(&self) -> Members {
+        &[]
+    }
+
+    /// The changes, other than `deletionTimestamp`, when an object is marked as deleted. They are
+    /// within `metadata` if this is [`Deletion::Graceful`]; then the kind has neither
+    /// `mark_terminating` nor `blocks_removal`.
     fn deletion(&self) -> Deletion {
         Deletion::Graceful
     }

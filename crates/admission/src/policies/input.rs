@@ -43,7 +43,7 @@ impl PolicyInput {
             Some(object) => to_version(object, write, version).await?,
             None => Value::Null,
         };
-        let old = match write.old {
+        let old = match write.old() {
             Some(old) => to_version(old, write, version).await?,
             None => Value::Null,
         };

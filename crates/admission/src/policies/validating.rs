@@ -128,7 +128,7 @@ impl Validating {
         }
         match denials.into_iter().next() {
             Some(Denial { message, reason }) => {
-                let named = write.object.or(write.old).map(object::name).unwrap_or_default();
+                let named = write.object.or(write.old()).map(object::name).unwrap_or_default();
                 let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
                 let resource = write.resource.group_resource();
                 let name = name.unwrap_or_default();

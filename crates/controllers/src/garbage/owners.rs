@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::{self, Finder};
 use pintle_meta::object;
 use pintle_registry::{Object, Unreadable};
-use pintle_value::{Map, Str, Value};
+use pintle_value::{Map, Str, Value, json};
 
 /// The finalizer of an owner whose dependents remain.
 pub(super) const ORPHAN: &str = "orphan";
@@ -15,11 +15,21 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// Decodes the members of an object on which decisions depend, and no others.
 pub(super) fn lifecycle(object: &Object) -> Result<Value, Unreadable> {
-    // Members whose names are not in the JSON are not searched, so that the search for the others
-    // ends before the managed fields, which are long.
-    let exists = |path: &&&[&str]| path.last().is_some_and(|name| is_in(object.json_bytes(), name));
-    let members: Vec<&[&str]> = LIFECYCLE.iter().filter(exists).copied().collect();
-    object.excerpt(&members)
+    let mut metadata = Map::new();
+    for (name, rest) in object.metadata()? {
+        // The managed fields are long. If the members are in the order of their type, they are the
+        // last; if they are sorted, the uid comes after them.
+        if name == b"managedFields" && metadata.contains_key("uid") {
+            break;
+        }
+        if let Some(name) = LIFECYCLE.iter().find(|wanted| wanted.as_bytes() == name) {
+            let value = json::parse(json::first(rest)).map_err(|why| object.unreadable(why))?;
+            metadata.insert(*name, value);
+        }
+    }
+    let mut tree = Map::new();
+    tree.insert("metadata", metadata);
+    Ok(tree.into())
 }
 
 /// Whether the JSON of an object may say that it is being deleted. The search is prepared once,
@@ -40,13 +50,8 @@ pub(super) fn is_in(json: &[u8], text: &str) -> bool {
     memmem::find(json, text.as_bytes()).is_some()
 }
 
-const LIFECYCLE: &[&[&str]] = &[
-    &["metadata", "uid"],
-    &["metadata", "resourceVersion"],
-    &["metadata", "deletionTimestamp"],
-    &["metadata", "ownerReferences"],
-    &["metadata", "finalizers"],
-];
+const LIFECYCLE: &[&str] =
+    &["uid", "resourceVersion", "deletionTimestamp", "ownerReferences", "finalizers"];
 
 /// An owner reference of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

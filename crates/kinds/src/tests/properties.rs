@@ -144,7 +144,7 @@ fn exercise(new: &Value, old: &Value) {
         let _ = (strategy.validate)(new, Some(old));
         let _ = (strategy.warnings)(new, Some(old));
         let _ = (strategy.held)(new);
-        let _ = strategy.graceful.map(|graceful| graceful(new));
+        let _ = strategy.graceful.map(|graceful| (graceful.period)(new));
         (strategy.terminating)(&mut once);
         for field in strategy.fields {
             let _ = field.value.of(new);

@@ -9,6 +9,7 @@ use pintle_meta::Status;
 use pintle_value::Value;
 
 use crate::encodings::Extra;
+use crate::object::Head;
 use crate::{Object, Resource, StorageConverter, Unreadable, work};
 
 impl Resource {
@@ -45,6 +46,12 @@ impl Resource {
     /// Decodes an object without converting it.
     fn stored_tree(&self, object: &Object) -> Result<Value, Status> {
         object.tree().map_err(|why| self.unreadable(&why))
+    }
+
+    /// Decodes `apiVersion`, `metadata` and the members at `paths` of an object, without converting
+    /// it.
+    pub(crate) fn head(&self, object: &Object, paths: &[&[&str]]) -> Result<Head, Status> {
+        object.head(paths).map_err(|why| self.unreadable(&why))
     }
 
     /// Checks that stored bytes are valid before a caller hands them out.

@@ -8,7 +8,7 @@ use pintle_value::Value;
 
 use super::Write;
 use super::scale::SCALE;
-use crate::admission::{Attributes, Operation, Options};
+use crate::admission::{Attributes, Operation, Options, Stored};
 use crate::allocation::Companion;
 use crate::definition::Subresource;
 use crate::measures::Phase;
@@ -131,7 +131,7 @@ impl Write<'_> {
             subresource,
             kind: resource.subresource(subresource).and_then(Subresource::own_kind),
             object,
-            old,
+            old: old.map(|old| old as &dyn Stored),
             user: &self.context.user,
             verb: self.context.verb,
             now: self.context.now,

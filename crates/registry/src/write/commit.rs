@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_schema::protobuf;
-use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record};
+use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record, Template};
 use pintle_trace::Layer;
 use pintle_value::{OBJECT_DEPTH_MAX, Value, json};
 
@@ -13,7 +13,7 @@ use super::Write;
 use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::definer::DefinerState;
-use crate::object::template;
+use crate::object::{Head, template, template_with_metadata};
 use crate::request::Now;
 use crate::{Object, Registry, Resource, StorageConverter};
 
@@ -126,7 +126,7 @@ pub(super) fn not_committed(error: Error) -> Status {
 }
 
 /// Encodes an object as a write, if it is neither too large nor nested too deep to be read again.
-/// Every stored object is encoded here.
+/// Every stored object is encoded here, or copied by [`encode_metadata`].
 pub(crate) fn encode(
     resource: &Resource,
     (namespace, name): (&str, &str),
@@ -147,15 +147,38 @@ pub(crate) fn encode(
     if is_long && message_len(resource, tree) > OBJECT_BYTES_MAX {
         return Err(Status::failure(Reason::Unknown, too_large(&template, resource, tree)));
     }
-    let change = match kind {
-        Kind::Created | Kind::Updated => Change::Put(template),
-        Kind::Deleted => Change::Delete(template),
-    };
     let mut index = resource.index(tree);
     if resource.converter().is_some_and(StorageConverter::writes_own_form) {
         index.view_of = resource.number;
     }
+    let change = change(template, kind);
     Ok(pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) })
+}
+
+/// Encodes a stored object with other metadata as a write: the members besides the metadata are
+/// copied. Returns `None` if all of the object must be encoded: it lacks metadata, or may be too
+/// large.
+pub(crate) fn encode_metadata(
+    resource: &Resource,
+    (namespace, name): (&str, &str),
+    (stored, changed): (&Object, &Head),
+    expect: Expect,
+    kind: Kind,
+) -> Result<Option<pintle_store::Write>, Status> {
+    let key = resource.key(namespace, name)?;
+    let template = template_with_metadata(&resource.definition, stored, changed, kind);
+    let is_bounded = kind != Kind::Deleted;
+    let is_small = |template: &Template| !is_bounded || template.len() <= OBJECT_BYTES_MAX;
+    let Some(template) = template.filter(is_small) else { return Ok(None) };
+    let index = stored.shared_index(resource)?;
+    Ok(Some(pintle_store::Write { key, expect, change: change(template, kind), note: Some(index) }))
+}
+
+fn change(template: Template, kind: Kind) -> Change {
+    match kind {
+        Kind::Created | Kind::Updated => Change::Put(template),
+        Kind::Deleted => Change::Delete(template),
+    }
 }
 
 impl Write<'_> {

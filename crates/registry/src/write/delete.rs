@@ -1,34 +1,39 @@
 //! DELETE: removes an object at once, after its grace period, or when its last finalizer is
 //! removed.
 
-use std::borrow::Cow;
+mod existing;
+mod grace;
+mod unreadable;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use pintle_meta::{GroupKind, GroupResource, Status, field, object, time};
+use pintle_meta::{GroupKind, GroupResource, Status, field, object};
 use pintle_store::{Expect, Kind};
 use pintle_trace::Layer;
 use pintle_value::{Path, Str, Value};
 
-use super::commit::{Committed, encode};
+use super::commit::Committed;
 use super::metadata;
-use crate::admission::{Attributes, Memory, Operation, Options};
+use crate::admission::{Attributes, Memory, Operation, Options, Stored as _};
 use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
 use crate::measures::Phase;
-use crate::request::{Context, DeleteOptions, IGNORE_READ_ERRORS, Propagation, Target};
+use crate::request::{Context, DeleteOptions, Propagation, Target};
 use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
+use existing::Existing;
+use grace::{Due, GRACE, due, has_grace};
 
 const ATTEMPTS_MAX: usize = 100;
 
 /// The next step of a deletion.
 enum Step {
     /// Removes the object, in this state.
-    Remove(Value),
+    Remove(Existing),
     /// Marks the object as deleted, which watchers see, and removes it in the same commit.
-    MarkAndRemove(Value),
+    MarkAndRemove(Existing),
     /// Writes this state; the object stays for now.
-    Keep(Value),
+    Keep(Existing),
     /// Changes nothing: an earlier deletion is in progress.
     Unchanged,
 }
@@ -54,10 +59,10 @@ impl Registry {
             work::ahead(existing.size()).await;
             // As in upstream, a request cannot delete an object that cannot be converted to the
             // request's version.
-            let tree = resource.current(&existing).await?;
-            check_preconditions(target, options, &tree)?;
-            self.admit_deletion(target, options, context, &tree).await?;
-            let step = self.next_step(target, options, context, tree);
+            let state = Existing::read(resource, &existing).await?;
+            check_preconditions(target, options, state.head())?;
+            self.admit_deletion(target, options, context, &state).await?;
+            let step = self.next_step(target, options, context, state);
             if let Some(outcome) = self.execute(target, options, context, &existing, step).await? {
                 return Ok(outcome);
             }
@@ -66,70 +71,15 @@ impl Registry {
         Err(Status::stale(&resource.group_resource(), &target.name))
     }
 
-    /// Deletes an unreadable object, and refuses a readable one (upstream: `corruptObjectDeleter`).
-    async fn delete_unreadable(
-        &self,
-        target: &Target,
-        options: &DeleteOptions,
-    ) -> Result<Outcome, Status> {
-        let resource = &target.resource;
-        let mut queued = None;
-        for _ in 0..ATTEMPTS_MAX {
-            let existing = self.peek(resource, &target.namespace, &target.name);
-            let Some(existing) = existing.filter(|existing| existing.check().is_err()) else {
-                let why = "is exclusively used to delete corrupt object(s), try again by removing this option";
-                let path = Path::new(IGNORE_READ_ERRORS);
-                let error = field::Error::invalid(&path, &Value::Bool(true), why);
-                let named = resource.group_resource();
-                let kind = GroupKind::new(&*named.group, &*named.resource);
-                return Err(Status::invalid(&kind, &target.name, &[error]));
-            };
-            work::ahead(existing.size()).await;
-            if let Some(outcome) = self.try_delete_unreadable(target, options, &existing).await? {
-                return Ok(outcome);
-            }
-            queued = self.queue_retry(target, queued).await?;
-        }
-        Err(Status::stale(&resource.group_resource(), &target.name))
-    }
-
-    /// Removes an unreadable object; `None` after a conflict. Admission is not called, because
-    /// there is no object to show it (upstream: `corruptObjectDeleter`). Watchers get an object
-    /// with only its name.
-    async fn try_delete_unreadable(
-        &self,
-        target: &Target,
-        options: &DeleteOptions,
-        existing: &Arc<Object>,
-    ) -> Result<Option<Outcome>, Status> {
-        let resource = &target.resource;
-        if !options.dry_run {
-            let namespaced_name = (target.namespace.as_str(), target.name.as_str());
-            let (expect, identity) = (Expect::At(existing.revision), existing.identity(resource));
-            let kind = Kind::Deleted;
-            match self
-                .commit(resource, namespaced_name, &identity, expect, kind, Vec::new())
-                .await?
-            {
-                Committed::Done(_) => {}
-                Committed::Conflict | Committed::CompanionConflict => return Ok(None),
-            }
-            tracing::warn!(object = %existing.item, "deleted an unreadable object; its finalizers were ignored");
-        }
-        let status = Status::deleted(&resource.group_resource(), &target.name, "");
-        let committed = !options.dry_run;
-        Ok(Some(Outcome { committed, ..Outcome::ok(Answer::Status(status)) }))
-    }
-
     /// Runs admission, webhooks and policies included.
     async fn admit_deletion(
         &self,
         target: &Target,
         options: &DeleteOptions,
         context: &Context,
-        tree: &Value,
+        existing: &Existing,
     ) -> Result<(), Status> {
-        let attributes = deletion(target, options, context, tree);
+        let attributes = deletion(target, options, context, existing);
         let (phases, warnings) = (&self.admission_phases, &context.warnings);
         let admitted = async {
             self.admission.before_mutation(&attributes, self)?;
@@ -159,32 +109,34 @@ impl Registry {
         target: &Target,
         options: &DeleteOptions,
         context: &Context,
-        mut tree: Value,
+        mut state: Existing,
     ) -> Step {
         let strategy = &*target.resource.strategy;
-        let (deletion, begins) = (strategy.deletion(), !object::is_terminating(&tree));
-        if deletion != Deletion::Graceful && !begins && strategy.blocks_removal(&tree) {
+        let tree = state.head();
+        let (deletion, begins) = (strategy.deletion(), !object::is_terminating(tree));
+        if deletion != Deletion::Graceful && !begins && strategy.blocks_removal(tree) {
             return Step::Unchanged;
         }
         let finalizers = match deletion {
-            Deletion::MarkOnly if begins => object::finalizers(&tree).map(str::to_owned).collect(),
-            _ => self.finalizers(&tree, options, strategy.dependents()),
+            Deletion::MarkOnly if begins => object::finalizers(tree).map(str::to_owned).collect(),
+            _ => self.finalizers(tree, options, strategy.dependents()),
         };
-        let is_blocked = !finalizers.is_empty() || strategy.blocks_removal(&tree);
-        let period = strategy.grace_period(&tree);
-        let due = due(&tree, options, period, context.now.unix_micros);
+        let is_blocked = !finalizers.is_empty() || strategy.blocks_removal(tree);
+        let period = strategy.grace_period(tree);
+        let due = due(tree, options, period, context.now.unix_micros);
         match due {
             Due::Pending => return Step::Unchanged,
             Due::At(_, 0) if !is_blocked && period == GracePeriod::None => {
-                return Step::Remove(tree);
+                return Step::Remove(state);
             }
-            Due::Passed if !is_blocked => return Step::Remove(tree),
-            Due::Passed if object::finalizers(&tree).eq(&finalizers) && has_grace(&tree) => {
+            Due::Passed if !is_blocked => return Step::Remove(state),
+            Due::Passed if object::finalizers(tree).eq(&finalizers) && has_grace(tree) => {
                 return Step::Unchanged;
             }
             _ => {}
         }
-        let metadata = object::metadata_mut(&mut tree);
+        let tree = state.head_mut();
+        let metadata = object::metadata_mut(tree);
         if finalizers.is_empty() {
             metadata.remove("finalizers");
         } else {
@@ -196,17 +148,17 @@ impl Registry {
         if let Due::At(time, seconds) = due {
             let grace = (deletion == Deletion::Graceful).then_some(seconds);
             if begins && grace.is_some() {
-                metadata::bump_generation(&mut tree);
+                metadata::bump_generation(tree);
             }
-            metadata::mark_deleting(&mut tree, time, grace);
+            metadata::mark_deleting(tree, time, grace);
             if begins {
-                strategy.mark_terminating(&mut tree);
+                strategy.mark_terminating(tree);
             }
             if !is_blocked && seconds == 0 {
-                return Step::MarkAndRemove(tree);
+                return Step::MarkAndRemove(state);
             }
         }
-        Step::Keep(tree)
+        Step::Keep(state)
     }
 
     /// Executes a step; `None` after a conflict.
@@ -228,9 +180,9 @@ impl Registry {
             }
         };
         let gone = kind == Kind::Deleted;
-        let uid: Str = object::uid(&state).into();
+        let uid: Str = object::uid(state.head()).into();
         let answer = if options.dry_run {
-            let mut state = state;
+            let mut state = state.into_whole();
             resource.to_served(&mut state);
             Answer::Value(state, resource.schema.get(resource.ty).name.to_string())
         } else {
@@ -238,20 +190,21 @@ impl Registry {
             let expect = Expect::At(existing.revision);
             let mut companions = Vec::new();
             if gone {
-                companions = self.companions(resource, Some(&state), None, context.now)?;
+                if let Some(allocator) = &resource.allocator {
+                    companions =
+                        allocator.companions(self, Some(state.tree()), None, context.now)?;
+                }
                 let attributes = deletion(target, options, context, &state);
                 companions.extend(self.admission.before_commit(&attributes, self)?);
             }
-            // The DELETED event shows the object as it was stored.
-            let stored = match gone && !marked {
-                true if resource.is_stored_form(existing) => Cow::Borrowed(&state),
-                true => Cow::Owned(existing.tree()?),
-                false => resource.to_storage(&state).await?,
+            let write = if gone && !marked {
+                state.encode_unchanged(resource, namespaced_name, expect, kind)?
+            } else {
+                state.encode(resource, namespaced_name, expect, Kind::Updated).await?
             };
-            let written = if marked { Kind::Updated } else { kind };
-            let write = encode(resource, namespaced_name, &stored, expect, written)?;
             if marked {
-                let end = encode(resource, namespaced_name, &stored, Expect::AfterPrevious, kind)?;
+                let after = Expect::AfterPrevious;
+                let end = state.encode(resource, namespaced_name, after, kind).await?;
                 companions.insert(0, Companion(Part::Write(end)));
             }
             let began = Instant::now();
@@ -317,7 +270,7 @@ fn deletion<'a>(
     target: &'a Target,
     options: &'a DeleteOptions,
     context: &'a Context,
-    tree: &'a Value,
+    existing: &'a Existing,
 ) -> Attributes<'a> {
     Attributes {
         operation: Operation::Delete,
@@ -327,7 +280,7 @@ fn deletion<'a>(
         subresource: "",
         kind: None,
         object: None,
-        old: Some(tree),
+        old: Some(existing),
         user: &context.user,
         verb: context.verb,
         now: context.now,
@@ -338,65 +291,8 @@ fn deletion<'a>(
     }
 }
 
-fn has_grace(tree: &Value) -> bool {
-    tree.at(&["metadata", GRACE]).is_some()
-}
-
-const GRACE: &str = "deletionGracePeriodSeconds";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
-
-/// When a deleted object can be removed, if no finalizer blocks it.
-enum Due {
-    /// At the end of its current grace period, which this request does not shorten.
-    Pending,
-    /// At this time in microseconds, after a grace period of this many seconds.
-    At(i64, i64),
-    /// The object's grace period is over.
-    Passed,
-}
-
-/// Returns when the object can be removed. A request for an object that is being deleted can only
-/// shorten the grace period (DEL-06).
-fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> Due {
-    if !object::is_terminating(tree) {
-        let grace = grace_seconds(period, options);
-        return Due::At(now + micros(grace), grace);
-    }
-    let current = tree.at(&["metadata", GRACE]).and_then(Value::as_int);
-    let Some(current @ 1..) = current else { return Due::Passed };
-    match options.grace_period_seconds.map(at_least_a_second) {
-        Some(0) => Due::At(now, 0),
-        Some(requested) if requested < current => {
-            let deadline = time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now);
-            let time = deadline - micros(current) + micros(requested);
-            if time < now { Due::At(now, 1) } else { Due::At(time, requested) }
-        }
-        _ => Due::Pending,
-    }
-}
-
-/// Returns the grace period: 0 for a kind without one, else the client's or the kind's default.
-const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
-    match period {
-        GracePeriod::None | GracePeriod::Zero => 0,
-        GracePeriod::Seconds(default) => match options.grace_period_seconds {
-            Some(requested) => at_least_a_second(requested),
-            None => default,
-        },
-    }
-}
-
-/// Converts a grace period to microseconds, to be added to a time. Upstream's durations are
-/// nanoseconds in 64 bits, at most 292 years, so the year of the sum keeps four digits.
-fn micros(seconds: i64) -> i64 {
-    seconds.min(i64::MAX / 1_000_000_000) * 1_000_000
-}
-
-/// Upstream treats a negative period as one second.
-const fn at_least_a_second(seconds: i64) -> i64 {
-    if seconds < 0 { 1 } else { seconds }
-}
 
 /// Refuses `propagationPolicy` together with `orphanDependents` (KCM-01).
 fn check(options: &DeleteOptions) -> Result<(), Status> {

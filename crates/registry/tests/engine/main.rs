@@ -91,6 +91,28 @@ async fn a_finalizer_blocks_a_deletion_until_it_is_removed() {
     assert_eq!(engine.registry.get(&target, "").await.err().map(|s| s.code), Some(404));
 }
 
+/// A deletion decodes and encodes only the metadata; a dry run answers with the whole object.
+#[tokio::test]
+async fn a_marked_object_is_the_stored_one_with_other_metadata() {
+    let engine = Engine::new().await;
+    let deployment = DEPLOYMENT.replacen(r#""name":"d""#, r#""name":"d","finalizers":["x/y"]"#, 1);
+    let made = engine.create("deployments", &deployment).await.expect("created");
+    let target = engine.target("deployments", "d", "");
+    let delete = async |dry_run| {
+        let options = DeleteOptions { dry_run, ..DeleteOptions::default() };
+        engine.registry.delete(&target, &options, &context()).await.expect("accepted").answer
+    };
+    let Answer::Value(mut expected, _) = delete(true).await else { panic!("a tree is expected") };
+    assert!(object::is_terminating(&expected));
+    assert_eq!(expected.get("spec"), made.get("spec"));
+    let Answer::Object(marked) = delete(false).await else { panic!("an object is expected") };
+    object::metadata_mut(&mut expected).insert("resourceVersion", marked.revision.to_string());
+    let mut encoded = Vec::new();
+    let resource = &target.resource;
+    pintle_schema::encode::write(&resource.schema, resource.ty, &expected, &mut encoded);
+    assert_eq!(marked.json(), encoded);
+}
+
 #[tokio::test]
 async fn all_pages_of_a_list_show_the_state_of_the_first() {
     let engine = Engine::new().await;

@@ -31,14 +31,43 @@ pub fn write_object(
     value: &Value,
     out: &mut Vec<u8>,
 ) -> Option<usize> {
-    const GAP: &[&str] = &["metadata", "resourceVersion"];
+    metadata_type(schema, ty)?;
+    write_with_gap(schema, (ty, ty), value, GAP, out)
+}
+
+/// Writes the metadata of an object of type `ty` as [`write_object`] does.
+pub fn write_metadata(
+    schema: &Schema,
+    ty: TypeId,
+    metadata: &Value,
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    write_with_gap(schema, (ty, metadata_type(schema, ty)?), metadata, &GAP[1..], out)
+}
+
+/// The path of the member in which the store writes the revision.
+const GAP: &[&str] = &["metadata", "resourceVersion"];
+
+/// The type of an object's metadata, if it has a resource version.
+fn metadata_type(schema: &Schema, ty: TypeId) -> Option<TypeId> {
     let metadata = field_at(schema, ty, GAP[0])?.1.ty;
     field_at(schema, metadata, GAP[1])?;
+    Some(metadata)
+}
+
+/// Writes an object of the type `root`, or its part of the type `ty`, with a gap at `path`.
+fn write_with_gap(
+    schema: &Schema,
+    (root, ty): (TypeId, TypeId),
+    value: &Value,
+    path: &[&str],
+    out: &mut Vec<u8>,
+) -> Option<usize> {
     let mut gap = None;
-    if schema.is_structural(ty) {
-        write_sorted(value, GAP, out, &mut gap);
+    if schema.is_structural(root) {
+        write_sorted(value, path, out, &mut gap);
     } else {
-        write_members(schema, ty, value, GAP, &mut Compact, out, &mut gap);
+        write_members(schema, ty, value, path, &mut Compact, out, &mut gap);
     }
     gap
 }

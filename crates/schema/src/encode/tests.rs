@@ -81,6 +81,20 @@ fn the_gap_is_independent_of_the_tree() {
 }
 
 #[test]
+fn metadata_alone_is_written_as_within_its_object() {
+    let text = r#"{"kind":"Pod","metadata":{"uid":"u","resourceVersion":"7","labels":{"b":"1","a":"2"},"name":"n"},"spec":{}}"#;
+    let value = json::parse(text.as_bytes()).unwrap();
+    let ty = builtin().find(POD).unwrap();
+    let (mut whole, mut alone) = (Vec::new(), Vec::new());
+    let gap = write_object(builtin(), ty, &value, &mut whole).unwrap();
+    let metadata = value.get("metadata").unwrap();
+    let gap_alone = write_metadata(builtin(), ty, metadata, &mut alone).unwrap();
+    let range = json::member(&whole, "metadata").unwrap();
+    assert_eq!(String::from_utf8_lossy(&alone), String::from_utf8_lossy(&whole[range.clone()]));
+    assert_eq!(gap_alone, gap - range.start);
+}
+
+#[test]
 fn a_type_without_a_resource_version_has_no_gap() {
     let ty = builtin().find(CONTAINER).unwrap();
     let mut out = Vec::new();

@@ -32,7 +32,8 @@ impl Admission for NoEscalation {
         let resource = &write.resource.resource;
         let kind = Kind::of_resource(&resource.group, &resource.resource)?;
         let object = write.object.filter(|_| write.operation != Operation::Delete)?;
-        if write.user.is_master() || write.old.is_some_and(|old| is_collector_update(object, old)) {
+        if write.user.is_master() || write.old().is_some_and(|old| is_collector_update(object, old))
+        {
             return None;
         }
         Some(match kind {
@@ -52,7 +53,7 @@ impl NoEscalation {
         role: &Value,
     ) -> Result<(), Status> {
         // A create is authorized without a name, as its request is.
-        let name = if write.old.is_some() { write.name } else { "" };
+        let name = if write.has_old() { write.name } else { "" };
         if self.may(write, "escalate", kind.resource(), name).await {
             return Ok(());
         }
@@ -62,7 +63,7 @@ impl NoEscalation {
             rule.and_then(Value::as_array).is_some_and(|selectors| !selectors.is_empty())
         };
         // The rules that an aggregation selector will gather are unknown.
-        let takes_all = aggregates(role) || write.old.is_some_and(aggregates);
+        let takes_all = aggregates(role) || write.old().is_some_and(aggregates);
         if takes_all && self.missing(write, &everything()).is_some() {
             let why = "must have cluster-admin privileges to use the aggregationRule";
             return Err(forbidden(write, why));

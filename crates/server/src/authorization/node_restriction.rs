@@ -89,7 +89,7 @@ fn decide(
         name: write.name,
         subresource: write.subresource,
         object: write.object,
-        old: write.old,
+        old: write.old(),
         world: &served,
     };
     let decided = restricted.decide();

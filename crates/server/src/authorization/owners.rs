@@ -38,7 +38,7 @@ impl Admission for Owners {
         // A write of a pod's status does not change its owners, and old kubelets send wrong ones.
         let is_pod_status =
             of.group.is_empty() && of.resource == "pods" && write.subresource == "status";
-        let (owners, before) = (owners(new), write.old.map(owners).unwrap_or_default());
+        let (owners, before) = (owners(new), write.old().map(owners).unwrap_or_default());
         if is_pod_status || owners == before {
             return None;
         }

@@ -96,7 +96,7 @@ fn request_before<'a>(write: &admission::Attributes<'a>, part: &str) -> Option<&
     let of = &write.resource.resource;
     let is_it = of.group == GROUP && of.resource == "certificatesigningrequests";
     let updates = write.operation == Operation::Update && write.subresource == part;
-    write.old.filter(|_| is_it && updates)
+    if is_it && updates { write.old() } else { None }
 }
 
 fn approves(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)> {
@@ -117,7 +117,7 @@ fn attests(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &
     let bundle = write.object.filter(|_| is_it)?;
     let signer = signer(bundle);
     // An update that changes only metadata needs no new attestation.
-    let same = write.old.is_some_and(|old| old.get("spec") == bundle.get("spec"));
+    let same = write.old().is_some_and(|old| old.get("spec") == bundle.get("spec"));
     (!signer.is_empty() && !same).then_some((signer, "attest", "bundles"))
 }
 

@@ -39,7 +39,7 @@ impl Admission for Validation {
     }
 
     fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
-        let is_new = write.old.is_none() && write.operation != Operation::Delete;
+        let is_new = !write.has_old() && write.operation != Operation::Delete;
         let Some(new) = write.object.filter(|_| is_new) else { return Ok(Vec::new()) };
         let of = &write.resource.resource;
         let error = match (of.group.as_str(), of.resource.as_str(), write.subresource) {
@@ -116,7 +116,7 @@ async fn unsigned(
     new: &Value,
     authorizer: &dyn Authorizer,
 ) -> Option<Error> {
-    let old = write.old?;
+    let old = write.old()?;
     let signer = old.str_at(&["spec", "signerName"]).unwrap_or_default();
     let is_same = new.get("status") == old.get("status");
     if is_same || signers::may_act(authorizer, write.user, "sign", signer).await {

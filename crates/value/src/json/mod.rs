@@ -4,6 +4,7 @@
 //! which upstream's clients know: invalid UTF-8 and lone surrogates become U+FFFD, and `<`, `>` and
 //! `&` are written as escapes.
 
+mod excerpt;
 mod read;
 mod scan;
 mod span;
@@ -11,8 +12,9 @@ mod span;
 mod tests;
 mod write;
 
+pub use excerpt::excerpt;
 pub use read::{Reader, text};
-pub use span::{at, excerpt, items, member, members, with_nulls};
+pub use span::{at, first, items, member, member_starts, members, with_nulls};
 pub use write::{
     Compact, Layout, Pretty, string as write_string, string_after as write_string_after, write,
     write_as, write_bounded, write_key, write_list, write_map, write_pretty,
@@ -103,24 +105,28 @@ fn text_nests_within(json: &str, levels: usize) -> bool {
     if json.len() <= 2 * levels {
         return true;
     }
-    let (bytes, mut at, mut depth) = (json.as_bytes(), 0, 0_usize);
-    while let Some(byte) = bytes.get(at) {
+    let mut depth = 0_usize;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
         match byte {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => match span::string_end(bytes, at) {
-                Some(end) => {
-                    at = end;
-                    continue;
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > levels {
+                    return false;
                 }
-                None => return true,
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            // Most strings are short names, so no faster search for their end pays.
+            b'"' => loop {
+                match bytes.next() {
+                    Some(b'\\') => _ = bytes.next(),
+                    Some(b'"') => break,
+                    Some(_) => {}
+                    None => return true,
+                }
             },
             _ => {}
         }
-        if depth > levels {
-            return false;
-        }
-        at += 1;
     }
     true
 }

@@ -54,10 +54,21 @@ impl<'a> Reader<'a> {
     }
 
     /// A reader of text that [`super::check`] accepted.
-    pub(super) const fn of_valid(text: &'a str) -> Self {
+    pub const fn of_valid(text: &'a str) -> Self {
         let mut reader = Self::new(text);
         reader.is_valid = true;
         reader
+    }
+
+    /// Returns the offset of the next byte. After [`Tokens::key`] that is the key's value, in compact
+    /// text.
+    pub const fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the next value is an object.
+    pub(super) fn is_at_object(&mut self) -> Result<bool, Error> {
+        Ok(self.next_visible()? == b'{')
     }
 
     fn peek(&self) -> Option<u8> {
@@ -295,19 +306,26 @@ impl Tokens for Reader<'_> {
     }
 
     fn json(&mut self) -> Result<Box<str>, Error> {
-        let first = self.next_visible()?;
+        self.next_visible()?;
         let start = self.at;
-        let is_skipped = self.is_valid && matches!(first, b'{' | b'[');
-        match is_skipped.then(|| span::value_end(self.text.as_bytes(), start)).flatten() {
-            Some(end) => (self.at, self.fresh) = (end, false),
-            None => self.skip()?,
-        }
+        self.skip()?;
         let text = &self.text[start..self.at];
         Ok(if scan::until_far(text.as_bytes(), &NOT_COMPACT) == text.len() {
             text.into()
         } else {
             compact(text)
         })
+    }
+
+    fn skip(&mut self) -> Result<(), Error> {
+        let is_container = matches!(self.next_visible()?, b'{' | b'[');
+        if self.is_valid && is_container {
+            let end = span::value_end(self.text.as_bytes(), self.at).ok_or(Error::UnexpectedEnd)?;
+            (self.at, self.fresh) = (end, false);
+            return Ok(());
+        }
+        let begun = self.value()?.kind();
+        self.skip_rest(begun)
     }
 
     fn end(&mut self) -> Result<(), Error> {

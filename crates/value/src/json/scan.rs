@@ -105,6 +105,24 @@ pub(super) fn until<const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
     }
 }
 
+/// The number of bytes before the first quote or backslash, which is what ends a part of a valid
+/// string. Unlike [`until`] it does not look for control characters.
+#[inline]
+pub(super) fn until_quote(bytes: &[u8]) -> usize {
+    let zero_bytes = |number: u64| number.wrapping_sub(LOWEST) & !number & HIGHEST;
+    let (chunks, rest) = bytes.as_chunks::<WIDE>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let bytes = u64::from_le_bytes(*chunk);
+        let quotes = zero_bytes(bytes ^ (LOWEST * b'"' as u64));
+        let found = quotes | zero_bytes(bytes ^ (LOWEST * b'\\' as u64));
+        if found != 0 {
+            return number * WIDE + (found.trailing_zeros() / u8::BITS) as usize;
+        }
+    }
+    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\');
+    bytes.len() - rest.len() + rest.iter().position(is_end).unwrap_or(rest.len())
+}
+
 /// Fewer than eight bytes as the lowest bytes of a number. The others are zero.
 #[inline(always)]
 fn with_zeros(bytes: &[u8]) -> u64 {

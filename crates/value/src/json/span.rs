@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::read::SPECIAL;
-use super::{Error, parse, scan, text};
-use crate::{Map, Value};
+use super::scan;
 
 /// Returns the byte range of the value of the member `key` of the object in `json`. `json` must
 /// come from our encoder: compact, without escapes in member names.
@@ -30,6 +28,27 @@ pub fn members(json: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     })
 }
 
+/// Iterates over the members of the object that begins at the start of `json`: names, and the JSON
+/// from the beginning of each value on, which [`first`] cuts after the value. A value is read only
+/// when the next member is asked for, so that a long one can be left unread. `json` is as for
+/// [`member`].
+pub fn member_starts(json: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = json;
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        let end = if std::mem::take(&mut is_first) { 0 } else { value_end(rest, 0)? };
+        let member = rest.get(end + 1..).filter(|member| member.first() == Some(&b'"'))?;
+        let name = 1..string_end(member, 0)? - 1;
+        rest = member.get(name.end + 2..)?; // past `":`
+        Some((&member[name], rest))
+    })
+}
+
+/// Returns the value at the start of `json`. `json` is as for [`member`].
+pub fn first(json: &[u8]) -> &[u8] {
+    value_end(json, 0).map_or(json, |end| &json[..end])
+}
+
 /// Returns the byte range of the value at a path of members. `json` is as for [`member`].
 pub fn at<S: AsRef<str>>(json: &[u8], path: &[S]) -> Option<Range<usize>> {
     let mut found = 0..json.len();
@@ -38,62 +57,6 @@ pub fn at<S: AsRef<str>>(json: &[u8], path: &[S]) -> Option<Range<usize>> {
         found = found.start + value.start..found.start + value.end;
     }
     Some(found)
-}
-
-/// Decodes only the members at `paths` of the object in `json` and skips the others. Where a path
-/// expects an object and finds another value, that value is included. It reads nothing after the
-/// last member that it needs. `json` is as for [`member`].
-pub fn excerpt(json: &[u8], paths: &[&[&str]]) -> Result<Value, Error> {
-    excerpt_at(json, 0, paths).map(|(object, _)| object)
-}
-
-/// The excerpt of the object at `start`, and the offset after the object, unless the rest of it was
-/// not read.
-fn excerpt_at(
-    json: &[u8],
-    start: usize,
-    paths: &[&[&str]],
-) -> Result<(Value, Option<usize>), Error> {
-    let mut object = Map::new();
-    let mut below: Vec<&[&str]> = Vec::with_capacity(paths.len());
-    let mut to_find = paths.len();
-    let mut at = start + 1; // past `{`
-    if to_find == 0 {
-        return Ok((object.into(), None));
-    }
-    if json.get(at) == Some(&b'}') {
-        return Ok((object.into(), Some(at + 1)));
-    }
-    while json.get(at) == Some(&b'"')
-        && let Some(name_end) = string_end(json, at)
-    {
-        let name = &json[at + 1..name_end - 1];
-        let value = name_end + 1; // past `:`
-        below.clear();
-        let on_path = |path: &&&[&str]| path.first().is_some_and(|key| key.as_bytes() == name);
-        below.extend(paths.iter().filter(on_path).map(|path| &path[1..]));
-        let end = if below.is_empty() {
-            value_end(json, value)
-        } else {
-            to_find = to_find.saturating_sub(below.len()); // a name may occur twice
-            let is_wanted_whole = below.iter().any(|path| path.is_empty());
-            let (part, end) = if is_wanted_whole || json.get(value) != Some(&b'{') {
-                let end = value_end(json, value);
-                let bytes = json.get(value..end.unwrap_or(json.len())).unwrap_or_default();
-                (parse(bytes)?, end)
-            } else {
-                excerpt_at(json, value, &below)?
-            };
-            object.insert(&*text(name), part);
-            if to_find == 0 {
-                return Ok((object.into(), None));
-            }
-            end.or_else(|| value_end(json, value))
-        };
-        let Some(end) = end else { return Ok((object.into(), None)) };
-        at = end + 1; // past `,` or `}`
-    }
-    Ok((object.into(), Some(at)))
 }
 
 /// Iterates over the items of the list in `json` as byte ranges. `json` is as for [`member`].
@@ -136,35 +99,41 @@ pub fn with_nulls(json: &[u8], key: &str) -> Vec<u8> {
 pub(super) fn string_end(json: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
-        at += scan::until(json.get(at..)?, &SPECIAL);
+        at += scan::until_quote(json.get(at..)?);
         match json.get(at)? {
             b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1, // a control character, which our encoder escapes
+            _ => at += 2, // an escape
         }
     }
 }
 
 /// The offset after the value that begins at `at`.
-pub(super) fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
+pub(super) fn value_end(json: &[u8], at: usize) -> Option<usize> {
+    match json.get(at)? {
+        b'"' => string_end(json, at),
+        b'{' | b'[' => container_end(json, at),
+        _ => {
+            let is_after = |byte: &u8| matches!(byte, b',' | b'}' | b']');
+            Some(json[at..].iter().position(is_after).map_or(json.len(), |len| at + len))
+        }
+    }
+}
+
+/// The offset after the object or list that begins at `at`.
+fn container_end(json: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
         match json.get(at)? {
-            b'"' => at = string_end(json, at)?,
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
+            b'"' => {
+                at = string_end(json, at)?;
+                continue;
             }
-            b'}' | b']' | b',' if depth == 0 => return Some(at),
-            b'}' | b']' => {
-                depth -= 1;
-                at += 1;
-            }
-            _ => at += 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 1 => return Some(at + 1),
+            b'}' | b']' => depth -= 1,
+            _ => {}
         }
-        if depth == 0 && matches!(json.get(at), Some(b',' | b'}' | b']') | None) {
-            return Some(at);
-        }
+        at += 1;
     }
 }
 
@@ -206,22 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_has_the_members_at_the_paths() {
-        let json = r#"{"a":{"b":{"c":[1,2],"x":1},"d":"x"},"b":1,"e":{"f":null}}"#;
-        for (paths, expected) in [
-            (&[&["a", "b", "c"][..], &["b"]][..], r#"{"a":{"b":{"c":[1,2]}},"b":1}"#),
-            (&[&["a", "d"], &["a"]], r#"{"a":{"b":{"c":[1,2],"x":1},"d":"x"}}"#),
-            (&[&["e", "f", "g"], &["b", "c"], &["z"]], r#"{"b":1,"e":{"f":null}}"#),
-            (&[], "{}"),
-        ] {
-            let found = excerpt(json.as_bytes(), paths).expect("it is JSON");
-            assert_eq!(crate::json::to_string(&found), expected, "{paths:?}");
+    fn members_are_read_when_the_next_is_asked_for() {
+        let json = br#"{"a":1,"b":{"c":"}"},"d":[]}"#;
+        let found: Vec<_> = member_starts(json).map(|(name, rest)| (name, first(rest))).collect();
+        let expected: [(&[u8], &[u8]); 3] = [(b"a", b"1"), (b"b", br#"{"c":"}"}"#), (b"d", b"[]")];
+        assert_eq!(found, expected);
+        let cut = br#"{"a":1,"b":{"c":"#;
+        let found: Vec<_> = member_starts(cut).map(|(name, rest)| (name, first(rest))).collect();
+        let expected: [(&[u8], &[u8]); 2] = [(b"a", b"1"), (b"b", br#"{"c":"#)];
+        assert_eq!(found, expected, "the last value is not searched for its end");
+        for none in ["{}", "[1]", "", "{", "1"] {
+            assert_eq!(member_starts(none.as_bytes()).count(), 0, "{none}");
         }
-        for cut in [r#"{"a":wrong}"#, r#"{"a""#, r#"{"a":"#, r#"{"a":{"b":1"#] {
-            assert!(excerpt(cut.as_bytes(), &[&["a"]]).is_err(), "{cut}");
-        }
-        let twice = br#"{"a":{"b":1,"c":2},"a":{"b":3,"c":4},"d":5}"#;
-        assert!(excerpt(twice, &[&["a", "b"], &["a", "c"], &["d"]]).is_ok());
     }
 
     #[test]
@@ -284,6 +249,9 @@ mod tests {
         ] {
             assert!(items(json.as_bytes()).count() <= 2);
             let _ = member(json.as_bytes(), "metadata");
+            assert!(
+                member_starts(json.as_bytes()).all(|(_, rest)| first(rest).len() <= json.len())
+            );
             let _ = at(json.as_bytes(), &["a", "b"]);
             let _ = with_nulls(json.as_bytes(), "a");
         }

@@ -3,6 +3,7 @@
 use pintle_registry::{Generation, GracePeriod, Owned};
 use pintle_value::{Str, Value};
 
+use crate::strategy::Graceful;
 use crate::{
     checks::items,
     conditions,
@@ -24,7 +25,14 @@ pub(super) const POD: Strategy = Strategy {
     )],
     generation: Generation::Spec,
     delete_returns_object: true,
-    graceful: Some(grace_period),
+    graceful: Some(Graceful {
+        period: grace_period,
+        reads: &[
+            &["spec", "nodeName"],
+            &["spec", "terminationGracePeriodSeconds"],
+            &["status", "phase"],
+        ],
+    }),
     fields: &[
         selectable!("spec.nodeName" at "spec"."nodeName"),
         selectable!("spec.restartPolicy" at "spec"."restartPolicy"),

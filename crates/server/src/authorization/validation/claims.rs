@@ -29,7 +29,7 @@ impl<'a> Change<'a> {
     /// The change, if a request makes it; the server's own writes need no permission.
     pub(super) fn of(write: &'a Attributes<'a>) -> Option<Self> {
         let verb = write.verb?.as_str();
-        Some(Self { write, new: write.object?, old: write.old?, verb })
+        Some(Self { write, new: write.object?, old: write.old()?, verb })
     }
 
     /// The errors of its parts that the writer has no permission for.

@@ -29,9 +29,9 @@ pub(super) fn question<'a>(
     let asker = Requester { user: write.user, registry };
     POLICIES.iter().find_map(|(policies, bindings)| {
         if resource == *policies {
-            asker.policy(new, write.old)
+            asker.policy(new, write.old())
         } else if resource == *bindings {
-            asker.binding(policies, new, write.old)
+            asker.binding(policies, new, write.old())
         } else {
             None
         }
