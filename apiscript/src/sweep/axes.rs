@@ -14,6 +14,7 @@ const HEAD_BYTES_MAX: usize = 200_000;
 /// Large requests by name; those with one name are sent one after another.
 pub(super) fn all(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     let mut all = patches(namespace, bytes);
+    all.extend(shapes(namespace, bytes));
     all.extend(documents(namespace, bytes));
     all.extend(protobufs(namespace, bytes));
     all.extend(heads(namespace, bytes.min(HEAD_BYTES_MAX)));
@@ -65,6 +66,43 @@ fn patches(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     });
     requests.collect()
 }
+
+/// Other patches: one whose order of a list names no item, and one that moves a value in a deep
+/// document, whose depth is bounded again at each move.
+fn shapes(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
+    let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let patch = |media: &str, body: &Value| {
+        let mut request = json_request("PATCH", &format!("{collection}/shaped"), body);
+        request.headers.push(("Content-Type".to_owned(), media.to_owned()));
+        vec![json_request("POST", &collection, &json!({"metadata": {"name": "shaped"}})), request]
+    };
+    let finalizers = vec!["a"; bytes / 4];
+    let unordered = json!({"metadata": {
+        "$setElementOrder/finalizers": [],
+        "finalizers": finalizers,
+    }});
+    let deep = (0..DEPTH).fold(json!(0), |below, _| json!({"d": below}));
+    let zeros = vec![0; bytes / 4];
+    let filled = json!({"op": "add", "path": "/x", "value": {"deep": deep, "wide": zeros, "a": 0}});
+    let moves = (0..OPERATIONS_MAX.min(bytes / 100)).map(|i| match i % 2 {
+        0 => json!({"op": "move", "from": "/x/a", "path": "/x/deep/d/d/a"}),
+        _ => json!({"op": "move", "from": "/x/deep/d/d/a", "path": "/x/a"}),
+    });
+    let moves: Value = std::iter::once(filled).chain(moves).collect();
+    vec![
+        (
+            "strategic merge patch: empty order".to_owned(),
+            patch("application/strategic-merge-patch+json", &unordered),
+        ),
+        (
+            "JSON patch: move in a deep document".to_owned(),
+            patch("application/json-patch+json", &moves),
+        ),
+    ]
+}
+
+/// The depth of a document that is almost as deep as servers read.
+const DEPTH: usize = 505;
 
 /// Bodies in JSON and YAML whose syntax may be expensive to parse.
 fn documents(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {

@@ -12,7 +12,7 @@ use pintle_value::{DEPTH_MAX, Value, json};
 
 use crate::{Error, Patched};
 use operation::Operation;
-use pointer::{container, depth, index, segments};
+use pointer::{container, depth, extent, index, segments};
 
 /// The maximum number of operations in a patch.
 pub(crate) const OPERATIONS_MAX: usize = 10_000;
@@ -194,11 +194,13 @@ impl Document {
     }
 
     /// Records that the value may now be `depth_now` deep. Computes the real depth only when this
-    /// bound exceeds the limit.
+    /// bound exceeds the limit. That takes as long as to shift every value, and is counted so.
     fn check_depth(&mut self, depth_now: usize) -> Result<(), String> {
         self.depth = self.depth.max(depth_now);
         if self.depth > DEPTH_MAX {
-            self.depth = depth(&self.value);
+            let (depth, count) = extent(&self.value);
+            self.depth = depth;
+            count_shifted(count, &mut self.shifted)?;
         }
         if self.depth > DEPTH_MAX { Err("exceeded max depth".to_owned()) } else { Ok(()) }
     }

@@ -268,6 +268,7 @@ const BAD_ELEMENT_ORDER: &str = "invalid patch format of setElementOrder list";
 fn unknown_directive(directive: Value, mut object: Map) -> Error {
     let shown = match &directive {
         Value::String(text) => text.to_string(),
+        Value::Null => "%!s(<nil>)".to_owned(),
         other => format!("%!s({}={})", go_type(other), plain(other)),
     };
     object.insert(PATCH, directive);

@@ -68,9 +68,18 @@ pub(super) fn segments(path: &str) -> usize {
 
 /// The nesting depth of lists and objects in a value.
 pub(super) fn depth(value: &Value) -> usize {
+    extent(value).0
+}
+
+/// The nesting depth of lists and objects in a value, and the number of values in it.
+pub(super) fn extent(value: &Value) -> (usize, usize) {
+    let add = |(depth, count): (usize, usize), below: &Value| {
+        let (depth_below, count_below) = extent(below);
+        (depth.max(1 + depth_below), count + count_below)
+    };
     match value {
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        _ => 0,
+        Value::Object(members) => members.values().fold((1, 1), add),
+        Value::Array(items) => items.iter().fold((1, 1), add),
+        _ => (0, 1),
     }
 }

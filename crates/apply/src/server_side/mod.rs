@@ -72,16 +72,16 @@ impl Ownership<'_> {
     ) {
         let submitted = managers::record(new);
         if let Some(live) = live.filter(|live| same_but_for_managers(live, new)) {
-            let is_recorded = live.at(&["metadata", "managedFields"]);
+            let stored = live.at(&["metadata", "managedFields"]);
             let unchanged = match &submitted {
                 Record::Absent => true,
                 Record::Reset => false,
-                Record::Entries(entries) => is_recorded.and_then(Value::as_array) == Some(entries),
+                Record::Entries(entries) => stored.and_then(Value::as_array) == Some(entries),
             };
             if unchanged || !self.subresource.is_empty() {
                 let entries = match submitted {
                     Record::Entries(entries) if unchanged => Some(Value::Array(entries)),
-                    _ => is_recorded.cloned(),
+                    _ => stored.cloned(),
                 };
                 if let Some(entries) = entries {
                     new.object_entry("metadata").insert("managedFields", entries);
@@ -96,8 +96,8 @@ impl Ownership<'_> {
             Record::Reset => Managers::new(),
             Record::Absent => stored(),
             Record::Entries(entries) => {
-                let is_recorded = live.and_then(|live| live.at(&["metadata", "managedFields"]));
-                let same = is_recorded.and_then(Value::as_array) == Some(&entries);
+                let before = live.and_then(|live| live.at(&["metadata", "managedFields"]));
+                let same = before.and_then(Value::as_array) == Some(&entries);
                 let source = if same { Source::Store } else { Source::Client };
                 let submitted: Option<Managers> = managers::read(entries, source).collect();
                 submitted.filter(|submitted| !submitted.is_empty()).unwrap_or_else(stored)
@@ -149,8 +149,9 @@ impl Ownership<'_> {
             self.record_existing_fields(&object, &mut known, now_unix_micros)?;
         }
         let identity = self.identity(manager, Operation::Apply);
-        let is_recorded = |object| last_applied::is_recorded(object, manager);
-        let configuration = (is_recorded(&object) || is_recorded(applied)).then(|| applied.clone());
+        let has_last_applied = |object| last_applied::is_recorded(object, manager);
+        let records = has_last_applied(&object) || has_last_applied(applied);
+        let configuration = records.then(|| applied.clone());
         let outcome = self.merge(&mut object, (applied, fields), &mut known, &identity, force);
         let changed = outcome.map_err(|failure| match failure {
             Failure::Conflict(conflicts) => conflicts.into_error(),
@@ -178,11 +179,11 @@ impl Ownership<'_> {
         force: bool,
     ) -> Result<bool, Failure> {
         let (kind, version) = (self.kind_of_write(), self.api_version);
-        let again = last_applied::is_recorded(live, &identity.manager) && !force;
-        let is_recorded = again.then(|| (live.clone(), applied.clone(), known.clone()));
+        let may_repeat = last_applied::is_recorded(live, &identity.manager) && !force;
+        let saved = may_repeat.then(|| (live.clone(), applied.clone(), known.clone()));
         let outcome = managers::apply(kind, version, live, applied, known, identity, force);
         let (Some((before, applied, owners)), Err(Failure::Conflict(conflicts))) =
-            (is_recorded, &outcome)
+            (saved, &outcome)
         else {
             return outcome;
         };

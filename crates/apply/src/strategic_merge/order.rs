@@ -83,20 +83,32 @@ struct Item {
     value: Value,
 }
 
-/// Sorts by position. As in upstream's sort, an item without a position goes before all items that
-/// precede it. Such items exist only if an empty order is set for a list that has items.
+/// Sorts as upstream's insertion sort does: an item goes after the last item that is at its position
+/// or before, and to the front if there is none. So an item without a position goes to the front.
+/// Such items exist only if an empty order is set for a list that has items.
+///
+/// An item with a smaller position than all before it goes to the front, too, and begins a run. Any
+/// other item with a position belongs to the run with the largest first position that is not larger
+/// than its own. So the list is found from back to front, and each run is sorted once.
 fn sort(items: &mut Vec<Item>) {
-    if items.iter().all(|item| item.position.is_some()) {
-        items.sort_by_key(|item| item.position);
-        return;
-    }
-    let mut sorted: Vec<Item> = Vec::with_capacity(items.len());
+    let mut parts: Vec<Vec<Item>> = Vec::new(); // back to front: runs, and items without a position
+    let mut runs: Vec<(usize, usize)> = Vec::new(); // the first position of each run, and its part
     for item in items.drain(..) {
-        let stays = |before: &Item| matches!((item.position, before.position), (Some(a), Some(b)) if a >= b);
-        let at = sorted.iter().rposition(stays).map_or(0, |i| i + 1);
-        sorted.insert(at, item);
+        // The first positions descend, because each run begins with a new minimum.
+        let run = item
+            .position
+            .and_then(|position| runs.get(runs.partition_point(|(first, _)| *first > position)));
+        if let Some((_, part)) = run {
+            parts[*part].push(item);
+            continue;
+        }
+        runs.extend(item.position.map(|position| (position, parts.len())));
+        parts.push(vec![item]);
     }
-    *items = sorted;
+    for mut part in parts.into_iter().rev() {
+        part.sort_by_key(|item| item.position);
+        items.extend(part);
+    }
 }
 
 fn interleaved(others: Vec<Item>, patched: Vec<Item>) -> Vec<Value> {
@@ -113,6 +125,41 @@ fn interleaved(others: Vec<Item>, patched: Vec<Item>) -> Vec<Value> {
         match next {
             Some(item) => out.push(item.value),
             None => return out,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Upstream's sort, which inserts one item after the other.
+    fn sort_by_insertion(items: Vec<(usize, Option<usize>)>) -> Vec<usize> {
+        let mut sorted: Vec<(usize, Option<usize>)> = Vec::new();
+        for item in items {
+            let stays = |before: &(usize, Option<usize>)| matches!((item.1, before.1), (Some(a), Some(b)) if a >= b);
+            let at = sorted.iter().rposition(stays).map_or(0, |i| i + 1);
+            sorted.insert(at, item);
+        }
+        sorted.into_iter().map(|(number, _)| number).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn items_are_sorted_as_by_insertion(
+            positions in prop::collection::vec(prop::option::of(0..6_usize), 0..24),
+        ) {
+            let numbered: Vec<_> = positions.into_iter().enumerate().collect();
+            let item = |&(number, position): &(usize, Option<usize>)| {
+                Item { position, was: None, value: (number as i64).into() }
+            };
+            let mut items: Vec<Item> = numbered.iter().map(item).collect();
+            sort(&mut items);
+            let sorted: Vec<Value> = items.into_iter().map(|item| item.value).collect();
+            let expected = sort_by_insertion(numbered);
+            prop_assert_eq!(sorted, expected.into_iter().map(|n| Value::from(n as i64)).collect::<Vec<_>>());
         }
     }
 }

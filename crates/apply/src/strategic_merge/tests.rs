@@ -61,6 +61,7 @@ fn errors_match_upstream() {
             "unknown patch type: zap in map: map[$patch:zap a:[1 <nil>]]",
         ),
         ("{}", r#"{"$patch":1}"#, "unknown patch type: %!s(int64=1) in map: map[$patch:1]"),
+        ("{}", r#"{"$patch":null}"#, "unknown patch type: %!s(<nil>) in map: map[$patch:<nil>]"),
         (
             r#"{"mergingList":[{"name":"a"}]}"#,
             r#"{"mergingList":[{"$patch":"merge"}]}"#,

@@ -2,6 +2,7 @@
 
 use std::{cmp::Ordering, fmt};
 
+use pintle_meta::field::truncated;
 use pintle_meta::quote::quote;
 use pintle_value::{Str, Value, json};
 
@@ -112,11 +113,12 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// Displays an element as upstream does in conflicts: `.spec`, `[name="c"]`, `[="x"]`, `[0]`.
+/// Displays an element as upstream does in conflicts: `.spec`, `[name="c"]`, `[="x"]`, `[0]`. Long
+/// names and values are truncated.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Field(name) => write!(f, ".{name}"),
+            Self::Field(name) => write!(f, ".{}", truncated(name)),
             Self::Key(fields) => {
                 f.write_str("[")?;
                 for (at, (name, value)) in fields.iter().enumerate() {
@@ -134,7 +136,7 @@ impl fmt::Display for PathElement {
 /// A value as it is displayed in a path.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => quote(text),
+        Value::String(text) => quote(&truncated(text)),
         Value::Array(items) => {
             format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(","))
         }

@@ -69,6 +69,25 @@ fn zip<A: std::borrow::Borrow<Node>, B: std::borrow::Borrow<Node>>(
     })
 }
 
+/// Iterates over the pairs of nodes of two sets that have the same element. The nodes of a much
+/// smaller set are searched in the other one: thousands of managers may own a few fields each, and
+/// each is compared with all changed fields of a write.
+fn common<'n>(a: &'n [Node], b: &'n [Node]) -> impl Iterator<Item = (&'n Node, &'n Node)> {
+    /// How many times larger the other set must be for a search in it.
+    const MUCH: usize = 8;
+    let (few, mut rest) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let is_searched = few.len() * MUCH < rest.len();
+    few.iter().filter_map(move |node| {
+        let is_before = |other: &Node| other.element < node.element;
+        let before = match is_searched {
+            true => rest.partition_point(is_before),
+            false => rest.iter().take_while(|other| is_before(other)).count(),
+        };
+        rest = &rest[before..];
+        rest.first().filter(|other| other.element == node.element).map(|other| (node, other))
+    })
+}
+
 impl FieldSet {
     /// An empty set.
     pub const fn new() -> Self {
@@ -150,8 +169,7 @@ impl FieldSet {
     /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        let nodes = zip(&self.nodes, &other.nodes).filter_map(|pair| {
-            let Pair::Both(a, b) = pair else { return None };
+        let nodes = common(&self.nodes, &other.nodes).filter_map(|(a, b)| {
             let (member, below) = (a.member && b.member, a.below.intersection(&b.below));
             (member || !below.is_empty()).then(|| Node {
                 element: a.element.clone(),
@@ -206,13 +224,8 @@ impl FieldSet {
 
     /// Whether the sets share a path.
     pub(crate) fn intersects(&self, other: &Self) -> bool {
-        if self.is_empty() || other.is_empty() {
-            return false;
-        }
-        zip(&self.nodes, &other.nodes).any(|pair| match pair {
-            Pair::Both(a, b) => (a.member && b.member) || a.below.intersects(&b.below),
-            Pair::Left(_) | Pair::Right(_) => false,
-        })
+        common(&self.nodes, &other.nodes)
+            .any(|(a, b)| (a.member && b.member) || a.below.intersects(&b.below))
     }
 
     /// The paths that are not a prefix of another path in the set.
@@ -278,10 +291,22 @@ impl fmt::Display for FieldSet {
     }
 }
 
-/// A path in upstream's notation.
+/// A path in upstream's notation, for messages. Long paths are truncated: one long name may be part
+/// of the paths of many fields.
 pub(crate) fn show(path: &[PathElement]) -> String {
-    path.iter().map(ToString::to_string).collect()
+    let mut shown = String::new();
+    for element in path {
+        if shown.len() > SHOWN_BYTES_MAX {
+            shown.push_str("...");
+            break;
+        }
+        shown.push_str(&element.to_string());
+    }
+    shown
 }
+
+/// The size of a path after which no element is appended to it in messages.
+const SHOWN_BYTES_MAX: usize = 4096;
 
 /// Builds a set from nodes in any order.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pintle_meta::field::ERRORS_MAX;
 use pintle_meta::quote::quote;
 use pintle_meta::status::Cause;
 
@@ -9,6 +10,10 @@ use crate::Error;
 
 use super::{FieldSet, Identity, Operation};
 use crate::server_side::fieldset::{PathElement, show};
+
+/// The maximum number of conflicts that an error names. Upstream names all, but a request of 3 MiB
+/// may have a hundred thousand.
+const SHOWN_MAX: usize = ERRORS_MAX;
 
 /// The fields that an apply would change and other managers own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,15 +40,17 @@ impl Conflicts {
         }
     }
 
-    /// The error with a cause for each field.
+    /// The error with a cause for each of the first [`SHOWN_MAX`] fields.
     pub(crate) fn into_error(self) -> Error {
         let mut causes = Vec::new();
         self.for_each(|identity, path| {
-            causes.push(Cause {
-                reason: "FieldManagerConflict".to_owned(),
-                message: format!("conflict with {identity}"),
-                field: show(path),
-            });
+            if causes.len() < SHOWN_MAX {
+                causes.push(Cause {
+                    reason: "FieldManagerConflict".to_owned(),
+                    message: format!("conflict with {identity}"),
+                    field: show(path),
+                });
+            }
         });
         Error::Conflict { message: self.to_string(), causes }
     }
@@ -57,16 +64,26 @@ impl fmt::Display for Conflicts {
         } else {
             write!(f, "Apply failed with {count} conflicts: ")?;
         }
+        let mut room = SHOWN_MAX;
         for (at, (identity, fields)) in self.owners.iter().enumerate() {
             let mut paths = Vec::new();
-            fields.for_each(|path| paths.push(show(path)));
+            fields.for_each(|path| {
+                if paths.len() < room {
+                    paths.push(show(path));
+                }
+            });
+            room -= paths.len();
             match &paths[..] {
+                [] => break,
                 [path] if count == 1 => write!(f, "conflict with {identity}: {path}")?,
                 paths => {
                     let line = if at == 0 { "" } else { "\n" };
                     write!(f, "{line}conflicts with {identity}:\n- {}", paths.join("\n- "))?;
                 }
             }
+        }
+        if count > SHOWN_MAX {
+            write!(f, "\nand {} more", count - SHOWN_MAX)?;
         }
         Ok(())
     }

@@ -57,6 +57,8 @@ impl Checker {
     fn value(&mut self, ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
         match (ty.shape(), value) {
             (_, Value::Null) | (None | Some(Shape::Scalar(Scalar::Any | Scalar::Fields)), _) => {}
+            // Upstream does not know the type of such a field of a custom resource. Validation does.
+            (Some(Shape::Scalar(Scalar::IntOrString)), _) if ty.is_structural() => {}
             (Some(Shape::Scalar(scalar)), value) => self.scalar(*scalar, value),
             (Some(Shape::Struct { .. } | Shape::Map { .. }), Value::Object(members)) => {
                 return self.members(ty, members);

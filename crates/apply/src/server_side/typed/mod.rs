@@ -70,6 +70,11 @@ impl<'s> Typing<'s> {
         Self { schema, known: Some((ty, &schema.get(ty).shape)) }
     }
 
+    /// Whether the type is declared by a CustomResourceDefinition.
+    pub(super) fn is_structural(self) -> bool {
+        self.known.is_some_and(|(ty, _)| self.schema.is_structural(ty))
+    }
+
     pub(crate) fn of(self, ty: TypeId) -> Self {
         Self::new(self.schema, ty)
     }
