@@ -18,10 +18,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::future::ready;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use pintle_crd::{BuiltIn, Crd, lifecycle, stored_schema};
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
@@ -216,7 +217,14 @@ impl Definitions {
         };
         match write {
             None => self.handle_result(&due, Ok(Progress::Done)),
-            Some(write) => _ = self.in_progress.spawn(async move { (due, write.await) }),
+            Some(write) => {
+                self.in_progress.spawn(async move {
+                    // A panic must not leave the name begun forever: it is tried again.
+                    let panicked = |_| Err(Status::internal("the evaluation panicked"));
+                    let outcome = AssertUnwindSafe(write).catch_unwind().await;
+                    (due, outcome.unwrap_or_else(panicked))
+                });
+            }
         }
     }
 

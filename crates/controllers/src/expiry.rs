@@ -17,6 +17,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt};
 use pintle_meta::time;
 use pintle_registry::answer::Event;
 use pintle_registry::request::{DeleteOptions, ListOptions};
@@ -28,9 +29,12 @@ use tokio::time::Instant;
 use crate::{Environment, SERVER, split, target, until};
 use schedule::Schedule;
 
-/// The most objects deleted between two pauses.
+/// The most objects that a sweep deletes. Between two sweeps the events of the watch are read.
 const SWEEP_COUNT_MAX: usize = 500;
+/// The pause after a sweep that deleted all expired objects.
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+/// The most concurrent deletions. They share the store's batches.
+const IN_PROGRESS_MAX: usize = 64;
 /// The pause before a watch is started again.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
@@ -121,18 +125,26 @@ async fn follow(
                 }
             }
             () = due => {
-                sweep(environment, resource, schedule).await;
-                sweep_after = Instant::now() + SWEEP_PAUSE;
+                let deleted = sweep(environment, resource, schedule).await;
+                let is_done = deleted < SWEEP_COUNT_MAX;
+                sweep_after = Instant::now() + if is_done { SWEEP_PAUSE } else { Duration::ZERO };
             }
         }
     }
 }
 
-/// Deletes some expired objects. An object that was written since is not deleted, because the watch
-/// reports the write.
-async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
+/// Deletes some expired objects, and returns how many it took from the schedule. The revision is a
+/// precondition, so an object that was written since stays; the watch reports that write, which sets
+/// a new deadline.
+async fn sweep(
+    environment: &Environment,
+    resource: &Arc<Resource>,
+    schedule: &mut Schedule,
+) -> usize {
     let now = (environment.clock)().unix_micros;
-    for (item, revision) in schedule.take_due(now, SWEEP_COUNT_MAX) {
+    let expired = schedule.take_due(now, SWEEP_COUNT_MAX);
+    let count = expired.len();
+    let deletions = expired.into_iter().map(|(item, revision)| async move {
         let (namespace, name) = split(&item);
         let options = DeleteOptions {
             resource_version: Some(revision.to_string().into()),
@@ -145,7 +157,9 @@ async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &m
         {
             tracing::warn!(%item, %status, "cannot delete an expired object");
         }
-    }
+    });
+    stream::iter(deletions).buffer_unordered(IN_PROGRESS_MAX).collect::<()>().await;
+    count
 }
 
 /// Returns the newest time stamp in an object: its creation, or when an event was last seen.

@@ -32,13 +32,15 @@ mod tests;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::request::Propagation;
-use pintle_registry::{Feed, FeedUpdate, Head, Object, Resource};
+use pintle_registry::{Feed, FeedUpdate, Head, Object, Resource, Unreadable};
 use pintle_store::{Kind, Revision};
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
@@ -66,8 +68,8 @@ const REQUESTS_MAX: usize = 16;
 /// The pause before an owner is evaluated again whose dependents at extension API servers may not
 /// all be known.
 const BEHIND_DELAY: Duration = Duration::from_secs(1);
-/// How long an owner is assumed to exist that an extension API server confirmed but has not
-/// reported in a watch.
+/// How long the collector assumes that an owner exists that its extension API server has confirmed
+/// and that no watch has reported.
 const UNOBSERVED_DELAY: Duration = Duration::from_secs(60);
 /// How many changes are observed before the task yields to other controllers: about a millisecond
 /// of work.
@@ -204,8 +206,12 @@ impl<'e> Collector<'e> {
             }
             for (key, waited) in ready {
                 match self.evaluate(&key, waited) {
-                    Some(operation) => self.begin(&mut in_progress, operation),
-                    None => self.queue.done(&key),
+                    Ok(Some(operation)) => self.begin(&mut in_progress, operation),
+                    Ok(None) => self.queue.done(&key),
+                    Err(why) => {
+                        tracing::error!(object = %key.item, collection = %key.collection, "the garbage collector cannot read an object and will try again: {why}");
+                        self.queue.retry(&key);
+                    }
                 }
             }
             while let Some(done) = in_progress.try_join_next() {
@@ -441,7 +447,7 @@ impl<'e> Collector<'e> {
     }
 
     /// Decides what to do about an object.
-    fn evaluate(&mut self, key: &ObjectKey, waited: bool) -> Option<Operation> {
+    fn evaluate(&mut self, key: &ObjectKey, waited: bool) -> Result<Option<Operation>, Unreadable> {
         self.unobserved.remove(key);
         self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
         // Answers are used once: they may be outdated at the next evaluation.
@@ -452,15 +458,7 @@ impl<'e> Collector<'e> {
         let answers = &answers;
         let evaluator =
             Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, answers };
-        let decision = match evaluator.evaluate(key, waited) {
-            Ok(decision) => decision,
-            Err(why) => {
-                tracing::error!(object = %key.item, collection = %key.collection, "the garbage collector cannot read an object and will try again: {why}");
-                self.queue.done(key);
-                self.queue.retry(key);
-                return None;
-            }
-        };
+        let decision = evaluator.evaluate(key, waited)?;
         if decision.unresolved {
             self.unresolved.insert(key.clone());
         }
@@ -468,7 +466,7 @@ impl<'e> Collector<'e> {
             self.unobserved.insert(key.clone());
             self.queue.enqueue(key, UNOBSERVED_DELAY);
         }
-        decision.operation
+        Ok(decision.operation)
     }
 
     /// Begins an operation, or defers it if too many requests to extension API servers are under
@@ -492,7 +490,10 @@ impl<'e> Collector<'e> {
         let served_by = self.served_by(&key);
         let environment = self.environment.clone();
         in_progress.spawn(async move {
-            let outcome = perform(&environment, served_by, &operation).await;
+            // A panic must not leave the object begun forever: it is tried again.
+            let performed = AssertUnwindSafe(perform(&environment, served_by, &operation));
+            let panicked = |_| Err(Status::internal("the garbage collector panicked"));
+            let outcome = performed.catch_unwind().await.unwrap_or_else(panicked);
             Done { key, is_extension_request, outcome }
         });
     }
@@ -509,7 +510,7 @@ impl<'e> Collector<'e> {
     /// Handles the result of an operation. The feeds report the operation's own write as any other
     /// change.
     fn handle_result(&mut self, done: Result<Done, JoinError>) {
-        let Ok(Done { key, is_extension_request, outcome }) = done else { return };
+        let Ok(Done { key, is_extension_request, outcome }) = done else { return }; // aborted
         if is_extension_request {
             self.requests = self.requests.saturating_sub(1);
             if let Some(next) = self.deferred.pop_first() {
