@@ -17,8 +17,8 @@ use pintle_store::{BoxFuture, Error, Record, Revision, StoredState, Transformer,
 
 use crate::horizon::LastingPin;
 use crate::messages::{KeyValue, RangeRequest};
-use crate::reading::{Reading, page_keys};
-use crate::translation::{number, revision};
+use crate::reading::{Reading, on_blocking_thread, page_keys};
+use crate::translation::{Translation, number, revision};
 
 /// The number of keys in the first page.
 const PAGE_KEYS: i64 = 500;
@@ -60,36 +60,58 @@ impl EtcdState {
         let page = page.map_err(|why| Error::Failed { reason: why.to_string() })?;
         let last = page.kvs.last().filter(|_| page.more);
         let next: Option<Bytes> = last.map(|last| [&last.key[..], b"\0"].concat().into());
-        let records: Result<Vec<_>, _> =
-            page.kvs.iter().map(|stored| self.record(stored)).collect();
+        let limit = page_keys(&page.kvs);
+        let taken: Vec<_> = page.kvs.into_iter().filter_map(|stored| self.take(stored)).collect();
+        let (translation, transformer) =
+            (self.reading.translation.clone(), self.transformer.clone());
+        let records = on_blocking_thread(move || {
+            let record =
+                |(stored, at): &_| record(&translation, transformer.as_deref(), stored, *at);
+            Some(taken.iter().filter_map(|one| record(one).transpose()).collect())
+        });
+        let closed = || Error::Failed { reason: "the server stops".to_owned() };
+        let records: Result<Vec<_>, Error> = records.await.ok_or_else(closed)?;
         let records = records?;
-        self.next = next.map(|key| (key, page_keys(&page.kvs)));
-        Ok(records.into_iter().flatten().collect())
+        self.next = next.map(|key| (key, limit));
+        Ok(records)
     }
 
-    /// Returns the record of a key; `None` for a key that is left out.
-    fn record(&mut self, stored: &KeyValue) -> Result<Option<Record>, Error> {
+    /// Returns a key with the revision of its record; `None` for a key that is left out.
+    fn take(&mut self, stored: KeyValue) -> Option<(KeyValue, Revision)> {
         let translation = &self.reading.translation;
-        let path = String::from_utf8_lossy(&stored.key);
         let Some(key) = translation.key(&stored.key) else {
+            let path = String::from_utf8_lossy(&stored.key);
             tracing::warn!(%path, "left a key out of the backup: it is of no known resource");
-            return Ok(None);
+            return None;
         };
         if translation.lifetime(&key).is_some_and(|lifetime| lifetime < LIFETIME_MIN) {
-            return Ok(None);
+            return None;
         }
         let mut at = revision(stored.mod_revision);
         if !self.taken.insert(at.0) {
             self.newest.0 += 1;
             at = self.newest;
         }
-        let failed = |why: String| Error::Failed { reason: format!("{path}: {why}") };
-        let record = translation.record_at(stored, at).map_err(|why| failed(why.to_string()))?;
-        let Some(mut record) = record else { return Ok(None) };
-        let value = sealed(self.transformer.as_deref(), &record).map_err(|why| failed(why.0))?;
-        (record.body, record.bytes) = (0..value.len(), value);
-        Ok(Some(record))
+        Some((stored, at))
     }
+}
+
+/// Returns the record of a key at a revision; `None` for a key without an object.
+fn record(
+    translation: &Translation,
+    transformer: Option<&dyn Transformer>,
+    stored: &KeyValue,
+    at: Revision,
+) -> Result<Option<Record>, Error> {
+    let failed = |why: String| {
+        let path = String::from_utf8_lossy(&stored.key);
+        Error::Failed { reason: format!("{path}: {why}") }
+    };
+    let record = translation.record_at(stored, at).map_err(|why| failed(why.to_string()))?;
+    let Some(mut record) = record else { return Ok(None) };
+    let value = sealed(transformer, &record).map_err(|why| failed(why.0))?;
+    (record.body, record.bytes) = (0..value.len(), value);
+    Ok(Some(record))
 }
 
 impl StoredState for EtcdState {

@@ -26,7 +26,7 @@ pub enum Error {
     #[error("the revision is in the future")]
     Future,
     /// The lease does not exist or has expired, so the request had no effect.
-    #[error("the lease is not there")]
+    #[error("the lease does not exist or has expired")]
     LeaseNotFound,
     /// etcd has no space. It gives this answer whether it executed the request or not: the request
     /// that exceeds the quota is executed (etcd's server/etcdserver/apply/quota.go), later requests

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{Follower, Record, Revision};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::assembly::{Assembly, Progress, Step};
@@ -29,6 +29,8 @@ use crate::translation::number;
 
 /// The most messages that wait for the publisher.
 const MESSAGES_MAX: usize = 1024;
+/// The most KiB of values in these messages; a larger message waits alone.
+const WAITING_KIB_MAX: u32 = 64 << 10;
 
 /// How long a reader waits before progress is requested for it, because the event mostly arrives by
 /// itself; and the interval of further requests. Upstream requests progress every 100 ms.
@@ -49,20 +51,13 @@ const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// A job of the publisher.
 pub(crate) enum Job {
-    Apply(Vec<Event>, Revision),
+    /// Events, with everything up to the revision. The permit is for their KiB.
+    Apply(Vec<Event>, Revision, OwnedSemaphorePermit),
     /// Replaces the state with the state at `head`.
-    Reset {
-        state: Vec<Record>,
-        head: Revision,
-        floor: Revision,
-    },
+    Reset { state: Vec<Record>, head: Revision, floor: Revision },
     /// Adds a follower that has all changes up to `seen`, if the other followers have no newer
     /// changes.
-    AddFollower {
-        follower: Arc<dyn Follower>,
-        seen: Revision,
-        reply: oneshot::Sender<bool>,
-    },
+    AddFollower { follower: Arc<dyn Follower>, seen: Revision, reply: oneshot::Sender<bool> },
 }
 
 /// The task that reads the watch.
@@ -72,6 +67,8 @@ pub(crate) struct Feed {
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) health: Arc<Health>,
     pub(crate) jobs: mpsc::Sender<Job>,
+    /// The room for events that wait for the publisher.
+    pub(crate) room: Arc<Semaphore>,
 }
 
 /// Why a watch ended.
@@ -87,6 +84,17 @@ enum EndReason {
 /// Makes the channel to the publisher.
 pub(crate) fn jobs() -> (mpsc::Sender<Job>, mpsc::Receiver<Job>) {
     mpsc::channel(MESSAGES_MAX)
+}
+
+/// Makes the room for events that wait for the publisher.
+pub(crate) fn room() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(WAITING_KIB_MAX as usize))
+}
+
+/// The KiB of events, at most the whole room.
+fn kib(events: &[Event]) -> u32 {
+    let bytes: usize = events.iter().map(|event| event.kv.value.len()).sum();
+    u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX).min(WAITING_KIB_MAX)
 }
 
 impl Feed {
@@ -167,7 +175,9 @@ impl Feed {
                     silent = lacks.then(|| silent.unwrap_or_else(Instant::now));
                     if silent.is_some_and(|since| since.elapsed() >= silence_max) {
                         self.reading.etcd.leave_watched();
-                        return EndReason::Interrupted("the member sends nothing".to_owned());
+                        return EndReason::Interrupted(format!(
+                            "the member of etcd sent nothing for {silence_max:?} while a reader waited"
+                        ));
                     }
                     if self.progress == Progress::Requested
                         && let Err(error) = watch.request_progress()
@@ -193,7 +203,11 @@ impl Feed {
             match step {
                 Step::Nothing => {}
                 Step::Emit(events, head) => {
-                    if self.jobs.send(Job::Apply(events, head)).await.is_err() {
+                    let Ok(permit) = self.room.clone().acquire_many_owned(kib(&events)).await
+                    else {
+                        return EndReason::Closed;
+                    };
+                    if self.jobs.send(Job::Apply(events, head, permit)).await.is_err() {
                         return EndReason::Closed;
                     }
                 }
@@ -265,13 +279,16 @@ impl Publisher {
     pub(crate) async fn run(mut self) {
         while let Some(job) = self.jobs.recv().await {
             match job {
-                Job::Apply(events, head) => {
+                Job::Apply(events, head, _permit) => {
                     let records = self.records(events).await;
                     self.apply(&records, head);
                 }
                 Job::Reset { state, head, floor } => {
+                    let state = Arc::new(state);
                     for (follower, seen) in &mut self.followers {
-                        follower.reset(&state, head);
+                        // It builds the whole cache, which would block other tasks.
+                        let (follower, state) = (follower.clone(), state.clone());
+                        on_blocking_thread(move || follower.reset(&state, head)).await;
                         *seen = head;
                     }
                     self.own.events_lost();

@@ -75,7 +75,8 @@ pub(crate) async fn follow(
             }
             Step::Compacted => {
                 let (state, head) = reading.state(None).await?;
-                follower.reset(&state, head);
+                let follower = follower.clone();
+                on_blocking_thread(move || follower.reset(&state, head)).await;
                 (seen, watch) = (head, None);
                 assembly = Assembly::after(seen, progress);
             }

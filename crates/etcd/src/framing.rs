@@ -32,7 +32,10 @@ pub(crate) fn unframed(buffer: &mut BytesMut) -> Result<Option<Bytes>, Error> {
     };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     if compressed != 0 || length > MESSAGE_BYTES_MAX {
-        return Err(Error::Lost(format!("a message of {length} bytes, compressed {compressed}")));
+        return Err(Error::Lost(format!(
+            "etcd sent a message of {length} bytes (compression flag {compressed}); the limit is \
+             {MESSAGE_BYTES_MAX} bytes, uncompressed"
+        )));
     }
     if rest.len() < length {
         buffer.reserve(PREFIX_BYTES + length - buffer.len());

@@ -141,11 +141,13 @@ impl Connection {
     ) -> Result<A, Error> {
         let mut answers = self.begin(method, Outgoing::One(Some(framed(request)))).await?;
         let Some(answer) = answers.next().await? else {
-            return Err(Error::Lost("an answer without a message".to_owned()));
+            return Err(Error::Lost("etcd ended the call without a response message".to_owned()));
         };
         match answers.next::<A>().await? {
             None => Ok(answer),
-            Some(_) => Err(Error::Lost("two answers to one request".to_owned())),
+            Some(_) => {
+                Err(Error::Lost("etcd sent two response messages to one request".to_owned()))
+            }
         }
     }
 
@@ -256,7 +258,7 @@ impl Answers {
                     Ok(data) => self.buffer.extend_from_slice(&data),
                     Err(frame) => {
                         let trailers = frame.into_trailers().unwrap_or_default();
-                        let lost = || Error::Lost("an answer without a status".to_owned());
+                        let lost = || Error::Lost("the response has no grpc-status".to_owned());
                         let ending = Ending::of(&trailers);
                         self.call.end(ending.as_ref().map_or(Code::UNKNOWN, |ending| ending.code));
                         return ending.ok_or_else(lost)?.outcome().map(|()| None);
@@ -268,7 +270,7 @@ impl Answers {
                 }
                 None => {
                     self.call.end(Code::UNAVAILABLE);
-                    return Err(Error::Lost("the answer was cut off".to_owned()));
+                    return Err(Error::Lost("the response ended before its trailers".to_owned()));
                 }
             }
         }

@@ -82,8 +82,8 @@ impl Horizon {
         }
     }
 
-    /// Records that followers got the state again. If revisions went back, waiters may mean a
-    /// revision of the old history or of the new one: they continue to wait.
+    /// Records that followers got the state again. If revisions went back, a waiter's revision may
+    /// belong to the old history or to the new one, so the waiter waits until its timeout.
     pub(crate) fn reset(&self, floor: Revision, head: Revision) {
         if head < self.head() {
             self.awaited.lock().wanted = Revision(0);

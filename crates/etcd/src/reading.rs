@@ -163,7 +163,7 @@ pub(crate) fn page_keys(page: &[KeyValue]) -> i64 {
 }
 
 /// Runs work on a blocking thread, so that it does not block other tasks. A runtime with one thread
-/// is a test's, whose order must be repeatable: there it runs at once.
+/// belongs to a test whose order must be repeatable, so there the work runs on the caller's thread.
 pub(crate) async fn on_blocking_thread<T: Default + Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {

@@ -139,6 +139,7 @@ impl EtcdOpening {
             horizon: horizon.clone(),
             health: health.clone(),
             jobs: jobs.clone(),
+            room: feed::room(),
         };
         let publisher = Publisher {
             reading: reading.clone(),

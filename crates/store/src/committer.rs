@@ -174,7 +174,7 @@ impl Committer {
         match self.compaction.state() {
             State::Due => Some(Duration::ZERO),
             State::Pinned => Some(PIN_RETRY),
-            State::Done if self.is_to_settle() => {
+            State::Done if self.needs_settling() => {
                 Some(IDLE.saturating_sub(self.committed.elapsed()))
             }
             State::Done => None,
@@ -183,14 +183,14 @@ impl Committer {
 
     /// Whether the medium has work for the time when the store is idle. A store that takes no
     /// writes leaves it.
-    fn is_to_settle(&self) -> bool {
+    fn needs_settling(&self) -> bool {
         (self.is_unsettled || self.trim_due) && self.shared.writable().is_ok()
     }
 
     /// Lets the medium finish what it put off if the store has been idle.
     fn settle_if_idle(&mut self) {
         let is_idle = self.committed.elapsed() >= IDLE && self.compaction.state() == State::Done;
-        if is_idle && self.is_to_settle() {
+        if is_idle && self.needs_settling() {
             self.settle();
         }
     }

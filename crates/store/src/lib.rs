@@ -349,7 +349,7 @@ pub enum Error {
         why: String,
     },
     /// The files are of a format that this version does not read.
-    #[error("{path} has storage format {found}, this version reads {supported}")]
+    #[error("{path} has storage format {found}; this version reads formats 1 to {supported}")]
     Format {
         /// The store's directory.
         path: String,
@@ -387,7 +387,7 @@ pub enum Error {
         /// The medium's error.
         reason: String,
     },
-    /// The medium failed during the write: it is committed or not.
+    /// The medium failed during the write, or the committer panicked: it is committed or not.
     #[error("the store failed, and whether this was written is unknown: {reason}")]
     Unknown {
         /// The medium's error.

@@ -102,7 +102,7 @@ impl Store for Local {
             if let Some(queued) = commit_alone(&self.committer, &self.jobs, queued, kib) {
                 let _ = self.jobs.send(Job::Write(queued)); // dropped if the thread ended
             }
-            answer.await.unwrap_or_else(|_| Err(self.shared.stopped()))
+            answer.await.unwrap_or_else(|_| Err(self.shared.write_lost()))
         })
     }
 

@@ -82,6 +82,15 @@ impl Shared {
         self.writable().err().unwrap_or(Error::Closed)
     }
 
+    /// Returns the error of a write whose committer does not reply. If it panicked, it may have
+    /// committed the write before.
+    pub(crate) fn write_lost(&self) -> Error {
+        match self.stopped() {
+            Error::Failed { reason } => Error::Unknown { reason },
+            error => error,
+        }
+    }
+
     /// Returns the record of a key at a revision.
     pub(crate) fn get(&self, key: &Key, at: At) -> Result<Option<Record>, Error> {
         let pin = self.horizon.pin(at)?;

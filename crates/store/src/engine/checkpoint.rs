@@ -239,7 +239,9 @@ impl State {
             None => Ok(()),
             Some(Halt::Failed(failure)) => Err(failure.clone()),
             Some(Halt::Reopening) => Err(Failure("its database is not open".to_owned())),
-            Some(Halt::Closed) => Err(Failure("it takes no more checkpoints".to_owned())),
+            Some(Halt::Closed) => {
+                Err(Failure("it is closed, or its checkpoint thread has ended".to_owned()))
+            }
         }
     }
 }

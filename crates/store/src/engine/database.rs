@@ -173,7 +173,7 @@ impl LogDatabase {
 
     /// Whether some bytes of the file may not be in the form in which the cipher encodes values
     /// now. All records must have been read with this cipher before.
-    pub(super) fn is_to_convert(&self, cipher: &Cipher) -> bool {
+    pub(super) fn needs_conversion(&self, cipher: &Cipher) -> bool {
         let is_as_wanted = self.encryption.load(Ordering::Relaxed) == cipher.fingerprint();
         cipher.is_on() && (!is_as_wanted || cipher.found_stale())
     }
@@ -202,7 +202,7 @@ impl LogDatabase {
     }
 
     /// Whether a file of a size is far larger than its records.
-    pub(super) const fn is_to_shrink(size: u64, record_bytes: u64) -> bool {
+    pub(super) const fn needs_shrinking(size: u64, record_bytes: u64) -> bool {
         size > TRIM_BYTES_MIN && size > TRIM_FACTOR_MIN * record_bytes
     }
 

@@ -201,7 +201,7 @@ impl Engine for DiskEngine {
 
     fn convert(&self) -> Result<(), Failure> {
         let Stored { database, unapplied } = &*self.stored;
-        if !database.is_to_convert(&self.cipher) {
+        if !database.needs_conversion(&self.cipher) {
             return self.location.discard_replacement();
         }
         unapplied.settle()?;
@@ -218,7 +218,7 @@ impl Engine for DiskEngine {
 
     fn trim(&self, record_bytes: u64) -> Result<(), Failure> {
         let Stored { database, unapplied } = &*self.stored;
-        if LogDatabase::is_to_shrink(self.location.size()?, record_bytes) {
+        if LogDatabase::needs_shrinking(self.location.size()?, record_bytes) {
             unapplied.settle()?;
             database.shrink()?;
         }

@@ -64,7 +64,7 @@ impl Journal {
         let length = medium.len().map_err(failure)?;
         if length > LENGTH_MAX {
             return Err(failure(format!(
-                "it has {length} bytes, and at most {LENGTH_MAX} are ours"
+                "it has {length} bytes, and this version writes at most {LENGTH_MAX}"
             )));
         }
         if !is_on_disk {

@@ -332,7 +332,8 @@ async fn a_follower_that_panics_fails_the_store() {
     let store = in_memory();
     store.follow(Arc::new(Panicking)).await.unwrap();
     let error = store.commit_one(create("a", "1")).await.unwrap_err();
-    assert!(error.to_string().contains("the committer stopped"), "{error}");
+    let reason = "the committer stopped".to_owned();
+    assert_eq!(error, Error::Unknown { reason: reason.clone() }, "the medium has the write");
     assert_eq!(store.head(), Revision(0), "the write is not acknowledged");
-    assert_eq!(store.check(), Err(error));
+    assert_eq!(store.check(), Err(Error::Failed { reason }));
 }
