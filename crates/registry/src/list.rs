@@ -36,9 +36,9 @@ pub(crate) async fn list(
         let named = all.filter(|object| selection.is_named(object)).cloned().collect();
         let seen = target.resource.in_own_version(named).await?;
         let selected = seen.iter().filter(|object| selection.matches(object));
-        let list = page(target, revision, selected, options, false)?;
+        let list = page(target, revision, selected, options, false);
         reads.count(scanned, list.objects.len());
-        return Ok(list);
+        return checked(target, options, list).await;
     }
     work::ahead(estimate_scan(
         snapshot.within(&target.namespace, &from),
@@ -52,9 +52,20 @@ pub(crate) async fn list(
     let looked_at = Cell::new(0);
     let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
     let selected = all.filter(|object| selection.matches(object));
-    let list = page(target, revision, selected, options, selection.is_everything())?;
+    let list = page(target, revision, selected, options, selection.is_everything());
     // Objects after the page are only counted.
     reads.count(looked_at.get() - list.remaining.unwrap_or(0), list.objects.len());
+    checked(target, options, list).await
+}
+
+/// Returns a list whose objects can all be read, or the error of those that cannot.
+async fn checked(target: &Target, options: &ListOptions, list: List) -> Result<List, Status> {
+    check(list.objects.iter()).await;
+    let checked = target.resource.check(&list.objects);
+    let named = |why| {
+        if options.names_unreadable { unreadable(target, &list.objects) } else { why }
+    };
+    checked.map_err(named)?;
     Ok(list)
 }
 
@@ -69,7 +80,8 @@ pub(crate) fn estimate_scan<'a>(
     const COUNTED_BYTES: usize = 64;
     let is_by_content = selection.is_by_content();
     let of_one = |object: &Arc<Object>| {
-        if is_by_content && !object.is_indexed() { object.size() } else { COUNTED_BYTES }
+        let is_read = !object.is_checked() || is_by_content && !object.is_indexed();
+        if is_read { object.size() } else { COUNTED_BYTES }
     };
     let is_cut = limit > 0 && selection.is_everything();
     let count = if is_cut { usize::try_from(limit).unwrap_or(usize::MAX) } else { usize::MAX };
@@ -89,6 +101,20 @@ pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, re
     for object in objects.filter(|object| !object.is_indexed()) {
         // An unreadable object becomes an error when it is returned.
         let _ = object.index(resource);
+        bytes += object.size();
+        if bytes > work::YIELD_BYTES {
+            bytes = 0;
+            work::pause().await;
+        }
+    }
+}
+
+/// Checks objects that were not checked yet, before they are handed out: those that were read from
+/// disk. An unreadable one is found again when it is returned.
+pub(crate) async fn check<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
+    let mut bytes = 0;
+    for object in objects.filter(|object| !object.is_checked()) {
+        let _ = object.check();
         bytes += object.size();
         if bytes > work::YIELD_BYTES {
             bytes = 0;
@@ -160,13 +186,13 @@ async fn recall(
     revision: Revision,
 ) -> Result<Option<Objects>, Status> {
     let collection = target.resource.collection()?;
-    if let Some(objects) = collection.snapshot_at(revision) {
+    if let Some(objects) = collection.snapshot_at(revision).await {
         return Ok(Some(objects));
     }
     let Some(storage) = &target.resource.storage else { return Ok(None) };
     // One read at a time, because each holds a second copy of a collection in memory.
     let _permit = registry.recalls.lock().await;
-    if let Some(objects) = collection.snapshot_at(revision) {
+    if let Some(objects) = collection.snapshot_at(revision).await {
         return Ok(Some(objects)); // the previous permit holder read the same state
     }
     match registry.store.list(&storage.collection, "", At::Revision(revision)).await {
@@ -202,13 +228,10 @@ fn page<'a>(
     mut rest: impl Iterator<Item = &'a Arc<Object>>,
     options: &ListOptions,
     counts: bool,
-) -> Result<List, Status> {
+) -> List {
     let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
     let mut objects = Vec::new();
     objects.extend(rest.by_ref().take(if limit == 0 { usize::MAX } else { limit }).map(Arc::clone));
-    let checked = target.resource.check(&objects);
-    checked
-        .map_err(|why| if options.names_unreadable { unreadable(target, &objects) } else { why })?;
     let mut continue_token = String::new();
     let mut remaining = None;
     if limit > 0
@@ -220,7 +243,7 @@ fn page<'a>(
         remaining = counts.then(|| rest.count() as u64 + 1);
     }
     let resource = target.resource.clone();
-    Ok(List { resource, revision, objects, continue_token, remaining })
+    List { resource, revision, objects, continue_token, remaining }
 }
 
 /// Names the objects that cannot be read, up to a bound (upstream: `corruptObjErrAggregator`).

@@ -307,6 +307,11 @@ impl Object {
         Unreadable { item: self.item.clone(), revision: self.revision, why }
     }
 
+    /// Whether the bytes are known to be valid.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_readable.load(Ordering::Relaxed)
+    }
+
     /// Whether the index was read already.
     pub(crate) fn is_indexed(&self) -> bool {
         self.index.get().is_some()

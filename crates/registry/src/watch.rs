@@ -91,6 +91,7 @@ impl Watch {
         } else {
             all.filter(|o| self.selection.matches(o)).cloned().map(Event::Added).collect()
         };
+        list::check(self.waiting.iter().filter_map(Event::object)).await;
         collection.reads.initial_events.add(self.waiting.len() as u64);
         if self.bookmarks {
             self.waiting.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
@@ -239,7 +240,7 @@ impl Watch {
             (true, true) => Some(Event::Modified(object.clone())),
             (true, false) => {
                 let previous = change.previous.as_ref()?;
-                Some(Event::Deleted(Arc::new(self.at_revision(previous, object.revision))))
+                Some(Event::Deleted(Arc::new(self.left_at(previous, object.revision))))
             }
             (false, false) => None,
         }
@@ -247,9 +248,12 @@ impl Watch {
 
     /// Returns an object's previous state, at the revision of the change by which it left the
     /// selection (OAS-16).
-    fn at_revision(&self, object: &Object, revision: Revision) -> Object {
+    fn left_at(&self, object: &Object, revision: Revision) -> Object {
+        if object.check().is_ok() {
+            return object.deleted_at(revision);
+        }
         // The event for an unreadable object has at least its name.
-        let mut tree = object.tree().unwrap_or_else(|_| object.identity(&self.resource));
+        let mut tree = object.identity(&self.resource);
         pintle_meta::object::set_text(&mut tree, "resourceVersion", revision.to_string());
         let mut bytes = Vec::with_capacity(object.size());
         let definition = &self.resource.definition;

@@ -1,7 +1,7 @@
 //! One resource's objects: the live set in key order, and the log of recent changes.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -10,8 +10,8 @@ use pintle_store::{Kind, Record, Revision};
 use tokio::sync::Notify;
 
 use super::topics::Topics;
-use crate::Object;
 use crate::measures::{Reads, Stored};
+use crate::{Object, work};
 
 /// The live set. It is a persistent map, so that a clone is a cheap snapshot.
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
@@ -71,6 +71,11 @@ pub(crate) struct Snapshot {
 /// The memory of a change in addition to its object's bytes: the object, its index, and the entry
 /// in the log (`docs/performance.md`, "beside its JSON").
 const CHANGE_BYTES: usize = 256;
+
+/// How many changes are undone before other requests get their turn: some tenths of a millisecond.
+const UNDONE_AT_ONCE: u64 = 512;
+/// The cost of undoing a change: decoding so many bytes takes as long.
+const UNDONE_BYTES: usize = 64;
 
 /// How many reconstructed past states a collection caches.
 const RECALLED_MAX: usize = 4;
@@ -174,27 +179,36 @@ impl Collection {
     }
 
     /// Returns the state just after `revision`; `None` if that state is not cached and the log does
-    /// not reach back to it.
-    pub(crate) fn snapshot_at(&self, revision: Revision) -> Option<Objects> {
+    /// not reach back to it. The log's changes are undone from the newest on, some at a time,
+    /// because writers wait while they are read.
+    pub(crate) async fn snapshot_at(&self, revision: Revision) -> Option<Objects> {
         if let Some((_, objects)) = self.recalled.lock().iter().find(|(r, _)| *r == revision) {
             return Some(objects.clone());
         }
-        let (mut objects, undo) = {
+        let (mut objects, first, end) = {
             let state = self.state.read();
             if revision < state.floor {
                 return None;
             }
-            let undo: Vec<_> = state.log.range(state.after(revision)..).cloned().collect();
-            (state.live.clone(), undo)
+            (state.live.clone(), state.first + state.after(revision) as u64, state.end())
         };
-        for change in undo.iter().rev() {
-            let item = &change.object.item;
-            match &change.previous {
-                Some(previous) => objects.insert(item.clone(), previous.clone()),
-                None => objects.remove(item),
-            };
+        let count = usize::try_from(end - first).unwrap_or(usize::MAX);
+        work::ahead(count.saturating_mul(UNDONE_BYTES)).await;
+        let mut after = end;
+        while after > first {
+            let next = after.saturating_sub(UNDONE_AT_ONCE).max(first);
+            let changes = self.state.read().numbered(next..after)?;
+            for change in changes.into_iter().rev() {
+                let item = &change.object.item;
+                match change.previous {
+                    Some(previous) => objects.insert(item.clone(), previous),
+                    None => objects.remove(item),
+                };
+            }
+            after = next;
+            work::pause().await;
         }
-        if !undo.is_empty() {
+        if end > first {
             self.remember(revision, &objects);
         }
         Some(objects)
@@ -294,6 +308,13 @@ impl State {
     /// Returns the number that the next change will get.
     pub(super) fn end(&self) -> u64 {
         self.first + self.log.len() as u64
+    }
+
+    /// Returns the changes with these numbers; `None` if the log does not have them any more.
+    fn numbered(&self, numbers: Range<u64>) -> Option<Vec<Change>> {
+        let at = |number: u64| usize::try_from(number.checked_sub(self.first)?).ok();
+        let (start, end) = (at(numbers.start)?, at(numbers.end)?);
+        (end <= self.log.len()).then(|| self.log.range(start..end).cloned().collect())
     }
 
     /// Returns the index in the log of the first change after `revision`.

@@ -27,8 +27,8 @@ pub(super) struct Dispatched {
 }
 
 /// About twice the processor time of one frame to one watch. The interval between two dispatches is
-/// this time for each woken watch (10 ms for 1,000 watches), up to [`INTERVAL_MAX`]. So frames to
-/// at most 4,000 watches take at most half of one processor's time from writers.
+/// this time for each woken watch (10 ms for 1,000 watches), up to [`INTERVAL_MAX`]. So with up to
+/// 4,000 watches, sending frames takes at most half of one processor.
 const FRAME_COST: Duration = Duration::from_micros(10);
 /// A collection with a shorter interval is dispatched without one: the timer's resolution is 1 ms.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);

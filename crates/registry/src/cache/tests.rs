@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use pintle_store::{
     Change as StoreChange, Expect, Follower, Group, Key, Kind, Opening as _, Record, Revision,
     Template, Write,
@@ -81,7 +82,8 @@ impl Model {
 }
 
 fn state_at(collection: &Collection, revision: u64) -> Option<State> {
-    let objects = collection.snapshot_at(Revision(revision))?;
+    let snapshot = collection.snapshot_at(Revision(revision));
+    let objects = snapshot.now_or_never().expect("an unwatched poll does not yield")?;
     Some(objects.iter().map(|(item, o)| (item.to_string(), o.revision.0)).collect())
 }
 
