@@ -43,6 +43,15 @@ pub fn zero(schema: &Schema, ty: TypeId) -> Value {
     }
 }
 
+/// The encoding of a null item of a list or value of a map: Go's zero value. Null bytes are empty
+/// bytes, as upstream reads them back from its storage.
+pub(crate) fn zero_entry(schema: &Schema, ty: TypeId) -> Value {
+    match &schema.get(ty).shape {
+        Shape::Scalar(Scalar::Bytes) => Value::String(Str::default()),
+        _ => zero(schema, ty),
+    }
+}
+
 /// Whether Go's `omitempty` and `omitzero` omit the value.
 pub(crate) fn is_zero(schema: &Schema, ty: TypeId, value: &Value) -> bool {
     match value {

@@ -137,7 +137,7 @@ fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) 
         }
         too_many(&addresses, ADDRESSES_MAX, errors);
         for address in endpoint.items("addresses").filter(|one| !known.contains(one.text())) {
-            check_address(&address, kind, is_servers_own(slice.value()), errors);
+            check_address((&addresses, &address), kind, is_servers_own(slice.value()), errors);
         }
         if let Some(node) = endpoint.find("nodeName") {
             node.all_invalid(names::dns1123_subdomain(node.text()), errors);
@@ -170,15 +170,22 @@ fn check_hints(hints: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_address(address: &Field<'_>, kind: &str, is_own: bool, errors: &mut Errors) {
+fn check_address(
+    (all, address): (&Field<'_>, &Field<'_>),
+    kind: &str,
+    is_own: bool,
+    errors: &mut Errors,
+) {
     let text = address.text();
     let wrong = match kind {
         "IPv4" | "IPv6" => match ip(text) {
             wrong if wrong.is_empty() => {
-                let is_other = is_ipv6(text) != (kind == "IPv6");
-                let other = is_other.then(|| format!("must be an {kind} address"));
-                let special = if is_own { Vec::new() } else { special_ip(text) };
-                other.into_iter().chain(special).collect()
+                if is_ipv6(text) != (kind == "IPv6") {
+                    // As in upstream, this error has the path of the list.
+                    let shown = all.of(address.value());
+                    errors.push(shown.invalid(format!("must be an {kind} address")));
+                }
+                if is_own { Vec::new() } else { special_ip(text) }
             }
             wrong => wrong,
         },

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pintle_meta::{field::Error, names};
-use pintle_value::{Path, Value};
+use pintle_value::Value;
 
 use super::{
     update::check_annotation_changes,
@@ -93,18 +93,24 @@ pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
 const STATUSES: [&str; 3] =
     ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// Checks the types of conditions. Upstream's path begins with `metadata` instead of `status`.
+/// Checks the generations of conditions, and the types of those that are not Kubernetes' own. As in
+/// upstream, the path of a type has a capital letter.
 fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
-    let path = Path::new("metadata").field("conditions");
-    for (i, condition) in status.items("conditions").enumerate() {
-        let kind = condition.str("type");
-        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            let path = path.index(i).field("Type");
-            let wrong = names::qualified_name(kind).into_iter();
-            errors.extend(wrong.map(|words| Error::invalid(&path, &kind.into(), words)));
+    for condition in status.items("conditions") {
+        let generation = condition.get("observedGeneration");
+        if generation.int().is_some_and(|generation| generation < 0) {
+            errors.push(generation.invalid("must be a non-negative integer"));
+        }
+        let kind = condition.get("type");
+        if !OWN_CONDITIONS.contains(&kind.text()) {
+            let shown = kind.called("Type");
+            shown.all_invalid_as(kind.text(), names::qualified_name(kind.text()), errors);
         }
     }
 }
+
+/// The types of conditions that Kubernetes itself sets.
+const OWN_CONDITIONS: &[&str] = &["PodScheduled", "Ready", "Initialized"];
 
 /// Checks that a container that has terminated and is not restarted stays terminated.
 fn check_transitions(status: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
@@ -164,7 +170,8 @@ fn check_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
         }
         let made = claim.str("resourceClaimName");
         if claim.has("resourceClaimName") {
-            name.all_invalid_as(made, names::dns1123_subdomain(made), errors);
+            let made_name = claim.get("resourceClaimName");
+            made_name.all_invalid_as(made, names::dns1123_subdomain(made), errors);
         }
     }
 }
@@ -203,28 +210,27 @@ fn check_ips(status: &Field<'_>, list: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks the users of containers. Upstream's path lacks `user`.
+/// Checks the users of containers.
 fn check_users(status: &Field<'_>, spec: &Field<'_>, list: &str, errors: &mut Errors) {
     const ID_MAX: i64 = i32::MAX as i64;
     let is_windows = spec.at(&["os", "name"]).text() == "windows";
     for one in status.items(list) {
-        let user = one.at(&["user", "linux"]);
-        let shown = one.get("linux");
-        let shown = shown.of(user.value());
+        let user = one.get("user");
+        let user = user.get("linux");
         if !user.is_set() {
             continue;
         }
         if is_windows {
-            errors.push(shown.forbidden("cannot be set for a windows pod"));
+            errors.push(user.forbidden("cannot be set for a windows pod"));
             continue;
         }
-        for id in [shown.get("uid"), shown.get("gid")] {
+        for id in [user.get("uid"), user.get("gid")] {
             let number = id.int().unwrap_or(0);
             if !(0..=ID_MAX).contains(&number) {
                 errors.push(id.invalid(within(0, ID_MAX)));
             }
         }
-        for group in shown.items("supplementalGroups") {
+        for group in user.items("supplementalGroups") {
             if group.int().is_some_and(|id| !(0..=ID_MAX).contains(&id)) {
                 errors.push(group.invalid(within(0, ID_MAX)));
             }

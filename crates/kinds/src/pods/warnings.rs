@@ -176,6 +176,7 @@ fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
         }
     }
     ports::warn_of_ports(&spec, &mut warnings.0);
+    ports::warn_of_port_names(&spec, &mut warnings.0);
     let grace = spec.get("terminationGracePeriodSeconds");
     if grace.int().is_some_and(|seconds| seconds < 0) {
         let words = "must be >= 0; negative values are invalid and will be treated as 1";

@@ -7,12 +7,13 @@ use pintle_meta::quote::plain;
 use pintle_meta::{GroupKind, Status, field, object};
 use pintle_value::{Path, Value, json};
 
-use super::update::{ATTEMPTS_MAX, Attempt};
+use super::contention::ATTEMPTS_MAX;
+use super::update::Attempt;
 use super::{Draft, Write};
 use crate::answer::Outcome;
 use crate::request::PatchType;
 use crate::work;
-use pintle_schema::{Schema, TypeId};
+use pintle_schema::{Schema, TypeId, decode};
 
 impl Write<'_> {
     /// Handles PATCH of an object or of a subresource.
@@ -70,8 +71,14 @@ impl Write<'_> {
             apply().map_err(|e| e.status())?;
         let result = || Some(shown(schema, ty, &apply().ok()?.value));
         let refused = |why: &str| refused(algorithm, patch, result, why);
-        let of_fields = pintle_schema::decode::conform(schema, ty, &mut tree)
-            .map_err(|e| refused(&e.to_string()))?;
+        let of_fields = decode::conform(schema, ty, &mut tree).map_err(|error| {
+            // Upstream converts the result of a strategic merge patch, and decodes that of others.
+            let converted = match algorithm {
+                Algorithm::StrategicMerge => decode::conversion_error(schema, ty, &tree),
+                Algorithm::Json | Algorithm::Merge => None,
+            };
+            refused(&converted.unwrap_or_else(|| error.to_string()))
+        })?;
         problems.extend(of_fields.iter().map(ToString::to_string));
         let strict = || refused(&format!("strict decoding error: {}", problems.join(", ")));
         self.report_field_problems(problems.iter().cloned(), strict)?;

@@ -10,6 +10,7 @@
 //! is: syntax, `FirstErrors::scalar`, `FirstErrors::other`.
 
 mod base64;
+mod conversion;
 pub mod duplicates;
 mod field_path;
 mod props_or;
@@ -26,8 +27,11 @@ use pintle_value::{
 };
 
 use crate::{
-    Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, Unknown, members::Members, zero::zero,
+    Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, Unknown,
+    members::Members,
+    zero::{zero, zero_entry},
 };
+pub use conversion::conversion_error;
 use field_path::{FieldPath, Step};
 
 /// The text formats.
@@ -195,9 +199,9 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         Ok(self.sorted(entries, path))
     }
 
-    /// Replaces `null` in a list or map by the zero value, as Go does.
+    /// Replaces `null` in a list or map by the zero value.
     fn entry(&self, ty: TypeId, value: Value) -> Value {
-        if value.is_null() { zero(self.schema, ty) } else { value }
+        if value.is_null() { zero_entry(self.schema, ty) } else { value }
     }
 
     /// Decodes a value of any type, unchanged.

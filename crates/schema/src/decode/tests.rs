@@ -102,7 +102,7 @@ fn scalars_are_canonical() {
         (
             SECRET,
             r#"{"data":{"a":"aGk=","b":"aG\nk=\n","c":"aGl=","d":"","e":null}}"#,
-            r#"{"data":{"a":"aGk=","b":"aGk=","c":"aGk=","d":"","e":null},"metadata":{}}"#,
+            r#"{"data":{"a":"aGk=","b":"aGk=","c":"aGk=","d":"","e":""},"metadata":{}}"#,
         ),
         (
             REVISION,
@@ -329,4 +329,45 @@ fn a_failed_conform_changes_nothing() {
     let before = tree.clone();
     assert!(conform(builtin(), ty, &mut tree).is_err());
     assert_eq!(tree, before);
+}
+
+/// `FromUnstructured` of upstream's apimachinery.
+#[test]
+fn conversion_errors_are_those_of_upstreams_converter() {
+    for (ty, json, expected) in [
+        ("core.v1.ConfigMap", r#"{"data":{"a":1}}"#, Some("cannot convert int64 to string")),
+        ("core.v1.ConfigMap", r#"{"data":{"a":true}}"#, Some("unrecognized type: string")),
+        ("core.v1.ConfigMap", r#"{"data":{"a":1.5}}"#, Some("unrecognized type: string")),
+        ("core.v1.ConfigMap", r#"{"data":[]}"#, Some("cannot restore map from slice")),
+        ("core.v1.ConfigMap", r#"{"data":{"a":null}}"#, None),
+        (
+            "core.v1.ConfigMap",
+            r#"{"binaryData":{"a":"_"}}"#,
+            Some("error decoding from json: illegal base64 data at input byte 0"),
+        ),
+        ("core.v1.Pod", r#"{"spec":[]}"#, Some("cannot restore struct from: slice")),
+        ("core.v1.Pod", r#"{"spec":{"containers":{}}}"#, Some("cannot restore slice from map")),
+        (
+            "core.v1.Pod",
+            r#"{"spec":{"containers":[{"command":"x"}]}}"#,
+            Some("cannot restore slice from string"),
+        ),
+        ("core.v1.Pod", r#"{"status":{"phase":1}}"#, Some("cannot convert int64 to v1.PodPhase")),
+        ("apps.v1.Deployment", r#"{"spec":{"replicas":"x"}}"#, Some("unrecognized type: int32")),
+        (
+            "apps.v1.Deployment",
+            r#"{"spec":{"replicas":1.5}}"#,
+            Some("cannot convert float64 to int32"),
+        ),
+        (
+            "apps.v1.Deployment",
+            r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":1.5}}}}"#,
+            Some("json: cannot unmarshal number 1.5 into Go value of type int32"),
+        ),
+    ] {
+        let value = json::parse(json.as_bytes()).unwrap();
+        let ty = builtin().find(&format!("io.k8s.api.{ty}")).unwrap();
+        let found = conversion_error(builtin(), ty, &value);
+        assert_eq!(found.as_deref(), expected, "{json}");
+    }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Error, Presence, Scalar, Schema, Shape, TypeId,
     members::{Base, Members, Struct},
-    zero::{is_zero, zero},
+    zero::{is_zero, zero, zero_entry},
 };
 
 /// Decodes messages.
@@ -250,7 +250,7 @@ impl<'s, 'b> Messages<'s, 'b> {
 
     /// Replaces a missing value in a list or map by the zero value, as Go does.
     fn or_zero(&self, ty: TypeId, value: Value) -> Value {
-        if value.is_null() { zero(self.schema, ty) } else { value }
+        if value.is_null() { zero_entry(self.schema, ty) } else { value }
     }
 
     /// Decodes an item, the value of an entry, or a scalar. Returns `null` where Go has a zero

@@ -114,9 +114,7 @@ fn check_changes(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
                 None => _ = requests.make_object().remove("storage"),
             }
         }
-        if new.get("volumeAttributesClassName").is_some() {
-            copy("volumeAttributesClassName", &stored, &mut new);
-        }
+        copy("volumeAttributesClassName", &stored, &mut new);
     }
     if new != stored {
         let shown = pods::difference("core.PersistentVolumeClaimSpec", &stored, &new);
@@ -143,15 +141,18 @@ fn check_mode_and_attributes(claim: &Field<'_>, old: &Field<'_>, errors: &mut Er
     if !same(mode.some(), old_mode.some()) {
         errors.push(claim.get("volumeMode").of(mode.value()).invalid(IMMUTABLE));
     }
+    // A class that was applied can be replaced, but not be removed.
     let path = ["spec", "volumeAttributesClassName"];
     let class = claim.at(&path);
-    if !old.at(&path).is_set() {
+    let is_applied = old.at(&["status", "currentVolumeAttributesClassName"]).is_set();
+    if !is_applied || same(class.some(), old.at(&path).some()) {
         return;
     }
+    let why = "is forbidden when status.currentVolumeAttributesClassName is not nil";
     if !class.is_set() {
-        errors.push(class.forbidden("update from non-nil value to nil is forbidden"));
+        errors.push(class.forbidden(format!("update to nil {why}")));
     } else if class.is_empty() {
-        errors.push(class.forbidden("update from non-nil value to an empty string is forbidden"));
+        errors.push(class.forbidden(format!("update to empty string {why}")));
     }
 }
 
@@ -200,8 +201,6 @@ fn check_status(claim: &Field<'_>) -> Errors {
         basic_amount(&amount, &mut errors);
     }
     let resizes = status.get("allocatedResourceStatuses");
-    // Upstream's path has this name.
-    let resizes = resizes.called("allocatedResourceStatus");
     for (name, state) in resizes.pairs() {
         resource_key(&resizes, name, &mut errors);
         if !RESIZE.contains(&state.text()) {

@@ -332,7 +332,7 @@ pub(super) fn validate_status(object: &Value) -> Errors {
         if !seen.insert(kind.text().to_owned()) {
             errors.push(kind.duplicate());
         }
-        required(&kind, "must not be empty", &mut errors);
+        required(&kind, "", &mut errors);
     }
     errors
 }

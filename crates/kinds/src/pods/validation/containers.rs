@@ -72,6 +72,7 @@ pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
                 errors.push(field.forbidden(words));
             }
         }
+        resources::check_init_resize_policy(spec, &container, errors);
     }
 }
 

@@ -4,6 +4,7 @@
 use pintle_meta::{names, validation};
 use pintle_value::{Path, Value};
 
+use super::containers::is_sidecar;
 use super::{annotations, security};
 use crate::field::{Errors, Field};
 
@@ -30,6 +31,8 @@ pub(crate) struct Options {
     pub(super) devices_with_own_users: bool,
     /// Deletion costs that are not 32-bit integers.
     pub(super) any_deletion_cost: bool,
+    /// Init containers other than sidecars with a resize policy that restarts them.
+    pub(super) restarting_init_containers: bool,
     /// The SELinux change policy `MountOption`.
     pub(super) any_selinux_policy: bool,
 }
@@ -61,6 +64,7 @@ impl Options {
             any_host_parameters: security::sets_host_parameters(spec),
             devices_with_own_users: has_devices(&field),
             any_deletion_cost: annotations::has_invalid_cost(old.at(&["metadata", "annotations"])),
+            restarting_init_containers: has_restarting_init_container(&field),
             any_selinux_policy: field.get("securityContext").has("seLinuxChangePolicy"),
         }
     }
@@ -72,6 +76,13 @@ fn constraints<'s>(spec: &'s Field<'_>) -> impl Iterator<Item = Field<'s>> {
 
 fn is_wrong(selector: &Value) -> bool {
     !validation::label_selector(selector, &Path::root()).is_empty()
+}
+
+fn has_restarting_init_container(spec: &Field<'_>) -> bool {
+    let mut others = spec.items("initContainers").filter(|init| !is_sidecar(init.value()));
+    others.any(|init| {
+        init.items("resizePolicy").any(|policy| policy.str("restartPolicy") == "RestartContainer")
+    })
 }
 
 fn has_indivisible_huge_pages(spec: &Field<'_>) -> bool {

@@ -203,8 +203,26 @@ pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Field<'_>, errors
             }
         }
         if spec.field.str("restartPolicy") == "Never" && restart.text() != "NotRequired" {
-            let words = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+            let words = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             errors.push(list.invalid_as(restart.text(), words));
+        }
+    }
+}
+
+/// Checks which changes of resources restart an init container that is not a sidecar: none.
+pub(super) fn check_init_resize_policy(
+    spec: &Spec<'_>,
+    container: &Field<'_>,
+    errors: &mut Errors,
+) {
+    if spec.options.restarting_init_containers {
+        return;
+    }
+    for policy in container.items("resizePolicy") {
+        let restart = policy.get("restartPolicy");
+        if restart.text() == "RestartContainer" {
+            let words = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            errors.push(restart.invalid(words));
         }
     }
 }

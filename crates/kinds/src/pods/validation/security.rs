@@ -166,7 +166,7 @@ pub(super) fn check_host_users(spec: &Spec<'_>, errors: &mut Errors) {
     {
         let shared = spec.field.get(member);
         if shared.is_true() {
-            errors.push(shared.called(name).forbidden("when `pod.Spec.HostUsers` is false"));
+            errors.push(shared.called(name).forbidden("when `hostUsers` is false"));
         }
     }
     if spec.options.devices_with_own_users {

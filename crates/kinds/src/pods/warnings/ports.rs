@@ -1,7 +1,8 @@
-//! Warnings about ports that occur twice or overlap.
+//! Warnings about ports that occur twice or overlap, and about their names.
 
 use std::collections::BTreeMap;
 
+use pintle_meta::quote::quote;
 use pintle_value::Path;
 
 use super::LISTS;
@@ -39,6 +40,25 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
                 Some(format!("{}: {words} with {}", this.path, other.path))
             }));
             others.push(this);
+        }
+    }
+}
+
+/// Warns of ports of all containers that have the name of an earlier one.
+pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &mut Vec<String>) {
+    let mut first: BTreeMap<String, Path> = BTreeMap::new();
+    for container in LISTS.iter().flat_map(|list| spec.items(list)) {
+        for port in container.items("ports").filter(|port| !port.str("name").is_empty()) {
+            let (path, name) = (port.path(), port.str("name"));
+            if let Some(other) = first.get(name) {
+                let quoted = quote(name);
+                warnings.push(format!(
+                    "{path}: duplicate port name {quoted} with {other}, services and probes that \
+                     select ports by name will use {other}"
+                ));
+            } else {
+                first.insert(name.to_owned(), path);
+            }
         }
     }
 }

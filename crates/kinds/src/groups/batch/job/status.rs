@@ -109,7 +109,7 @@ fn check_complete(status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors
     // All times have one format, in which the texts sort as the times do.
     let is_before = !start.is_empty() && completion.is_set() && completion.text() < start;
     if is_before && (changes.of("startTime") || changes.of("completionTime")) {
-        errors.push(completion.invalid("completionTime cannot be set before startTime"));
+        errors.push(completion.invalid("must be equal to or after `startTime`"));
     }
     let mut refuse = |words: &str| errors.push(conditions.invalid_without_value(words));
     if is("Failed") && !is("FailureTarget") && changed(&["Failed", "FailureTarget"]) {
@@ -141,7 +141,7 @@ fn check_finished(
     let uncounted = status.get("uncountedTerminatedPods");
     let is_left = ["failed", "succeeded"].iter().any(|list| !uncounted.get(list).is_empty());
     if is_left && (changes.of_end() || changes.of("uncountedTerminatedPods")) {
-        let words = "uncountedTerminatedPods needs to be empty for finished job";
+        let words = "must be empty for finished job";
         errors.push(uncounted.invalid(words));
     }
 }
@@ -236,7 +236,8 @@ fn check_order(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, erro
     for (member, is_checked) in [("failed", true), ("succeeded", !is_scaled)] {
         let field = status.get(member);
         let number = field.int().unwrap_or(0);
-        if is_checked && before(member).and_then(Value::as_int).is_some_and(|old| number < old) {
+        let old = before(member).and_then(Value::as_int).unwrap_or(0);
+        if is_checked && number < old {
             let words = format!("cannot decrease the {member} counter");
             errors.push(field.invalid_as(number, words));
         }
@@ -244,12 +245,12 @@ fn check_order(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, erro
     let completion = status.get("completionTime");
     if completion.is_set() && before("completionTime").is_some_and(|old| old != completion.value())
     {
-        errors.push(completion.invalid("completionTime cannot be mutated"));
+        errors.push(completion.invalid("field is immutable"));
     }
     let start = status.get("startTime");
     let had_started = before("startTime").is_some_and(|time| !time.is_null());
     if had_started && changes.of("startTime") && !spec.get("suspend").is_true() {
-        errors.push(start.required("startTime cannot be removed for unsuspended job"));
+        errors.push(start.invalid("field is immutable for unsuspended job once set"));
     }
     let mut refuse = |words: &str| errors.push(Error { value: None, ..conditions.invalid(words) });
     if was("SuccessCriteriaMet") && !is("SuccessCriteriaMet") {

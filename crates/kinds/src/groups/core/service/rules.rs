@@ -392,6 +392,12 @@ fn check_external_traffic(spec: &Field<'_>, errors: &mut Errors) {
 
 /// The rules for `status`.
 pub(super) fn validate_status(service: &Value) -> Errors {
+    let root = Field::root(service);
+    let ingress = root.at(&["status", "loadBalancer", "ingress"]);
+    if root.at(&["spec", "type"]).text() != "LoadBalancer" && !ingress.is_empty() {
+        let words = "may only be used when `spec.type` is 'LoadBalancer'";
+        return [ingress.forbidden(words)].into_iter().collect();
+    }
     crate::rules::errors(service, STATUS)
 }
 
