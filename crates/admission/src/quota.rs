@@ -266,7 +266,7 @@ impl Quota {
                 amount.filter(|amount| !amount.is_zero()).map(|amount| (name.clone(), amount)),
             );
         }
-        let needs_touch = self.is_to_be_counted(resource);
+        let needs_touch = self.needs_count(resource);
         let (quota, is_limited) = (self.clone(), charge.is_limited);
         (!change.is_empty() || needs_touch).then_some(Posting {
             quota,
@@ -277,7 +277,7 @@ impl Quota {
     }
 
     /// True if the quota controller has yet to count objects of a resource for this quota.
-    fn is_to_be_counted(&self, resource: &GroupResource) -> bool {
+    fn needs_count(&self, resource: &GroupResource) -> bool {
         let spec = self.tree.at(&["spec", "hard"]).and_then(Value::as_object);
         let measured = |name: &Str| usage::measures(resource, name);
         !self.is_status_current && spec.is_some_and(|spec| spec.keys().any(measured))

@@ -142,7 +142,7 @@ struct Incoming<'a> {
 /// Why a request gets an error instead of a handler's response.
 enum Refusal {
     Status(Status),
-    /// Authorization failed, or a blocking audit backend could not store the event: 500.
+    /// The authorizers returned an error, or a blocking audit backend could not store the event: 500.
     Undecided(String),
     /// Priority and fairness rejected the request: 429.
     Rejected(Rejected),

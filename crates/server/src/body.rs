@@ -80,7 +80,7 @@ pub(crate) trait Pieces: Send {
 /// The backend broke off its response, or the rest of a response cannot be made. This server breaks
 /// off its response to the client, too, so that the client notices.
 #[derive(Debug, thiserror::Error)]
-#[error("the rest of the answer is missing: {0}")]
+#[error("the response is incomplete: {0}")]
 pub(crate) struct Broken(pub(crate) String);
 
 /// Pieces that exist already.
@@ -440,7 +440,7 @@ pub(crate) fn discard(mut body: impl RequestBody + Send + 'static, head: &Parts)
                 }
             }
         };
-        // A body that arrives too slowly costs the connection after all.
+        // A body that arrives too slowly is not drained, so its connection closes.
         let _late = tokio::time::timeout(UNWANTED_TIMEOUT, rest).await.is_err();
     });
 }

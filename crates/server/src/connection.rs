@@ -63,8 +63,8 @@ struct Listener {
     api: Arc<Api>,
 }
 
-/// Accepts connections until the server stops, then waits for open ones to end; the caller bounds
-/// that wait.
+/// Accepts connections until the server stops, then waits for open ones to end. Those that are still
+/// open when a request's timeout has passed are aborted.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Arc<Tls>,
@@ -99,11 +99,18 @@ pub(crate) async fn serve(
     }
     drop(listener);
     register.close_all();
-    loop {
-        tokio::select! {
-            () = &mut idle_watch => {}
-            ended = connections.join_next() => if ended.is_none() { break },
+    let limit = shared.api.settings.request_timeout;
+    let all_ended = async {
+        loop {
+            tokio::select! {
+                () = &mut idle_watch => {}
+                ended = connections.join_next() => if ended.is_none() { break },
+            }
         }
+    };
+    if tokio::time::timeout(limit, all_ended).await.is_err() {
+        tracing::warn!("aborting the requests that are still open after {limit:?}");
+        connections.shutdown().await;
     }
 }
 

@@ -1,8 +1,8 @@
 //! The handlers of the verbs on resources: they read options, call the registry, and write a
 //! response.
 //!
-//! Must not know any kind, except [`review`], [`component`] and [`token`], whose answers this
-//! server computes, and [`connect`].
+//! It must not know any kind. Exceptions: [`review`], [`component`] and [`token`] compute their
+//! answers, and [`connect`] knows the subresources of pods, nodes and services.
 
 mod component;
 pub(crate) mod connect;

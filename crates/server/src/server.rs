@@ -150,7 +150,6 @@ impl Server {
         let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
-        let connections = tokio::spawn(serving);
         let mut background = Background::start()?;
         controllers::Parts {
             environment: environment.clone(),
@@ -175,6 +174,8 @@ impl Server {
             config: config.clone(),
         };
         background.spawn(certificates.run());
+        // Nothing can fail any more: a failed start leaves no task that holds the address.
+        let connections = tokio::spawn(serving);
         api.lifecycle.start();
         phases.end("serving");
         phases.report();
@@ -220,9 +221,9 @@ impl Running {
         self.api.lifecycle.drain();
         tokio::time::sleep(self.shutdown_delay).await;
         self.api.lifecycle.stop();
-        let limit = self.api.settings.request_timeout;
-        if tokio::time::timeout(limit, &mut self.connections).await.is_err() {
-            tracing::warn!("requests that are still open after {limit:?} are cut off");
+        // The audit log and the store are closed after the last request.
+        if let Err(failed) = (&mut self.connections).await {
+            tracing::error!(%failed, "the task that serves connections failed");
         }
         if let Some(audit) = &self.api.audit {
             audit.close().await;

@@ -590,7 +590,7 @@ pub(crate) const ROWS: &[Row] = &[
         directory_is_read: true,
         wrong: &[
             NOT_YAML,
-            (Text("name: a\n"), &["there is something without a kind in it"]),
+            (Text("name: a\n"), &["a document has no `kind`"]),
             (Text("kind: ConfigMap\napiVersion: v1\n"), &["ConfigMap"]),
         ],
         ..ROW

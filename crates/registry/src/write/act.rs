@@ -1,4 +1,4 @@
-//! POST of an object that performs an action.
+//! POST of an object that is not stored and triggers an action: a binding, an eviction.
 
 use pintle_apply::server_side::{Filter, Ownership, UniformVersions};
 use pintle_meta::{GroupVersionKind, Status, object};
@@ -64,7 +64,8 @@ impl Write<'_> {
         Ok(Outcome { created: true, ..Outcome::ok(answer) })
     }
 
-    /// Decodes the posted object and runs admission: the caller performs the rest (PATH-13).
+    /// Decodes the posted object and runs admission. The caller computes the answer; nothing is stored
+    /// (PATH-13).
     pub(crate) async fn receive(
         &self,
         body: &Body,

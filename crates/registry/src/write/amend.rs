@@ -7,7 +7,7 @@ use pintle_value::Value;
 
 use super::basis::is_failure;
 use super::commit::Committed;
-use super::update::ATTEMPTS_MAX;
+use super::contention::ATTEMPTS_MAX;
 use crate::Registry;
 use crate::request::{Context, Target};
 

@@ -5,7 +5,8 @@ use pintle_meta::{Status, object};
 use pintle_value::Value;
 
 use super::Write;
-use super::update::{ATTEMPTS_MAX, Attempt};
+use super::contention::ATTEMPTS_MAX;
+use super::update::Attempt;
 use crate::answer::Outcome;
 use crate::request::Encoding;
 use crate::work;

@@ -18,7 +18,7 @@ use crate::answer::Outcome;
 use crate::request::Context;
 use crate::{Head, Registry, list};
 
-/// How current the state of a decision is.
+/// How current the cached state was when a write was decided.
 pub(super) struct Basis {
     is_fresh: bool,
     /// The head of the cache before the decision.

@@ -77,7 +77,7 @@ impl Registry {
             Ok(records) => Committed::by(&records),
             Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
             Err(Error::CompanionConflict { .. }) => Ok(Committed::CompanionConflict),
-            Err(error) => Err(not_committed(error)),
+            Err(error) => Err(store_failed(error)),
         }
     }
 
@@ -119,9 +119,11 @@ impl Registry {
     }
 }
 
-/// The error of a write that the store did not commit.
-pub(super) fn not_committed(error: Error) -> Status {
-    tracing::error!(%error, "the store did not commit a write; its client gets an error");
+/// The error for the client of a write on which the store failed: it was not committed, or that is
+/// unknown.
+pub(super) fn store_failed(error: Error) -> Status {
+    let is_unknown = matches!(error, Error::Unknown { .. });
+    tracing::error!(%error, is_unknown, "the store failed to commit a write");
     Status::internal(error)
 }
 
@@ -135,7 +137,8 @@ pub(crate) fn encode(
     kind: Kind,
 ) -> Result<pintle_store::Write, Status> {
     let key = resource.key(namespace, name)?;
-    // A deleted object was stored before, perhaps by a release with other bounds.
+    // A deletion is never refused for its size: the object is stored, perhaps by a release with
+    // other bounds.
     let is_bounded = kind != Kind::Deleted;
     if is_bounded && !json::nests_within(tree, OBJECT_DEPTH_MAX) {
         return Err(Status::bad_request(format!(

@@ -13,6 +13,9 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::Registry;
 use crate::request::Target;
 
+/// How often an unconditional write is tried while it conflicts. Each conflict means that another
+/// write was committed, so there is progress; this is only a safety limit.
+pub(super) const ATTEMPTS_MAX: usize = 100;
 /// All objects share this many queues. If two objects share a queue, their writers only wait a
 /// little longer.
 const QUEUES: usize = 64;

@@ -14,6 +14,7 @@ use pintle_trace::Layer;
 use pintle_value::{Path, Str, Value};
 
 use super::commit::Committed;
+use super::contention::ATTEMPTS_MAX;
 use super::metadata;
 use crate::admission::{Attributes, Memory, Operation, Options, Stored as _};
 use crate::allocation::{Companion, Part};
@@ -23,8 +24,6 @@ use crate::request::{Context, DeleteOptions, Propagation, Target};
 use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 use existing::Existing;
 use grace::{Due, GRACE, due, has_grace};
-
-const ATTEMPTS_MAX: usize = 100;
 
 /// The next step of a deletion.
 enum Step {

@@ -25,7 +25,7 @@ use pintle_store::{Error, Expect, Group, Grouping, Key, Kind, Record, Revision, 
 use pintle_value::Value;
 use tokio::sync::oneshot;
 
-use super::commit::{Committed, encode, not_committed};
+use super::commit::{Committed, encode, store_failed};
 use super::ownership::track_server_update;
 use crate::allocation::{Companion, Part, Posted, Posting};
 use crate::cache::Cache;
@@ -110,8 +110,11 @@ impl Registry {
             };
             tokio::spawn(worker.run());
         }
-        let closed =
-            || Status::internal("the server stops, or the worker of a posting queue failed");
+        let closed = || {
+            Status::internal(
+                "it is unknown whether the write was committed: the server is stopping, or the task that commits the usage of quotas failed",
+            )
+        };
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -344,7 +347,7 @@ impl Batch {
             }
             Err(Error::CompanionConflict { key }) => self.split_by_conflict(Some(&key)),
             Err(error) => {
-                let status = not_committed(error);
+                let status = store_failed(error);
                 self.finish(Some(&status))
             }
         }

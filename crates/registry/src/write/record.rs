@@ -6,7 +6,7 @@ use pintle_store::{Expect, Kind};
 use pintle_value::Value;
 
 use super::commit::Committed;
-use super::update::ATTEMPTS_MAX;
+use super::contention::ATTEMPTS_MAX;
 use crate::{Registry, Resource};
 
 impl Registry {

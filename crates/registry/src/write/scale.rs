@@ -10,7 +10,8 @@ use pintle_meta::{GroupKind, Status, field, labels, object};
 use pintle_schema::TypeId;
 use pintle_value::{Map, Path, Str, Value};
 
-use super::update::{ATTEMPTS_MAX, Attempt};
+use super::contention::ATTEMPTS_MAX;
+use super::update::Attempt;
 use super::{Draft, Write};
 use crate::answer::{Answer, Outcome};
 use crate::definition::{ScalePaths, Subresource, SubresourceBehaviour};

@@ -10,16 +10,13 @@ use pintle_trace::Layer;
 use pintle_value::{Path, Value};
 
 use super::commit::Committed;
+use super::contention::ATTEMPTS_MAX;
 use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
 use crate::{Generation, Object, Owned, revision, work};
-
-/// How often an unconditional update is tried while it conflicts. Each conflict means that another
-/// write was committed, so there is progress; this is only a safety limit.
-pub(super) const ATTEMPTS_MAX: usize = 100;
 
 /// The result of an attempt.
 pub(super) enum Attempt {
@@ -107,8 +104,8 @@ impl Write<'_> {
         self.check_version(&new, existing.revision)?;
         self.store_form(&mut new, tracked);
         let part = self.target.subresource.as_str();
-        // Upstream tracks a part's writer as owner of all fields that it meant to change, even of
-        // those outside of the part.
+        // Upstream makes the writer of a subresource the owner of all fields that it sent changed,
+        // even of fields outside the subresource, which are reset only afterwards.
         let confined_late = !tracked && self.is_part();
         if !confined_late {
             new = self.confine(new, &old);

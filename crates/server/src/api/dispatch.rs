@@ -134,10 +134,12 @@ impl Api {
             }
             return Ok(());
         }
-        let permit = match info.long_running() || health::is_check(info) {
-            _ if is_session => self.limits.enter_session(user),
-            false => self.limits.enter(info.read_only(), user),
-            true => return Ok(()),
+        let permit = if is_session {
+            self.limits.enter_session(user)
+        } else if info.long_running() || health::is_check(info) {
+            return Ok(());
+        } else {
+            self.limits.enter(info.read_only(), user)
         };
         progress.permit = Some(permit.inspect_err(|_| progress.was_rejected())?);
         Ok(())

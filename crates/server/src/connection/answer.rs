@@ -33,7 +33,7 @@ pub(super) struct Answer {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsent {
     /// The peer read too slowly.
-    #[error("the answer was not taken in time")]
+    #[error("the client did not read the response in time")]
     TooSlow,
     /// The backend broke off.
     #[error(transparent)]

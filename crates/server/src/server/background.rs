@@ -54,7 +54,9 @@ impl Background {
     pub(super) async fn shutdown(&mut self) {
         let closed = async { while self.closing.join_next().await.is_some() {} };
         if tokio::time::timeout(CLOSING_MAX, closed).await.is_err() {
-            tracing::warn!("the tasks of the shutdown take too long and are cancelled");
+            tracing::warn!(
+                "some tasks did not end within {CLOSING_MAX:?} of the shutdown and are cancelled"
+            );
         }
         self.closing.shutdown().await;
         self.tasks.shutdown().await;

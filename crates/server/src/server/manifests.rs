@@ -69,7 +69,7 @@ fn collect(text: &str, objects: &mut Vec<Value>) -> Result<(), String> {
             Some(items) => objects.extend_from_slice(items),
             None if document.is_null() => {}
             None if document.str_at(&["kind"]).is_some() => objects.push(document),
-            None => return Err("there is something without a kind in it".to_owned()),
+            None => return Err("a document has no `kind`".to_owned()),
         }
     }
     Ok(())
@@ -109,6 +109,6 @@ mod tests {
         check("---\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", Ok(2));
         check(r#"{"kind": "List", "items": [{"kind": "A"}, {"kind": "B"}]}"#, Ok(2));
         check("kind: ConfigMapList\nitems: []\n", Ok(0));
-        check("name: a", Err("there is something without a kind in it"));
+        check("name: a", Err("a document has no `kind`"));
     }
 }

@@ -6,10 +6,10 @@ use pintle_meta::{GroupKind, Status, field};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Path, Value};
 
-use super::ATTEMPTS_MAX;
 use crate::answer::{Answer, Outcome};
 use crate::request::{DeleteOptions, IGNORE_READ_ERRORS, Target};
 use crate::write::commit::Committed;
+use crate::write::contention::ATTEMPTS_MAX;
 use crate::{Object, Registry, work};
 
 impl Registry {
