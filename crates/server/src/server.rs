@@ -147,7 +147,7 @@ impl Server {
         let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
         let parts = (&*tls, tokens, backends, audit, traces(&config, dialers.control_plane));
-        let api = api(&config, registry.clone(), &authorization, parts, sources, address);
+        let api = api(&config, registry, &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
         let mut background = Background::start()?;
@@ -159,8 +159,7 @@ impl Server {
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
-        spawn_background(&mut background, &api, authorization, encryption);
-        background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
+        spawn_background(&mut background, &api, authorization, encryption, &config);
         manifests::apply(&environment, &config).await?;
         let access = Access::new(&config, address, &pki)?;
         let Pki { front_proxy, renewal, ca_pem, admin, signer, .. } = pki;
@@ -320,14 +319,17 @@ pub fn inspect_certificates(config: &Config, now: SystemTime) -> Vec<Certificate
     pki::inspect(&wanted_certificates(config), now)
 }
 
-/// Spawns the tasks besides controllers: they reload configuration files, export traces, take
-/// snapshots, adjust the priority levels, and refresh keys of other servers.
+/// Spawns the tasks besides controllers: they compact the history, reload configuration files,
+/// export traces, take snapshots, adjust the priority levels, and refresh keys of other servers.
 fn spawn_background(
     background: &mut Background,
     api: &Api,
     authorization: Authorization,
     encryption: Option<Encryption>,
+    config: &Config,
 ) {
+    let is_embedded = config.etcd.is_none();
+    background.spawn(compaction::run(api.registry.clone(), config.watch_history, is_embedded));
     background.spawn(authorization.run());
     if let Some(exporter) = api.traces.as_ref().and_then(Traces::take_exporter) {
         background.spawn_closing(exporter.run());
