@@ -251,7 +251,12 @@ impl Object {
     pub(crate) fn head(&self, paths: &[&[&str]]) -> Result<Head, Unreadable> {
         self.check()?;
         let text = json::text(self.json_bytes());
-        read_head(&mut Reader::of_valid(&text), paths).map_err(|why| self.unreadable(why))
+        let head = read_head(&mut Reader::of_valid(&text), paths);
+        let mut head = head.map_err(|why| self.unreadable(why))?;
+        if matches!(text, Cow::Owned(_)) {
+            head.metadata = 0..0; // the text was repaired, so offsets in it are not those of the bytes
+        }
+        Ok(head)
     }
 
     /// Checks that the bytes are valid before a caller hands them out. The result is remembered.
@@ -381,7 +386,7 @@ impl Object {
 pub(crate) struct Head {
     /// Its `apiVersion`, `metadata` and some other members.
     pub(crate) tree: Value,
-    /// Where the metadata is in the object's JSON; empty if there is none.
+    /// Where the metadata is in the object's JSON; empty if that is unknown.
     pub(crate) metadata: Range<usize>,
 }
 
@@ -449,7 +454,7 @@ pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Ki
 }
 
 /// Encodes a stored object with the metadata of a [`Head`] for the store, within its watch frame.
-/// The other members are copied. `None` if the object has no metadata.
+/// The other members are copied. `None` if it is unknown where the object has its metadata.
 pub(crate) fn template_with_metadata(
     definition: &ResourceDefinition,
     stored: &Object,
@@ -457,7 +462,7 @@ pub(crate) fn template_with_metadata(
     kind: Kind,
 ) -> Option<Template> {
     let (head, json) = (frame_head(kind), stored.json_bytes());
-    let old = changed.metadata.clone();
+    let old = Some(changed.metadata.clone()).filter(|range| !range.is_empty())?;
     let metadata = changed.tree.get("metadata")?;
     let mut bytes = Vec::with_capacity(head.len() + json.len() + LIKELY_GROWTH);
     bytes.extend_from_slice(head);

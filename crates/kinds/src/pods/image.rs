@@ -35,20 +35,49 @@ const PATH_BYTES_MAX: usize = 255;
 /// 64 hexadecimal digits.
 fn is_name(name: &str) -> bool {
     let is_identifier = name.len() == 64 && name.bytes().all(is_lower_hex);
-    let path = match name.split_once('/') {
-        Some((registry, path)) if is_registry(registry) => path,
-        _ => name,
+    let (registry, path) = match name.split_once('/') {
+        Some((registry, path)) if is_meant_as_registry(registry) => (registry, path),
+        _ => ("docker.io", name),
     };
-    !is_identifier && path.len() <= PATH_BYTES_MAX && path.split('/').all(is_path_component)
+    // A name without a namespace is in this one.
+    let is_official = matches!(registry, "docker.io" | "index.docker.io") && !path.contains('/');
+    let namespace = if is_official { "library/" } else { "" };
+    !is_identifier
+        && is_registry(registry)
+        && namespace.len() + path.len() <= PATH_BYTES_MAX
+        && path.split('/').all(is_path_component)
 }
 
-/// Whether the first component names a registry rather than a part of the path.
-fn is_registry(component: &str) -> bool {
-    let named = component.contains(['.', ':'])
+/// Whether the first component names a registry rather than a part of the path, validly or not.
+fn is_meant_as_registry(component: &str) -> bool {
+    component.contains(['.', ':'])
         || component == "localhost"
-        || component.contains(|c: char| c.is_ascii_uppercase());
-    let inner = |b: u8| b.is_ascii_alphanumeric() || b".:-[]".contains(&b);
-    named && component.bytes().all(inner)
+        || component.contains(|c: char| c.is_ascii_uppercase())
+}
+
+/// Whether the text is a host name or an IPv6 address in brackets, with a port or without.
+fn is_registry(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let is_ipv6 = |address: &str| {
+        !address.is_empty() && address.bytes().all(|b| b.is_ascii_hexdigit() || b == b':')
+    };
+    let is_host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => is_ipv6(address),
+        None => host.split('.').all(is_host_label),
+    };
+    is_host && port.is_none_or(is_port)
+}
+
+/// Letters, digits and inner dashes.
+fn is_host_label(label: &str) -> bool {
+    !label.is_empty()
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// Lower-case letters and digits, separated by one dot, one or two underscores, or dashes.
@@ -99,6 +128,13 @@ mod tests {
             ("localhost:5000/app", "Always"),
             ("localhost:5000/app:v1", "IfNotPresent"),
             ("[::1]:5000/app", "Always"),
+            ("[::1]/app", "Always"),
+            ("host:port/app", "IfNotPresent"),
+            ("../app", "IfNotPresent"),
+            ("2001:db8::/32", "IfNotPresent"),
+            (&"a".repeat(247), "Always"),
+            (&"a".repeat(248), "IfNotPresent"),
+            (&format!("quay.io/{}", "a".repeat(255)), "Always"),
             (&format!("nginx{DIGEST}"), "IfNotPresent"),
             (&format!("nginx:latest{DIGEST}"), "Always"),
             ("a__b/c.d/e--f", "Always"),

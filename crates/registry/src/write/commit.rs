@@ -159,8 +159,8 @@ pub(crate) fn encode(
 }
 
 /// Encodes a stored object with other metadata as a write: the members besides the metadata are
-/// copied. Returns `None` if all of the object must be encoded: it lacks metadata, or may be too
-/// large.
+/// copied. Returns `None` if all of the object must be encoded: it is unknown where its metadata is,
+/// or it may be too large.
 pub(crate) fn encode_metadata(
     resource: &Resource,
     (namespace, name): (&str, &str),
