@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
-use pintle_registry::webhook::Answer;
+use pintle_registry::webhook::ResponseFuture;
 use pintle_value::{Map, Value, json};
 
 pub use configuration::ImagePolicy;
@@ -32,7 +32,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub trait ImageReviewer: Send + Sync {
     /// Posts a review as JSON and retries temporary failures until the timeout; `first_pause` is
     /// the delay before the first retry. The size of a response is bounded.
-    fn review(&self, body: Vec<u8>, first_pause: Duration, timeout: Duration) -> Answer<'_>;
+    fn review(&self, body: Vec<u8>, first_pause: Duration, timeout: Duration)
+    -> ResponseFuture<'_>;
 }
 
 /// The plugin.

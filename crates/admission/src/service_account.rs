@@ -10,8 +10,8 @@ use std::time::Duration;
 use pintle_meta::{GroupVersionResource, Status, names, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
-use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, Target};
+use pintle_registry::results::Event;
 use pintle_value::{Str, Value};
 
 use crate::pods::items;

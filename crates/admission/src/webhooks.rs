@@ -26,7 +26,7 @@ use pintle_apply::PatchType;
 use pintle_cel::Authorizer;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{self, Admission, Attributes, Hooks, Memory, Mutated, Waited};
-use pintle_registry::webhook::{Caller, Unanswered};
+use pintle_registry::webhook::{CallError, Caller};
 use pintle_registry::{Feed, FeedUpdate, Registry, Resource};
 use pintle_trace::{Kind, Layer, Open, SpanContext};
 use pintle_value::{Path, Value};
@@ -339,13 +339,13 @@ impl Webhooks {
                 }
                 Ok(Outcome::Answered(verdict))
             }
-            Err(Unanswered { why, code, .. }) if webhook.ignores_failures => {
+            Err(CallError { why, code, .. }) if webhook.ignores_failures => {
                 tracing::warn!(webhook = %webhook.name, %why, "failed calling a webhook, failing open");
                 count(code, None);
                 self.measures.failed_open(&webhook.name, step);
                 Ok(Outcome::FailedOpen)
             }
-            Err(Unanswered { why, code, .. }) => {
+            Err(CallError { why, code, .. }) => {
                 count(code, Some(Rejection::CallFailed));
                 let why = format_args!("failed calling webhook {:?}: {why}", webhook.name);
                 Ok(Outcome::Failed(Status::internal(why)))
@@ -413,7 +413,7 @@ async fn call(
     webhook: &Webhook,
     review: &Review<'_>,
     step: Step,
-) -> Result<Verdict, Unanswered> {
+) -> Result<Verdict, CallError> {
     let (timing, began) = (review.write.timing, Instant::now());
     let mut span = timing.open(step.span(), Kind::Client, |it| review.span(webhook, it));
     let verdict = post(caller, webhook, review, timing.context(span.as_ref())).await;
@@ -429,17 +429,17 @@ async fn post(
     webhook: &Webhook,
     review: &Review<'_>,
     context: Option<SpanContext>,
-) -> Result<Verdict, Unanswered> {
+) -> Result<Verdict, CallError> {
     if webhook.version.is_none() {
         let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-        return Err(Unanswered { why: why.to_owned(), code: 400, is_transient: false });
+        return Err(CallError { why: why.to_owned(), code: 400, is_transient: false });
     }
     let answer = caller.call(&webhook.endpoint, review.body(), webhook.timeout, context).await;
     let answer = answer.map_err(|refusal| {
         let why = format!("failed to call webhook: {}", refusal.why);
-        Unanswered { why, ..refusal }
+        CallError { why, ..refusal }
     })?;
-    review.verdict(&answer).map_err(Unanswered::silent)
+    review.verdict(&answer).map_err(CallError::no_response)
 }
 
 impl Callers {

@@ -3,8 +3,8 @@
 use pintle_value::{Value, json};
 
 use crate::{
-    Answer, Attributes, Authorizer, Decision, Error, NonResourceRule, Objects, ResourceRule, Rules,
-    Ruling, Subject, User,
+    Attributes, Authorizer, Decision, Error, NonResourceRule, Objects, ResourceRule, Rules, Ruling,
+    RulingFuture, Subject, User,
 };
 
 const API_VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
@@ -111,7 +111,7 @@ impl Policy {
 }
 
 impl Authorizer for Policies {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         if self.0.iter().any(|policy| policy.allows(attributes)) {
             return Ruling::new(Decision::Allow, "").into();
         }

@@ -15,21 +15,21 @@ use crate::{Attributes, User};
 pub trait Authorizer: Send + Sync {
     /// Authorizes a request. The answer is ready if the authorizer decides from memory, and pending
     /// if it calls a webhook. No thread waits for it.
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a>;
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a>;
 
     /// All that this user may do in a namespace, as far as the authorizer can list it.
     fn rules(&self, user: &User, namespace: &str) -> Rules;
 }
 
 /// A ruling that is ready or pending; a caller that cannot wait checks which.
-pub enum Answer<'a> {
+pub enum RulingFuture<'a> {
     /// The ruling.
     Ready(Ruling),
     /// A webhook must answer first.
     Pending(Pin<Box<dyn Future<Output = Ruling> + Send + 'a>>),
 }
 
-impl<'a> Answer<'a> {
+impl<'a> RulingFuture<'a> {
     /// A pending ruling.
     pub fn pending(ruling: impl Future<Output = Ruling> + Send + 'a) -> Self {
         Self::Pending(Box::pin(ruling))
@@ -44,13 +44,13 @@ impl<'a> Answer<'a> {
     }
 }
 
-impl From<Ruling> for Answer<'_> {
+impl From<Ruling> for RulingFuture<'_> {
     fn from(ruling: Ruling) -> Self {
         Self::Ready(ruling)
     }
 }
 
-impl Future for Answer<'_> {
+impl Future for RulingFuture<'_> {
     type Output = Ruling;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ruling> {
@@ -61,7 +61,7 @@ impl Future for Answer<'_> {
     }
 }
 
-impl fmt::Debug for Answer<'_> {
+impl fmt::Debug for RulingFuture<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ready(ruling) => f.debug_tuple("Ready").field(ruling).finish(),
@@ -191,17 +191,17 @@ impl Chain {
 }
 
 impl Authorizer for Chain {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         let mut undecided = Undecided::default();
         for (index, authorizer) in self.0.iter().enumerate() {
             match authorizer.authorize(attributes) {
-                Answer::Ready(ruling) if ruling.decision == Decision::NoOpinion => {
+                RulingFuture::Ready(ruling) if ruling.decision == Decision::NoOpinion => {
                     undecided.add(ruling);
                 }
-                Answer::Ready(ruling) => return ruling.into(),
+                RulingFuture::Ready(ruling) => return ruling.into(),
                 pending => {
                     let authorizers = self.0.clone();
-                    return Answer::pending(async move {
+                    return RulingFuture::pending(async move {
                         let rest = &authorizers[index + 1..];
                         undecided.continue_chain(pending, rest, attributes).await
                     });
@@ -234,7 +234,7 @@ impl Undecided {
     /// Waits for a ruling, and calls the rest of the chain if it has no opinion.
     async fn continue_chain<'a>(
         mut self,
-        pending: Answer<'a>,
+        pending: RulingFuture<'a>,
         rest: &[Arc<dyn Authorizer>],
         attributes: &'a Attributes<'a>,
     ) -> Ruling {

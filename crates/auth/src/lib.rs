@@ -30,7 +30,7 @@ pub mod token_review;
 
 pub use attributes::{Attributes, Objects, OwnedAttributes, Subject};
 pub use authorizer::{
-    Answer, Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
+    Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling, RulingFuture,
 };
 pub use mode::{AlwaysAllow, AlwaysDeny, Masters, Mode};
 pub use pintle_meta::User;

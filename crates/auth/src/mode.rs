@@ -4,8 +4,8 @@
 use std::str::FromStr;
 
 use crate::{
-    Answer, Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling,
-    User,
+    Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling,
+    RulingFuture, User,
 };
 
 /// An authorizer's name.
@@ -79,7 +79,7 @@ impl FromStr for Mode {
 pub struct Masters;
 
 impl Authorizer for Masters {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         if attributes.user.is_master() {
             Ruling::new(Decision::Allow, "").into()
         } else {
@@ -98,7 +98,7 @@ impl Authorizer for Masters {
 pub struct AlwaysAllow;
 
 impl Authorizer for AlwaysAllow {
-    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> RulingFuture<'a> {
         Ruling::new(Decision::Allow, "").into()
     }
 
@@ -122,7 +122,7 @@ impl Authorizer for AlwaysAllow {
 pub struct AlwaysDeny;
 
 impl Authorizer for AlwaysDeny {
-    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> RulingFuture<'a> {
         Ruling::new(Decision::NoOpinion, "Everything is forbidden.").into()
     }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use pintle_meta::{Status, labels, object};
 use pintle_registry::Resource;
-use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
+use pintle_registry::results::Event;
 use pintle_registry::watch::Watch;
 use pintle_value::{Str, Value};
 

@@ -8,10 +8,10 @@ use pintle_admission::NamespaceLifecycle;
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersion, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Chain, Hook, Hooks, Waited};
-use pintle_registry::answer::{Answer, Event};
 use pintle_registry::request::{
     DeleteOptions, ListOptions, Now, Propagation, WriteOptions, granted,
 };
+use pintle_registry::results::{Event, ResponseBody};
 use pintle_registry::watch::Watch;
 use pintle_registry::{Options, Registry, Resource, ResourceDefinition};
 use pintle_value::{Value, json};
@@ -177,9 +177,11 @@ impl Cluster {
             .registry
             .create(&collection, &body(&object), &options, &context)
             .await?;
-        match created.answer {
-            Answer::Object(object) => resource.tree(&object),
-            Answer::Value(..) | Answer::Status(_) => panic!("creating answers with the object"),
+        match created.body {
+            ResponseBody::Object(object) => resource.tree(&object),
+            ResponseBody::Value(..) | ResponseBody::Status(_) => {
+                panic!("creating answers with the object")
+            }
         }
     }
 

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use pintle_meta::time;
-use pintle_registry::answer::Event;
 use pintle_registry::request::{DeleteOptions, ListOptions};
+use pintle_registry::results::Event;
 use pintle_registry::watch::Watch;
 use pintle_registry::{Object, Resource, Unreadable};
 use tokio::task::JoinSet;

@@ -51,7 +51,7 @@ use crate::extensions::ObjectUpdate;
 use crate::retry::Queue;
 use crate::{Environment, target, until};
 use evaluator::{Evaluator, Operation};
-use extensions::{Answers, Change, Event, Extensions, OwnerResource};
+use extensions::{Change, Event, Extensions, OwnerResource, OwnerStates};
 use graph::{AbsentOwners, Graph, ObjectKey, Reference, Waiting};
 use kinds::Kinds;
 use perform::{ServedBy, perform};
@@ -144,7 +144,7 @@ struct Collector<'e> {
     queue: Queue<ObjectKey>,
     extensions: Extensions,
     /// The responses of servers about the owners of queued objects.
-    answers: HashMap<ObjectKey, Answers>,
+    owner_states: HashMap<ObjectKey, OwnerStates>,
     /// How many requests to extension API servers are under way.
     requests: usize,
     /// Objects that need such a request while [`REQUESTS_MAX`] are under way.
@@ -168,7 +168,7 @@ struct FellBehind;
 struct Done {
     key: ObjectKey,
     is_extension_request: bool,
-    outcome: Result<Option<Answers>, Status>,
+    outcome: Result<Option<OwnerStates>, Status>,
 }
 
 impl<'e> Collector<'e> {
@@ -188,7 +188,7 @@ impl<'e> Collector<'e> {
             unobserved: BTreeSet::new(),
             queue: Queue::default(),
             extensions: Extensions::new(environment),
-            answers: HashMap::new(),
+            owner_states: HashMap::new(),
             requests: 0,
             deferred: BTreeSet::new(),
         }
@@ -420,7 +420,7 @@ impl<'e> Collector<'e> {
         self.enqueue_waiting(&owners);
         self.unresolved.remove(key);
         self.unobserved.remove(key);
-        self.answers.remove(key);
+        self.owner_states.remove(key);
         self.deferred.remove(key);
     }
 
@@ -450,14 +450,14 @@ impl<'e> Collector<'e> {
     fn evaluate(&mut self, key: &ObjectKey, waited: bool) -> Result<Option<Operation>, Unreadable> {
         self.unobserved.remove(key);
         self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
-        // Answers are used once: they may be outdated at the next evaluation.
-        let answers = self.answers.remove(key).unwrap_or_default();
+        // The states are used once: they may be outdated at the next evaluation.
+        let owner_states = self.owner_states.remove(key).unwrap_or_default();
         let registry = &*self.environment.registry;
         let (kinds, graph, absent_owners) = (self.kinds(), &self.graph, &self.absent_owners);
         let (waiting, extensions) = (&self.waiting, &self.extensions);
-        let answers = &answers;
+        let owner_states = &owner_states;
         let evaluator =
-            Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, answers };
+            Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, owner_states };
         let decision = evaluator.evaluate(key, waited)?;
         if decision.unresolved {
             self.unresolved.insert(key.clone());
@@ -518,11 +518,11 @@ impl<'e> Collector<'e> {
             }
         }
         match outcome {
-            Ok(answers) => {
+            Ok(owner_states) => {
                 self.queue.done(&key);
-                if let Some(answers) = answers {
+                if let Some(owner_states) = owner_states {
                     self.enqueue(&key);
-                    self.answers.insert(key, answers);
+                    self.owner_states.insert(key, owner_states);
                 }
             }
             Err(status) => {

@@ -3,7 +3,7 @@
 use pintle_meta::field::{self, Error};
 use pintle_meta::{GroupResource, Reason, Status, object};
 use pintle_registry::action::{Action, Performed, Request};
-use pintle_registry::answer::Answer;
+use pintle_registry::results::ResponseBody;
 use pintle_value::{Map, Path, Value};
 
 use crate::pods;
@@ -24,7 +24,7 @@ impl Action for Bind {
             let pod = pods::pod(&pods::pods(registry)?, &target.namespace, object::name(&posted));
             let assigned = |pod: &mut Value| assign(pod, &posted, context.now);
             registry.amend(&pod, options.dry_run, context, assigned).await?;
-            Ok(Answer::Status(Status::success(201)))
+            Ok(ResponseBody::Status(Status::success(201)))
         })
     }
 }

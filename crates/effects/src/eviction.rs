@@ -7,8 +7,8 @@ mod tests;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
 use pintle_registry::action::{Action, Performed, Request};
-use pintle_registry::answer::Answer;
 use pintle_registry::request::{Context, DeleteOptions, Propagation, Target};
+use pintle_registry::results::ResponseBody;
 use pintle_value::Value;
 
 use self::budget::{Verdict, too_many_requests};
@@ -39,7 +39,7 @@ impl Action for Evict {
             if !eviction.delete_unguarded().await? {
                 eviction.delete_guarded().await?;
             }
-            Ok(Answer::Status(Status::success(201)))
+            Ok(ResponseBody::Status(Status::success(201)))
         })
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use pintle_meta::field::Error;
 use pintle_meta::{GroupKind, Status, validation};
 use pintle_registry::action::{Action, Performed, Request};
-use pintle_registry::answer::Answer;
 use pintle_registry::request::Target;
+use pintle_registry::results::ResponseBody;
 use pintle_value::{Path, Value};
 
 /// The action `deployments/rollback`.
@@ -49,7 +49,7 @@ impl Action for Rollback {
             registry.amend(&deployment, options.dry_run, context, ask).await?;
             let mut done = Status::success(201);
             done.message = format!("rollback request for deployment {name:?} succeeded");
-            Ok(Answer::Status(done))
+            Ok(ResponseBody::Status(done))
         })
     }
 }

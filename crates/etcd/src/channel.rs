@@ -19,7 +19,7 @@ use prost::Message;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::error::Error;
-use crate::grpc::{Answers, Connection, Endpoint, Requests};
+use crate::grpc::{Connection, Endpoint, Requests, Responses};
 use crate::measures::{Measures, Method};
 
 /// How long connecting to one endpoint may take.
@@ -128,7 +128,7 @@ impl Channel {
         method: Method,
         first: &impl Message,
         timeout_after: Duration,
-    ) -> Result<(Requests, Answers), Error> {
+    ) -> Result<(Requests, Responses), Error> {
         let deadline = Instant::now() + timeout_after;
         let (connection, generation) = self.connection(deadline).await?;
         let stream = timeout_at(deadline, connection.stream(method, first)).await;

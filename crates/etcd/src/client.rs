@@ -11,7 +11,7 @@ use pintle_store::BoxFuture;
 
 use crate::channel::{Channel, Repeat};
 use crate::error::Error;
-use crate::grpc::{Answers, Endpoint, Requests};
+use crate::grpc::{Endpoint, Requests, Responses};
 use crate::measures::{Measures, Method};
 use crate::messages::{
     CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
@@ -128,8 +128,8 @@ impl Etcd for Client {
             let request = WatchRequest { command: Some(WatchCommand::Create(create)) };
             let method = Method::Watch;
             let stream = self.watches.stream(method, &request, WATCH_TIMEOUT).await?;
-            let (requests, answers) = stream;
-            Ok(Box::new(Stream { requests, answers }) as Box<dyn Watch>)
+            let (requests, responses) = stream;
+            Ok(Box::new(Stream { requests, responses }) as Box<dyn Watch>)
         })
     }
 
@@ -141,14 +141,14 @@ impl Etcd for Client {
 /// A watch over the network.
 struct Stream {
     requests: Requests,
-    answers: Answers,
+    responses: Responses,
 }
 
 impl Watch for Stream {
     fn next(&mut self) -> BoxFuture<'_, Result<WatchResponse, Error>> {
         Box::pin(async move {
-            let answer = self.answers.next().await?;
-            answer.ok_or_else(|| Error::Lost("the server ended the watch".to_owned()))
+            let response = self.responses.next().await?;
+            response.ok_or_else(|| Error::Lost("the server ended the watch".to_owned()))
         })
     }
 

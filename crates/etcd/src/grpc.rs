@@ -1,4 +1,4 @@
-//! gRPC over one HTTP/2 connection: calls with one answer, and bidirectional streams.
+//! gRPC over one HTTP/2 connection: calls with one response, and bidirectional streams.
 //!
 //! A call ends with `grpc-status` and `grpc-message` in the trailers, or in the headers if there is
 //! no message. [`framing`](crate::framing) has the framing of messages.
@@ -133,18 +133,18 @@ impl Connection {
         self.sender.is_closed()
     }
 
-    /// Makes a call with one answer.
+    /// Makes a call with one response.
     pub(crate) async fn call<A: Message + Default>(
         &self,
         method: Method,
         request: &impl Message,
     ) -> Result<A, Error> {
-        let mut answers = self.begin(method, Outgoing::One(Some(framed(request)))).await?;
-        let Some(answer) = answers.next().await? else {
+        let mut responses = self.begin(method, Outgoing::One(Some(framed(request)))).await?;
+        let Some(response) = responses.next().await? else {
             return Err(Error::Lost("etcd ended the call without a response message".to_owned()));
         };
-        match answers.next::<A>().await? {
-            None => Ok(answer),
+        match responses.next::<A>().await? {
+            None => Ok(response),
             Some(_) => {
                 Err(Error::Lost("etcd sent two response messages to one request".to_owned()))
             }
@@ -152,19 +152,19 @@ impl Connection {
     }
 
     /// Starts a call with a stream of requests, of which `first` is the first, and a stream of
-    /// answers. It returns when the server starts to answer.
+    /// responses. It returns when the server starts to respond.
     pub(crate) async fn stream<R: Message>(
         &self,
         method: Method,
         first: &R,
-    ) -> Result<(Requests, Answers), Error> {
+    ) -> Result<(Requests, Responses), Error> {
         let (requests, body) = mpsc::channel(REQUESTS_MAX);
         let requests = Requests(requests);
         requests.send(first)?;
         Ok((requests, self.begin(method, Outgoing::Many(body)).await?))
     }
 
-    async fn begin(&self, method: Method, body: Outgoing) -> Result<Answers, Error> {
+    async fn begin(&self, method: Method, body: Outgoing) -> Result<Responses, Error> {
         let request = Request::post(self.endpoint.method(method)?)
             .header(TE, "trailers")
             .header(CONTENT_TYPE, "application/grpc")
@@ -175,15 +175,15 @@ impl Connection {
         call.calls().sent.add(1);
         let mut sender = self.sender.clone();
         let unsent = |why: hyper::Error| Error::Unreachable(format!("{}: {why}", self.endpoint));
-        let answer = async {
+        let response = async {
             sender.ready().await.map_err(unsent)?;
             sender.send_request(request).await.map_err(|why| match why.is_canceled() {
                 true => unsent(why),
                 false => Error::Lost(format!("{}: {why}", self.endpoint)),
             })
         };
-        let answer = answer.await.inspect_err(|_| call.end(Code::UNAVAILABLE))?;
-        let (head, body) = answer.into_parts();
+        let response = response.await.inspect_err(|_| call.end(Code::UNAVAILABLE))?;
+        let (head, body) = response.into_parts();
         if head.status != StatusCode::OK {
             call.end(Code::UNKNOWN);
             return Err(Error::Lost(format!("{}: HTTP {}", self.endpoint, head.status)));
@@ -192,7 +192,7 @@ impl Connection {
             call.end(ending.code);
             ending.outcome()?;
         }
-        Ok(Answers { body, buffer: BytesMut::new(), call })
+        Ok(Responses { body, buffer: BytesMut::new(), call })
     }
 }
 
@@ -210,8 +210,8 @@ impl Requests {
     }
 }
 
-/// The answers of a call.
-pub(crate) struct Answers {
+/// The responses of a call.
+pub(crate) struct Responses {
     body: Incoming,
     buffer: BytesMut,
     call: Call,
@@ -244,14 +244,14 @@ impl Drop for Call {
     }
 }
 
-impl Answers {
-    /// Waits for the next answer; `None` at the end of a successful call. Cancel safe.
+impl Responses {
+    /// Waits for the next response; `None` at the end of a successful call. Cancel safe.
     pub(crate) async fn next<A: Message + Default>(&mut self) -> Result<Option<A>, Error> {
         loop {
             if let Some(message) = unframed(&mut self.buffer)? {
                 self.call.calls().received.add(1);
-                let answer = A::decode(message);
-                return answer.map(Some).map_err(|why| Error::Lost(why.to_string()));
+                let response = A::decode(message);
+                return response.map(Some).map_err(|why| Error::Lost(why.to_string()));
             }
             match self.body.frame().await {
                 Some(Ok(frame)) => match frame.into_data() {

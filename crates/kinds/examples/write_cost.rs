@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersionResource, Status, User};
 use pintle_registry::admission::AdmitAll;
-use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::{
     Body, Context, Encoding, Now, Refusal, Target, Warnings, WriteOptions, granted,
 };
+use pintle_registry::results::{Outcome, ResponseBody};
 use pintle_registry::{Object, Options, Registry};
 use pintle_value::{Str, Value, json, yaml};
 
@@ -126,8 +126,8 @@ fn body(object: &Value) -> Body {
 }
 
 fn made(done: Result<Outcome, Status>) -> Arc<Object> {
-    match done.map(|outcome| outcome.answer) {
-        Ok(Answer::Object(object)) => object,
+    match done.map(|outcome| outcome.body) {
+        Ok(ResponseBody::Object(object)) => object,
         Ok(_) => panic!("a write answers with the object"),
         Err(status) => panic!("{}", status.message),
     }

@@ -8,8 +8,8 @@ use pintle_meta::Status;
 use pintle_value::Value;
 
 use crate::Registry;
-use crate::answer::Answer;
 use crate::request::{Context, Target, WriteOptions};
+use crate::results::ResponseBody;
 
 /// The effect of a POST of some kind to a resource or a subresource.
 pub trait Action: Send + Sync {
@@ -54,5 +54,5 @@ pub struct Request<'a> {
     pub context: &'a Context,
 }
 
-/// The future of the answer.
-pub type Performed<'a> = Pin<Box<dyn Future<Output = Result<Answer, Status>> + Send + 'a>>;
+/// The future of the response.
+pub type Performed<'a> = Pin<Box<dyn Future<Output = Result<ResponseBody, Status>> + Send + 'a>>;

@@ -105,7 +105,7 @@ pub struct ResourceDefinition {
     /// Makes the rows of a Table.
     pub printer: Arc<dyn Printer>,
     /// Where and in which form the objects are stored; `None` for a virtual resource (reviews,
-    /// bindings), whose objects are answered and never stored.
+    /// bindings), whose objects are returned and never stored.
     pub storage: Option<Storage>,
     /// Assigns shared values, such as IP addresses and ports, to the objects.
     pub allocator: Option<Arc<dyn Allocator>>,

@@ -1,7 +1,7 @@
 //! The resource engine: resource definitions, the write path, lists, watches and the watch cache.
 //!
 //! It holds everything that is the same for every resource. A handler turns a request into a call
-//! on [`Registry`]; the registry answers with shared encoded objects or with a
+//! on [`Registry`]; the registry returns shared encoded objects, or a
 //! [`pintle_meta::Status`].
 //!
 //! It must not know HTTP or any particular kind.
@@ -9,7 +9,6 @@
 pub mod action;
 pub mod admission;
 pub mod allocation;
-pub mod answer;
 mod attached;
 mod cache;
 pub mod definer;
@@ -25,6 +24,7 @@ mod operation;
 mod registry;
 pub mod request;
 mod resource;
+pub mod results;
 mod revision;
 mod select;
 mod strategy;

@@ -8,9 +8,9 @@ use pintle_meta::Status;
 use pintle_meta::status::Cause;
 use pintle_store::{At, Error, Revision};
 
-use crate::answer::List;
 use crate::cache::{Cache, Collection, Objects, Snapshot};
 use crate::request::{ListOptions, Target};
+use crate::results::List;
 use crate::revision::{self, Wanted};
 use crate::select::Selection;
 use crate::{Object, Registry, Resource, work};

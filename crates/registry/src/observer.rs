@@ -7,6 +7,6 @@ use pintle_value::Value;
 /// An observer sees each committed update of this server once. It sees no dry run and no failed
 /// attempt.
 pub trait Observer: Send + Sync {
-    /// Called after an update was committed and before it is answered; it must be short.
+    /// Called after an update was committed and before the response; it must be short.
     fn updated(&self, old: &Value, new: &Value);
 }

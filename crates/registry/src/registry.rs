@@ -12,7 +12,6 @@ use pintle_store::{Opening, Revision, Store, StoredState};
 use pintle_value::Value;
 
 use crate::admission::{Admission, Waited};
-use crate::answer::{Answer, List, Outcome};
 use crate::cache::{Cache, Head};
 use crate::encodings::EncodingCache;
 use crate::list;
@@ -20,6 +19,7 @@ use crate::measures::{PhaseDurations, Stored};
 use crate::request::{
     Body, Context, DeleteOptions, ListOptions, MayCreate, PatchType, Target, WriteOptions, granted,
 };
+use crate::results::{List, Outcome, ResponseBody};
 use crate::revision;
 use crate::select::Selection;
 use crate::watch::Watch;
@@ -189,10 +189,10 @@ impl Registry {
     }
 
     /// Converts an outcome's object to the target's version.
-    async fn answered(target: &Target, mut outcome: Outcome) -> Result<Outcome, Status> {
-        if let Answer::Object(object) = &mut outcome.answer {
-            let answered = target.resource.in_own_version(vec![object.clone()]).await?;
-            *object = answered.into_iter().next().unwrap_or_else(|| object.clone());
+    async fn in_own_version(target: &Target, mut outcome: Outcome) -> Result<Outcome, Status> {
+        if let ResponseBody::Object(object) = &mut outcome.body {
+            let viewed = target.resource.in_own_version(vec![object.clone()]).await?;
+            *object = viewed.into_iter().next().unwrap_or_else(|| object.clone());
         }
         Ok(outcome)
     }
@@ -287,10 +287,10 @@ impl Registry {
             .ok_or_else(|| Status::not_found(&target.resource.group_resource(), &target.name))?;
         target.resource.check([&object])?;
         match crate::write::scale_paths(target) {
-            None => Self::answered(target, Outcome::ok(Answer::Object(object))).await,
+            None => Self::in_own_version(target, Outcome::ok(ResponseBody::Object(object))).await,
             Some(paths) => {
                 let tree = target.resource.current(&object).await?;
-                Ok(Outcome::ok(paths.answer(&tree)))
+                Ok(Outcome::ok(paths.response_body(&tree)))
             }
         }
     }
@@ -325,12 +325,12 @@ impl Registry {
                 return write.act(body, action).await;
             }
             let outcome = self.decide(options.dry_run, context, || write.create(body));
-            Self::answered(target, outcome.await?).await
+            Self::in_own_version(target, outcome.await?).await
         })
     }
 
     /// Decodes a body that is posted to a virtual resource or to a subresource with its own kind,
-    /// and runs admission on it. Nothing is stored: the caller answers (PATH-13).
+    /// and runs admission on it. Nothing is stored: the caller responds (PATH-13).
     pub fn receive<'a>(
         &'a self,
         target: &'a Target,
@@ -380,7 +380,7 @@ impl Registry {
         Box::pin(async move {
             let write = self.write(target, options, context, may_create);
             let outcome = self.decide(options.dry_run, context, || write.update(body));
-            Self::answered(target, outcome.await?).await
+            Self::in_own_version(target, outcome.await?).await
         })
     }
 
@@ -399,7 +399,7 @@ impl Registry {
             let write = Write { is_apply, ..self.write(target, options, context, may_create) };
             let attempt = || write.patch(patch, patch_type);
             let outcome = self.decide(options.dry_run, context, attempt);
-            Self::answered(target, outcome.await?).await
+            Self::in_own_version(target, outcome.await?).await
         })
     }
 
@@ -428,7 +428,7 @@ impl Registry {
             crate::write::warn_of_dependents(target, options, context);
             let attempt = || self.delete_object(target, options, context);
             let outcome = self.decide(options.dry_run, context, attempt);
-            Self::answered(target, outcome.await?).await
+            Self::in_own_version(target, outcome.await?).await
         })
     }
 

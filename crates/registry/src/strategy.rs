@@ -84,7 +84,7 @@ pub trait Strategy: Send + Sync {
         Generation::None
     }
 
-    /// Whether DELETE answers with the object instead of a Status (STRAT-03).
+    /// Whether DELETE returns the object instead of a Status (STRAT-03).
     fn delete_returns_object(&self) -> bool {
         false
     }

@@ -6,10 +6,10 @@ use pintle_meta::Status;
 use pintle_store::{Kind, Revision};
 use pintle_value::Str;
 
-use crate::answer::Event;
 use crate::cache::{Cache, Change, Cursor, Lagged, ScopedCursor};
 use crate::list::{self, reach};
 use crate::request::{ListOptions, Target};
+use crate::results::Event;
 use crate::revision;
 use crate::select::Selection;
 use crate::{Object, Registry, Resource, work};
@@ -134,7 +134,7 @@ impl Watch {
                 () = resource.retired() => return None,
             }
         }
-        match self.answered().await {
+        match self.in_own_version().await {
             Ok(events) => {
                 self.waiting.clear();
                 Some(events)
@@ -147,16 +147,16 @@ impl Watch {
     }
 
     /// Returns the pending events, with objects converted to the resource's version.
-    async fn answered(&self) -> Result<Vec<Event>, Status> {
+    async fn in_own_version(&self) -> Result<Vec<Event>, Status> {
         let mut events = self.waiting.clone();
         if self.resource.converter().is_none() {
             return Ok(events);
         }
         let mut objects: Vec<_> = events.iter_mut().filter_map(Event::object_mut).collect();
         let stored = objects.iter().map(|object| Arc::clone(object)).collect();
-        let answered = self.resource.in_own_version(stored).await?;
-        for (object, answered) in objects.iter_mut().zip(answered) {
-            **object = answered;
+        let viewed = self.resource.in_own_version(stored).await?;
+        for (object, viewed) in objects.iter_mut().zip(viewed) {
+            **object = viewed;
         }
         Ok(events)
     }

@@ -24,12 +24,12 @@ pub struct Endpoint {
 }
 
 /// The body of a successful response (status 200 to 206), or the error.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, Unanswered>> + Send + 'a>>;
+pub type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, CallError>> + Send + 'a>>;
 
 /// Why a webhook gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Unanswered {
+pub struct CallError {
     /// The error, in the words of upstream's client.
     pub why: String,
     /// The status code of the webhook's response, or 503 if there was none.
@@ -38,9 +38,9 @@ pub struct Unanswered {
     pub is_transient: bool,
 }
 
-impl Unanswered {
+impl CallError {
     /// Makes the error of a webhook that did not respond.
-    pub const fn silent(why: String) -> Self {
+    pub const fn no_response(why: String) -> Self {
         Self { why, code: 503, is_transient: false }
     }
 }
@@ -55,7 +55,7 @@ pub trait Caller: Send + Sync {
         body: Vec<u8>,
         timeout: Duration,
         context: Option<SpanContext>,
-    ) -> Answer<'a>;
+    ) -> ResponseFuture<'a>;
 
     /// Makes a uid for a review.
     fn uid(&self) -> Str;

@@ -16,7 +16,7 @@ mod webhook;
 use std::sync::Arc;
 
 use pintle_auth::rbac::{self, Policy, Rule};
-use pintle_auth::{Answer, Attributes, Authorizer, Rules, User};
+use pintle_auth::{Attributes, Authorizer, Rules, RulingFuture, User};
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::admission::Admission;
 use pintle_registry::{Object, Registry};
@@ -97,7 +97,7 @@ impl Index for Policy {
 }
 
 impl Authorizer for Roles {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         self.0.current().authorize(attributes).into()
     }
 

@@ -52,10 +52,10 @@ pub(crate) struct Backend {
 }
 
 /// A response whose body is still arriving.
-pub(crate) type Response = http::Response<Answer>;
+pub(crate) type Response = http::Response<ResponseBody>;
 
 /// A response body that controls the reuse of its connection.
-pub(crate) struct Answer {
+pub(crate) struct ResponseBody {
     body: Incoming,
     /// Called with true if the body was read to its end.
     over: Option<Box<dyn FnOnce(bool) + Send>>,
@@ -99,13 +99,13 @@ pub(crate) fn deprecations(answer: &Result<Response, Failure>) -> Deprecations {
     }
 }
 
-impl Answer {
+impl ResponseBody {
     fn new(body: Incoming, over: impl FnOnce(bool) + Send + 'static) -> Self {
         Self { body, over: Some(Box::new(over)) }
     }
 }
 
-impl Drop for Answer {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
         let is_whole = self.body.is_end_stream();
         self.over.take().into_iter().for_each(|over| over(is_whole));
@@ -131,7 +131,7 @@ where
     Ok(())
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

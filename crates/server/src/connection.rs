@@ -7,10 +7,10 @@
 //! [`ConnectionLimits::handshake`]: crate::ConnectionLimits::handshake
 
 mod again;
-mod answer;
 mod files;
 mod http;
 mod register;
+mod sending;
 mod socket;
 mod stall;
 mod state;
@@ -44,9 +44,9 @@ use crate::body::UpgradedSession;
 use crate::config::ConnectionLimits;
 use crate::tls::Tls;
 use again::polled_again;
-use answer::Answer;
 pub(crate) use files::within_files;
 use register::{Entry, Register};
+use sending::SendingBody;
 use socket::Socket;
 pub(crate) use state::ConnectionState;
 
@@ -164,7 +164,7 @@ async fn speak_http(
 }
 
 /// The response to a request; there is always one.
-type Served = Result<Response<Answer>, Infallible>;
+type Served = Result<Response<SendingBody>, Infallible>;
 
 /// Serves the requests of a connection.
 #[derive(Clone)]
@@ -190,7 +190,7 @@ impl Requests {
             // A short response is sent with its first piece, and a watch has its own timeout.
             let deadline = body.is_long().then(|| Instant::now() + time);
             let session = body.is_session().then(|| self.connection.begin_session());
-            Answer::new(body, deadline, busy, session)
+            SendingBody::new(body, deadline, busy, session)
         });
         if let Some(session) = response.body_mut().take_upgraded() {
             *self.upgraded.lock() = Some(session);

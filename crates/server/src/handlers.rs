@@ -25,8 +25,8 @@ use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_meta::Status;
 use pintle_registry::admission::Waited;
-use pintle_registry::answer::{List, Outcome};
 use pintle_registry::request::{Context, MayCreate, Now, Recorder, Refusal, Warnings};
+use pintle_registry::results::{List, Outcome};
 use pintle_registry::{SubresourceBehaviour, Verb};
 use pintle_trace::{Attributes, Kind, Layer, Open, Timing};
 

@@ -13,7 +13,7 @@ use crate::audit::Record;
 use crate::body::Guard;
 use crate::fairness::{Class, Seat, WatchGuard};
 use crate::limits::Permit;
-use crate::metrics::{Answered, Key, Route};
+use crate::metrics::{Key, Route, Served};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::request_log::RequestLog;
@@ -127,7 +127,7 @@ impl Drop for InProgress {
         }
         let waited = self.timing.webhooks();
         let Some(route) = &self.route else { return };
-        route.answered(&Answered { code: self.code, took, waited, body_bytes: self.sent_bytes });
+        route.answered(&Served { code: self.code, took, waited, body_bytes: self.sent_bytes });
         if let Some(value) = &self.field_validation {
             self.api.metrics.field_validation(value, took);
         }

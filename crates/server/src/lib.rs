@@ -13,7 +13,6 @@
 //! input has a limit; no module holds a copy of a collection.
 
 mod aggregation;
-mod answers;
 mod api;
 mod audit;
 mod audit_id;
@@ -31,6 +30,7 @@ mod discovery;
 mod effective_version;
 mod encryption;
 mod error;
+mod expiring;
 mod fairness;
 mod feature_gates;
 mod followed_file;

@@ -51,7 +51,7 @@ use access::Access;
 use families as f;
 use family::{Family, Page};
 use requests::Requests;
-pub(crate) use requests::{Answered, ResourceRequests, Route};
+pub(crate) use requests::{ResourceRequests, Route, Served};
 pub(crate) use route::{Key, VerbLabel, WriteVerb};
 use streams::Streams;
 

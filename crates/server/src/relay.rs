@@ -3,9 +3,9 @@
 //! Must not know which backend is called and why, nor the protocols of streams, which are in
 //! [`pintle_streams`].
 
-pub(crate) mod answer;
 pub(crate) mod headers;
 pub(crate) mod page;
+pub(crate) mod response;
 pub(crate) mod rewriting;
 mod session;
 pub(crate) mod upgrade;

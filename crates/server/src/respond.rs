@@ -22,8 +22,8 @@ use http::header::{
 use http::{Response as HttpResponse, StatusCode, Uri};
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
-use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::Encoding;
+use pintle_registry::results::{Outcome, ResponseBody};
 use pintle_value::{Value, cbor, json, yaml};
 
 pub(crate) use gzip::is_accepted as takes_gzip;
@@ -153,8 +153,8 @@ pub(crate) fn outcome(
         (_, true) => 202,
         _ => 200,
     };
-    Ok(match &outcome.answer {
-        Answer::Object(stored) => match rendering.cached(negotiated.encoding) {
+    Ok(match &outcome.body {
+        ResponseBody::Object(stored) => match rendering.cached(negotiated.encoding) {
             Some(extra) => {
                 rendering.refuse_list()?;
                 let document = rendering.resource.encoded(stored, extra).document();
@@ -165,13 +165,13 @@ pub(crate) fn outcome(
                 object(code, body, rendering.type_name(), negotiated)
             }
         },
-        Answer::Value(value, type_name) => {
+        ResponseBody::Value(value, type_name) => {
             let body = rendering.value(value, type_name)?;
             let as_it_is = rendering.form == Form::Object;
             let type_name = if as_it_is { type_name } else { rendering.type_name() };
             object(code, body, type_name, negotiated)
         }
-        Answer::Status(answer) => status(answer, negotiated),
+        ResponseBody::Status(answer) => status(answer, negotiated),
     })
 }
 

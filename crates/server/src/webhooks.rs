@@ -1,9 +1,9 @@
 //! Calls webhooks over HTTPS, at a URL or a service, with the CA of the webhook's configuration.
 //! Connections are reused.
 
-mod answer;
 pub(crate) mod measures;
 mod remote;
+mod response;
 pub(crate) mod retry;
 mod user;
 mod users;
@@ -15,14 +15,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
+use pintle_registry::webhook::{CallError, Caller, Conversion, Endpoint, ResponseFuture};
 use pintle_registry::work;
 use pintle_trace::SpanContext;
 use pintle_value::Str;
 
-use answer::Outcome;
 use measures::{Calls, Conversions};
 pub(crate) use remote::Remote;
+use response::Outcome;
 use user::User;
 pub(crate) use users::{Users, WithUsers};
 
@@ -59,7 +59,7 @@ impl Caller for Webhooks {
         body: Vec<u8>,
         timeout: Duration,
         context: Option<SpanContext>,
-    ) -> Answer<'a> {
+    ) -> ResponseFuture<'a> {
         let sender = Sender { user: &self.anonymous, context };
         self.call_as(sender, endpoint, body, timeout)
     }
@@ -99,12 +99,12 @@ impl Webhooks {
         endpoint: &'a Endpoint,
         body: Vec<u8>,
         timeout: Duration,
-    ) -> Answer<'a> {
+    ) -> ResponseFuture<'a> {
         Box::pin(async move {
             let answer = tokio::time::timeout(timeout, self.post(&sender, endpoint, body)).await;
             let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
             answer.unwrap_or_else(|why| {
-                Err(Unanswered::silent(format!("Post {:?}: {why}", endpoint.url)))
+                Err(CallError::no_response(format!("Post {:?}: {why}", endpoint.url)))
             })
         })
     }
@@ -117,7 +117,7 @@ impl Webhooks {
         sender: &Sender<'_>,
         endpoint: &Endpoint,
         body: Vec<u8>,
-    ) -> Result<Result<Vec<u8>, Unanswered>, String> {
+    ) -> Result<Result<Vec<u8>, CallError>, String> {
         let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
         let body = Bytes::from(body);
         let (mut redirections, mut answers) = (0, 0);
@@ -165,7 +165,7 @@ impl Webhooks {
         let body = body.map_err(|why| why.to_string())?.to_bytes();
         self.calls.received(host(uri), body.len());
         work::ahead(body.len()).await;
-        answer::read(&head, &body, uri)
+        response::read(&head, &body, uri)
     }
 
     async fn send(

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pintle_registry::webhook::Unanswered;
+use pintle_registry::webhook::CallError;
 use pintle_value::yaml;
 
 use super::*;
@@ -13,13 +13,13 @@ struct Webhook {
 }
 
 impl ImageReviewer for Webhook {
-    fn review(&self, body: Vec<u8>, _: Duration, _: Duration) -> Answer<'_> {
+    fn review(&self, body: Vec<u8>, _: Duration, _: Duration) -> ResponseFuture<'_> {
         let mut reviews = self.reviews.lock();
         let answer = self.answers[reviews.len().min(self.answers.len() - 1)];
         reviews.push(String::from_utf8(body).unwrap());
         Box::pin(async move {
             let refused =
-                |code| Unanswered { why: format!("code {code}"), code, is_transient: false };
+                |code| CallError { why: format!("code {code}"), code, is_transient: false };
             answer.map(|text| text.as_bytes().to_vec()).map_err(refused)
         })
     }

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use pintle_kinds::bootstrap::{AUTOMANAGED, custom_api_service};
 use pintle_meta::{Status, object};
 use pintle_registry::Resource;
-use pintle_registry::answer::{Event, Outcome as Answer};
 use pintle_registry::request::{DeleteOptions, WriteOptions, granted};
+use pintle_registry::results::{Event, Outcome as ResponseBody};
 use pintle_value::Str;
 
 use super::{Definitions, Due, Outcome, Progress};
@@ -102,7 +102,7 @@ impl Definitions {
 }
 
 fn written(
-    write: impl Future<Output = Result<Answer, Status>> + Send + 'static,
+    write: impl Future<Output = Result<ResponseBody, Status>> + Send + 'static,
 ) -> BoxFuture<'static, Outcome> {
     Box::pin(async move { write.await.map(|_| Progress::Done) })
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
+use pintle_registry::webhook::{CallError, Caller, Conversion, Endpoint, ResponseFuture};
 use pintle_trace::SpanContext;
 use pintle_value::{Str, Value};
 
@@ -24,8 +24,8 @@ impl Caller for NoCaller {
         _: Vec<u8>,
         _: Duration,
         _: Option<SpanContext>,
-    ) -> Answer<'a> {
-        Box::pin(async { Err(Unanswered::silent("no webhook is called here".to_owned())) })
+    ) -> ResponseFuture<'a> {
+        Box::pin(async { Err(CallError::no_response("no webhook is called here".to_owned())) })
     }
 
     fn uid(&self) -> Str {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pintle_registry::answer::Event;
+use pintle_registry::results::Event;
 
 use crate::cluster::{Cluster, Running, next};
 

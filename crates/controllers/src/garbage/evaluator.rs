@@ -11,7 +11,7 @@ use pintle_registry::request::{DeleteOptions, Propagation};
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Str, Value};
 
-use super::extensions::{Answers, Extensions, OwnerResource, Question};
+use super::extensions::{Extensions, OwnerResource, OwnerStates, Question};
 use super::graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use super::kinds::Kinds;
 use super::owners::{self, FOREGROUND, ORPHAN, Owner};
@@ -24,8 +24,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) absent_owners: &'a AbsentOwners,
     pub(super) waiting: &'a Waiting,
     pub(super) extensions: &'a Extensions,
-    /// The answers of servers about the owners of the evaluated object.
-    pub(super) answers: &'a Answers,
+    /// The states of owners that other servers were asked for.
+    pub(super) owner_states: &'a OwnerStates,
 }
 
 /// The result of an evaluation.
@@ -235,8 +235,8 @@ impl Evaluator<'_> {
         if self.absent_owners.has(&owner.uid, key) {
             return Ok(Some(Known::Is(OwnerState::Absent)));
         }
-        if let Some(answer) = self.answers.get(owner) {
-            return Ok(Some(Known::Is(*answer)));
+        if let Some(state) = self.owner_states.get(owner) {
+            return Ok(Some(Known::Is(*state)));
         }
         if let Some(resource) = self.extensions.named(owner) {
             let Some(namespace) = namespace_of_owner(key, resource.namespaced) else {
@@ -270,7 +270,7 @@ impl Evaluator<'_> {
 
     /// Whether an extension API server confirmed an owner that no watch has reported.
     fn is_unobserved(&self, key: &ObjectKey, owner: &Owner) -> bool {
-        self.answers.contains_key(owner)
+        self.owner_states.contains_key(owner)
             && self.extensions.named(owner).is_some_and(|resource| {
                 let namespace = namespace_of_owner(key, resource.namespaced).unwrap_or_default();
                 !self.extensions.was_alive(resource, namespace, owner)

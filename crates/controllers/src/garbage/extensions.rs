@@ -33,7 +33,7 @@ pub(super) struct Extensions {
     followers: Followers,
     /// The resources that owner references name, by `apiVersion` and `kind`.
     by_name: HashMap<(Str, Str), Arc<ExtensionResource>>,
-    /// Group versions whose servers do not answer.
+    /// Group versions whose servers do not respond.
     silent: HashSet<String>,
     collections: HashMap<Arc<str>, Collection>,
 }
@@ -73,7 +73,7 @@ pub(super) enum OwnerResource {
 }
 
 /// The states of owners, by their references.
-pub(super) type Answers = HashMap<Owner, OwnerState>;
+pub(super) type OwnerStates = HashMap<Owner, OwnerState>;
 
 impl Extensions {
     pub(super) fn new(environment: &Environment) -> Self {
@@ -184,7 +184,7 @@ impl Extensions {
         self.by_name.get(&(owner.api_version.clone(), owner.kind.clone()))
     }
 
-    /// Whether the server of a group version does not answer.
+    /// Whether the server of a group version does not respond.
     pub(super) fn is_silent(&self, api_version: &str) -> bool {
         self.silent.contains(api_version)
     }
@@ -222,21 +222,21 @@ fn item_of(namespace: &str, name: &str) -> Arc<str> {
     }
 }
 
-/// Asks the owners' servers for the states of owners. Fails if a server does not answer.
+/// Asks the owners' servers for the states of owners. Fails if a server does not respond.
 pub(super) async fn ask(
     environment: &Environment,
     user: &User,
     questions: &[Question],
-) -> Result<Answers, Status> {
+) -> Result<OwnerStates, Status> {
     let asking = async {
-        let mut answers = Answers::new();
+        let mut states = OwnerStates::new();
         for question in questions {
             let owner_state = question.ask(environment, user).await?;
-            answers.insert(question.owner.clone(), owner_state);
+            states.insert(question.owner.clone(), owner_state);
         }
-        Ok(answers)
+        Ok(states)
     };
-    let late = |_| Err(Status::internal("the servers of an object's owners do not answer"));
+    let late = |_| Err(Status::internal("the servers of an object's owners do not respond"));
     tokio::time::timeout(QUESTIONS_TIMEOUT, asking).await.unwrap_or_else(late)
 }
 
@@ -251,7 +251,7 @@ impl Question {
                     Ok(tree) if object::name(&tree) == name && !object::uid(&tree).is_empty() => {
                         Ok(OwnerState::of(&tree, uid))
                     }
-                    Ok(_) => Err(Status::internal("the answer is another object")),
+                    Ok(_) => Err(Status::internal("the response is another object")),
                     Err(status) if status.code == 404 => Ok(OwnerState::Absent),
                     Err(status) => Err(status),
                 }

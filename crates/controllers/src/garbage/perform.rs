@@ -8,7 +8,7 @@ use pintle_value::json;
 
 use super::USER;
 use super::evaluator::Operation;
-use super::extensions::{self, Answers};
+use super::extensions::{self, OwnerStates};
 use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource};
 
@@ -23,7 +23,7 @@ pub(super) async fn perform(
     environment: &Environment,
     served_by: Option<ServedBy>,
     operation: &Operation,
-) -> Result<Option<Answers>, Status> {
+) -> Result<Option<OwnerStates>, Status> {
     if let Operation::Ask(_, questions) = operation {
         return extensions::ask(environment, &environment.account(USER), questions).await.map(Some);
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use pintle_auth::{Answer, Attributes, Authorizer, Objects, Rules, Ruling, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Objects, Rules, Ruling, RulingFuture, Subject, User};
 use pintle_value::Value;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
@@ -28,7 +28,7 @@ impl Signer for OrderEncoder {
 struct AllowByName;
 
 impl Authorizer for AllowByName {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         let Subject::Resource(Objects { subresource, .. }) = attributes.subject else {
             return Ruling::NO_OPINION.into();
         };

@@ -60,7 +60,7 @@ async fn an_unbound_volume_is_removed() {
     cluster.delete("persistentvolumes", "", "v").await.expect("it begins");
     loop {
         let events = crate::cluster::next(&mut watch).await;
-        if events.iter().any(|e| matches!(e, pintle_registry::answer::Event::Deleted(_))) {
+        if events.iter().any(|e| matches!(e, pintle_registry::results::Event::Deleted(_))) {
             break;
         }
     }

@@ -52,9 +52,9 @@ pub enum SubresourceBehaviour {
     Action(Arc<dyn Action>),
     /// Connects the client to another server: `log`, `exec`, `proxy`. The engine does not serve it.
     Connect,
-    /// `serviceaccounts/token`: the server answers it and stores nothing.
+    /// `serviceaccounts/token`: the server responds to it and stores nothing.
     Token,
-    /// In discovery and OpenAPI, but not implemented: answered with an error `Status`.
+    /// In discovery and OpenAPI, but not implemented: refused with an error `Status`.
     Unserved,
 }
 

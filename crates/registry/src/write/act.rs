@@ -8,9 +8,9 @@ use pintle_value::{Value, json};
 use super::{Draft, Write};
 use crate::action::{Action, Request};
 use crate::admission::Operation;
-use crate::answer::Outcome;
 use crate::definition::SubresourceBehaviour;
 use crate::request::{Body, Encoding, Target};
+use crate::results::Outcome;
 use crate::work;
 
 /// Returns the action that a POST to the target performs, if it performs one.
@@ -52,7 +52,7 @@ impl Write<'_> {
             self.target.name.to_string()
         };
         self.admit_posted(&name, &mut tree, ty, (&kind.kind, &versions)).await?;
-        let answer = action
+        let body = action
             .perform(Request {
                 registry: self.registry,
                 target: self.target,
@@ -61,10 +61,10 @@ impl Write<'_> {
                 context: self.context,
             })
             .await?;
-        Ok(Outcome { created: true, ..Outcome::ok(answer) })
+        Ok(Outcome { created: true, ..Outcome::ok(body) })
     }
 
-    /// Decodes the posted object and runs admission. The caller computes the answer; nothing is stored
+    /// Decodes the posted object and runs admission. The caller computes the response; nothing is stored
     /// (PATH-13).
     pub(crate) async fn receive(
         &self,

@@ -7,8 +7,8 @@ use pintle_value::Value;
 use super::Write;
 use super::contention::ATTEMPTS_MAX;
 use super::update::Attempt;
-use crate::answer::Outcome;
 use crate::request::Encoding;
+use crate::results::Outcome;
 use crate::work;
 
 impl Write<'_> {

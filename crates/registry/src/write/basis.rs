@@ -8,14 +8,14 @@
 //! skipped on a stale cached state).
 //!
 //! Invariants:
-//! - A refusal, or an answer without a commit, is based on a fresh state, unless the refusal is
+//! - A refusal, or a result without a commit, is based on a fresh state, unless the refusal is
 //!   final whatever the state is.
 //! - A write whose outcome is unknown is not repeated: it may have been committed.
 
 use pintle_meta::Status;
 
-use crate::answer::Outcome;
 use crate::request::Context;
+use crate::results::Outcome;
 use crate::{Head, Registry, list};
 
 /// How current the cached state was when a write was decided.

@@ -11,10 +11,10 @@ use pintle_value::{OBJECT_DEPTH_MAX, Value, json};
 
 use super::Write;
 use crate::allocation::{Companion, Part};
-use crate::answer::{Answer, Outcome};
 use crate::definer::DefinerState;
 use crate::object::{Head, template, template_with_metadata};
 use crate::request::Now;
+use crate::results::{Outcome, ResponseBody};
 use crate::{Object, Registry, Resource, StorageConverter};
 
 /// The outcome of a commit.
@@ -214,24 +214,24 @@ impl Write<'_> {
         committed
     }
 
-    /// Makes an answer from an object that is not in the store: of a dry run, or removed by the
+    /// Makes a response from an object that is not in the store: of a dry run, or removed by the
     /// write.
-    pub(super) fn uncommitted(&self, mut tree: Value) -> Answer {
+    pub(super) fn uncommitted(&self, mut tree: Value) -> ResponseBody {
         let resource = &self.target.resource;
         resource.to_served(&mut tree);
-        Answer::Value(tree, resource.schema.get(resource.ty).name.to_string())
+        ResponseBody::Value(tree, resource.schema.get(resource.ty).name.to_string())
     }
 }
 
 impl Outcome {
-    /// Returns 200 with an answer; nothing was committed.
-    pub(crate) const fn ok(answer: Answer) -> Self {
-        Self { answer, created: false, accepted: false, committed: false }
+    /// Returns 200 with a body; nothing was committed.
+    pub(crate) const fn ok(body: ResponseBody) -> Self {
+        Self { body, created: false, accepted: false, committed: false }
     }
 
-    /// Returns 200 with an answer after a commit.
-    pub(crate) const fn committed(answer: Answer) -> Self {
-        Self { answer, created: false, accepted: false, committed: true }
+    /// Returns 200 with a body after a commit.
+    pub(crate) const fn committed(body: ResponseBody) -> Self {
+        Self { body, created: false, accepted: false, committed: true }
     }
 }
 

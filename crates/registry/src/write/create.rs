@@ -8,8 +8,8 @@ use super::commit::Committed;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::Operation;
-use crate::answer::{Answer, Outcome};
 use crate::request::{Body, Now};
+use crate::results::{Outcome, ResponseBody};
 use crate::{Origin, Registry, Resource, work};
 
 /// How many generated names are tried (META-30; upstream: maxNameGenerationCreateAttempts).
@@ -24,8 +24,8 @@ const COMPANION_CONFLICTS_MAX: usize = 1000;
 
 /// The outcome of an attempt to create an object.
 enum Attempt {
-    /// The answer.
-    Done(Answer),
+    /// The object was created, or would be in a dry run.
+    Done(ResponseBody),
     /// The name exists already.
     Taken,
     /// Another object took a value that was assigned to this one, or another companion of an object
@@ -101,9 +101,9 @@ impl Write<'_> {
             self.call_validating(Operation::Create, name, &tree, None).await?;
             pintle_schema::drop_empty(&resource.schema, resource.stored_type(), &mut tree);
             match self.try_create(&tree).await? {
-                Attempt::Done(answer) => {
+                Attempt::Done(body) => {
                     let committed = !self.options.dry_run;
-                    return Ok(Outcome { created: true, committed, ..Outcome::ok(answer) });
+                    return Ok(Outcome { created: true, committed, ..Outcome::ok(body) });
                 }
                 Attempt::Taken if attempts == 1 => {
                     return Err(self.taken(object::name(&tree), generated));
@@ -154,7 +154,7 @@ impl Write<'_> {
             companions.extend(self.registry.definer_precondition(resource, name)?);
             let (expect, kind) = (Expect::Absent, Kind::Created);
             match self.commit(name, &stored, expect, kind, companions).await? {
-                Committed::Done(object) => return Ok(Attempt::Done(Answer::Object(object))),
+                Committed::Done(object) => return Ok(Attempt::Done(ResponseBody::Object(object))),
                 Committed::Conflict => return Ok(Attempt::Taken),
                 Committed::CompanionConflict if resource.allocator.is_some() => {
                     return Ok(Attempt::AllocationConflict);

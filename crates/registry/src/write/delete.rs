@@ -18,9 +18,9 @@ use super::contention::ATTEMPTS_MAX;
 use super::metadata;
 use crate::admission::{Attributes, Memory, Operation, Options, Stored as _};
 use crate::allocation::{Companion, Part};
-use crate::answer::{Answer, Outcome};
 use crate::measures::Phase;
 use crate::request::{Context, DeleteOptions, Propagation, Target};
+use crate::results::{Outcome, ResponseBody};
 use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 use existing::Existing;
 use grace::{Due, GRACE, due, has_grace};
@@ -175,15 +175,15 @@ impl Registry {
             Step::Remove(state) | Step::MarkAndRemove(state) => (state, Kind::Deleted),
             Step::Keep(state) => (state, Kind::Updated),
             Step::Unchanged => {
-                return Ok(Some(Outcome::ok(Answer::Object(existing.clone()))));
+                return Ok(Some(Outcome::ok(ResponseBody::Object(existing.clone()))));
             }
         };
         let gone = kind == Kind::Deleted;
         let uid: Str = object::uid(state.head()).into();
-        let answer = if options.dry_run {
+        let body = if options.dry_run {
             let mut state = state.into_whole();
             resource.to_served(&mut state);
-            Answer::Value(state, resource.schema.get(resource.ty).name.to_string())
+            ResponseBody::Value(state, resource.schema.get(resource.ty).name.to_string())
         } else {
             let namespaced_name = (target.namespace.as_str(), target.name.as_str());
             let expect = Expect::At(existing.revision);
@@ -210,20 +210,20 @@ impl Registry {
             let committed = self.commit_encoded(write, companions).await;
             context.timing.spent(Layer::Store, began);
             match committed? {
-                Committed::Done(object) => Answer::Object(object),
+                Committed::Done(object) => ResponseBody::Object(object),
                 Committed::Conflict | Committed::CompanionConflict => return Ok(None),
             }
         };
-        let answer = if gone && !resource.strategy.delete_returns_object() {
-            Answer::Status(Status::deleted(&resource.group_resource(), &target.name, &uid))
+        let body = if gone && !resource.strategy.delete_returns_object() {
+            ResponseBody::Status(Status::deleted(&resource.group_resource(), &target.name, &uid))
         } else {
-            answer
+            body
         };
         // 202 only if the client set orphanDependents=false and the deletion is not complete
         // (STRAT-04).
         let accepted = !gone && options.orphan_dependents == Some(false);
         let committed = !options.dry_run;
-        Ok(Some(Outcome { accepted, committed, ..Outcome::ok(answer) }))
+        Ok(Some(Outcome { accepted, committed, ..Outcome::ok(body) }))
     }
 
     /// Returns the finalizers of an object that is being deleted. They include those that tell the

@@ -1,5 +1,5 @@
 //! The write path (law 6): decode, default, track ownership, admit, prepare, validate, encode,
-//! commit, answer. Create, update, every patch, subresources and finalizers take this path with
+//! commit, respond. Create, update, every patch, subresources and finalizers take this path with
 //! different steps; a dry run takes it without the commit.
 //!
 //! It must not know which kind it writes: the definition's strategy has the kind's behaviour.

@@ -10,8 +10,8 @@ use pintle_value::{Path, Value, json};
 use super::contention::ATTEMPTS_MAX;
 use super::update::Attempt;
 use super::{Draft, Write};
-use crate::answer::Outcome;
 use crate::request::PatchType;
+use crate::results::Outcome;
 use crate::work;
 use pintle_schema::{Schema, TypeId, decode};
 

@@ -60,8 +60,8 @@ struct QueuedWrite {
 
 impl QueuedWrite {
     /// Sends the outcome, unless the writer was cancelled.
-    fn send(self, answer: Result<Committed, Status>) {
-        let _ = self.reply.send(answer);
+    fn send(self, outcome: Result<Committed, Status>) {
+        let _ = self.reply.send(outcome);
     }
 
     fn bytes(&self) -> usize {
@@ -95,7 +95,7 @@ impl Registry {
     ) -> Result<Committed, Status> {
         let namespace = postings.first().map_or("", |posting| &posting.namespace);
         let queue = self.posting_queues.of(namespace);
-        let (reply, answer) = oneshot::channel();
+        let (reply, outcome) = oneshot::channel();
         let has_worker = {
             let mut queue = queue.lock();
             queue.waiting.push(QueuedWrite { group, postings, reply });
@@ -115,7 +115,7 @@ impl Registry {
                 "it is unknown whether the write was committed: the server is stopping, or the task that commits the usage of quotas failed",
             )
         };
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        outcome.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Applies postings without a commit, for a dry run.

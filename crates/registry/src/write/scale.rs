@@ -13,9 +13,9 @@ use pintle_value::{Map, Path, Str, Value};
 use super::contention::ATTEMPTS_MAX;
 use super::update::Attempt;
 use super::{Draft, Write};
-use crate::answer::{Answer, Outcome};
 use crate::definition::{ScalePaths, Subresource, SubresourceBehaviour};
 use crate::request::{Body, Target};
+use crate::results::{Outcome, ResponseBody};
 use crate::{Object, Resource, work};
 
 /// The subresource's name.
@@ -91,9 +91,9 @@ impl ScalePaths {
         }
     }
 
-    /// Returns the Scale of an object as an answer.
-    pub(crate) fn answer(&self, tree: &Value) -> Answer {
-        Answer::Value(self.scale(tree), self.version.type_name.to_string())
+    /// Returns the Scale of an object as the body of a response.
+    pub(crate) fn response_body(&self, tree: &Value) -> ResponseBody {
+        ResponseBody::Value(self.scale(tree), self.version.type_name.to_string())
     }
 }
 
@@ -269,12 +269,14 @@ impl Write<'_> {
             Attempt::Done(outcome) => outcome,
             Attempt::Conflict => return Ok(Attempt::Conflict),
         };
-        let answer = match &outcome.answer {
-            Answer::Object(object) => paths.answer(&target.resource.current(object).await?),
-            Answer::Value(tree, _) => paths.answer(tree),
-            Answer::Status(_) => outcome.answer,
+        let body = match &outcome.body {
+            ResponseBody::Object(object) => {
+                paths.response_body(&target.resource.current(object).await?)
+            }
+            ResponseBody::Value(tree, _) => paths.response_body(tree),
+            ResponseBody::Status(_) => outcome.body,
         };
-        Ok(Attempt::Done(Outcome { answer, ..outcome }))
+        Ok(Attempt::Done(Outcome { body, ..outcome }))
     }
 
     fn scale_type(&self, paths: &ScalePaths) -> Result<TypeId, Status> {

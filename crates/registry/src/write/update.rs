@@ -13,14 +13,14 @@ use super::commit::Committed;
 use super::contention::ATTEMPTS_MAX;
 use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
-use crate::answer::{Answer, Outcome};
 use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
+use crate::results::{Outcome, ResponseBody};
 use crate::{Generation, Object, Owned, revision, work};
 
 /// The result of an attempt.
 pub(super) enum Attempt {
-    /// The answer.
+    /// The result.
     Done(Outcome),
     /// Another writer changed the object.
     Conflict,
@@ -175,7 +175,7 @@ impl Write<'_> {
         let mut new = new;
         if !is_removed && self.is_stored(existing, old, &new).await? {
             if self.is_current().await? {
-                return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
+                return Ok(Attempt::Done(Outcome::ok(ResponseBody::Object(existing.clone()))));
             }
             new = old.clone();
         }
@@ -184,8 +184,8 @@ impl Write<'_> {
         let charges = self.admission_companions(operation, name, remaining, Some(old))?;
         if self.options.dry_run {
             self.registry.dry_run_postings(&charges)?;
-            let answer = self.uncommitted(resource.read_back(new).await?);
-            return Ok(Attempt::Done(Outcome::ok(answer)));
+            let body = self.uncommitted(resource.read_back(new).await?);
+            return Ok(Attempt::Done(Outcome::ok(body)));
         }
         // The DELETED event shows the object as it was stored; the client gets its own update.
         let (kind, state) = if is_removed { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
@@ -202,7 +202,7 @@ impl Write<'_> {
                 if let Some(observer) = &resource.observer {
                     observer.updated(old, &new);
                 }
-                Attempt::Done(Outcome::committed(Answer::Object(object)))
+                Attempt::Done(Outcome::committed(ResponseBody::Object(object)))
             }
             Committed::Conflict | Committed::CompanionConflict => Attempt::Conflict,
         })

@@ -7,8 +7,8 @@ mod shared;
 use std::sync::Arc;
 
 use pintle_meta::{Status, object};
-use pintle_registry::answer::{Answer, Event, Outcome};
 use pintle_registry::request::{DeleteOptions, ListOptions, PatchType, WriteOptions, granted};
+use pintle_registry::results::{Event, Outcome, ResponseBody};
 use pintle_value::{Value, json};
 
 use setup::{Engine, context, data, json_body, tree};
@@ -37,7 +37,7 @@ async fn an_object_is_created_patched_and_deleted() {
 
     let target = engine.target("configmaps", "a", "");
     let gone = engine.registry.delete(&target, &DeleteOptions::default(), &context()).await;
-    assert!(matches!(gone.expect("deleted").answer, Answer::Status(status) if status.success));
+    assert!(matches!(gone.expect("deleted").body, ResponseBody::Status(status) if status.success));
     assert_eq!(engine.registry.get(&target, "").await.err().map(|s| s.code), Some(404));
 }
 
@@ -80,7 +80,7 @@ async fn a_finalizer_blocks_a_deletion_until_it_is_removed() {
     for _ in 0..2 {
         let going = engine.registry.delete(&target, &options, &context()).await.expect("accepted");
         assert!(
-            matches!(&going.answer, Answer::Object(o) if object::is_terminating(&o.tree().unwrap()))
+            matches!(&going.body, ResponseBody::Object(o) if object::is_terminating(&o.tree().unwrap()))
         );
     }
     let more = r#"{"metadata":{"finalizers":["example.com/x","example.com/y"]}}"#;
@@ -100,12 +100,14 @@ async fn a_marked_object_is_the_stored_one_with_other_metadata() {
     let target = engine.target("deployments", "d", "");
     let delete = async |dry_run| {
         let options = DeleteOptions { dry_run, ..DeleteOptions::default() };
-        engine.registry.delete(&target, &options, &context()).await.expect("accepted").answer
+        engine.registry.delete(&target, &options, &context()).await.expect("accepted").body
     };
-    let Answer::Value(mut expected, _) = delete(true).await else { panic!("a tree is expected") };
+    let ResponseBody::Value(mut expected, _) = delete(true).await else {
+        panic!("a tree is expected")
+    };
     assert!(object::is_terminating(&expected));
     assert_eq!(expected.get("spec"), made.get("spec"));
-    let Answer::Object(marked) = delete(false).await else { panic!("an object is expected") };
+    let ResponseBody::Object(marked) = delete(false).await else { panic!("an object is expected") };
     object::metadata_mut(&mut expected).insert("resourceVersion", marked.revision.to_string());
     let mut encoded = Vec::new();
     let resource = &target.resource;
@@ -131,7 +133,7 @@ async fn all_pages_of_a_list_show_the_state_of_the_first() {
     assert_eq!((first.revision, second.revision), (third.revision, third.revision));
 }
 
-fn names(list: &pintle_registry::answer::List) -> String {
+fn names(list: &pintle_registry::results::List) -> String {
     let names: Vec<_> = list.objects.iter().map(|o| o.name().to_owned()).collect();
     names.join(" ")
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource, Status, User};
 use pintle_registry::admission::AdmitAll;
-use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::{
     Body, Context, Encoding, ListOptions, Now, PatchType, Refusal, Target, Warnings, WriteOptions,
     granted,
 };
+use pintle_registry::results::{Outcome, ResponseBody};
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
     Converting, Etcd, EtcdForm, Generation, Members, Options, Registry, ResourceDefinition,
@@ -243,7 +243,7 @@ impl Engine {
     pub(crate) async fn list(
         &self,
         options: ListOptions,
-    ) -> Result<pintle_registry::answer::List, Status> {
+    ) -> Result<pintle_registry::results::List, Status> {
         self.registry.list(&self.target("configmaps", "", ""), &options).await
     }
 }
@@ -267,10 +267,10 @@ pub(crate) fn context() -> Context {
 }
 
 pub(crate) fn tree(outcome: Outcome) -> Result<Value, Status> {
-    match outcome.answer {
-        Answer::Object(object) => Ok(object.tree()?),
-        Answer::Value(tree, _) => Ok(tree),
-        Answer::Status(status) => Err(status),
+    match outcome.body {
+        ResponseBody::Object(object) => Ok(object.tree()?),
+        ResponseBody::Value(tree, _) => Ok(tree),
+        ResponseBody::Status(status) => Err(status),
     }
 }
 

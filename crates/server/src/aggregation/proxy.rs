@@ -19,7 +19,7 @@ use crate::backends::{self, Backend, Extensions, Unreachable};
 use crate::body::{Body, RequestBody, Upload};
 use crate::lifecycle::Stopping;
 use crate::query::Query;
-use crate::relay::answer::{Until, relayed};
+use crate::relay::response::{Until, relayed};
 use crate::relay::{headers, upgrade};
 use crate::respond::{self, Response};
 use crate::traces::context_headers;

@@ -21,9 +21,9 @@ use pintle_auth::{Error, User};
 use pintle_registry::request::Now;
 use pintle_value::yaml;
 
-use crate::answers::Answers;
 use crate::backends::{Dialer, Dialers};
 use crate::config::Config;
+use crate::expiring::ExpiringCache;
 use crate::followed_file::FollowedFile;
 use crate::machine::now;
 use crate::machine::random;
@@ -46,7 +46,7 @@ const CONFIG: &str = "authentication-config";
 pub(crate) struct External {
     providers: ArcSwap<Vec<Arc<Provider>>>,
     webhook: Option<Webhook>,
-    verified: Answers<Authenticated>,
+    verified: ExpiringCache<Authenticated>,
     /// The key of the cache's hashes.
     key: hmac::Key,
     api_audiences: Vec<String>,
@@ -127,7 +127,7 @@ impl External {
         Ok(Self {
             providers: ArcSwap::from_pointee(providers),
             webhook: webhook.transpose()?,
-            verified: Answers::new(TOKENS_MAX),
+            verified: ExpiringCache::new(TOKENS_MAX),
             key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             api_audiences,
             measures,

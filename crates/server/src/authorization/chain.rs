@@ -8,8 +8,8 @@ use arc_swap::ArcSwap;
 use pintle_auth::abac::Policies;
 use pintle_auth::configuration::{self, Configured};
 use pintle_auth::{
-    AlwaysAllow, AlwaysDeny, Answer, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules,
-    Ruling, User,
+    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules, Ruling,
+    RulingFuture, User,
 };
 use pintle_registry::Registry;
 use pintle_value::yaml;
@@ -209,7 +209,7 @@ impl Parts {
 struct Current(ArcSwap<Chain>);
 
 impl Authorizer for Current {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         self.0.load().authorize(attributes)
     }
 
@@ -225,12 +225,12 @@ struct Counted {
 }
 
 impl Authorizer for Counted {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         match self.authorizer.authorize(attributes) {
-            Answer::Ready(ruling) => counted(&self.decisions, ruling).into(),
+            RulingFuture::Ready(ruling) => counted(&self.decisions, ruling).into(),
             pending => {
                 let decisions = self.decisions.clone();
-                Answer::pending(async move { counted(&decisions, pending.await) })
+                RulingFuture::pending(async move { counted(&decisions, pending.await) })
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pintle_auth::node::{Graph, Kind, Policy};
 use pintle_auth::rbac::Rule;
-use pintle_auth::{Answer, Attributes, Authorizer, Rules, User};
+use pintle_auth::{Attributes, Authorizer, Rules, RulingFuture, User};
 use pintle_measure::{Distribution, nanoseconds};
 use pintle_meta::GroupVersionResource;
 use pintle_registry::{Object, Registry};
@@ -72,7 +72,7 @@ impl Nodes {
 }
 
 impl Authorizer for Nodes {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         let reaches = |node: &_, object: &_| self.graph.current().graph.reaches(node, object);
         self.policy.authorize(attributes, reaches).into()
     }

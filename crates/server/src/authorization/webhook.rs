@@ -8,15 +8,15 @@ use bytes::Bytes;
 use pintle_auth::configuration;
 use pintle_auth::review::{self, Verdict};
 use pintle_auth::{
-    Answer, Attributes, Authorizer, Decision, Objects, Rules, Ruling, Subject, User,
+    Attributes, Authorizer, Decision, Objects, Rules, Ruling, RulingFuture, Subject, User,
 };
-use pintle_registry::webhook::Unanswered;
+use pintle_registry::webhook::CallError;
 use pintle_value::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::measures::Measures;
-use crate::answers::Answers;
 use crate::backends::Dialers;
+use crate::expiring::ExpiringCache;
 use crate::webhooks::{Remote, retry};
 
 /// The timeout of a review with all attempts.
@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of concurrent reviews; others wait.
 const QUESTIONS_MAX: usize = 512;
 /// The maximum number of cached rulings.
-const ANSWERS_MAX: usize = 8192;
+const VERDICTS_MAX: usize = 8192;
 /// A ruling is cached only if the client's part of the review has fewer bytes.
 const REMEMBERED_MAX: usize = 10_000;
 
@@ -35,7 +35,7 @@ struct Inner {
     name: String,
     settings: configuration::Webhook,
     remote: Remote,
-    answers: Answers<Verdict>,
+    verdicts: ExpiringCache<Verdict>,
     open: Semaphore,
     measures: Arc<Measures>,
 }
@@ -59,18 +59,18 @@ impl Webhook {
     ) -> Result<Self, String> {
         let remote = Remote::read(&settings.kubeconfig, dialers);
         let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
-        let (answers, open) = (Answers::new(ANSWERS_MAX), Semaphore::new(QUESTIONS_MAX));
-        Ok(Self(Arc::new(Inner { name, settings, remote, answers, open, measures })))
+        let (verdicts, open) = (ExpiringCache::new(VERDICTS_MAX), Semaphore::new(QUESTIONS_MAX));
+        Ok(Self(Arc::new(Inner { name, settings, remote, verdicts, open, measures })))
     }
 }
 
 impl Authorizer for Webhook {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         match self.0.without_call(attributes) {
             Ok(ruling) => ruling.into(),
             Err(question) => {
                 let asker = self.0.clone();
-                Answer::pending(async move { asker.ask(question).await })
+                RulingFuture::pending(async move { asker.ask(question).await })
             }
         }
     }
@@ -94,7 +94,7 @@ impl Inner {
             Err(why) => return Ok(self.failed(why)),
         }
         let key: Box<[u8]> = json::to_string(&spec).into_bytes().into();
-        if let Some(verdict) = self.answers.get(&key) {
+        if let Some(verdict) = self.verdicts.get(&key) {
             return Ok(ruling(verdict));
         }
         Err(Question { spec, key, is_remembered: chosen_bytes(attributes) < REMEMBERED_MAX })
@@ -134,7 +134,7 @@ impl Inner {
         let settings = &self.settings;
         let ttl = if verdict.allowed { settings.authorized_ttl } else { settings.unauthorized_ttl };
         if is_remembered && !ttl.is_zero() {
-            self.answers.put(key, verdict.clone(), Instant::now() + ttl);
+            self.verdicts.put(key, verdict.clone(), Instant::now() + ttl);
         }
         ruling(verdict)
     }
@@ -150,7 +150,7 @@ impl Inner {
         (verdict.and_then(|answer| review::verdict(&answer, self.settings.version)), result)
     }
 
-    async fn attempt(&self, body: Bytes) -> Result<Vec<u8>, Unanswered> {
+    async fn attempt(&self, body: Bytes) -> Result<Vec<u8>, CallError> {
         let began = Instant::now();
         let answer = self.remote.post(body, self.settings.timeout).await;
         self.measures.webhooks.asked(&self.name, result(&answer), began.elapsed());
@@ -163,7 +163,7 @@ impl Inner {
     }
 }
 
-fn result(answer: &Result<Vec<u8>, Unanswered>) -> &'static str {
+fn result(answer: &Result<Vec<u8>, CallError>) -> &'static str {
     match answer {
         Ok(_) => "success",
         Err(why) if why.code == 504 || why.why.ends_with("context deadline exceeded") => "timeout",

@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Answer, Backend, Failure, Response, dial};
+use super::{Backend, Failure, Response, ResponseBody, dial};
 use crate::trust::Deprecations;
 
 /// The largest number of idle connections.
@@ -85,7 +85,7 @@ impl Connections {
     ) -> Response {
         let (connections, to) = (self.clone(), to.clone());
         connection.marked(answer).map(|body| {
-            Answer::new(body, move |is_whole| {
+            ResponseBody::new(body, move |is_whole| {
                 if is_whole {
                     connections.return_to_pool(to, connection);
                 }
@@ -156,7 +156,7 @@ impl Connection {
         let mut connection = Self::open(to).await?;
         let answer = connection.sender.try_send_request(any(request)).await.map_err(failed)?;
         let answer = connection.marked(answer);
-        Ok(answer.map(|body| Answer::new(body, move |_| drop(connection))))
+        Ok(answer.map(|body| ResponseBody::new(body, move |_| drop(connection))))
     }
 }
 

@@ -1,7 +1,7 @@
 //! GET: one object, or a collection.
 
 use pintle_meta::Status;
-use pintle_registry::answer::Answer;
+use pintle_registry::results::ResponseBody;
 use pintle_registry::work;
 
 use super::Call;
@@ -14,7 +14,7 @@ pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Stat
     let (negotiated, rendering) = call.negotiate(found)?;
     let revision = call.query.text("resourceVersion");
     let outcome = call.api.registry.get(&found.target, revision).await?;
-    if let Answer::Object(object) = &outcome.answer
+    if let ResponseBody::Object(object) = &outcome.body
         && !negotiated.is_stored_form()
     {
         work::ahead(object.size()).await;

@@ -79,7 +79,7 @@ struct Cells {
 
 /// A response, for its counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct Served {
     pub(crate) code: u16,
     pub(crate) took: Duration,
     /// The part of the time that webhooks took.
@@ -239,7 +239,7 @@ impl Route {
     }
 
     /// Counts a response.
-    pub(crate) fn answered(&self, answer: &Answered) {
+    pub(crate) fn answered(&self, answer: &Served) {
         let cells = self.cells.here();
         match CODES.binary_search(&answer.code) {
             Ok(at) => cells.codes[at].add(1),
@@ -327,7 +327,7 @@ mod tests {
         for code in [200, 200, 418] {
             let took = Duration::from_millis(30);
             let waited = Duration::from_millis(10);
-            route.answered(&Answered { code, took, waited, body_bytes: 2000 });
+            route.answered(&Served { code, took, waited, body_bytes: 2000 });
         }
         assert_eq!(route.codes(), [("200".to_owned(), 2), ("418".to_owned(), 1)]);
         assert_eq!((route.duration().count(), route.duration().sum), (3, 90_000_000));

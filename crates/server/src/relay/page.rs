@@ -109,7 +109,9 @@ pub(crate) struct Beginning {
 }
 
 /// Reads a body to its end, or until it has more than [`PAGE_BYTES_MAX`].
-pub(crate) async fn beginning(body: &mut backends::Answer) -> Result<Beginning, hyper::Error> {
+pub(crate) async fn beginning(
+    body: &mut backends::ResponseBody,
+) -> Result<Beginning, hyper::Error> {
     let mut bytes = BytesMut::new();
     while bytes.len() <= PAGE_BYTES_MAX {
         let Some(frame) = body.frame().await else {

@@ -26,7 +26,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
 /// A backend's response to an upgrade.
-pub(crate) enum Answer {
+pub(crate) enum UpgradeResponse {
     /// The backend switches protocols.
     Switched(backends::Response),
     /// The backend does not switch; the response is for the client.
@@ -47,8 +47,8 @@ pub(crate) async fn forward(
     stopping: Stopping,
 ) -> Result<Response, String> {
     Ok(match ask(backend, request).await? {
-        Answer::Switched(answer) => switch(client, answer, stopping),
-        Answer::Refused(response) => response,
+        UpgradeResponse::Switched(answer) => switch(client, answer, stopping),
+        UpgradeResponse::Refused(response) => response,
     })
 }
 
@@ -56,17 +56,17 @@ pub(crate) async fn forward(
 pub(crate) async fn ask(
     backend: &Backend,
     request: Request<Empty<Bytes>>,
-) -> Result<Answer, String> {
+) -> Result<UpgradeResponse, String> {
     let answer = backend.ask(request).await.map_err(|failure| match failure {
         Failure::Exchange(why) => why,
         failure => format!("error dialing backend: {failure}"),
     })?;
     match answer.status() {
-        StatusCode::SWITCHING_PROTOCOLS => Ok(Answer::Switched(answer)),
+        StatusCode::SWITCHING_PROTOCOLS => Ok(UpgradeResponse::Switched(answer)),
         code if code.as_u16() < 400 => {
             Err(format!("invalid upgrade response: status code {}", code.as_u16()))
         }
-        _ => Ok(Answer::Refused(refusal(answer).await)),
+        _ => Ok(UpgradeResponse::Refused(refusal(answer).await)),
     }
 }
 

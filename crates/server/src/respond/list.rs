@@ -13,8 +13,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_meta::status::Reason;
-use pintle_registry::answer::List;
 use pintle_registry::request::Encoding;
+use pintle_registry::results::List;
 use pintle_registry::{Object, work};
 use pintle_value::json;
 

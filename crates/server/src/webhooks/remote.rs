@@ -11,10 +11,10 @@ use http::response::Parts;
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use pintle_admission::ImageReviewer;
-use pintle_registry::webhook::{Answer, Unanswered};
+use pintle_registry::webhook::{CallError, ResponseFuture};
 use pintle_value::{Value, yaml};
 
-use super::answer::{self, Outcome};
+use super::response::{self, Outcome};
 use super::retry;
 use super::user::{self, User, refuse, text};
 use crate::backends::{self, Backend, Connections, Dialer, Dialers, Failure, Response};
@@ -108,7 +108,7 @@ impl Remote {
     }
 
     /// Posts JSON, with a timeout, and returns the response.
-    pub(crate) async fn post(&self, body: Bytes, timeout: Duration) -> Result<Vec<u8>, Unanswered> {
+    pub(crate) async fn post(&self, body: Bytes, timeout: Duration) -> Result<Vec<u8>, CallError> {
         let answer = tokio::time::timeout(timeout, self.last_answer(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         match answer {
@@ -148,27 +148,27 @@ impl Remote {
     }
 
     /// Posts JSON, with a timeout, to a server whose response only acknowledges the request.
-    pub(crate) async fn deliver(&self, body: Bytes, timeout: Duration) -> Result<(), Unanswered> {
+    pub(crate) async fn deliver(&self, body: Bytes, timeout: Duration) -> Result<(), CallError> {
         let answer = tokio::time::timeout(timeout, self.ask(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         let (head, body) = answer.map_err(|why| self.silent(&why))?;
         if head.status.is_success() {
             return Ok(());
         }
-        match answer::read(&head, &body, &self.uri) {
+        match response::read(&head, &body, &self.uri) {
             Ok(Outcome::Refusal(refusal) | Outcome::RetryAfter(_, refusal)) => Err(refusal),
             Ok(_) => Err(self.silent("redirects are not followed")),
             Err(why) => Err(self.silent(&why)),
         }
     }
 
-    fn silent(&self, why: &str) -> Unanswered {
-        Unanswered::silent(format!("Post {:?}: {why}", self.uri.to_string()))
+    fn silent(&self, why: &str) -> CallError {
+        CallError::no_response(format!("Post {:?}: {why}", self.uri.to_string()))
     }
 
     async fn exchange(&self, body: &Bytes) -> Result<Outcome, String> {
         let (head, body) = self.ask(body).await?;
-        answer::read(&head, &body, &self.uri)
+        response::read(&head, &body, &self.uri)
     }
 
     async fn ask(&self, body: &Bytes) -> Result<(Parts, Bytes), String> {
@@ -203,7 +203,12 @@ impl Remote {
 }
 
 impl ImageReviewer for Remote {
-    fn review(&self, body: Vec<u8>, first_pause: Duration, timeout: Duration) -> Answer<'_> {
+    fn review(
+        &self,
+        body: Vec<u8>,
+        first_pause: Duration,
+        timeout: Duration,
+    ) -> ResponseFuture<'_> {
         let body = Bytes::from(body);
         Box::pin(async move {
             let ask = || self.post(body.clone(), timeout);

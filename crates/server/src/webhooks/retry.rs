@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use http::response::Parts;
-use pintle_registry::webhook::Unanswered;
+use pintle_registry::webhook::CallError;
 use pintle_value::Value;
 
 use crate::machine::random;
@@ -85,9 +85,9 @@ pub(super) fn status_is_transient(status: &Value) -> bool {
 pub(crate) async fn with_backoff<F>(
     first_pause: Duration,
     mut ask: impl FnMut() -> F,
-) -> Result<Vec<u8>, Unanswered>
+) -> Result<Vec<u8>, CallError>
 where
-    F: Future<Output = Result<Vec<u8>, Unanswered>>,
+    F: Future<Output = Result<Vec<u8>, CallError>>,
 {
     let (mut pause, mut attempt) = (first_pause, 1);
     loop {
@@ -145,7 +145,7 @@ mod tests {
             let answer = with_backoff(Duration::from_nanos(1), || {
                 asked += 1;
                 let code = codes[asked - 1];
-                let refusal = Unanswered { why: String::new(), code, is_transient: code > 400 };
+                let refusal = CallError { why: String::new(), code, is_transient: code > 400 };
                 std::future::ready(if code == 200 { Ok(Vec::new()) } else { Err(refusal) })
             });
             let answer = answer.await.map(drop).map_err(|why| why.code);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::Uri;
-use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint};
+use pintle_registry::webhook::{Caller, Conversion, Endpoint, ResponseFuture};
 use pintle_trace::SpanContext;
 use pintle_value::{Str, Value, yaml};
 
@@ -74,7 +74,7 @@ impl Caller for WithUsers {
         body: Vec<u8>,
         timeout: Duration,
         context: Option<SpanContext>,
-    ) -> Answer<'a> {
+    ) -> ResponseFuture<'a> {
         // The call itself refuses an invalid URL.
         let uri: Option<Uri> = endpoint.url.parse().ok();
         let host = uri.as_ref().and_then(|uri| Some((uri.host()?, uri.port_u16().unwrap_or(443))));

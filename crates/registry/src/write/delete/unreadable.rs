@@ -6,8 +6,8 @@ use pintle_meta::{GroupKind, Status, field};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Path, Value};
 
-use crate::answer::{Answer, Outcome};
 use crate::request::{DeleteOptions, IGNORE_READ_ERRORS, Target};
+use crate::results::{Outcome, ResponseBody};
 use crate::write::commit::Committed;
 use crate::write::contention::ATTEMPTS_MAX;
 use crate::{Object, Registry, work};
@@ -65,6 +65,6 @@ impl Registry {
         }
         let status = Status::deleted(&resource.group_resource(), &target.name, "");
         let committed = !options.dry_run;
-        Ok(Some(Outcome { committed, ..Outcome::ok(Answer::Status(status)) }))
+        Ok(Some(Outcome { committed, ..Outcome::ok(ResponseBody::Status(status)) }))
     }
 }

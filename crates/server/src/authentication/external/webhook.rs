@@ -9,9 +9,9 @@ use pintle_auth::token::Authenticated;
 use pintle_auth::token_review::{self, Verdict};
 use tokio::sync::Semaphore;
 
-use crate::answers::Answers;
 use crate::backends::Dialers;
 use crate::config::TokenWebhook;
+use crate::expiring::ExpiringCache;
 use crate::webhooks::{Remote, retry};
 
 /// The timeout of one attempt, and of all attempts together.
@@ -28,10 +28,10 @@ pub(super) struct Webhook {
     version: ReviewVersion,
     ttl: Duration,
     api_audiences: Vec<String>,
-    holding: Answers<Authenticated>,
+    holding: ExpiringCache<Authenticated>,
     /// The tokens that the webhook rejected. Tokens about which it did not answer are not among
     /// them.
-    unknown: Answers<()>,
+    unknown: ExpiringCache<()>,
     open: Semaphore,
 }
 
@@ -48,8 +48,8 @@ impl Webhook {
             version: settings.version,
             ttl: settings.ttl,
             api_audiences: api_audiences.to_vec(),
-            holding: Answers::new(TOKENS_MAX),
-            unknown: Answers::new(TOKENS_MAX),
+            holding: ExpiringCache::new(TOKENS_MAX),
+            unknown: ExpiringCache::new(TOKENS_MAX),
             open: Semaphore::new(QUESTIONS_MAX),
         })
     }

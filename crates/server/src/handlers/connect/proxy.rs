@@ -19,7 +19,7 @@ use crate::body::{Body, RequestBody, Upload};
 use crate::handlers::Call;
 use crate::header_text;
 use crate::query::encode_path;
-use crate::relay::answer::{Until, relayed, relayed_from};
+use crate::relay::response::{Until, relayed, relayed_from};
 use crate::relay::rewriting::{Rewriting, join};
 use crate::relay::{headers, page, upgrade};
 use crate::respond::Response;

@@ -1,6 +1,6 @@
 use futures_util::FutureExt as _;
 use http::Method;
-use pintle_auth::{Answer, Authorizer, Decision, Rules, Ruling};
+use pintle_auth::{Authorizer, Decision, Rules, Ruling, RulingFuture};
 
 use super::*;
 use crate::authentication::impersonation::Measures;
@@ -11,7 +11,7 @@ use crate::query::Query;
 struct Allows<'a>(&'a [&'a str]);
 
 impl Authorizer for Allows<'_> {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> RulingFuture<'a> {
         let verb = attributes.verb;
         let asked = match attributes.subject {
             Subject::Path(path) => format!("{verb} {path}"),

@@ -16,7 +16,7 @@ use super::{Remote, relayed_headers};
 use crate::backends;
 use crate::handlers::Call;
 use crate::header_text;
-use crate::relay::upgrade::{self, Answer};
+use crate::relay::upgrade::{self, UpgradeResponse};
 use crate::respond::{self, Response};
 use crate::websocket::{self, Handshake};
 
@@ -45,11 +45,11 @@ pub(super) async fn tunnel(
     let handshake = handshake.inspect_err(|status| streams.tunnelled(status.code))?;
     let asked = upgrade::ask(&remote.backend, request(call, &remote.path, protocols)?).await;
     let answer = match asked.map_err(failed)? {
-        Answer::Refused(response) => {
+        UpgradeResponse::Refused(response) => {
             streams.tunnelled(response.status().as_u16());
             return Ok(response);
         }
-        Answer::Switched(answer) => answer,
+        UpgradeResponse::Switched(answer) => answer,
     };
     if !switches_to_spdy(&answer) {
         streams.tunnelled(500);

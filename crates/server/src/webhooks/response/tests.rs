@@ -15,7 +15,7 @@ fn error_responses_have_upstreams_messages() {
         // An empty response with a success code is an error.
         let reported = if (200..207).contains(&code) { 503 } else { code };
         let is_transient = matches!(reported, 429 | 500 | 502 | 504);
-        let expected = Unanswered { why: expected.to_owned(), code: reported, is_transient };
+        let expected = CallError { why: expected.to_owned(), code: reported, is_transient };
         assert_eq!(outcome(code, content_type, body), Outcome::Refusal(expected), "{code}");
     };
     let (text, json) = ("text/plain; charset=utf-8", "application/json");
@@ -59,7 +59,7 @@ fn error_responses_have_upstreams_messages() {
 fn the_message_of_a_status_is_used() {
     let check = |body: &'static str, expected: &str| {
         let found = outcome(400, "application/json", body);
-        let expected = Unanswered { why: expected.to_owned(), code: 400, is_transient: false };
+        let expected = CallError { why: expected.to_owned(), code: 400, is_transient: false };
         assert_eq!(found, Outcome::Refusal(expected), "{body}");
     };
     check(

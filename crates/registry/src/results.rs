@@ -1,4 +1,4 @@
-//! The registry's answers.
+//! What the registry returns.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use pintle_value::Value;
 
 use crate::{Object, Resource};
 
-/// The answer to a request about one object.
+/// The result of a request about one object.
 pub struct Outcome {
-    /// The body of the answer.
-    pub answer: Answer,
+    /// The body of the response.
+    pub body: ResponseBody,
     /// Whether an object was created: 201 instead of 200.
     pub created: bool,
     /// Whether the deletion was accepted and is not complete: 202.
     pub accepted: bool,
-    /// Whether the request committed a change. If not, the answer depends only on the state that
+    /// Whether the request committed a change. If not, the result depends only on the state that
     /// was read.
     pub committed: bool,
 }
 
-/// The body of an answer.
-pub enum Answer {
+/// The body of a response.
+pub enum ResponseBody {
     /// A committed object of the target's resource. The caller sends it in the requested version
     /// ([`Resource::view`]).
     Object(Arc<Object>),

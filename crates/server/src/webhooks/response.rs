@@ -9,7 +9,7 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::response::Parts;
 use http::uri::PathAndQuery;
 use pintle_meta::quote::quote;
-use pintle_registry::webhook::Unanswered;
+use pintle_registry::webhook::CallError;
 use pintle_value::{Value, json};
 
 use super::retry;
@@ -26,9 +26,9 @@ pub(super) enum Outcome {
     /// A redirect on the same server.
     Elsewhere(PathAndQuery),
     /// An error.
-    Refusal(Unanswered),
+    Refusal(CallError),
     /// A temporary error; retry after this time.
-    RetryAfter(Duration, Unanswered),
+    RetryAfter(Duration, CallError),
 }
 
 /// Interprets a response to a request to a URI; a redirect must stay on the same server.
@@ -46,7 +46,7 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Outcome, Str
         }
         code @ 200..=206 if body.is_empty() => {
             let content_type = content_type.unwrap_or("application/json");
-            Ok(Outcome::Refusal(Unanswered::silent(format!(
+            Ok(Outcome::Refusal(CallError::no_response(format!(
                 "0-length response with status code: {code} and content type: {content_type}"
             ))))
         }
@@ -55,14 +55,14 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Outcome, Str
             let refusal = match status(body) {
                 Some(status) => {
                     let why = status.str_at(&["message"]).unwrap_or_default().to_owned();
-                    Unanswered { why, code, is_transient: retry::status_is_transient(&status) }
+                    CallError { why, code, is_transient: retry::status_is_transient(&status) }
                 }
                 None => {
                     let is_text =
                         content_type.is_none_or(|value| value.trim_start().starts_with("text/"));
                     let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
                     let why = words(code, if is_text { text.trim() } else { "unknown" });
-                    Unanswered { why, code, is_transient: retry::is_transient(head) }
+                    CallError { why, code, is_transient: retry::is_transient(head) }
                 }
             };
             Ok(match retry::after(head) {

@@ -74,7 +74,7 @@ fn received(head: &mut Parts) {
 /// The body as it arrives. The client's response is aborted if the body breaks off or misses its
 /// deadline.
 fn pieces(
-    body: backends::Answer,
+    body: backends::ResponseBody,
     until: Until,
     stopping: Stopping,
 ) -> impl Stream<Item = Piece> + Send {

@@ -16,7 +16,7 @@ use crate::body::{Body, Broken, CHUNK_BYTES, UpgradedSession};
 const LAST_PIECE_BYTES_MAX: usize = 16 * 1024;
 
 /// A body in pieces. It marks its connection as busy and has a deadline.
-pub(super) struct Answer {
+pub(super) struct SendingBody {
     body: Body,
     /// The rest of the body's last frame.
     rest: Bytes,
@@ -40,7 +40,7 @@ pub(super) enum Unsent {
     Broken(#[from] Broken),
 }
 
-impl Answer {
+impl SendingBody {
     /// A body with its deadline, if it has one.
     pub(super) fn new(
         body: Body,
@@ -71,7 +71,7 @@ impl Answer {
     }
 }
 
-impl HttpBody for Answer {
+impl HttpBody for SendingBody {
     type Data = Bytes;
     type Error = Unsent;
 
