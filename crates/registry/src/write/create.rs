@@ -8,7 +8,7 @@ use super::commit::Committed;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::Operation;
-use crate::request::{Body, Now};
+use crate::request::{Body, Now, Target};
 use crate::results::{Outcome, ResponseBody};
 use crate::{Origin, Registry, Resource, work};
 
@@ -22,9 +22,22 @@ const ALLOCATION_CONFLICTS_MAX: usize = 100;
 /// resource's definition, its quotas.
 const COMPANION_CONFLICTS_MAX: usize = 1000;
 
-/// The outcome of an attempt to create an object.
-enum Attempt {
+/// The outcome of the creation of a decoded object.
+enum Created {
     /// The object was created, or would be in a dry run.
+    Done(Outcome),
+    /// The name exists already.
+    Taken {
+        /// The error for a client.
+        refusal: Status,
+        /// Whether another name can be generated.
+        is_generated: bool,
+    },
+}
+
+/// The outcome of an attempt to commit a new object.
+enum Attempt {
+    /// The response.
     Done(ResponseBody),
     /// The name exists already.
     Taken,
@@ -36,7 +49,21 @@ enum Attempt {
 impl Write<'_> {
     /// Handles POST to a collection.
     pub(crate) async fn create(&self, body: &Body) -> Result<Outcome, Status> {
-        work::ahead(self.target.resource.work(body.bytes.len())).await;
+        let mut attempts = NAME_ATTEMPTS_MAX;
+        loop {
+            work::ahead(self.target.resource.work(body.bytes.len())).await;
+            match self.create_once(self.decode_new(body)?).await? {
+                Created::Done(outcome) => return Ok(outcome),
+                // Two generated names are hardly ever equal: a copy of each object would cost more
+                // than to decode the body again, and to run admission again.
+                Created::Taken { is_generated: true, .. } if attempts > 1 => attempts -= 1,
+                Created::Taken { refusal, .. } => return Err(refusal),
+            }
+        }
+    }
+
+    /// Decodes a body with a new object.
+    fn decode_new(&self, body: &Body) -> Result<Draft, Status> {
         let mut draft = self.decode(body)?;
         self.audit_object(&draft.tree);
         self.set_namespace(&mut draft.tree)?;
@@ -48,11 +75,66 @@ impl Write<'_> {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
-        self.create_draft(draft).await
+        Ok(draft)
     }
 
-    /// Creates a decoded object: for POST, and for PUT or apply to a missing object.
+    /// Creates the object that the URL names: for PUT or apply to a missing object.
     pub(super) async fn create_draft(&self, draft: Draft) -> Result<Outcome, Status> {
+        match self.create_once(draft).await? {
+            Created::Done(outcome) => Ok(outcome),
+            Created::Taken { refusal, .. } => Err(refusal),
+        }
+    }
+
+    /// Creates a decoded object under its name, or under a generated one.
+    async fn create_once(&self, draft: Draft) -> Result<Created, Status> {
+        let resource = &self.target.resource;
+        let mut tree = self.admitted(draft).await?;
+        let base: Str = object::text(&tree, "generateName").into();
+        // Admission may have named the object.
+        let is_named_by_server = object::name(&tree).is_empty() && !base.is_empty();
+        let is_generated = is_named_by_server && resource.strategy.generates_names();
+        if is_named_by_server {
+            let name = if is_generated { self.unused_name(&base) } else { base };
+            object::set_text(&mut tree, "name", name);
+        }
+        let mut conflicts = 0;
+        loop {
+            // Only a conflict about an assigned value is tried again here.
+            let only = resource.allocator.is_none();
+            let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
+            self.assign(&mut tree, None)?;
+            resource.strategy.prepare_create(&mut tree);
+            resource.strategy.set_timestamps(&mut tree, None, self.context.now);
+            self.validate(&tree, None)?;
+            self.context.warnings.extend(resource.strategy.warnings(&tree, None));
+            let name = object::name(&tree);
+            self.call_validating(Operation::Create, name, &tree, None).await?;
+            pintle_schema::drop_empty(&resource.schema, resource.stored_type(), &mut tree);
+            match self.try_create(&tree).await? {
+                Attempt::Done(body) => {
+                    let committed = !self.options.dry_run;
+                    let outcome = Outcome { created: true, committed, ..Outcome::ok(body) };
+                    return Ok(Created::Done(outcome));
+                }
+                Attempt::Taken => {
+                    let refusal = self.taken(object::name(&tree), is_named_by_server);
+                    return Ok(Created::Taken { refusal, is_generated });
+                }
+                Attempt::AllocationConflict if conflicts == ALLOCATION_CONFLICTS_MAX => {
+                    return Err(self.stale());
+                }
+                Attempt::AllocationConflict => {
+                    conflicts += 1;
+                    self.registry.catch_up().await?;
+                }
+            }
+        }
+    }
+
+    /// Returns a new object with its defaults, its owners, what admission changed, and the metadata
+    /// that the server sets, except a generated name.
+    async fn admitted(&self, draft: Draft) -> Result<Value, Status> {
         let Draft { mut tree, tracked, .. } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
@@ -73,51 +155,22 @@ impl Write<'_> {
         );
         let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
         copy_members(&mut tree, &unset, resource.strategy.reset_fields());
-
         let origin = Origin { author: &self.context.user, is_labelled };
         resource.strategy.record_origin(&mut tree, origin);
+        Ok(tree)
+    }
 
-        let base: Str = object::text(&tree, "generateName").into();
-        let generated = given.is_empty() && !base.is_empty();
-        let mut attempts = if generated { NAME_ATTEMPTS_MAX } else { 1 };
-        let mut conflicts = 0;
-        loop {
-            // A single attempt needs no copy of the tree.
-            let only = attempts == 1 && resource.allocator.is_none();
-            let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
-            if generated {
-                let name = match resource.strategy.generates_names() {
-                    true => names::generate(&base, self.random_u64()).into(),
-                    false => base.clone(),
-                };
-                object::set_text(&mut tree, "name", name);
+    /// Generates a name that no object has, if one of a few attempts finds it.
+    fn unused_name(&self, base: &str) -> Str {
+        let Target { resource, namespace, .. } = self.target;
+        let mut name = names::generate(base, self.random_u64());
+        for _ in 1..NAME_ATTEMPTS_MAX {
+            if self.registry.peek(resource, namespace, &name).is_none() {
+                break;
             }
-            self.assign(&mut tree, None)?;
-            resource.strategy.prepare_create(&mut tree);
-            resource.strategy.set_timestamps(&mut tree, None, self.context.now);
-            self.validate(&tree, None)?;
-            self.context.warnings.extend(resource.strategy.warnings(&tree, None));
-            let name = object::name(&tree);
-            self.call_validating(Operation::Create, name, &tree, None).await?;
-            pintle_schema::drop_empty(&resource.schema, resource.stored_type(), &mut tree);
-            match self.try_create(&tree).await? {
-                Attempt::Done(body) => {
-                    let committed = !self.options.dry_run;
-                    return Ok(Outcome { created: true, committed, ..Outcome::ok(body) });
-                }
-                Attempt::Taken if attempts == 1 => {
-                    return Err(self.taken(object::name(&tree), generated));
-                }
-                Attempt::Taken => attempts -= 1,
-                Attempt::AllocationConflict if conflicts == ALLOCATION_CONFLICTS_MAX => {
-                    return Err(self.stale());
-                }
-                Attempt::AllocationConflict => {
-                    conflicts += 1;
-                    self.registry.catch_up().await?;
-                }
-            }
+            name = names::generate(base, self.random_u64());
         }
+        name.into()
     }
 
     /// Lets the kind's allocator assign shared values to an object.

@@ -33,10 +33,8 @@ impl Write<'_> {
             return self.update_scale(body, paths).await;
         }
         work::ahead(self.target.resource.work(body.bytes.len())).await;
-        let mut draft = self.decode(body)?;
-        self.audit_object(&draft.tree);
-        self.set_namespace(&mut draft.tree)?;
-        self.check_name(&draft.tree)?;
+        let mut draft = self.decode_named(body)?;
+        let is_conditional = !object::resource_version(&draft.tree).is_empty();
         let create =
             self.target.resource.strategy.create_on_update() && self.target.subresource.is_empty();
         let mut queued = None;
@@ -52,15 +50,27 @@ impl Write<'_> {
                 return Err(self.not_found());
             };
             let old = self.load(&existing).await?;
-            match self.replace(&existing, old, draft.clone()).await? {
+            match self.replace(&existing, old, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Conflict if object::resource_version(&draft.tree).is_empty() => {
+                Attempt::Conflict if is_conditional => return Err(self.stale()),
+                Attempt::Conflict => {
                     queued = self.registry.queue_retry(self.target, queued).await?;
+                    // Few writes conflict: a copy of each object would cost more.
+                    work::ahead(self.target.resource.work(body.bytes.len())).await;
+                    draft = self.decode_named(body)?;
                 }
-                Attempt::Conflict => return Err(self.stale()),
             }
         }
         Err(self.stale())
+    }
+
+    /// Decodes a body with the object that the URL names.
+    fn decode_named(&self, body: &Body) -> Result<Draft, Status> {
+        let mut draft = self.decode(body)?;
+        self.audit_object(&draft.tree);
+        self.set_namespace(&mut draft.tree)?;
+        self.check_name(&draft.tree)?;
+        Ok(draft)
     }
 
     /// Returns the cached object that the URL names.
