@@ -7,7 +7,7 @@ use pintle_apply::server_side;
 use pintle_meta::{Status, field, object};
 use pintle_store::{Expect, Kind, Revision};
 use pintle_trace::Layer;
-use pintle_value::{Path, Value};
+use pintle_value::{Map, Path, Value};
 
 use super::commit::Committed;
 use super::contention::ATTEMPTS_MAX;
@@ -292,11 +292,7 @@ impl Write<'_> {
         let part = resource.subresource(&self.target.subresource);
         match part.map(|part| &part.behaviour) {
             Some(SubresourceBehaviour::Part(members)) => {
-                let mut confined = old.clone();
-                copy_members(&mut confined, &new, members);
-                if let Some(metadata) = new.get_mut("metadata") {
-                    confined.make_object().insert("metadata", std::mem::take(metadata));
-                }
+                let mut confined = confined_to(members, new, old);
                 if let Owned::Except(members) = resource.strategy.owned(&self.target.subresource) {
                     reset_metadata(&mut confined, old, members);
                 }
@@ -313,6 +309,28 @@ impl Write<'_> {
             }
         }
     }
+}
+
+/// Returns `old` with the metadata of `new` and its members at `members`. What is equal in both is
+/// kept instead of copied: most of the object in an update of its status.
+fn confined_to(members: Members, mut new: Value, old: &Value) -> Value {
+    let is_written = |name: &str| name == "metadata" || members.iter().any(|path| *path == [name]);
+    let nested: Vec<&[&str]> = members.iter().copied().filter(|path| path.len() > 1).collect();
+    let mut written = Value::object();
+    copy_members(&mut written, &new, &nested);
+    let own = new.make_object();
+    own.retain(|name, _| is_written(name) || old.get(name).is_some());
+    for (name, stored) in old.as_object().into_iter().flat_map(Map::iter) {
+        let is_kept = match own.get(name) {
+            Some(given) => is_written(name) || given == stored,
+            None => is_written(name) && name != "metadata",
+        };
+        if !is_kept {
+            own.insert(name.clone(), stored.clone());
+        }
+    }
+    copy_members(&mut new, &written, &nested);
+    new
 }
 
 /// Resets the metadata that writers of a subresource cannot set. `managedFields` are not reset.
@@ -341,6 +359,42 @@ pub(super) fn copy_members(to: &mut Value, from: &Value, members: &[&[&str]]) {
                     map.remove(last);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_value::json;
+
+    #[test]
+    fn a_part_is_written_and_the_rest_is_kept() {
+        const STATUS: Members = &[&["status"]];
+        const RESIZE: Members = &[&["spec", "containers"]];
+        let old = r#"{"metadata":{"name":"a"},"spec":{"containers":1,"node":"n"},"status":1}"#;
+        for (members, new, expected) in [
+            (STATUS, old, old),
+            (
+                STATUS,
+                r#"{"added":1,"metadata":{"name":"b"},"spec":{"node":"m"},"status":2}"#,
+                r#"{"metadata":{"name":"b"},"spec":{"containers":1,"node":"n"},"status":2}"#,
+            ),
+            (STATUS, "{}", r#"{"metadata":{"name":"a"},"spec":{"containers":1,"node":"n"}}"#),
+            (
+                RESIZE,
+                r#"{"metadata":{"name":"b"},"spec":{"containers":2,"node":"m"},"status":2}"#,
+                r#"{"metadata":{"name":"b"},"spec":{"containers":2,"node":"n"},"status":1}"#,
+            ),
+            (
+                RESIZE,
+                r#"{"metadata":{"name":"b"}}"#,
+                r#"{"metadata":{"name":"b"},"spec":{"node":"n"},"status":1}"#,
+            ),
+        ] {
+            let [new, old, expected] =
+                [new, old, expected].map(|text| json::parse(text.as_bytes()).expect("valid"));
+            assert_eq!(confined_to(members, new, &old), expected);
         }
     }
 }
