@@ -15,7 +15,13 @@ pub(crate) fn text(value: &HeaderValue) -> Cow<'_, str> {
 pub(crate) fn list<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Cow<'h, str> {
     let mut values = headers.get_all(name).iter().map(text);
     let first = values.next().unwrap_or_default();
-    values.fold(first, |list, value| Cow::Owned(format!("{list},{value}")))
+    let Some(second) = values.next() else { return first };
+    let mut list = first.into_owned();
+    for value in std::iter::once(second).chain(values) {
+        list.push(',');
+        list.push_str(&value);
+    }
+    Cow::Owned(list)
 }
 
 /// Converts bytes as Go's JSON does: each invalid byte becomes U+FFFD. ([`String::from_utf8_lossy`]
@@ -35,6 +41,17 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_of_a_name_are_one_list() {
+        let name = http::header::ACCEPT;
+        let mut headers = HeaderMap::new();
+        assert_eq!(list(&headers, &name), "");
+        for (value, expected) in [("a", "a"), ("b", "a,b"), ("c, d", "a,b,c, d")] {
+            headers.append(&name, HeaderValue::from_static(value));
+            assert_eq!(list(&headers, &name), expected);
+        }
+    }
 
     #[test]
     fn each_invalid_byte_becomes_a_replacement_character() {

@@ -1,5 +1,7 @@
 //! Media types with parameters, and the `Accept` header.
 
+use std::collections::HashMap;
+
 /// A media type or range, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MediaRange<'a> {
@@ -74,18 +76,17 @@ pub(crate) fn essence(header: &str) -> Option<String> {
     if !is_token(kind) || !is_token(subtype) {
         return None;
     }
-    let mut seen: Vec<(String, &str)> = Vec::new();
+    let mut seen: HashMap<String, &str> = HashMap::new();
     loop {
         rest = rest.trim_start();
         if matches!(rest, "" | ";") {
             return Some(essence.trim().to_ascii_lowercase());
         }
         let (name, value, behind) = parameter(rest)?;
-        let name = name.to_ascii_lowercase();
-        if seen.iter().any(|(other, earlier)| *other == name && *earlier != value) {
+        let earlier = seen.insert(name.to_ascii_lowercase(), value);
+        if earlier.is_some_and(|earlier| earlier != value) {
             return None;
         }
-        seen.push((name, value));
         rest = behind;
     }
 }
@@ -163,6 +164,8 @@ mod tests {
         for none in ["text/plain;a", "text/plain;a=b;a=c", "text/plain;a=\"b", "a b/c", "a/b c"] {
             assert_eq!(essence(none), None, "{none}");
         }
+        let many: String = (0..37_000).map(|number| format!(";a{number}=1")).collect();
+        assert_eq!(essence(&format!("a/b{many}")).as_deref(), Some("a/b"));
         assert_eq!(essence("nonsense"), None);
         assert_eq!(essence(""), None);
     }
