@@ -3,13 +3,15 @@
 //!
 //! Finds the webhooks that match a write, calls them, and checks their responses. Mutating
 //! webhooks are called one after the other, validating webhooks concurrently. Must not know how
-//! requests travel.
+//! requests travel. `matched` has the webhooks that match a write, `calling` makes one call.
 //!
 //! Invariant: writes of webhook configurations and admission policies are exempt, so that a wrong
 //! one can always be deleted.
 
 mod audit;
+mod calling;
 mod configuration;
+mod matched;
 mod review;
 #[cfg(test)]
 mod tests;
@@ -21,30 +23,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use parking_lot::Mutex;
 use pintle_apply::PatchType;
-use pintle_cel::Authorizer;
-use pintle_meta::{GroupVersionResource, Status, field};
+use pintle_meta::{Status, field};
+use pintle_registry::Registry;
 use pintle_registry::admission::{self, Admission, Attributes, Hooks, Memory, Mutated, Waited};
-use pintle_registry::webhook::{CallError, Caller};
-use pintle_registry::{Feed, FeedUpdate, Registry, Resource};
-use pintle_trace::{Kind, Layer, Open, SpanContext};
+use pintle_registry::webhook::Caller;
+use pintle_trace::Layer;
 use pintle_value::{Path, Value};
 
 use crate::Plugins;
-use crate::annotations::annotate;
-use crate::expressions::{Evaluation, Inputs, Variables};
 use crate::measured::Measured;
-use crate::measures::{ConditionOwner, Measures, Rejection, Step};
-use crate::permissions::{Permissions, evaluate_with_rulings, resource_of};
+use crate::measures::{Measures, Step};
+use crate::permissions::Permissions;
 use crate::request::{to_stored_form, to_version, to_written_version};
 use crate::rows;
 use audit::AuditAnnotations;
+use calling::Outcome;
 pub(crate) use configuration::kubeconfig;
-use review::{Review, Verdict, denial};
+use matched::{Configurations, MatchedWebhook};
+use review::{Verdict, denial};
 use webhook::Webhook;
-
-const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 pub struct Webhooks {
@@ -64,32 +62,6 @@ pub struct Callers {
     pub validating: Arc<dyn Caller>,
 }
 
-/// The current webhooks of all configurations of a kind.
-struct Configurations {
-    resource: &'static str,
-    /// Follows the configurations; `None` until they have been read.
-    known: Mutex<Option<(Feed, Arc<[Webhook]>)>>,
-}
-
-/// A webhook that matches a write, with the version of the resource that it matches.
-struct MatchedWebhook {
-    webhook: Webhook,
-    /// Its index among all webhooks of the kind.
-    index: usize,
-    resource: Arc<Resource>,
-}
-
-/// The outcome of a call.
-enum Outcome {
-    /// The match conditions exclude the write, so there was no call.
-    Excluded,
-    /// The call failed and the failure policy ignores failures.
-    FailedOpen,
-    Answered(Verdict),
-    /// The write is refused without an answer of the webhook.
-    Failed(Status),
-}
-
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
@@ -106,7 +78,7 @@ impl Webhooks {
         let timed = measures.clone();
         let of = |resource, plugin| {
             let runs = plugins.has(plugin);
-            runs.then(|| Configurations { resource, known: Mutex::default() })
+            runs.then(|| Configurations::new(resource))
         };
         let webhooks = Self {
             callers,
@@ -282,173 +254,6 @@ impl Webhooks {
             Ok(warnings)
         })
     }
-
-    /// Calls one webhook. An error comes from its match conditions or from the conversion of the
-    /// object.
-    async fn call_one(
-        &self,
-        write: &Attributes<'_>,
-        one: &MatchedWebhook,
-        object: Option<&Value>,
-        step: Step,
-    ) -> Result<Outcome, Status> {
-        let webhook = &one.webhook;
-        let caller = self.callers.at(step);
-        let uid = caller.uid();
-        let object = match object {
-            Some(object) => Some(to_version(object, write, &one.resource).await?),
-            None => None,
-        };
-        let old = match write.old() {
-            Some(old) => Some(to_version(old, write, &one.resource).await?),
-            None => None,
-        };
-        let review = Review {
-            uid: &uid,
-            version: webhook.version.unwrap_or_default(),
-            write,
-            resource: &one.resource,
-            object: object.as_ref(),
-            old: old.as_ref(),
-        };
-        if !self.conditions_match(webhook, &review, step).await? {
-            return Ok(Outcome::Excluded);
-        }
-        let began = Instant::now();
-        let count = |code, rejection| {
-            let call = (&*webhook.name, step, write.operation);
-            self.measures.called(call, began.elapsed(), code, rejection);
-        };
-        if write.dry_run
-            && let Err(status) = webhook.supports_dry_run()
-        {
-            count(0, Some(Rejection::Internal));
-            return Ok(Outcome::Failed(status));
-        }
-        match call(caller, webhook, &review, step).await {
-            Ok(verdict) => {
-                match verdict.allowed {
-                    true => count(200, None),
-                    false => count(
-                        denial(&webhook.name, &verdict.result).code,
-                        Some(Rejection::ByWebhook),
-                    ),
-                }
-                for (key, value) in &verdict.annotations {
-                    annotate(write, &format!("{}/{key}", webhook.name), || value.clone());
-                }
-                Ok(Outcome::Answered(verdict))
-            }
-            Err(CallError { why, code, .. }) if webhook.ignores_failures => {
-                tracing::warn!(webhook = %webhook.name, %why, "failed calling a webhook, failing open");
-                count(code, None);
-                self.measures.failed_open(&webhook.name, step);
-                Ok(Outcome::FailedOpen)
-            }
-            Err(CallError { why, code, .. }) => {
-                count(code, Some(Rejection::CallFailed));
-                let why = format_args!("failed calling webhook {:?}: {why}", webhook.name);
-                Ok(Outcome::Failed(Status::internal(why)))
-            }
-        }
-    }
-
-    /// Evaluates a webhook's match conditions. An error refuses the write, or excludes the webhook
-    /// if it ignores failures.
-    async fn conditions_match(
-        &self,
-        webhook: &Webhook,
-        review: &Review<'_>,
-        step: Step,
-    ) -> Result<bool, Status> {
-        if webhook.conditions.is_empty() {
-            return Ok(true);
-        }
-        let write = review.write;
-        let authorizations = self.permissions.of(write.user);
-        let authorizer: Arc<dyn Authorizer> = authorizations.clone();
-        let inputs = Inputs {
-            object: review.object.unwrap_or(&Value::Null),
-            old: review.old.unwrap_or(&Value::Null),
-            request: &review.request().into(),
-            namespace: &Value::Null,
-            params: None,
-            authorizer: &authorizer,
-            resource: &resource_of(write),
-        };
-        let began = Instant::now();
-        let evaluate =
-            || webhook.conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
-        let matched = evaluate_with_rulings(&*authorizations, evaluate).await;
-        let owner = ConditionOwner::Webhook(&webhook.name, step);
-        self.measures.conditions_evaluated(
-            owner,
-            write.operation,
-            began.elapsed(),
-            matched.is_err(),
-        );
-        if !matches!(matched, Ok(true)) && (matched.is_ok() || webhook.ignores_failures) {
-            self.measures.excluded(&webhook.name, step, write.operation);
-        }
-        match matched {
-            Ok(matches) => Ok(matches),
-            Err(why) if webhook.ignores_failures => {
-                tracing::warn!(
-                    webhook = %webhook.name, %why,
-                    "failed evaluating match conditions of a webhook, so it is not called"
-                );
-                Ok(false)
-            }
-            Err(why) => {
-                let resource = write.resource.group_resource();
-                Err(Status::forbidden(&resource, write.name, &why))
-            }
-        }
-    }
-}
-
-/// Calls a webhook, as a span of the write's trace.
-async fn call(
-    caller: &dyn Caller,
-    webhook: &Webhook,
-    review: &Review<'_>,
-    step: Step,
-) -> Result<Verdict, CallError> {
-    let (timing, began) = (review.write.timing, Instant::now());
-    let mut span = timing.open(step.span(), Kind::Client, |it| review.span(webhook, it));
-    let verdict = post(caller, webhook, review, timing.context(span.as_ref())).await;
-    timing.called(&webhook.name, began.elapsed());
-    if verdict.is_err() {
-        span.iter_mut().for_each(Open::fail);
-    }
-    verdict
-}
-
-async fn post(
-    caller: &dyn Caller,
-    webhook: &Webhook,
-    review: &Review<'_>,
-    context: Option<SpanContext>,
-) -> Result<Verdict, CallError> {
-    if webhook.version.is_none() {
-        let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-        return Err(CallError { why: why.to_owned(), code: 400, is_transient: false });
-    }
-    let answer = caller.call(&webhook.endpoint, review.body(), webhook.timeout, context).await;
-    let answer = answer.map_err(|refusal| {
-        let why = format!("failed to call webhook: {}", refusal.why);
-        CallError { why, ..refusal }
-    })?;
-    review.verdict(&answer).map_err(CallError::no_response)
-}
-
-impl Callers {
-    fn at(&self, step: Step) -> &dyn Caller {
-        match step {
-            Step::Admit => &*self.mutating,
-            Step::Validate => &*self.validating,
-        }
-    }
 }
 
 /// Returns the errors of the match conditions of a configuration's webhooks.
@@ -464,62 +269,4 @@ pub(crate) fn problems(configuration: &Value) -> field::Errors {
         }
     }
     problems
-}
-
-impl Configurations {
-    /// Returns the webhooks that match a write, ordered by the names of their configurations.
-    fn matched(
-        &self,
-        write: &Attributes<'_>,
-        registry: &Registry,
-    ) -> Result<Vec<MatchedWebhook>, Status> {
-        if is_exempt(write.resource) {
-            return Ok(Vec::new());
-        }
-        let webhooks = self.configured(registry)?;
-        if webhooks.is_empty() {
-            return Ok(Vec::new());
-        }
-        let versions = registry.versions_of(write.resource);
-        let mut matched = Vec::new();
-        for (index, webhook) in webhooks.iter().enumerate() {
-            let resource = webhook.matching.version(write, registry, &versions)?;
-            let webhook = || webhook.clone();
-            matched.extend(resource.map(|resource| MatchedWebhook {
-                webhook: webhook(),
-                index,
-                resource,
-            }));
-        }
-        Ok(matched)
-    }
-
-    fn configured(&self, registry: &Registry) -> Result<Arc<[Webhook]>, Status> {
-        let mut known = self.known.lock();
-        if let Some((feed, webhooks)) = &*known
-            && feed.is_current()
-        {
-            return Ok(webhooks.clone());
-        }
-        let name = GroupVersionResource::new(GROUP, "v1", self.resource);
-        let Some(resource) = registry.resource(&name) else { return Ok(Arc::from([])) };
-        let mut feed = registry.feed(&resource);
-        let Ok(FeedUpdate::State(objects)) = feed.take() else { return Ok(Arc::from([])) };
-        // Configurations come in the order of their names, in which their webhooks are called.
-        let mut webhooks = Vec::new();
-        for object in &objects {
-            // Writes are refused while a configuration cannot be read: its webhooks might refuse
-            // them.
-            let unreadable = |why| Status::internal(format_args!("{}: {why}", self.resource));
-            webhooks.extend(Webhook::all(&object.tree().map_err(unreadable)?));
-        }
-        let webhooks: Arc<[Webhook]> = webhooks.into();
-        *known = Some((feed, webhooks.clone()));
-        Ok(webhooks)
-    }
-}
-
-/// Writes of webhooks and policies themselves are exempt (WH-04).
-fn is_exempt(resource: &Resource) -> bool {
-    resource.resource.group == GROUP
 }

@@ -2,8 +2,8 @@
 //! foreground, or removes their owner references (KCM-01).
 //!
 //! It follows every collection, maintains a graph of owners and dependents, and evaluates an object
-//! when the object or one of its owners changed. `evaluator` decides what to do; this module does
-//! it.
+//! when the object or one of its owners changed. `observation` maintains the graph and `evaluator`
+//! decides what to do; this module does it.
 //!
 //! It must not know any particular kind.
 //!
@@ -24,8 +24,10 @@ mod evaluator;
 mod extensions;
 mod graph;
 mod kinds;
+mod observation;
 mod owners;
 mod perform;
+mod progress;
 #[cfg(test)]
 mod tests;
 
@@ -34,27 +36,24 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use pintle_meta::{Reason, Status, object};
-use pintle_registry::request::Propagation;
-use pintle_registry::{Feed, FeedUpdate, Head, Object, Resource, Unreadable};
-use pintle_store::{Kind, Revision};
-use pintle_value::{Str, Value};
+use pintle_meta::{Reason, Status};
+use pintle_registry::{Feed, Head, Resource, Unreadable};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::extensions::ObjectUpdate;
 use crate::retry::Queue;
 use crate::{Environment, target, until};
 use evaluator::{Evaluator, Operation};
-use extensions::{Change, Event, Extensions, OwnerResource, OwnerStates};
-use graph::{AbsentOwners, Graph, ObjectKey, Reference, Waiting};
+use extensions::{Extensions, OwnerResource, OwnerStates};
+use graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use kinds::Kinds;
 use perform::{ServedBy, perform};
+pub use progress::Progress;
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 /// The shortest time between two observations while objects only change: waking this thread for
@@ -71,41 +70,6 @@ const BEHIND_DELAY: Duration = Duration::from_secs(1);
 /// How long the collector assumes that an owner exists that its extension API server has confirmed
 /// and that no watch has reported.
 const UNOBSERVED_DELAY: Duration = Duration::from_secs(60);
-/// How many changes are observed before the task yields to other controllers: about a millisecond
-/// of work.
-const OBSERVED_AT_ONCE: usize = 256;
-
-/// How far the collector is behind, for metrics.
-#[derive(Debug, Default)]
-pub struct Progress {
-    observed: AtomicU64,
-    queued: AtomicUsize,
-    evaluations: AtomicU64,
-}
-
-impl Progress {
-    fn report(&self, observed: Revision, queued: usize) {
-        self.observed.store(observed.0, Ordering::Relaxed);
-        self.queued.store(queued, Ordering::Relaxed);
-    }
-
-    /// How many of the writes up to a revision the collector has not observed; `None` if no
-    /// collector runs.
-    pub fn unobserved_writes(&self, head: Revision) -> Option<u64> {
-        let observed = self.observed.load(Ordering::Relaxed);
-        (observed > 0).then(|| head.0.saturating_sub(observed))
-    }
-
-    /// How many evaluations of objects there were.
-    pub fn evaluations(&self) -> u64 {
-        self.evaluations.load(Ordering::Relaxed)
-    }
-
-    /// How many objects are queued for evaluation or are being written.
-    pub fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
-    }
-}
 
 /// Collects until shutdown.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
@@ -256,194 +220,13 @@ impl<'e> Collector<'e> {
         ready
     }
 
-    /// Observes every change up to now.
-    async fn observe_changes(&mut self) -> Result<(), FellBehind> {
-        self.heads.mark_unchanged();
-        let (number, resources) = self.environment.registry.resources();
-        if self.number.replace(number) != Some(number) {
-            let before = std::mem::replace(&mut self.resources, resources);
-            self.kinds = OnceCell::new();
-            self.begin_feeds(&before).await;
-            for key in std::mem::take(&mut self.unresolved) {
-                self.enqueue(&key);
-            }
-        }
-        // Only the collections that changed are read: there may be thousands, and few change.
-        let registry = self.environment.registry.clone();
-        let head = registry.head();
-        for collection in registry.changed_since(self.observed) {
-            let Some(feed) = self.feeds.get_mut(&collection) else { continue };
-            let Ok(FeedUpdate::Changes(changes)) = feed.take() else { return Err(FellBehind) };
-            self.observe_all(&collection, &changes).await;
-        }
-        self.observed = head;
-        Ok(())
-    }
-
-    /// Starts feeds of new collections. Most resources keep their index in the list.
-    async fn begin_feeds(&mut self, before: &[Arc<Resource>]) {
-        let resources = self.resources.clone();
-        let same = |at: usize| before.get(at).is_some_and(|old| Arc::ptr_eq(old, &resources[at]));
-        for resource in (0..resources.len()).filter(|at| !same(*at)).map(|at| &resources[at]) {
-            let Some(storage) = &resource.storage else { continue };
-            if self.feeds.contains_key(&storage.collection) {
-                continue;
-            }
-            let mut feed = self.environment.registry.feed(resource);
-            if let Ok(FeedUpdate::State(objects)) = feed.take() {
-                self.observe_all(&storage.collection, &objects).await;
-                self.feeds.insert(storage.collection.clone(), feed);
-            }
-        }
-    }
-
-    async fn observe_all(&mut self, collection: &Arc<str>, objects: &[Arc<Object>]) {
-        for some in objects.chunks(OBSERVED_AT_ONCE) {
-            some.iter().for_each(|object| self.observe(collection, object));
-            if some.len() == OBSERVED_AT_ONCE {
-                tokio::task::yield_now().await; // to other controllers
-            }
-        }
-    }
-
     fn kinds(&self) -> &Kinds {
         self.kinds.get_or_init(|| Kinds::of(&self.resources))
-    }
-
-    /// Updates the graph for an object's new state or its deletion.
-    fn observe(&mut self, collection: &Arc<str>, object: &Object) {
-        let key = ObjectKey { collection: collection.clone(), item: object.item.clone() };
-        if object.kind() == Kind::Deleted {
-            self.observe_deletion(&key, object);
-            return;
-        }
-        // Most objects have no owner and are not being deleted; a search in their bytes shows it
-        // cheaply.
-        let json = object.json_bytes();
-        let is_plain = !owners::may_be_terminating(json) && !owners::may_have_owners(json);
-        if is_plain && !self.graph.has(&key) {
-            return;
-        }
-        // An unreadable object keeps its last state in the graph, so that nothing is deleted
-        // because of it.
-        let tree = match owners::lifecycle(object) {
-            Ok(tree) => tree,
-            Err(why) => {
-                return tracing::error!(%collection, item = %key.item, "the garbage collector cannot read an object and ignores the change: {why}");
-            }
-        };
-        self.take_in(&key, &tree);
-    }
-
-    /// Updates the graph for an object's finalizers and owner references.
-    fn take_in(&mut self, key: &ObjectKey, tree: &Value) {
-        let reference = |owner: owners::Owner| Reference { uid: owner.uid, blocks: owner.blocks };
-        let owners: Vec<Reference> = owners::owners(tree).into_iter().map(reference).collect();
-        let before = self.graph.set(key, &owners);
-        if *before != *owners {
-            self.enqueue(key);
-        }
-        self.enqueue_waiting(before.iter().chain(&owners));
-        let propagation = if owners::is_finalizing(tree, owners::ORPHAN) {
-            Propagation::Orphan
-        } else if owners::is_finalizing(tree, owners::FOREGROUND) {
-            Propagation::Foreground
-        } else {
-            return;
-        };
-        let uid = Str::from(object::uid(tree));
-        self.enqueue(key);
-        if self.waiting.add(uid.clone(), key, propagation) {
-            // Only the first time: later each dependent is enqueued when it changes.
-            self.enqueue_dependents(&uid);
-        }
-    }
-
-    fn observe_deletion(&mut self, key: &ObjectKey, object: &Object) {
-        self.forget(key);
-        if self.graph.is_empty() && self.waiting.is_empty() {
-            return;
-        }
-        let uid = match owners::lifecycle(object) {
-            Ok(tree) => Str::from(object::uid(&tree)),
-            Err(why) => {
-                return tracing::error!(collection = %key.collection, item = %key.item, "the garbage collector cannot read a deleted object; its dependents may stay: {why}");
-            }
-        };
-        self.waiting.remove(&uid);
-        if self.enqueue_dependents(&uid) {
-            self.absent_owners.add(uid, key);
-        }
-    }
-
-    /// Updates the graph for an event of an extension API server.
-    async fn observe_extensions(&mut self, event: Event) {
-        let (resource, update) = match event {
-            Event::Update(resource, update) => (resource, update),
-            Event::Served => {
-                for (key, tree) in self.extensions.refresh() {
-                    self.forget(&key);
-                    self.waiting.remove(object::uid(&tree));
-                }
-                for key in std::mem::take(&mut self.unresolved) {
-                    self.enqueue(&key);
-                }
-                return;
-            }
-        };
-        if matches!(update, ObjectUpdate::All(_)) {
-            for key in std::mem::take(&mut self.unobserved) {
-                self.enqueue(&key);
-            }
-        }
-        let changes = self.extensions.take(&resource, update);
-        for (at, change) in changes.into_iter().enumerate() {
-            match change {
-                Change::Seen(key, tree) => self.take_in(&key, &tree),
-                Change::Ended(key, tree) => {
-                    // The evaluation of a dependent asks the server for this owner before it
-                    // deletes the dependent.
-                    self.forget(&key);
-                    self.waiting.remove(object::uid(&tree));
-                    self.enqueue_dependents(&Str::from(object::uid(&tree)));
-                }
-            }
-            if at % OBSERVED_AT_ONCE == OBSERVED_AT_ONCE - 1 {
-                tokio::task::yield_now().await; // to other controllers
-            }
-        }
-    }
-
-    /// Removes a deleted object from the graph.
-    fn forget(&mut self, key: &ObjectKey) {
-        let owners = self.graph.remove(key);
-        self.enqueue_waiting(&owners);
-        self.unresolved.remove(key);
-        self.unobserved.remove(key);
-        self.owner_states.remove(key);
-        self.deferred.remove(key);
     }
 
     /// Enqueues an object; if it is being evaluated, it is evaluated once more.
     fn enqueue(&mut self, key: &ObjectKey) {
         self.queue.enqueue(key, Duration::ZERO);
-    }
-
-    /// Enqueues the dependents of an owner; returns whether there are any.
-    fn enqueue_dependents(&mut self, uid: &Str) -> bool {
-        let dependents = self.graph.dependents(uid);
-        let any = dependents.len() > 0;
-        dependents.for_each(|dependent| self.queue.enqueue(dependent, Duration::ZERO));
-        any
-    }
-
-    /// Enqueues those of some owners that wait for their dependents.
-    fn enqueue_waiting<'u>(&mut self, owners: impl IntoIterator<Item = &'u Reference>) {
-        for owner in owners {
-            if let Some(key) = self.waiting.get(&owner.uid) {
-                self.queue.enqueue(key, Duration::ZERO);
-            }
-        }
     }
 
     /// Decides what to do about an object.

@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod api;
 mod audit;
 mod egress;
 mod encryption;
@@ -10,37 +11,37 @@ mod extensions;
 mod external;
 mod file;
 mod kubelets;
+mod limits;
 mod logging;
 mod release;
+mod serving;
 mod snapshots;
+mod storage;
 mod tls;
 mod tracing;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args};
+use anyhow::Context;
+use clap::Args;
 use pintle_meta::quantity::Quantity;
-use pintle_server::{
-    AdmissionConfiguration, Config, Cors, EgressSelector, Plugins, PortRange, RuntimeConfig,
-    Selection,
-};
+use pintle_server::{Config, Cors, RuntimeConfig, Selection};
 
 use access::AccessFlags;
+use api::ApiFlags;
 use audit::AuditFlags;
 use encryption::EncryptionFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
 pub(crate) use file::FlagFile;
 use kubelets::KubeletFlags;
+use limits::LimitFlags;
 use logging::LoggingFlags;
 pub(crate) use logging::{LogFormat, LogOptions};
 use release::ReleaseFlags;
-use snapshots::SnapshotFlags;
-use tls::TlsFlags;
+use serving::ServingFlags;
+use storage::StorageFlags;
 
 /// The notes at the end of the help of `pintle serve`, and of its manual page.
 pub(crate) const NOTES: &str = "\
@@ -120,201 +121,6 @@ pub(crate) struct Serve {
     stop_at_eof: bool,
     #[command(flatten)]
     logging: LoggingFlags,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Storage")]
-struct StorageFlags {
-    /// The directory of the store, the certificates and the administrator's kubeconfig
-    #[arg(long, value_name = "DIR", default_value = ".pintle")]
-    data_dir: PathBuf,
-    /// Keep the store and the certificates in memory only; they are lost when the server stops
-    #[arg(long, conflicts_with = "etcd_servers")]
-    ephemeral: bool,
-    /// Acknowledge a write before it is on disk. Writes are faster, and a crash of the machine
-    /// loses the last ones
-    #[arg(long)]
-    unsafe_no_fsync: bool,
-    /// The file to which the administrator's kubeconfig is written [default: admin.kubeconfig in
-    /// the data directory; with --ephemeral in a temporary directory]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// How long the history of changes is kept, for watches and for lists at old resource versions
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
-    watch_history: Duration,
-    /// The largest size of that history: of each resource in memory, and of all resources on disk;
-    /// 64Mi, 1Gi
-    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
-    watch_history_size: usize,
-    #[command(flatten)]
-    snapshots: SnapshotFlags,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Serving")]
-struct ServingFlags {
-    /// The IP address to listen on; 0.0.0.0 or :: listens on all addresses
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    bind_address: IpAddr,
-    /// The port to listen on; 0 selects a free port
-    #[arg(long, value_name = "PORT", default_value_t = 6443)]
-    secure_port: u16,
-    /// The IP address at which members of the cluster reach the server [default: the bind address]
-    #[arg(long, value_name = "IP")]
-    advertise_address: Option<IpAddr>,
-    /// The directory in which certificates are generated and stored [default: pki in the data
-    /// directory]
-    #[arg(long, value_name = "DIR")]
-    cert_dir: Option<PathBuf>,
-    #[command(flatten)]
-    tls: TlsFlags,
-    /// Allow cross-origin requests of web pages with these origins: regular expressions, such as
-    /// '//example\.com(:|$)'
-    #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
-    cors_allowed_origins: Vec<String>,
-    /// Serve the console, a web page that shows the stored objects, at /console/. Users log in with
-    /// their credentials for the API
-    #[arg(long)]
-    console: bool,
-    /// How long the server goes on serving after a stop signal while /readyz fails, so that load
-    /// balancers stop sending requests to it
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
-    shutdown_delay_duration: Duration,
-    /// How long /livez succeeds after the start although the start has not finished
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
-    livez_grace_period: Duration,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "API")]
-struct ApiFlags {
-    /// Enable or disable API versions and resources: api/all=true|false, api/ga, api/beta,
-    /// api/alpha, GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
-    #[arg(long, value_name = "KEY=BOOL,…")]
-    runtime_config: Vec<String>,
-    /// Enable or disable features: APIResponseCompression=true|false (default true),
-    /// CBORServingAndStorage=true|false (default false), ComponentFlagz=true|false (default true),
-    /// ComponentStatusz=true|false (default true), WatchList=true|false (default true), AllAlpha,
-    /// AllBeta. The other feature gates of kube-apiserver are known. A gate of another component
-    /// may have any value and has no effect; any other gate may only have the value that matches
-    /// what this server does
-    #[arg(long, value_name = "NAME=BOOL,…")]
-    feature_gates: Vec<String>,
-    /// Show the metrics that are hidden because they are deprecated. The value must be the previous
-    /// version, 1.35
-    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
-    #[arg(value_parser = hidden_metrics, action = ArgAction::Set)]
-    show_hidden_metrics_for_version: bool,
-    /// Enable these admission plugins in addition to the default ones, by kube-apiserver's names
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    enable_admission_plugins: Vec<String>,
-    /// Disable these default admission plugins. Without ServiceAccount, pods need no service
-    /// account
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    disable_admission_plugins: Vec<String>,
-    /// The file of an EgressSelectorConfiguration: the proxies of requests to nodes, pods, services
-    /// and webhooks. The protocols Direct and HTTPConnect are supported
-    #[arg(long, value_name = "FILE")]
-    egress_selector_config_file: Option<PathBuf>,
-    /// The file of an AdmissionConfiguration: the configuration of admission plugins, such as
-    /// PodSecurity and ResourceQuota
-    #[arg(long, value_name = "FILE")]
-    admission_control_config_file: Option<PathBuf>,
-    /// The controllers to run in this server, so that a kube-controller-manager can run the
-    /// others: * enables all, -* disables all, NAME enables one, -NAME disables one;
-    /// namespace-controller, garbage-collector-controller, clusterrole-aggregation-controller,
-    /// serviceaccount-controller, root-ca-certificate-publisher-controller,
-    /// serviceaccount-token-controller, certificatesigningrequest-approving-controller,
-    /// certificatesigningrequest-signing-controller,
-    /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
-    /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
-    /// volumeattributesclass-protection-controller, service-cidr-controller,
-    /// storage-version-migrator-controller, resourcequota-controller,
-    /// validatingadmissionpolicy-status-controller
-    #[arg(
-        long,
-        value_name = "NAME,…",
-        default_value = "*",
-        value_delimiter = ',',
-        allow_hyphen_values = true
-    )]
-    controllers: Vec<String>,
-    /// How long the namespace controller waits before it deletes the content of a namespace that is
-    /// being deleted
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
-    namespace_deletion_delay: Duration,
-    /// How long an event is stored after its last write [default: 1h0m0s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    event_ttl: Option<Duration>,
-    /// Apply these objects before the server becomes ready: a file of YAML or JSON, or a directory
-    /// of such files; may be repeated
-    #[arg(long, value_name = "PATH")]
-    manifests: Vec<PathBuf>,
-    /// The ranges from which service IPs are assigned: at most one IPv4 range and one IPv6 range
-    #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
-    service_cluster_ip_range: String,
-    /// The range of node ports for services of the types NodePort and LoadBalancer
-    #[arg(long, value_name = "FIRST-LAST", default_value_t)]
-    service_node_port_range: PortRange,
-}
-
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Limits")]
-struct LimitFlags {
-    /// Limit the requests in progress by flow schemas and priority levels. Their seats are the sum
-    /// of the next two limits
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_value = "true", default_missing_value = "true",
-          value_parser = BoolishValueParser::new())]
-    enable_priority_and_fairness: bool,
-    /// The largest number of non-mutating requests in progress; 0 is no limit
-    #[arg(long, value_name = "COUNT", default_value_t = 400)]
-    max_requests_inflight: usize,
-    /// The largest number of mutating requests in progress; 0 is no limit
-    #[arg(long, value_name = "COUNT", default_value_t = 200)]
-    max_mutating_requests_inflight: usize,
-    /// How long a request other than a watch may take
-    #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = duration)]
-    request_timeout: Duration,
-    /// The shortest duration of a watch in seconds. The server ends a watch at a random time
-    /// between this and twice this duration
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
-    min_request_timeout: u64,
-}
-
-impl LimitFlags {
-    /// Refuses limits with which the server could serve no request.
-    fn check(&self) -> anyhow::Result<()> {
-        if self.request_timeout.is_zero() {
-            bail!("--request-timeout: must be longer than zero");
-        }
-        Ok(())
-    }
-}
-
-impl ApiFlags {
-    /// The proxies of outgoing connections.
-    fn egress(&self) -> anyhow::Result<EgressSelector> {
-        match &self.egress_selector_config_file {
-            Some(path) => egress::selector(path).context("--egress-selector-config-file"),
-            None => Ok(EgressSelector::default()),
-        }
-    }
-
-    /// The admission plugins with the configuration of their file.
-    fn admission_plugins(&self) -> anyhow::Result<Plugins> {
-        let enabled = || self.enable_admission_plugins.iter().map(String::as_str);
-        let disabled = self.disable_admission_plugins.iter().map(String::as_str);
-        let plugins = Plugins::parse(enabled(), disabled)?;
-        for name in Plugins::without_effect(enabled()) {
-            ::tracing::warn!("--enable-admission-plugins: {name} has no effect");
-        }
-        let configuration = match &self.admission_control_config_file {
-            Some(path) => admission::configuration(path)?,
-            None => AdmissionConfiguration::default(),
-        };
-        Ok(plugins.configured(configuration)?)
-    }
 }
 
 impl Serve {
@@ -398,18 +204,6 @@ impl Serve {
         };
         access.apply(&mut config)?;
         Ok(config)
-    }
-}
-
-/// Parses `--show-hidden-metrics-for-version`; only the previous version is valid.
-fn hidden_metrics(version: &str) -> Result<bool, String> {
-    match version {
-        "" => Ok(false),
-        "1.35" => Ok(true),
-        _ => Err(
-            "must be omitted or have the value '1.35'; only the previous minor version is allowed"
-                .to_owned(),
-        ),
     }
 }
 

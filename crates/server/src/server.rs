@@ -1,6 +1,8 @@
 //! Starts and stops a server. `Server::start` shows how the parts are put together.
 
+mod access;
 mod admission;
+mod api;
 mod background;
 mod backup_etcd;
 mod bootstrap;
@@ -9,16 +11,15 @@ mod compaction;
 mod controllers;
 mod manifests;
 mod names;
+mod phases;
 mod store;
 mod tokens;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use pintle_auth::User;
-use pintle_auth::jwt::Anonymous;
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
 use pintle_registry::admission::Chain;
@@ -29,38 +30,27 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::aggregation::Aggregation;
-use crate::api::{Api, Settings};
+use crate::api::Api;
 use crate::audit::{self, Audit};
-use crate::audit_id::AuditIds;
-use crate::authentication::{Authentication, FrontProxy, Tokens};
+use crate::authentication::Tokens;
 use crate::authorization::Authorization;
-use crate::backends::{Dialer, Dialers, Extensions, Kubelets, Services};
-use crate::compute::Compute;
-use crate::discovery::Discovery;
+use crate::backends::{Dialers, Extensions, Kubelets, Services};
 use crate::encryption::Encryption;
-use crate::fairness::Fairness;
-use crate::feature_gates::Feature;
-use crate::identity;
 use crate::kubeconfig;
-use crate::lifecycle::Lifecycle;
-use crate::limits::Limits;
 use crate::machine::{now, random};
-use crate::metrics::{Measured, Metrics, Sources};
-use crate::openapi::OpenApi;
-use crate::pki::{
-    self, CertificateProblem, Credentials, Pki, Signer, Wanted, make_private_directory,
-    write_private,
-};
-use crate::respond::Runs;
-use crate::snapshots::{self, Snapshots};
+use crate::metrics::{Measured, Sources};
+use crate::pki::{self, CertificateProblem, Credentials, Pki, Signer, Wanted};
+use crate::snapshots;
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
 use crate::traces::Traces;
 use crate::webhooks::Webhooks;
-use crate::{Config, Error, connection, runtime};
+use crate::{Config, Error, connection};
+use access::{Access, reachable};
 use background::Background;
 pub use backup_etcd::BackupEtcd;
-use certificates::{Certificates, Kubeconfig};
+use certificates::Certificates;
+use phases::Phases;
 pub use store::{inspect_store, store_directory};
 
 /// The memory limit of the encoding cache.
@@ -81,32 +71,6 @@ pub struct Running {
     connections: JoinHandle<()>,
     background: Background,
     shutdown_delay: Duration,
-}
-
-/// The administrator's access to the server.
-struct Access {
-    url: String,
-    kubeconfig: String,
-    kubeconfig_path: PathBuf,
-    /// The temporary directory of the kubeconfig, if there is one. Dropping [`Running`] removes it.
-    temporary: Option<PathBuf>,
-}
-
-impl Access {
-    /// Writes the kubeconfig.
-    fn new(config: &Config, address: SocketAddr, pki: &Pki) -> Result<Self, Error> {
-        let url = format!("https://{}", reachable(address));
-        let kubeconfig = kubeconfig::kubeconfig(&url, &pki.ca_pem, &pki.admin);
-        let (kubeconfig_path, temporary) = write_kubeconfig(config, &kubeconfig)?;
-        Ok(Self { url, kubeconfig, kubeconfig_path, temporary })
-    }
-
-    /// The path, URL and CA with which the kubeconfig is written again when the administrator's
-    /// certificate is renewed.
-    fn renewed(&self, ca_pem: &str) -> Kubeconfig {
-        let (path, url) = (self.kubeconfig_path.clone(), self.url.clone());
-        Kubeconfig { path, url, ca_pem: ca_pem.to_owned() }
-    }
 }
 
 impl Server {
@@ -146,8 +110,8 @@ impl Server {
         phases.end("bootstrap objects");
         let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts = (&*tls, tokens, backends, audit, traces(&config, dialers.control_plane));
-        let api = api(&config, registry, &authorization, parts, sources, address);
+        let parts = (&*tls, tokens, backends, audit, api::traces(&config, dialers.control_plane));
+        let api = api::assemble(&config, registry, &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
         let mut background = Background::start()?;
@@ -294,9 +258,6 @@ fn prepare_certificates(
     })
 }
 
-/// The parts of an API besides the registry and the authorizers.
-type Parts<'a> = (&'a Tls, Issued, Backends, Option<Arc<Audit>>, Option<Traces>);
-
 /// The token authenticators and the issuer.
 type Issued = (Tokens, TokenIssuer);
 
@@ -394,154 +355,5 @@ fn options(config: &Config, store: Box<dyn Opening>, admission: Chain) -> Option
         garbage_collection: true,
         history_bytes_max: config.watch_history_bytes,
         encodings_bytes_max: ENCODINGS_BYTES_MAX,
-    }
-}
-
-/// The traces, if they are exported.
-fn traces(config: &Config, dialer: Dialer) -> Option<Traces> {
-    let tracing = config.tracing.as_ref()?;
-    Some(Traces::new(tracing, dialer, identity::own_name(), seed()))
-}
-
-/// A random number, from which identifiers are made.
-fn seed() -> u64 {
-    let mut seed = [0; 8];
-    random(&mut seed);
-    u64::from_le_bytes(seed)
-}
-
-fn api(
-    config: &Config,
-    registry: Arc<Registry>,
-    authorization: &Authorization,
-    (tls, (tokens, issuer), backends, audit, traces): Parts<'_>,
-    sources: Sources,
-    address: SocketAddr,
-) -> Arc<Api> {
-    let of_file = tokens.external.as_ref().and_then(|external| external.anonymous().cloned());
-    let anonymous =
-        of_file.unwrap_or_else(|| Anonymous { enabled: config.anonymous_auth, paths: Vec::new() });
-    let has = |feature| config.feature_gates.has(feature);
-    let seats = config.max_requests_inflight + config.max_mutating_requests_inflight;
-    let fairness = config.priority_and_fairness.then(|| Fairness::new(registry.clone(), seats));
-    Arc::new(Api {
-        registry,
-        fairness: fairness.map(Arc::new),
-        authentication: Authentication {
-            verifier: Some(tls.clients.clone()),
-            front_proxy: tls
-                .front_proxies
-                .clone()
-                .map(|verifier| FrontProxy::new(verifier, config.request_header.clone())),
-            anonymous: may_be_anonymous(&anonymous, authorization)
-                .then(|| Arc::new(User::anonymous())),
-            anonymous_paths: anonymous.paths,
-            tokens,
-        },
-        tokens: issuer,
-        kubelets: backends.kubelets,
-        aggregation: backends.aggregation,
-        authorizer: authorization.authorizer(),
-        discovery: Discovery::default(),
-        openapi: OpenApi::default(),
-        runs: Arc::new(Runs::new()),
-        encryption: sources.encryption.clone(),
-        metrics: Metrics::new(now().unix_seconds(), sources),
-        limits: Limits::new(
-            config.max_requests_inflight,
-            config.max_mutating_requests_inflight,
-            config.connections.sessions_max,
-        ),
-        compute: Compute::new(runtime::compute_slots()),
-        snapshots: Arc::new(Snapshots::new(config)),
-        lifecycle: Lifecycle::new(),
-        audit,
-        audit_ids: AuditIds::new(seed()),
-        traces,
-        settings: Settings {
-            request_timeout: config.request_timeout,
-            min_request_timeout: config.min_request_timeout,
-            slow_request_threshold: config.slow_request_threshold,
-            livez_grace_period: config.livez_grace_period,
-            compression: has(Feature::ApiResponseCompression),
-            cbor: has(Feature::CborServingAndStorage),
-            watch_list: has(Feature::WatchList),
-            constrained_impersonation: has(Feature::ConstrainedImpersonation),
-            unsafe_deletion: has(Feature::UnsafeMalformedObjectDeletion),
-            proxied_addresses: config.proxied_addresses,
-            cors: config.cors.clone(),
-            console: config.console,
-            statusz: has(Feature::ComponentStatusz),
-            flagz: has(Feature::ComponentFlagz),
-            flags: config.flags.clone(),
-            version: config.effective_version,
-            address: reachable(address).to_string(),
-        },
-    })
-}
-
-/// True if anonymous requests are allowed. With the mode AlwaysAllow they are refused, as in
-/// upstream: every client that reaches the server would be its administrator.
-fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> bool {
-    let all_may_all = authorization.is_open();
-    if anonymous.enabled && all_may_all {
-        tracing::warn!(
-            "anonymous requests are refused, because --authorization-mode has AlwaysAllow"
-        );
-    }
-    anonymous.enabled && !all_may_all
-}
-
-/// An address at which clients on this machine can connect.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        std::net::IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
-        std::net::IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
-/// Writes the kubeconfig, and returns its path with the temporary directory that was made for it,
-/// if any.
-fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<PathBuf>), Error> {
-    let (path, temporary) = match config.stored_kubeconfig() {
-        Some(path) => (path, None),
-        None => {
-            let mut random_bytes = [0; 8];
-            random(&mut random_bytes);
-            let name = format!("pintle-{:016x}", u64::from_le_bytes(random_bytes));
-            let directory = std::env::temp_dir().join(name);
-            (directory.join("admin.kubeconfig"), Some(directory))
-        }
-    };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let made = directory.map_or(Ok(()), make_private_directory);
-    made.and_then(|()| write_private(&path, text)).map_err(|error| error.of("kubeconfig"))?;
-    let path = std::path::absolute(&path).unwrap_or(path);
-    Ok((path, temporary))
-}
-
-/// The times of the start's phases, for the log.
-struct Phases {
-    began: Instant,
-    last: Instant,
-    took: Vec<String>,
-}
-
-impl Phases {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self { began: now, last: now, took: Vec::new() }
-    }
-
-    fn end(&mut self, name: &str) {
-        let now = Instant::now();
-        self.took.push(format!("{name} {:.1?}", now - self.last));
-        self.last = now;
-    }
-
-    fn report(&self) {
-        tracing::info!("started in {:.1?}: {}", self.began.elapsed(), self.took.join(", "));
     }
 }
