@@ -216,8 +216,9 @@ impl<T> QueueSet<T> {
             return self.reject(Rejection::ConcurrencyLimit);
         };
         let index = self.shortest_of_hand(&dealer, arriving.flow_hash);
-        if self.counts.seats_in_use >= self.limit && self.queues[index].waiting.len() >= length_max
-        {
+        // Upstream refuses only while no seat is free. But the queue also grows while seats are free
+        // that its requests cannot get: they are too wide, or their user must leave seats free.
+        if self.queues[index].waiting.len() >= length_max {
             self.raise_start(index);
             return self.reject(Rejection::QueueFull);
         }

@@ -29,7 +29,8 @@ impl Default for RetryAfter {
 impl RetryAfter {
     /// Counts a rejection. Returns the number of seconds after which the client should try again.
     pub fn rejected(&mut self, now: Duration) -> u64 {
-        let second = now.as_secs();
+        // Clients that are refused at the same time may read the clock in another order.
+        let second = now.as_secs().max(self.second);
         if self.second == second {
             self.in_second += 1;
             return self.seconds;
@@ -48,7 +49,8 @@ impl RetryAfter {
         let since = second.saturating_sub(self.seconds);
         let recent = self.history.iter().filter(|(past, _)| *past >= since && *past < second);
         let rejected: u64 = recent.map(|(_, rejected)| rejected).sum();
-        let may_rise = self.raised.is_none_or(|raised| second - raised >= self.seconds);
+        let may_rise =
+            self.raised.is_none_or(|raised| second.saturating_sub(raised) >= self.seconds);
         if may_rise && rejected >= 3 * self.seconds {
             self.seconds = (self.seconds * 2).min(MAX);
             self.raised = Some(second);
@@ -72,6 +74,7 @@ mod tests {
         assert_eq!(at(101, 10), 2);
         assert_eq!(at(102, 10), 2);
         assert_eq!(at(103, 10), 4);
+        assert_eq!(at(102, 10), 4, "a clock that was read earlier");
         assert_eq!((104..200).map(|second| at(second, 1000)).max(), Some(32));
         assert_eq!(at(300, 1), 31);
         assert_eq!(at(400, 1), 30);

@@ -103,17 +103,16 @@ impl<T> QueueSet<T> {
         let behind = self.busy.range(self.robin + 1..);
         for index in behind.chain(self.busy.range(..=self.robin)) {
             let queue = &self.queues[*index];
-            let Some(head) = queue.waiting.first() else { continue };
-            let request = &self.requests[head];
-            if self.is_over_half(&request.user) {
-                continue;
-            }
+            // Users can share a queue: one who must leave seats free does not block the others.
+            let mut waiting = queue.waiting.iter().map(|ticket| (ticket, &self.requests[ticket]));
+            let may_go = waiting.find(|(_, request)| !self.is_over_half(&request.user));
+            let Some((ticket, request)) = may_go else { continue };
             let in_progress = SeatSeconds::new(as_f64(queue.seats_in_use), SERVICE_DURATION);
             let (start, discounted) = (queue.next_dispatch, queue.next_dispatch - in_progress);
             seen.add(start, discounted, std::mem::take(&mut is_first));
             let finish = start + request.work;
             if best.is_none_or(|(least, ..)| finish < least) {
-                best = Some((finish, *index, *head));
+                best = Some((finish, *index, *ticket));
             }
         }
         let (_, index, ticket) = best?;
