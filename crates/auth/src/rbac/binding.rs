@@ -1,5 +1,6 @@
 //! Role bindings, and the reason of a grant.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,6 +30,14 @@ pub(super) struct BindingSubject {
 }
 
 impl Binding {
+    /// The users and groups among the subjects, each once: whether it is a group, and its name.
+    pub(super) fn names(&self) -> BTreeSet<(bool, Str)> {
+        let named = |subject: &BindingSubject| {
+            Some((subject.is_group(), subject.user_or_group(&self.namespace)?))
+        };
+        self.subjects.iter().filter_map(named).collect()
+    }
+
     /// Parses a binding.
     pub(super) fn read(namespace: &str, name: &str, object: &Value) -> Self {
         let subjects = object.get("subjects").and_then(Value::as_array).unwrap_or_default();

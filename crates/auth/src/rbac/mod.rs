@@ -234,22 +234,17 @@ impl Policy {
 
 impl Scope {
     fn bind(&mut self, binding: Arc<Binding>) {
-        for subject in &binding.subjects {
-            let index = if subject.is_group() { &mut self.groups } else { &mut self.users };
-            let Some(name) = subject.user_or_group(&binding.namespace) else { continue };
-            let entry = index.entry(name).or_default();
-            if !entry.iter().any(|other| Arc::ptr_eq(other, &binding)) {
-                entry.push(binding.clone());
-            }
+        for (is_group, name) in binding.names() {
+            let index = if is_group { &mut self.groups } else { &mut self.users };
+            index.entry(name).or_default().push(binding.clone());
         }
         self.bindings.insert(binding.name.clone(), binding);
     }
 
     fn unbind(&mut self, name: &str) {
         let Some(binding) = self.bindings.remove(name) else { return };
-        for subject in &binding.subjects {
-            let index = if subject.is_group() { &mut self.groups } else { &mut self.users };
-            let Some(name) = subject.user_or_group(&binding.namespace) else { continue };
+        for (is_group, name) in binding.names() {
+            let index = if is_group { &mut self.groups } else { &mut self.users };
             if let Some(entry) = index.get_mut(&name) {
                 entry.retain(|other| !Arc::ptr_eq(other, &binding));
                 if entry.is_empty() {

@@ -196,6 +196,23 @@ fn the_index_follows_changes_of_roles_and_bindings() {
     assert!(policy.namespaces.is_empty());
 }
 
+#[test]
+fn a_subject_that_is_named_many_times_is_indexed_once() {
+    let group = r#"{"kind":"Group","name":"dev"}"#;
+    let many = format!("[{}]", vec![group; 40_000].join(","));
+    let mut policy = Policy::default();
+    for number in 0..10_000 {
+        let name = format!("b{number}");
+        bind(&mut policy, Kind::RoleBinding, "ns", &name, "Role/r", &format!("[{group}]"));
+    }
+    for _ in 0..2 {
+        bind(&mut policy, Kind::RoleBinding, "ns", "many", "Role/r", &many);
+        assert_eq!(policy.namespaces["ns"].groups["dev"].len(), 10_001);
+    }
+    policy.remove(Kind::RoleBinding, "ns", "many");
+    assert_eq!(policy.namespaces["ns"].groups["dev"].len(), 10_000);
+}
+
 fn check_missing(owned: &str, wanted: &str, expected: &[&str]) {
     let rules = |text: &str| Rule::all_of(&tree(&format!(r#"{{"rules":{text}}}"#)));
     let missing = missing_rights(&rules(owned), &rules(wanted));

@@ -58,7 +58,7 @@ impl Registry {
     /// Begins a write on the cached state. A dry run begins on a fresh state, because it commits
     /// nothing.
     pub(super) async fn basis(&self, dry_run: bool, context: &Context) -> Result<Basis, Status> {
-        let is_fresh = dry_run || !self.store.is_shared();
+        let is_fresh = dry_run || !self.is_shared();
         if is_fresh {
             self.catch_up().await?;
         }
@@ -79,6 +79,11 @@ impl Registry {
             context.warnings.truncate(basis.warnings);
         }
         Ok(is_stale)
+    }
+
+    /// Whether other servers write to the same database, so that the cache may lack what they wrote.
+    pub fn is_shared(&self) -> bool {
+        self.store.is_shared()
     }
 
     /// Waits until readers see every write that was acknowledged before the call, by any server on

@@ -53,7 +53,15 @@ impl Tokens {
         {
             return Ok(found);
         }
-        let refusal = match self.own(token, audiences, now, registry) {
+        let mut own = self.own(token, audiences, now, registry);
+        // Another server may have just created the account or the object that the token is bound to.
+        if matches!(own, Err(Error::Account(_)))
+            && registry.is_shared()
+            && Box::pin(registry.catch_up()).await.is_ok()
+        {
+            own = self.own(token, audiences, now, registry);
+        }
+        let refusal = match own {
             Ok(found) => return Ok(found),
             Err(why) => why,
         };

@@ -25,6 +25,8 @@ pub(super) async fn create(
     let body = Body { bytes, encoding };
     let (registry, target) = (&call.api.registry, &found.target);
     let context = call.context();
+    // Another server may have just created the account or its pod.
+    registry.catch_up().await?;
     let mut request = registry.receive(target, &body, &options, &context).await?;
     super::review::check_namespace(found, &request)?;
     let mut random = [0; 16];
