@@ -1,6 +1,7 @@
 //! TLS settings of the listener. Client certificates are requested, not required, and verified
 //! after the handshake, as in upstream.
 
+mod chains;
 mod choice;
 mod first_version;
 mod verifier;
@@ -14,19 +15,18 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
 };
 use x509_parser::certificate::Validity;
 
 use crate::Error;
 use crate::config::TlsParameters;
 use crate::pki::{Authorities, ListenerCertificates, Pair};
+pub(crate) use chains::Chains;
 use choice::Choice;
-pub(crate) use verifier::{FixedVerifier, Verifier};
+pub(crate) use verifier::Verifier;
 
 /// The settings of the listener and the verifiers of client certificates. Certificates can be
 /// replaced while the server runs.
@@ -85,23 +85,20 @@ impl Tls {
 }
 
 /// The verifiers of clients and of front proxies.
-fn verifiers(
-    certificates: &ListenerCertificates,
-) -> Result<(FixedVerifier, Option<FixedVerifier>), Error> {
+fn verifiers(certificates: &ListenerCertificates) -> Result<(Chains, Option<Chains>), Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = |authorities: &Authorities| {
-        Chains::verifier(&authorities.roots, &provider).map_err(|why| Error::Tls(why.to_string()))
+    let chains = |authorities: &Authorities| {
+        Chains::new(authorities, &provider).map_err(|why| Error::Tls(why.to_string()))
     };
-    let front_proxies = certificates.front_proxies.as_ref().map(verifier);
-    Ok((verifier(&certificates.clients)?, front_proxies.transpose()?))
+    let front_proxies = certificates.front_proxies.as_ref().map(chains);
+    Ok((chains(&certificates.clients)?, front_proxies.transpose()?))
 }
 
 impl Settings {
     fn new(certificates: &ListenerCertificates, parameters: &TlsParameters) -> Result<Self, Error> {
         let choice = Choice::new(certificates)?;
-        let mut authorities = certificates.clients.roots.subjects();
-        let front_proxies = certificates.front_proxies.as_ref();
-        authorities.extend(front_proxies.map(|them| them.roots.subjects()).unwrap_or_default());
+        let all = std::iter::once(&certificates.clients).chain(&certificates.front_proxies);
+        let authorities = all.flat_map(|some| some.roots(|_| true).subjects()).collect();
         let provider = Arc::new(aws_lc_rs::default_provider());
         let any = Arc::new(AnyCertificate { authorities, provider });
         let config = |choice: Choice| {
@@ -188,68 +185,6 @@ impl ClientCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Verifies client certificate chains after the handshake, for X.509 versions 1 and 3.
-#[derive(Debug)]
-struct Chains {
-    authorities: Arc<RootCertStore>,
-    of_third_version: Arc<dyn ClientCertVerifier>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl Chains {
-    fn verifier(
-        authorities: &RootCertStore,
-        provider: &Arc<CryptoProvider>,
-    ) -> Result<FixedVerifier, VerifierBuilderError> {
-        let (authorities, provider) = (Arc::new(authorities.clone()), provider.clone());
-        let of_third_version =
-            WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider.clone());
-        Ok(Arc::new(Self { authorities, of_third_version: of_third_version.build()?, provider }))
-    }
-}
-
-impl ClientCertVerifier for Chains {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.of_third_version.root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        let Some(leaf) = first_version::parse(leaf) else {
-            return self.of_third_version.verify_client_cert(leaf, others, now);
-        };
-        let algorithms = &self.provider.signature_verification_algorithms;
-        first_version::verify(&leaf, &self.authorities, algorithms, now)?;
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.of_third_version.verify_tls12_signature(message, leaf, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.of_third_version.verify_tls13_signature(message, leaf, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.of_third_version.supported_verify_schemes()
     }
 }
 

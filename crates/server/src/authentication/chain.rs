@@ -1,7 +1,7 @@
 //! The verification of client certificates, cached.
 //!
-//! Upstream verifies a chain at each request. Here a success is cached until the CAs change or a
-//! certificate of the chain expires; from then on a chain that is still valid is verified at each
+//! Upstream verifies a chain at each request. Here a success is cached until the CAs change, or one
+//! of them or a certificate of the chain expires; from then on a chain that is still valid is verified at each
 //! request. A failure is cached until the CAs change, unless a certificate is not valid yet.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::tls::{FixedVerifier, Verifier};
+use crate::tls::{Chains, Verifier};
 
 /// The certificate chain of a client.
 pub(super) struct Chain {
@@ -31,7 +31,7 @@ pub(super) struct Chain {
 /// The cached outcome of a verification.
 struct Outcome {
     /// The CAs that were used.
-    verifier: Arc<FixedVerifier>,
+    verifier: Arc<Chains>,
     result: Result<(), Error>,
     /// The outcome is valid until this time, if the CAs do not change.
     until_unix_seconds: i64,
@@ -73,7 +73,7 @@ impl Chain {
         }
         let since = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let time = UnixTime::since_unix_epoch(since);
-        let verified = verifier.verify_client_cert(&self.leaf, &self.others, time);
+        let verified = verifier.verify(&self.leaf, &self.others, time);
         let until_unix_seconds = match &verified {
             Ok(_) => self.first_end_unix_seconds,
             Err(rustls::Error::InvalidCertificate(
@@ -81,7 +81,8 @@ impl Chain {
             )) => i64::MIN,
             Err(_) => i64::MAX,
         };
-        let result = verified.map(|_| ()).map_err(|error| Error::Untrusted(error.to_string()));
+        let until_unix_seconds = until_unix_seconds.min(verifier.unchanged_until(seconds));
+        let result = verified.map_err(|error| Error::Untrusted(error.to_string()));
         let outcome = Outcome { verifier, result: result.clone(), until_unix_seconds };
         self.outcome.store(Some(Arc::new(outcome)));
         result

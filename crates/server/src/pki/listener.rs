@@ -28,12 +28,51 @@ pub(crate) struct ListenerCertificates {
 }
 
 /// CAs.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Authorities {
     /// As PEM.
     pub(crate) pem: String,
-    /// As TLS needs them.
-    pub(crate) roots: RootCertStore,
+    certificates: Vec<CertificateDer<'static>>,
+    /// The validity of each certificate.
+    validity: Vec<Validity>,
+}
+
+impl Authorities {
+    fn new(pem: String, certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
+        let mut authorities = Self { pem, certificates: Vec::new(), validity: Vec::new() };
+        authorities.extend(certificates);
+        authorities
+    }
+
+    /// Adds certificates, except for those that cannot be parsed.
+    fn extend(&mut self, certificates: impl IntoIterator<Item = CertificateDer<'static>>) {
+        for certificate in certificates {
+            if let Some(validity) = Validity::of(&certificate) {
+                self.certificates.push(certificate);
+                self.validity.push(validity);
+            }
+        }
+    }
+
+    /// The CAs with such a validity, as TLS needs them.
+    pub(crate) fn roots(&self, has: impl Fn(Validity) -> bool) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        let with_validity = self.certificates.iter().zip(&self.validity);
+        let wanted = with_validity.filter(|(_, validity)| has(**validity));
+        roots.add_parsable_certificates(wanted.map(|(certificate, _)| certificate.clone()));
+        roots
+    }
+
+    /// Whether all CAs are valid at a time.
+    pub(crate) fn are_valid_at(&self, unix_seconds: i64) -> bool {
+        self.validity.iter().all(|validity| validity.problem(unix_seconds).is_none())
+    }
+
+    /// The last second at which the same CAs are valid as at this one.
+    pub(crate) fn unchanged_until(&self, unix_seconds: i64) -> i64 {
+        let ends = self.validity.iter().flat_map(|validity| [validity.from - 1, validity.until]);
+        ends.filter(|end| *end >= unix_seconds).min().unwrap_or(i64::MAX)
+    }
 }
 
 /// The source of the serving certificate.
@@ -127,16 +166,15 @@ impl ListenerFiles {
         authority: &Authority,
     ) -> Result<ListenerCertificates, Error> {
         let pem = authority.certificate_pem().to_owned();
-        let mut clients = Authorities { pem, roots: RootCertStore::empty() };
-        clients.roots.add_parsable_certificates([authority.certificate_der()?]);
+        let mut clients = Authorities::new(pem, [authority.certificate_der()?]);
         if let Some(given) = &self.clients {
             clients.pem.push_str(&given.value().pem);
-            clients.roots.extend(given.value().roots.roots.iter().cloned());
+            clients.extend(given.value().certificates.iter().cloned());
         }
         let front_proxies = self.front_proxies.as_ref().map(|given| given.value().clone());
-        let is_clients = |authority| clients.roots.roots.contains(authority);
-        let mut proxies = front_proxies.iter().flat_map(|given| &given.roots.roots);
-        if !self.front_proxies_are_named && proxies.any(is_clients) {
+        let of_clients = clients.roots(|_| true).roots;
+        let mut of_proxies = front_proxies.iter().flat_map(|given| given.roots(|_| true).roots);
+        if !self.front_proxies_are_named && of_proxies.any(|one| of_clients.contains(&one)) {
             return Err(every_client_a_front_proxy());
         }
         let named = self.named.iter().map(|(names, pair)| (names.clone(), pair.value().clone()));
@@ -172,9 +210,7 @@ fn authorities(
         let text = files::read(&path).map_err(|error| error.of(flag))?;
         let certificates = pem::certificates(&path, &text).map_err(|error| error.of(flag))?;
         warn_if_invalid(&path, &certificates);
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(certificates);
-        Ok(Authorities { pem: text, roots })
+        Ok(Authorities::new(text, certificates))
     });
     followed.map(Some)
 }

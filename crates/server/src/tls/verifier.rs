@@ -3,27 +3,25 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustls::server::danger::ClientCertVerifier;
 
-/// A verifier with a fixed set of CAs.
-pub(crate) type FixedVerifier = Arc<dyn ClientCertVerifier>;
+use super::chains::Chains;
 
 /// A verifier with the current CAs.
 #[derive(Debug)]
-pub(crate) struct Verifier(ArcSwap<FixedVerifier>);
+pub(crate) struct Verifier(ArcSwap<Chains>);
 
 impl Verifier {
-    pub(crate) fn new(verifier: FixedVerifier) -> Self {
-        Self(ArcSwap::from_pointee(verifier))
+    pub(super) fn new(chains: Chains) -> Self {
+        Self(ArcSwap::from_pointee(chains))
     }
 
     /// Replaces the CAs.
-    pub(crate) fn replace(&self, verifier: FixedVerifier) {
-        self.0.store(Arc::new(verifier));
+    pub(super) fn replace(&self, chains: Chains) {
+        self.0.store(Arc::new(chains));
     }
 
     /// The current verifier; the same pointer until the CAs change.
-    pub(crate) fn current(&self) -> Arc<FixedVerifier> {
+    pub(crate) fn current(&self) -> Arc<Chains> {
         self.0.load_full()
     }
 }

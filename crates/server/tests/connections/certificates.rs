@@ -266,6 +266,36 @@ async fn certreload_client_ca() {
     server.shutdown().await;
 }
 
+/// As in Go, a CA counts only while it is valid, whatever its certificates say.
+#[tokio::test(flavor = "multi_thread")]
+async fn authorities_that_have_expired_issue_no_valid_certificate() {
+    let files = Files::new();
+    let expired = |name| {
+        let mut params = params(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let (valid, old, proxies) = (authority("valid"), expired("old"), expired("proxies"));
+    let server = Files::serve(|config| {
+        let clients = [valid.pem(), old.pem()].concat();
+        config.client_ca_file = Some(files.write("client.crt", &clients));
+        config.request_header.client_ca_file = Some(files.write("proxy.crt", &proxies.pem()));
+    })
+    .await;
+    let ann = [("x-remote-user", "ann")];
+    for (authority, headers, expected) in [
+        (&valid, &[][..], (201, "jane".to_owned())),
+        (&old, &[], (401, String::new())),
+        (&proxies, &ann, (401, String::new())),
+    ] {
+        let client = Client::with_certificate("jane", authority);
+        let mut connection = client.connect(&server, "localhost").await;
+        assert_eq!(whoami(&mut connection, headers).await, expected);
+    }
+    server.shutdown().await;
+}
+
 /// Upstream: TestServingCert. While only the key is new, the old certificate stays in use.
 #[tokio::test(flavor = "multi_thread")]
 async fn certreload_serving_cert() {
