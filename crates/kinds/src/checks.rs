@@ -12,6 +12,9 @@ pub(crate) const IMMUTABLE: &str = "field is immutable";
 /// Upstream's message for a negative number.
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
+/// The most warnings about one object; the headers of a response hold far fewer.
+pub(crate) const WARNINGS_MAX: usize = 100;
+
 /// A member that may not change once the object exists.
 pub(crate) struct Frozen {
     /// The path of the member.

@@ -9,7 +9,7 @@ use pintle_value::Value;
 use super::core::is_servers_own;
 use crate::{
     addresses::{is_ipv6, special_ip},
-    checks::{frozen, items, unchanged},
+    checks::{WARNINGS_MAX, frozen, items, unchanged},
     defaults::{
         Constant::Text,
         Defaults,
@@ -227,10 +227,12 @@ fn odd_addresses(slice: &Value) -> Vec<String> {
     }
     let mut warnings = Vec::new();
     for (i, endpoint) in items(slice, &["endpoints"]).iter().enumerate() {
-        for (j, address) in items(endpoint, &["addresses"]).iter().enumerate() {
-            let odd = address.as_str().and_then(odd_ip);
-            warnings.extend(odd.map(|odd| format!("endpoints[{i}].addresses[{j}]: {odd}")));
-        }
+        let addresses = items(endpoint, &["addresses"]).iter().enumerate();
+        let odd = addresses.filter_map(|(j, address)| {
+            let odd = odd_ip(address.as_str()?)?;
+            Some(format!("endpoints[{i}].addresses[{j}]: {odd}"))
+        });
+        warnings.extend(odd.take(WARNINGS_MAX.saturating_sub(warnings.len())));
     }
     warnings
 }

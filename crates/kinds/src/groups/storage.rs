@@ -7,7 +7,9 @@ use pintle_value::{Path, Value};
 
 use crate::{
     amounts,
-    checks::{Frozen, IMMUTABLE, NOT_NEGATIVE, forbidden, frozen, items, same, unchanged},
+    checks::{
+        Frozen, IMMUTABLE, NOT_NEGATIVE, WARNINGS_MAX, forbidden, frozen, items, same, unchanged,
+    },
     conversion::renamed,
     defaults::{
         Constant::{Bool, Text, Texts},
@@ -193,14 +195,16 @@ fn check_drivers_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
         driver.make_object().remove("allocatable");
         driver
     };
+    let mut drivers: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for driver in spec.items("drivers") {
+        drivers.entry(driver.str("name")).or_default().push(fixed(driver.value()));
+    }
+    let list = spec.get("drivers");
     for stored in items(old, &["spec", "drivers"]) {
-        let drivers = spec.items("drivers").map(|driver| driver.value());
-        for driver in drivers.filter(|driver| driver.get("name") == stored.get("name")) {
-            if fixed(driver) != fixed(stored) {
-                let list = spec.get("drivers");
-                errors.push(list.invalid_as(fixed(driver), IMMUTABLE));
-            }
-        }
+        let name = stored.str_at(&["name"]).unwrap_or_default();
+        let stored = fixed(stored);
+        let changed = drivers.get(name).into_iter().flatten().filter(|driver| **driver != stored);
+        errors.extend(changed.map(|driver| list.invalid_as(driver.clone(), IMMUTABLE)));
     }
 }
 
@@ -306,7 +310,9 @@ const CLASS_FROZEN: &[Frozen] = &[
 
 /// Warns of a node label that is deprecated.
 fn warn_of_label(key: &Field<'_>, before: &str, warnings: &mut Vec<String>) {
-    if let Some(words) = pods::old_label(key.text()) {
+    if let Some(words) = pods::old_label(key.text())
+        && warnings.len() < WARNINGS_MAX
+    {
         warnings.push(format!("{}: {before}{words}", key.path()));
     }
 }
@@ -338,7 +344,8 @@ fn parameters(field: &Field<'_>, errors: &mut Errors) {
 /// Checks the allowed topologies: distinct terms, each of labels with values.
 fn check_topologies(class: &Field<'_>, errors: &mut Errors) {
     let count = class.items("allowedTopologies").len();
-    let mut terms: Vec<BTreeMap<String, BTreeSet<String>>> = Vec::new();
+    // How often each term occurs.
+    let mut terms: BTreeMap<BTreeMap<String, BTreeSet<String>>, usize> = BTreeMap::new();
     for term in class.items("allowedTopologies") {
         let mut labels = BTreeMap::new();
         for expression in term.items("matchLabelExpressions") {
@@ -360,10 +367,10 @@ fn check_topologies(class: &Field<'_>, errors: &mut Errors) {
         // Upstream compares a term with all terms before it, and with one empty term for each term
         // of the list.
         let empty = if labels.is_empty() { count } else { 0 };
-        let before = terms.iter().filter(|term| **term == labels).count();
+        let before = terms.entry(labels).or_default();
         let expressions = term.get("matchLabelExpressions").path();
-        errors.extend((0..empty + before).map(|_| Error::duplicate(&expressions, &"".into())));
-        terms.push(labels);
+        errors.extend((0..empty + *before).map(|_| Error::duplicate(&expressions, &"".into())));
+        *before += 1;
     }
 }
 

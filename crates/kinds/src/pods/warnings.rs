@@ -9,7 +9,11 @@ use pintle_meta::{names, quantity::Quantity};
 use pintle_value::{Path, Value};
 
 use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
-use crate::field::Field;
+use crate::{checks::WARNINGS_MAX, field::Field};
+
+/// The most pairs of files or ports that are compared: their number grows with the square of the
+/// number of files and ports.
+const PAIRS_MAX: usize = 100_000;
 
 /// Warns of a new pod.
 pub(crate) fn warn_of_pod(pod: &Value) -> Vec<String> {
@@ -29,17 +33,17 @@ pub(crate) fn warn_of_template(template: &Field<'_>) -> Vec<String> {
 
 /// Warns of the spec of a claim.
 pub(crate) fn warn_of_claim(spec: &Field<'_>) -> Vec<String> {
-    let mut warnings = Warnings(Vec::new());
+    let mut warnings = Warnings::new();
     for list in ["requests", "limits"] {
         let path = ["resources", list];
         warnings.add_fraction(&spec.at(&path).entry("storage"));
     }
-    warnings.0
+    warnings.texts
 }
 
 /// Returns warnings about deprecated sources of a PersistentVolume.
 pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
-    let mut warnings = Warnings(Vec::new());
+    let mut warnings = Warnings::new();
     // Upstream does not warn of these three here.
     let has_warning = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
     for (member, name, words) in OLD_VOLUMES.iter().filter(|(member, ..)| has_warning(member)) {
@@ -47,16 +51,16 @@ pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
             warnings.add(&spec.get(name).path(), words);
         }
     }
-    warnings.0
+    warnings.texts
 }
 
 /// Warns of a NodeSelector.
 pub(crate) fn warn_of_node_selector(selector: &Field<'_>) -> Vec<String> {
-    let mut warnings = Warnings(Vec::new());
+    let mut warnings = Warnings::new();
     for term in selector.items("nodeSelectorTerms") {
         warn_of_node_term(&term, false, &mut warnings);
     }
-    warnings.0
+    warnings.texts
 }
 
 /// Warns of a name that becomes part of other names but is not a DNS label.
@@ -69,12 +73,37 @@ pub(crate) fn warn_of_name(object: &Value, words: &str) -> Vec<String> {
     vec![format!("metadata.name: {words}; a DNS label is recommended: [{wrong}]")]
 }
 
-/// Warnings, in upstream's order.
-struct Warnings(Vec<String>);
+/// Warnings, in upstream's order, and the budgets of the search for them.
+struct Warnings {
+    texts: Vec<String>,
+    pairs_left: usize,
+}
 
 impl Warnings {
+    const fn new() -> Self {
+        Self { texts: Vec::new(), pairs_left: PAIRS_MAX }
+    }
+
+    const fn is_full(&self) -> bool {
+        self.texts.len() >= WARNINGS_MAX
+    }
+
+    /// Adds a warning, unless there are too many.
+    fn push(&mut self, text: impl FnOnce() -> String) {
+        if !self.is_full() {
+            self.texts.push(text());
+        }
+    }
+
     fn add(&mut self, path: &Path, words: &str) {
-        self.0.push(format!("{path}: {words}"));
+        self.push(|| format!("{path}: {words}"));
+    }
+
+    /// How many of `count` others an item may still be compared with.
+    fn pairs(&mut self, count: usize) -> usize {
+        let compared = if self.is_full() { 0 } else { count.min(self.pairs_left) };
+        self.pairs_left -= compared;
+        compared
     }
 
     /// Warns of an amount of bytes that is not whole.
@@ -146,7 +175,7 @@ pub(crate) fn old_label(label: &str) -> Option<&'static str> {
 
 /// `owner` is a pod or a template.
 fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
-    let mut warnings = Warnings(Vec::new());
+    let mut warnings = Warnings::new();
     let spec = owner.get("spec");
     let annotations = owner.at(&["metadata", "annotations"]);
     warn_of_labels(&spec, &mut warnings);
@@ -156,7 +185,7 @@ fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
         }
     }
     warn_of_volumes(&spec, &mut warnings);
-    overlaps::warn_of_overlaps(&spec, &mut warnings.0);
+    overlaps::warn_of_overlaps(&spec, &mut warnings);
     warn_of_duplicates(&spec, "hostAliases", "ip", &mut warnings);
     warn_of_duplicates(&spec, "imagePullSecrets", "name", &mut warnings);
     for secret in spec.items("imagePullSecrets") {
@@ -175,15 +204,15 @@ fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
             warn_of_container(&spec, &annotations, &container, is_template, &mut warnings);
         }
     }
-    ports::warn_of_ports(&spec, &mut warnings.0);
-    ports::warn_of_port_names(&spec, &mut warnings.0);
+    ports::warn_of_ports(&spec, &mut warnings);
+    ports::warn_of_port_names(&spec, &mut warnings);
     let grace = spec.get("terminationGracePeriodSeconds");
     if grace.int().is_some_and(|seconds| seconds < 0) {
         let words = "must be >= 0; negative values are invalid and will be treated as 1";
         warnings.add(&grace.path(), words);
     }
     warn_of_terms(&spec, &mut warnings);
-    warnings.0
+    warnings.texts
 }
 
 /// The lists of containers in the order in which upstream visits them.
@@ -257,7 +286,7 @@ fn warn_of_volumes(spec: &Field<'_>, warnings: &mut Warnings) {
             }
         }
         let claim = volume.at(&["ephemeral", "volumeClaimTemplate", "spec"]);
-        warnings.0.extend(warn_of_claim(&claim));
+        warn_of_claim(&claim).into_iter().for_each(|text| warnings.push(|| text));
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     HISTORY, REPLICAS, ROLLING, TEMPLATE, shown_strategy,
 };
 use crate::{
+    checks::WARNINGS_MAX,
     defaults::{
         Condition::NotFilled,
         Constant::{Int, Text},
@@ -260,7 +261,8 @@ fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
         // Upstream's path differs between updates and creates.
         let part = claim.get("spec");
         let part = part.called(if old.is_some() { "Spec" } else { "spec" });
-        warnings.extend(pods::warn_of_claim(&part));
+        let room = WARNINGS_MAX.saturating_sub(warnings.len());
+        warnings.extend(pods::warn_of_claim(&part).into_iter().take(room));
     }
     let history = spec.get("revisionHistoryLimit");
     if history.int().is_some_and(|limit| limit < 0) {

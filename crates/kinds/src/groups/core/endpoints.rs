@@ -5,7 +5,7 @@ use pintle_value::Value;
 
 use crate::{
     addresses::special_ip,
-    checks::items,
+    checks::{WARNINGS_MAX, items},
     defaults::{
         Constant::Text,
         Row::{Each as EachOf, Empty},
@@ -108,10 +108,11 @@ fn odd_addresses(endpoints: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     for (i, subset) in items(endpoints, &["subsets"]).iter().enumerate() {
         for list in ["addresses", "notReadyAddresses"] {
-            for (j, address) in items(subset, &[list]).iter().enumerate() {
-                let odd = address.str_at(&["ip"]).and_then(odd_ip);
-                warnings.extend(odd.map(|odd| format!("subsets[{i}].{list}[{j}].ip: {odd}")));
-            }
+            let odd = items(subset, &[list]).iter().enumerate().filter_map(|(j, address)| {
+                let odd = odd_ip(address.str_at(&["ip"])?)?;
+                Some(format!("subsets[{i}].{list}[{j}].ip: {odd}"))
+            });
+            warnings.extend(odd.take(WARNINGS_MAX.saturating_sub(warnings.len())));
         }
     }
     warnings

@@ -1,11 +1,13 @@
 //! The rules for NetworkPolicies, in upstream's order.
 
+use std::collections::BTreeSet;
+
 use pintle_meta::validation;
 use pintle_value::Value;
 
 use crate::{
     addresses::{Range, odd_range, range},
-    checks::items,
+    checks::{WARNINGS_MAX, items},
     field::{Errors, Field},
     formats::{port_name, port_number},
     rules::{
@@ -20,7 +22,7 @@ const TYPES: &[&str] = &["Ingress", "Egress"];
 /// identity.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let known: Vec<&str> =
+    let known: BTreeSet<&str> =
         old.map(|old| ranges(old).map(|(_, text)| text).collect()).unwrap_or_default();
     let policy = Field::root(new);
     let spec = policy.get("spec");
@@ -68,7 +70,7 @@ fn check_port(port: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_peer(peer: &Field<'_>, known: &[&str], errors: &mut Errors) {
+fn check_peer(peer: &Field<'_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let selectors = ["podSelector", "namespaceSelector"];
     for selector in selectors.iter().filter_map(|member| peer.find(member)) {
         errors.extend(validation::label_selector(selector.value(), &selector.path()));
@@ -87,7 +89,7 @@ fn check_peer(peer: &Field<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-fn check_block(block: &Field<'_>, known: &[&str], errors: &mut Errors) {
+fn check_block(block: &Field<'_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let cidr = block.get("cidr");
     if cidr.is_empty() {
         return errors.push(cidr.required(""));
@@ -101,8 +103,8 @@ fn check_block(block: &Field<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-fn check_range(field: &Field<'_>, known: &[&str], errors: &mut Errors) -> Option<Range> {
-    if !known.contains(&field.text()) {
+fn check_range(field: &Field<'_>, known: &BTreeSet<&str>, errors: &mut Errors) -> Option<Range> {
+    if !known.contains(field.text()) {
         field.all_invalid(range(field.text()), errors);
     }
     Range::parse(field.text())
@@ -113,7 +115,7 @@ pub(super) fn odd_ranges(policy: &Value) -> Vec<String> {
     let odd = |(path, text): (String, &str)| -> Vec<String> {
         odd_range(text).into_iter().map(|odd| format!("{path}: {odd}")).collect()
     };
-    ranges(policy).flat_map(odd).collect()
+    ranges(policy).flat_map(odd).take(WARNINGS_MAX).collect()
 }
 
 /// The ranges of a policy, with their paths.

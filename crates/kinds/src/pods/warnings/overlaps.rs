@@ -3,6 +3,7 @@
 use pintle_meta::quote::quote;
 use pintle_value::Value;
 
+use super::Warnings;
 use crate::field::Field;
 
 /// A file of a volume, and its source in a projected volume.
@@ -21,11 +22,6 @@ const SOURCES: &[&str] = &[
     "podCertificate",
 ];
 
-/// The most pairs of files that are compared: their number grows with the square of the number of
-/// files.
-const PAIRS_MAX: usize = 100_000;
-/// The most warnings about overlaps; the headers of a response hold far fewer.
-const WARNINGS_MAX: usize = 100;
 /// Volumes with longer names, and files with longer paths, are refused or impossible, so they get
 /// no warning.
 const NAME_BYTES_MAX: usize = 63;
@@ -33,8 +29,7 @@ const PATH_BYTES_MAX: usize = 4096;
 const OBJECT_NAME_BYTES_MAX: usize = 253;
 
 /// Warns of paths that occur twice, or that contain one another.
-pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
-    let mut pairs_left = PAIRS_MAX;
+pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Warnings) {
     for volume in spec.items("volumes") {
         if volume.str("name").len() > NAME_BYTES_MAX {
             continue;
@@ -51,7 +46,7 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
             let volume = format!("volume {name} ({origin})");
             let mut seen = Vec::new();
             for file in files {
-                add_file(&volume, file, &mut seen, &mut pairs_left, warnings);
+                add_file(&volume, file, &mut seen, warnings);
             }
         }
         let projected = volume.get("projected");
@@ -62,10 +57,10 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
         let mut seen = Vec::new();
         for source in projected.items("sources") {
             if !SOURCES.iter().any(|member| source.has(member)) {
-                warnings.push(format!("{projected_volume} has no sources provided"));
+                warnings.push(|| format!("{projected_volume} has no sources provided"));
             }
             for file in projected_files(source.value()) {
-                add_file(&projected_volume, file, &mut seen, &mut pairs_left, warnings);
+                add_file(&projected_volume, file, &mut seen, warnings);
             }
         }
     }
@@ -121,22 +116,20 @@ fn add_file<'a>(
     volume: &str,
     mut file: File<'a>,
     seen: &mut Vec<File<'a>>,
-    pairs_left: &mut usize,
-    warnings: &mut Vec<String>,
+    warnings: &mut Warnings,
 ) {
     file.path = file.path.trim_end_matches('/');
     if file.path.is_empty() || file.path.len() > PATH_BYTES_MAX {
         return;
     }
-    let compared = seen.len().min(*pairs_left);
-    *pairs_left -= compared;
-    let met = seen[..compared]
-        .iter()
-        .filter(|other| is_within(file.path, other.path) || is_within(other.path, file.path))
-        .take(WARNINGS_MAX.saturating_sub(warnings.len()));
-    warnings.extend(met.map(|other| {
-        format!("{volume}: overlapping paths: {} with {}", shown(&file), shown(other))
-    }));
+    let compared = warnings.pairs(seen.len());
+    let meets =
+        |other: &&File<'_>| is_within(file.path, other.path) || is_within(other.path, file.path);
+    for other in seen[..compared].iter().filter(meets) {
+        warnings.push(|| {
+            format!("{volume}: overlapping paths: {} with {}", shown(&file), shown(other))
+        });
+    }
     seen.push(file);
 }
 
@@ -148,21 +141,4 @@ fn is_within(path: &str, above: &str) -> bool {
 fn shown(file: &File<'_>) -> String {
     let path = quote(file.path);
     if file.source.is_empty() { path } else { format!("{path} ({})", file.source) }
-}
-
-#[cfg(test)]
-mod tests {
-    use pintle_value::json;
-
-    use super::*;
-
-    #[test]
-    fn many_files_take_a_bounded_time_and_few_warnings() {
-        let files = vec![r#"{"path":"a"}"#; 50_000].join(",");
-        let spec = format!(r#"{{"volumes":[{{"name":"v","configMap":{{"items":[{files}]}}}}]}}"#);
-        let spec = json::parse(spec.as_bytes()).expect("JSON");
-        let mut warnings = Vec::new();
-        warn_of_overlaps(&Field::root(&spec), &mut warnings);
-        assert_eq!(warnings.len(), WARNINGS_MAX);
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pintle_meta::quote::quote;
 use pintle_value::Path;
 
-use super::LISTS;
+use super::{LISTS, Warnings};
 use crate::field::Field;
 
 /// A port of a container, and its path.
@@ -17,7 +17,7 @@ struct Port<'a> {
 
 /// Warns of a host IP without a host port, and of ports of all containers that have the same number
 /// and protocol and are duplicates or overlap.
-pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Warnings) {
     let mut ports: BTreeMap<(i64, &str), Vec<Port<'_>>> = BTreeMap::new();
     let containers: Vec<Field<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
     for container in &containers {
@@ -26,36 +26,41 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
             let (host_port, host_ip) = (number("hostPort"), port.str("hostIP"));
             let (container_port, protocol) = (number("containerPort"), port.str("protocol"));
             if !host_ip.is_empty() && host_port == 0 {
-                warnings.push(format!(
-                    "{}: hostIP set without hostPort: {{Name:{} HostPort:0 \
-                     ContainerPort:{container_port} Protocol:{protocol} HostIP:{host_ip}}}",
-                    port.path(),
-                    port.str("name"),
-                ));
+                warnings.push(|| {
+                    format!(
+                        "{}: hostIP set without hostPort: {{Name:{} HostPort:0 \
+                         ContainerPort:{container_port} Protocol:{protocol} HostIP:{host_ip}}}",
+                        port.path(),
+                        port.str("name"),
+                    )
+                });
             }
             let others = ports.entry((container_port, protocol)).or_default();
             let this = Port { path: port.path(), host_port, host_ip };
-            warnings.extend(others.iter().filter_map(|other| {
-                let words = relation(&this, other)?;
-                Some(format!("{}: {words} with {}", this.path, other.path))
-            }));
+            let compared = warnings.pairs(others.len());
+            for other in &others[..compared] {
+                let Some(words) = relation(&this, other) else { continue };
+                warnings.push(|| format!("{}: {words} with {}", this.path, other.path));
+            }
             others.push(this);
         }
     }
 }
 
 /// Warns of ports of all containers that have the name of an earlier one.
-pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &mut Warnings) {
     let mut first: BTreeMap<String, Path> = BTreeMap::new();
     for container in LISTS.iter().flat_map(|list| spec.items(list)) {
         for port in container.items("ports").filter(|port| !port.str("name").is_empty()) {
             let (path, name) = (port.path(), port.str("name"));
             if let Some(other) = first.get(name) {
-                let quoted = quote(name);
-                warnings.push(format!(
-                    "{path}: duplicate port name {quoted} with {other}, services and probes that \
-                     select ports by name will use {other}"
-                ));
+                warnings.push(|| {
+                    format!(
+                        "{path}: duplicate port name {} with {other}, services and probes that \
+                         select ports by name will use {other}",
+                        quote(name)
+                    )
+                });
             } else {
                 first.insert(name.to_owned(), path);
             }

@@ -2,7 +2,11 @@
 
 use pintle_value::Value;
 
-use crate::{addresses::odd_range, checks::items, formats::odd_ip};
+use crate::{
+    addresses::odd_range,
+    checks::{WARNINGS_MAX, items},
+    formats::odd_ip,
+};
 
 /// Warns of members that are ignored, deprecated, or not in canonical form. `old` is the stored
 /// service.
@@ -68,14 +72,16 @@ fn odd_addresses(service: &Value, with_cluster_ips: bool) -> Vec<String> {
         items.map(move |(i, item)| (format!("spec.{member}[{i}]"), item.as_str().unwrap_or("")))
     };
     let cluster_ips = texts("clusterIPs").filter(|_| with_cluster_ips);
-    for (path, ip) in cluster_ips.chain(texts("externalIPs")) {
-        warnings.extend(odd_ip(ip).map(|odd| format!("{path}: {odd}")));
-    }
+    let odd = cluster_ips
+        .chain(texts("externalIPs"))
+        .filter_map(|(path, ip)| Some(format!("{path}: {}", odd_ip(ip)?)));
+    warnings.extend(odd.take(WARNINGS_MAX));
     if let Some(ip) = service.str_at(&["spec", "loadBalancerIP"]) {
         warnings.extend(odd_ip(ip).map(|odd| format!("spec.loadBalancerIP: {odd}")));
     }
-    for (path, range) in texts("loadBalancerSourceRanges") {
-        warnings.extend(odd_range(range.trim()).into_iter().map(|odd| format!("{path}: {odd}")));
-    }
+    let odd = texts("loadBalancerSourceRanges").flat_map(|(path, range)| {
+        odd_range(range.trim()).into_iter().map(move |odd| format!("{path}: {odd}"))
+    });
+    warnings.extend(odd.take(WARNINGS_MAX));
     warnings
 }
